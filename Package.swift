@@ -1,0 +1,45 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let house: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+    name: "cache-engine",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "CacheEngine", targets: ["CacheEngine"]),
+        .library(name: "CacheTestSupport", targets: ["CacheTestSupport"]),
+    ],
+    targets: [
+        // The system's LZ4, and the few things Swift cannot say.
+        .systemLibrary(
+            name: "CLZ4",
+            pkgConfig: "liblz4",
+            providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]
+        ),
+        .target(name: "CEngineShims"),
+
+        // The rules of HTTP caching: pure values.
+        .target(name: "HTTPCaching", swiftSettings: house),
+
+        // The library.
+        .target(
+            name: "CacheEngine",
+            dependencies: ["HTTPCaching", "CLZ4", "CEngineShims"],
+            swiftSettings: house
+        ),
+        .target(name: "CacheTestSupport", dependencies: ["CacheEngine"], swiftSettings: house),
+
+        .testTarget(name: "HTTPCachingTests", dependencies: ["HTTPCaching"], swiftSettings: house),
+        .testTarget(
+            name: "CacheEngineTests",
+            dependencies: ["CacheEngine", "CacheTestSupport"],
+            swiftSettings: house
+        ),
+        .testTarget(name: "TidyTests", swiftSettings: house),
+    ]
+)
