@@ -1,0 +1,32 @@
+SWIFT := swift
+SOURCES := Package.swift $(wildcard Sources Tests Examples)
+CHECKED := -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
+
+.DEFAULT_GOAL := check
+.PHONY: help setup check format lint build test tsan
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
+
+setup:  ## install the system packages the build needs, or say which are missing
+	@perf/setup
+
+check: setup lint build run-tests  ## everything a change must pass; CI runs this
+
+format:  ## rewrite the sources in house style
+	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
+
+lint:  ## style, without rewriting
+	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
+
+build: setup  ## all targets with their tests; warnings are errors
+	$(SWIFT) build --build-tests $(CHECKED)
+
+test: build run-tests  ## unit, model, golden and tidy tests, with the O(n) invariants on
+
+.PHONY: run-tests
+run-tests:
+	$(SWIFT) test --skip-build $(CHECKED)
+
+tsan: setup  ## the same tests under ThreadSanitizer
+	$(SWIFT) test --sanitize=thread --scratch-path .build/tsan -Xswiftc -DENGINE_CHECKS

@@ -1,0 +1,31 @@
+/// A reference-counted run of bytes, allocated in one piece with its count.
+///
+/// Written once by whoever creates it, before anyone else holds it; read-only from then on. That
+/// is what lets the value types wrapped around it be `Sendable`.
+package final class ByteStorage: ManagedBuffer<Int, UInt8> {
+    /// Allocates `count` bytes and lets `fill` write them.
+    package static func make(
+        count: Int,
+        _ fill: (UnsafeMutableRawBufferPointer) throws -> Void
+    ) rethrows -> ByteStorage {
+        precondition(count >= 0)
+        let buffer = ByteStorage.create(minimumCapacity: count) { _ in count }
+        let storage = unsafeDowncast(buffer, to: ByteStorage.self)
+        try fill(storage.mutableBytes)
+        return storage
+    }
+
+    /// How many bytes there are.
+    package var count: Int { header }
+
+    /// The bytes, valid while the storage is held.
+    ///
+    /// Callers keep `self` alive for as long as they use the pointer (`withExtendedLifetime`).
+    package var unsafeBytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(mutableBytes) }
+
+    private var mutableBytes: UnsafeMutableRawBufferPointer {
+        withUnsafeMutablePointers { count, elements in
+            UnsafeMutableRawBufferPointer(start: elements, count: count.pointee)
+        }
+    }
+}

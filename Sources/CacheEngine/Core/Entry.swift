@@ -1,0 +1,96 @@
+/// What the engine holds for one key: body, key, tags and metadata in one allocation.
+///
+/// The bytes are laid out as the disk's record is, so that storing needs no serialisation and an
+/// uncompressed read lands in its final place (every byte: docs/disk-format.md):
+///
+///     ┌────────────┬──────┬─────┬──────┬──────────┐
+///     │ head, 64 B │ body │ key │ tags │ metadata │
+///     └────────────┴──────┴─────┴──────┴──────────┘
+///
+/// The core never looks into body, key or metadata; what they mean is the engine's business. Tags
+/// are `(length u16 · bytes)*`.
+///
+/// `@unchecked Sendable`: the storage is filled before the entry exists and read-only afterwards.
+package struct Entry: @unchecked Sendable {
+    package let storage: ByteStorage
+
+    /// Wraps bytes that are known to be laid out as an entry.
+    ///
+    /// The disk checks what it read (`EntryHead.init(decoding:)` and the checksums) before it
+    /// calls this.
+    package init(unchecked storage: ByteStorage) {
+        assert(storage.count >= EntryHead.sizeBytes)
+        self.storage = storage
+    }
+
+    /// Builds an entry; `fillBody` writes its `head.rawCount` body bytes.
+    package init(
+        head: EntryHead,
+        key: UnsafeRawBufferPointer,
+        tags: UnsafeRawBufferPointer,
+        metadata: UnsafeRawBufferPointer,
+        fillBody: (UnsafeMutableRawBufferPointer) throws -> Void
+    ) rethrows {
+        precondition(head.keyCount == key.count && head.tagsCount == tags.count)
+        precondition(head.metadataCount == metadata.count)
+        storage = try ByteStorage.make(count: head.entrySizeBytes) { bytes in
+            head.encode(into: bytes)
+            let bodyEnd = EntryHead.sizeBytes + head.rawCount
+            try fillBody(.init(rebasing: bytes[EntryHead.sizeBytes..<bodyEnd]))
+            bytes.copy(key, at: bodyEnd)
+            bytes.copy(tags, at: bodyEnd + key.count)
+            bytes.copy(metadata, at: bodyEnd + key.count + tags.count)
+        }
+    }
+
+    /// The numbers in front.
+    package var head: EntryHead { EntryHead(trusted: storage.unsafeBytes) }
+
+    /// The bytes the entry occupies, head included.
+    package var sizeBytes: Int { storage.count }
+
+    /// The body, sharing the entry's bytes.
+    package var body: ByteChunk {
+        ByteChunk(storage, EntryHead.sizeBytes..<EntryHead.sizeBytes + head.rawCount)
+    }
+
+    /// The metadata, sharing the entry's bytes.
+    package var metadata: ByteChunk {
+        let head = head
+        return ByteChunk(storage, head.metadataOffset..<head.metadataOffset + head.metadataCount)
+    }
+
+    /// Calls `read` with the key.
+    package func withKey<Result>(
+        _ read: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        let head = head
+        return try withPart(at: head.keyOffset, count: head.keyCount, read)
+    }
+
+    /// Calls `read` with the encoded tags.
+    package func withTags<Result>(
+        _ read: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        let head = head
+        return try withPart(at: head.tagsOffset, count: head.tagsCount, read)
+    }
+
+    /// Calls `read` with the metadata.
+    package func withMetadata<Result>(
+        _ read: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        let head = head
+        return try withPart(at: head.metadataOffset, count: head.metadataCount, read)
+    }
+
+    private func withPart<Result>(
+        at offset: Int,
+        count: Int,
+        _ read: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        try withExtendedLifetime(storage) {
+            try read(.init(rebasing: storage.unsafeBytes[offset..<offset + count]))
+        }
+    }
+}

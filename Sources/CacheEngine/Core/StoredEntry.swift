@@ -1,0 +1,64 @@
+/// An entry on its way into or out of a store.
+public struct StoredEntry: Sendable {
+    package let entry: Entry
+    /// The body when it is not part of the entry's own bytes but read piece by piece.
+    public let detachedBody: (any BodyReader)?
+
+    package init(_ entry: Entry, detachedBody: (any BodyReader)? = nil) {
+        self.entry = entry
+        self.detachedBody = detachedBody
+    }
+}
+
+/// A stored body that is read piece by piece.
+public protocol BodyReader: Sendable {
+    /// The body's length in bytes.
+    var count: Int { get }
+    /// The bytes at `range`, or a first part of them: at least one byte unless `range` is empty.
+    func read(_ range: Range<Int>) async throws -> ByteChunk
+}
+
+extension StoredEntry {
+    /// Seconds since 1970 at which the entry may be dropped.
+    public var expiresSeconds: Int64 { Int64(entry.head.expiresSeconds) }
+    /// Seconds since 1970 at which it was stored.
+    public var createdSeconds: Int64 { Int64(entry.head.createdSeconds) }
+    /// Its storage class.
+    public var storageClass: StorageClass { entry.head.storageClass }
+    /// Whether its bytes must not leave memory.
+    public var isMemoryOnly: Bool { entry.head.isMemoryOnly }
+    /// Its key.
+    public var key: StoreKey {
+        StoreKey(bytes: entry.withKey { [UInt8]($0) }, hash: entry.head.hash)
+    }
+    /// Its tags.
+    public var tags: [String] {
+        var tags: [String] = []
+        entry.withTags { bytes in
+            TagList.forEach(in: bytes) { tags.append(String(decoding: $0, as: UTF8.self)) }
+        }
+        return tags
+    }
+
+    /// The whole entry as bytes that `init(serialized:)` takes back, for a store that keeps bytes.
+    ///
+    /// Nil when the body is detached.
+    public var serialized: [UInt8]? {
+        guard detachedBody == nil else { return nil }
+        return withExtendedLifetime(entry.storage) { [UInt8](entry.storage.unsafeBytes) }
+    }
+
+    /// Reads back what `serialized` gave; nil for anything else.
+    public init?(serialized bytes: [UInt8]) {
+        let entry = bytes.withUnsafeBytes { bytes -> Entry? in
+            guard let head = EntryHead(decoding: bytes), head.codec == .raw,
+                head.entrySizeBytes == bytes.count
+            else { return nil }
+            return Entry(
+                unchecked: ByteStorage.make(count: bytes.count) { $0.copyMemory(from: bytes) }
+            )
+        }
+        guard let entry else { return nil }
+        self.init(entry)
+    }
+}

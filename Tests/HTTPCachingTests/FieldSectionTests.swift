@@ -1,0 +1,9 @@
+import Testing
+
+@testable import HTTPCaching
+
+@Suite struct FieldSectionTests {
+    @Test func emptySectionHasNoBytes() {
+        #expect(FieldSection().bytes.isEmpty)
+    }
+}

@@ -1,0 +1,75 @@
+import Foundation
+import Testing
+
+/// House rules the compiler cannot check.
+@Suite struct HouseRuleTests {
+    @Test func noTestWaitsForRealTime() throws {
+        for file in try SourceFile.all(in: ["Tests"]) where !file.path.contains("TidyTests") {
+            for word in ["Task.sleep", "usleep(", "nanosleep(", "Thread.sleep"] {
+                #expect(!file.code.contains(word), "\(file.path) says \(word)")
+            }
+        }
+    }
+
+    @Test func everyUnsafeConformanceStatesItsProof() throws {
+        for file in try SourceFile.all(in: ["Sources"]) {
+            let lines = file.text.split(separator: "\n", omittingEmptySubsequences: false)
+            for (number, line) in lines.enumerated() {
+                let isMark =
+                    line.contains("@unchecked Sendable") || line.contains("nonisolated(unsafe)")
+                guard isMark, !line.drop(while: { $0 == " " }).hasPrefix("//") else { continue }
+                let comment = Self.commentAbove(number, in: lines)
+                #expect(
+                    comment.contains("unchecked Sendable")
+                        || comment.contains("nonisolated(unsafe)"),
+                    "\(file.path):\(number + 1) states no proof"
+                )
+            }
+        }
+    }
+
+    @Test func everyLinkInTheDocumentsIsAlive() throws {
+        let root = SourceFile.packageRoot
+        var documents = try SourceFile.all(in: ["docs", "perf", "Examples"], endings: [".md"])
+        for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+            let place = root.appending(path: name)
+            guard FileManager.default.fileExists(atPath: place.path()) else { continue }
+            documents.append(
+                .init(path: name, text: try String(contentsOf: place, encoding: .utf8))
+            )
+        }
+        for document in documents {
+            let folder = root.appending(path: document.path).deletingLastPathComponent()
+            for match in document.text.matches(of: /\]\(([^)#\s]+)[^)]*\)/) {
+                let target = String(match.1)
+                if target.contains("://") || target.hasPrefix("mailto:") { continue }
+                let place = folder.appending(path: target).standardized
+                #expect(
+                    FileManager.default.fileExists(atPath: place.path()),
+                    "\(document.path) links to \(target)"
+                )
+            }
+        }
+    }
+
+    /// Printed, not failed: a reason to look, not a rule.
+    @Test func longestFilesAreShown() throws {
+        let files = try SourceFile.all(in: ["Sources", "Tests"])
+        let longest = files.map { ($0.text.split(separator: "\n").count, $0.path) }
+            .sorted { $0.0 > $1.0 }
+        for (lines, path) in longest.prefix(8) { print("\(lines) lines: \(path)") }
+        #expect(!files.isEmpty)
+    }
+
+    private static func commentAbove(_ number: Int, in lines: [Substring]) -> String {
+        var comment = ""
+        var above = number - 1
+        while above >= 0 {
+            let line = lines[above].drop { $0 == " " }
+            guard line.hasPrefix("//") || line.hasPrefix("@") else { break }
+            comment += line
+            above -= 1
+        }
+        return comment
+    }
+}

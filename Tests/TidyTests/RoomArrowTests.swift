@@ -1,0 +1,55 @@
+import Foundation
+import Testing
+
+/// Which room of the library may name what lives in which other.
+@Suite struct RoomArrowTests {
+    /// A new arrow is an architecture change: draw it in docs/ARCHITECTURE.md first.
+    static let mayUse: [String: Set<String>] = [
+        "Core": [],
+        "Policy": ["Core"],
+        "Memory": ["Core", "Policy"],
+        "Disk": ["Core", "Policy"],
+        "Flight": ["Core"],
+        "Engine": ["Core", "Policy", "Memory", "Disk", "Flight"],
+    ]
+
+    @Test func everyRoomLooksOnlyWhereItMay() throws {
+        let files = try SourceFile.all(in: ["Sources/CacheEngine"])
+        var home: [String: String] = [:]
+        for file in files {
+            for type in file.topLevelTypes { home[type] = file.room }
+        }
+        for file in files {
+            guard let room = file.room else { continue }
+            let visible = try #require(Self.mayUse[room], "\(file.path) is in no known room")
+            for name in file.typeNamesMentioned {
+                guard let owner = home[name], owner != room, !visible.contains(owner) else {
+                    continue
+                }
+                Issue.record("\(file.path) names \(name), which lives in \(owner)")
+            }
+        }
+        #expect(files.count > 10)
+    }
+
+    @Test func onlyTheEngineKnowsTheRulesOfHTTP() throws {
+        for file in try SourceFile.all(in: ["Sources/CacheEngine"]) where file.room != "Engine" {
+            #expect(!file.code.contains("import HTTPCaching"), "\(file.path)")
+        }
+    }
+
+    @Test func onlyTheBridgeImportsFoundation() throws {
+        for file in try SourceFile.all(in: ["Sources"]) {
+            if file.path.hasPrefix("Sources/CacheEngineFoundation/") { continue }
+            #expect(!file.code.contains("import Foundation"), "\(file.path)")
+        }
+    }
+
+    @Test func theRulesOfHTTPKnowNoClockAndNoTask() throws {
+        for file in try SourceFile.all(in: ["Sources/HTTPCaching"]) {
+            for word in ["async ", "await ", "clock_gettime", "ContinuousClock", "public "] {
+                #expect(!file.code.contains(word), "\(file.path) says \(word)")
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Foundation
+
+/// One file of the package, as the house rules look at it.
+struct SourceFile {
+    /// The path below the package's root.
+    let path: String
+    let text: String
+
+    /// The text without comment lines, so prose may mention anything.
+    var code: String {
+        text.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { $0.drop { $0 == " " }.hasPrefix("//") ? "" : $0 }
+            .joined(separator: "\n")
+    }
+
+    /// The folder directly below `Sources/CacheEngine`, or nil elsewhere.
+    var room: String? {
+        let parts = path.split(separator: "/")
+        guard parts.count > 3, parts[0] == "Sources", parts[1] == "CacheEngine" else { return nil }
+        return String(parts[2])
+    }
+
+    var typeNamesMentioned: Set<String> {
+        Set(code.matches(of: /\b[A-Z]\w+/).map { String($0.output) })
+    }
+
+    var topLevelTypes: [String] {
+        text.matches(of: /(?m)^(?:[a-z]+ )*(?:struct|class|actor|enum|protocol) ([A-Z]\w+)/)
+            .map { String($0.1) }
+    }
+
+    static let packageRoot = URL(filePath: #filePath).appending(path: "../../..").standardized
+
+    /// Every file below `folders` whose name ends in one of `endings`.
+    static func all(in folders: [String], endings: [String] = [".swift"]) throws -> [SourceFile] {
+        var files: [SourceFile] = []
+        for folder in folders {
+            let root = packageRoot.appending(path: folder)
+            let paths = FileManager.default.enumerator(atPath: root.path())?.allObjects ?? []
+            for case let path as String in paths where endings.contains(where: path.hasSuffix) {
+                if path.hasPrefix(".build/") || path.contains("/.build/") { continue }
+                let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+                files.append(SourceFile(path: "\(folder)/\(path)", text: text))
+            }
+        }
+        return files.sorted { $0.path < $1.path }
+    }
+}
