@@ -5,9 +5,192 @@
 ///
 ///     (name length u16 · value length u32 · name · value)*      little-endian
 ///
-/// Names keep the case they came with and compare without it.
-package struct FieldSection: Sendable {
+/// Names keep the case they came with and compare without it. Two sections are equal when their
+/// bytes are.
+///
+/// Invariants:
+/// 1. `bytes` is a sequence of whole lines, with nothing after the last.
+/// 2. Every name is a token, of 1 to 65,535 bytes (RFC 9110 §5.1).
+/// 3. Every value is field content without CR, LF, NUL or other controls, and neither starts nor
+///    ends with whitespace (RFC 9110 §5.5). So no section can smuggle a line into a message.
+package struct FieldSection: Sendable, Hashable {
     package private(set) var bytes: [UInt8]
 
     package init() { bytes = [] }
+
+    /// Takes bytes that came from a disk: nil unless they are exactly what this type would encode.
+    package init?(decoding source: UnsafeRawBufferPointer) {
+        guard Self.isSound(source) else { return nil }
+        bytes = [UInt8](source)
+    }
+
+    /// For tests and examples: the lines in order; a line that no message may carry is left out.
+    package init(_ lines: [(String, String)]) {
+        bytes = []
+        for (name, value) in lines { append(name, value) }
+    }
+
+    package var isEmpty: Bool { bytes.isEmpty }
+
+    /// The number of lines.
+    package var count: Int {
+        var count = 0
+        forEachLine { _ in count += 1 }
+        return count
+    }
+
+    package mutating func reserveCapacity(_ byteCount: Int) { bytes.reserveCapacity(byteCount) }
+
+    package func withUnsafeBytes<Result>(
+        _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        try bytes.withUnsafeBytes(body)
+    }
+
+    /// Visits every line in order, without allocating.
+    package func forEachField(
+        _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
+    ) {
+        forEachLine { body($0.name.buffer, $0.value.buffer) }
+    }
+
+    func forEachLine(_ body: (FieldCursor.Line) -> Void) {
+        bytes.withUnsafeBytes { buffer in
+            var cursor = FieldCursor(buffer)
+            while let line = cursor.next() { body(line) }
+        }
+    }
+
+    #if ENGINE_CHECKS
+        package func checkInvariants() {
+            precondition(bytes.withUnsafeBytes { Self.isSound($0) })
+        }
+    #endif
+
+    private static func isSound(_ source: UnsafeRawBufferPointer) -> Bool {
+        var cursor = FieldCursor(source)
+        while let line = cursor.next() {
+            guard isValidName(line.name), isValidValue(line.value) else { return false }
+        }
+        return cursor.offset == source.count
+    }
+}
+
+// MARK: - What may be a name and a value
+
+extension FieldSection {
+    package static let nameBytesMax = Int(UInt16.max)
+    package static let valueBytesMax = Int(UInt32.max)
+
+    package static func isValidName(_ name: String) -> Bool { name.withByteRun { isValidName($0) } }
+
+    /// Whether `value` can be sent as it is: no controls, no whitespace around it.
+    package static func isValidValue(_ value: String) -> Bool {
+        value.withByteRun { isValidValue($0) }
+    }
+
+    package static func isValidName(_ name: ByteRun) -> Bool {
+        guard !name.isEmpty, name.count <= nameBytesMax else { return false }
+        for index in 0..<name.count where !name[index].isToken { return false }
+        return true
+    }
+
+    package static func isValidValue(_ value: ByteRun) -> Bool {
+        guard value.count <= valueBytesMax else { return false }
+        guard !value.isEmpty else { return true }
+        guard !value[0].isOptionalWhitespace, !value[value.count - 1].isOptionalWhitespace else {
+            return false
+        }
+        for index in 0..<value.count where !value[index].isFieldContent { return false }
+        return true
+    }
+}
+
+// MARK: - Editing
+
+extension FieldSection {
+    /// Adds a line at the end. A name that is no token, or a value with a control character in it,
+    /// is refused and nothing changes.
+    @discardableResult
+    package mutating func append(_ name: String, _ value: String) -> Bool {
+        name.withByteRun { name in value.withByteRun { value in append(name: name, value: value) } }
+    }
+
+    @discardableResult
+    package mutating func append(
+        nameBytes: UnsafeRawBufferPointer,
+        valueBytes: UnsafeRawBufferPointer
+    ) -> Bool {
+        append(name: ByteRun(nameBytes), value: ByteRun(valueBytes))
+    }
+
+    /// The bytes must not belong to this section: appending may move them.
+    @discardableResult
+    package mutating func append(name: ByteRun, value: ByteRun) -> Bool {
+        let value = value.trimmed
+        guard Self.isValidName(name), Self.isValidValue(value) else { return false }
+        appendUnchecked(name: name, value: value)
+        return true
+    }
+
+    /// Replaces every line of that name by one; the new line stands where the first one stood.
+    @discardableResult
+    package mutating func set(_ name: String, _ value: String) -> Bool {
+        name.withByteRun { name in value.withByteRun { value in set(name: name, value: value) } }
+    }
+
+    @discardableResult
+    package mutating func set(name: ByteRun, value: ByteRun) -> Bool {
+        let value = value.trimmed
+        guard Self.isValidName(name), Self.isValidValue(value) else { return false }
+        guard contains(name) else {
+            appendUnchecked(name: name, value: value)
+            return true
+        }
+        var hasPlaced = false
+        rebuild { line, section in
+            guard line.name.equalsIgnoringCase(name) else { return .keep }
+            if !hasPlaced { section.appendUnchecked(name: name, value: value) }
+            hasPlaced = true
+            return .drop
+        }
+        return true
+    }
+
+    package mutating func remove(_ name: String) {
+        name.withByteRun { name in removeAll { $0.equalsIgnoringCase(name) } }
+    }
+
+    package mutating func remove(lowercased name: StaticString) {
+        removeAll { $0.equals(lowercased: name) }
+    }
+
+    /// Drops every line whose name satisfies the predicate.
+    package mutating func removeAll(where isDropped: (ByteRun) -> Bool) {
+        guard containsLine(where: { isDropped($0.name) }) else { return }
+        rebuild { line, _ in isDropped(line.name) ? .drop : .keep }
+    }
+
+    private enum Fate { case keep, drop }
+
+    private mutating func rebuild(_ decide: (FieldCursor.Line, inout FieldSection) -> Fate) {
+        let old = bytes
+        var new = FieldSection()
+        new.reserveCapacity(old.count)
+        old.withUnsafeBytes { buffer in
+            var cursor = FieldCursor(buffer)
+            while let line = cursor.next() {
+                guard case .keep = decide(line, &new) else { continue }
+                new.bytes.append(contentsOf: buffer[line.extent])
+            }
+        }
+        self = new
+    }
+
+    private mutating func appendUnchecked(name: ByteRun, value: ByteRun) {
+        Swift.withUnsafeBytes(of: UInt16(name.count).littleEndian) { bytes.append(contentsOf: $0) }
+        Swift.withUnsafeBytes(of: UInt32(value.count).littleEndian) { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: name.buffer)
+        bytes.append(contentsOf: value.buffer)
+    }
 }

@@ -1,0 +1,76 @@
+/// One member of a Cache-Status field (RFC 9211): what this cache did with the request.
+package struct CacheStatus: Hashable, Sendable {
+    /// RFC 9211 §2.2: why the request went forward.
+    package enum Forward: String, Hashable, Sendable, CaseIterable {
+        case bypass
+        case method
+        case uriMiss = "uri-miss"
+        case varyMiss = "vary-miss"
+        case miss
+        case request
+        case stale
+        case partial
+    }
+
+    package enum Outcome: Hashable, Sendable {
+        case hit
+        case forwarded(Forward)
+    }
+
+    package var identifier: String
+    package var outcome: Outcome
+    package var forwardStatus: Int?
+    /// Seconds of freshness left, negative when stale.
+    package var ttlSeconds: Int?
+    package var isStored = false
+    package var isCollapsed = false
+    package var key: String?
+    package var detail: String?
+
+    package init(identifier: String, outcome: Outcome) {
+        self.identifier = identifier
+        self.outcome = outcome
+    }
+
+    /// The member as it is sent.
+    package var text: String {
+        var text = Self.tokenOrString(identifier)
+        switch outcome {
+        case .hit: text += "; hit"
+        case .forwarded(let reason):
+            text += "; fwd=\(reason.rawValue)"
+            if let forwardStatus { text += "; fwd-status=\(forwardStatus)" }
+            if isStored { text += "; stored" }
+            if isCollapsed { text += "; collapsed" }
+        }
+        if let ttlSeconds { text += "; ttl=\(ttlSeconds)" }
+        if let key { text += "; key=\(Self.string(key))" }
+        if let detail { text += "; detail=\(Self.tokenOrString(detail))" }
+        return text
+    }
+
+    /// RFC 9651 §4.1.7 where it is a token, §4.1.6 where it is not.
+    private static func tokenOrString(_ text: String) -> String {
+        text.withByteRun(isToken) ? text : string(text)
+    }
+
+    private static func isToken(_ text: ByteRun) -> Bool {
+        guard !text.isEmpty, text[0].isLetter || text[0] == .asterisk else { return false }
+        for index in 0..<text.count {
+            let byte = text[index]
+            guard byte.isToken || byte == .colon || byte == .slash else { return false }
+        }
+        return true
+    }
+
+    /// What a structured string cannot hold is written as a question mark.
+    private static func string(_ text: String) -> String {
+        var bytes: [UInt8] = [.quote]
+        for byte in text.utf8 {
+            if byte == .quote || byte == .backslash { bytes.append(.backslash) }
+            bytes.append(byte >= 0x20 && byte <= 0x7E ? byte : .questionMark)
+        }
+        bytes.append(.quote)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,93 @@
+/// Reads the directives of a Cache-Control field line (RFC 9111 §5.2).
+///
+///     cache-directive = token [ "=" ( token / quoted-string ) ]
+///
+/// It never fails: what is no directive is stepped over up to the next comma, and a directive whose
+/// argument is not of that form comes out with a malformed argument, so that its name still counts.
+package struct DirectiveScanner {
+    package enum Argument {
+        case none
+        case token(ByteRun)
+        /// The text between the quotes, escapes not undone.
+        case quoted(ByteRun)
+        case malformed
+    }
+
+    package struct Directive {
+        package let name: ByteRun
+        package let argument: Argument
+    }
+
+    private let text: ByteRun
+    private var position = 0
+    /// Whether a quoted string was opened and never closed. What follows it is then read as if the
+    /// quote were not there, so that a restriction cannot hide behind it.
+    package private(set) var hasUnclosedQuote = false
+
+    package init(_ text: ByteRun) { self.text = text }
+
+    package mutating func next() -> Directive? {
+        while true {
+            skip { $0.isOptionalWhitespace || $0 == .comma }
+            guard position < text.count else { return nil }
+            let start = position
+            skip { $0.isToken }
+            guard position > start else {
+                skipMember()
+                continue
+            }
+            let name = text[start..<position]
+            return Directive(name: name, argument: argument())
+        }
+    }
+
+    private mutating func argument() -> Argument {
+        guard position < text.count, text[position] == .equalsSign else {
+            return endsHere() ? .none : .malformed
+        }
+        position += 1
+        if position < text.count, text[position] == .quote { return quotedArgument() }
+        let start = position
+        skip { $0.isToken }
+        let value = text[start..<position]
+        return endsHere() && !value.isEmpty ? .token(value) : .malformed
+    }
+
+    private mutating func quotedArgument() -> Argument {
+        let start = position + 1
+        guard let end = ListScanner.endOfQuotedString(in: text, from: position) else {
+            hasUnclosedQuote = true
+            position = start
+            return .malformed
+        }
+        position = end
+        return endsHere() ? .quoted(text[start..<(end - 1)]) : .malformed
+    }
+
+    /// Steps over the rest of the member; whether there was nothing but whitespace in it.
+    private mutating func endsHere() -> Bool {
+        skip { $0.isOptionalWhitespace }
+        guard position < text.count, text[position] != .comma else { return true }
+        skipMember()
+        return false
+    }
+
+    private mutating func skipMember() {
+        while position < text.count, text[position] != .comma {
+            guard text[position] == .quote else {
+                position += 1
+                continue
+            }
+            if let end = ListScanner.endOfQuotedString(in: text, from: position) {
+                position = end
+            } else {
+                hasUnclosedQuote = true
+                position += 1
+            }
+        }
+    }
+
+    private mutating func skip(while isSkipped: (UInt8) -> Bool) {
+        while position < text.count, isSkipped(text[position]) { position += 1 }
+    }
+}

@@ -1,0 +1,79 @@
+/// RFC 9110 §8.8.3: an entity tag, borrowed from the field it stands in.
+///
+/// A tag that is not written as the RFC says (without quotes, mostly) still names something to the
+/// server that sent it. It is kept whole, counts as weak, and equals only its own exact bytes.
+package struct EntityTag {
+    package enum Form: Hashable, Sendable { case strong, weak, malformed }
+
+    package let form: Form
+    /// What stands between the quotes; of a malformed tag, all of it.
+    package let opaque: ByteRun
+
+    package init?(_ field: ByteRun) {
+        let text = field.trimmed
+        guard !text.isEmpty else { return nil }
+        let isWeak = text.count >= 2 && text[0] == 0x57 && text[1] == .slash
+        if let opaque = Self.quotedContent(isWeak ? text[2..<text.count] : text) {
+            form = isWeak ? .weak : .strong
+            self.opaque = opaque
+            return
+        }
+        // A list of tags, or anything with a gap in it, names nothing.
+        for index in 0..<text.count where text[index] <= .space || text[index] == .comma {
+            return nil
+        }
+        form = .malformed
+        opaque = text
+    }
+
+    package var isStrong: Bool { form == .strong }
+
+    /// RFC 9110 §8.8.3.2: both strong, and the same.
+    package func stronglyEquals(_ other: EntityTag) -> Bool {
+        isStrong && other.isStrong && opaque.equals(other.opaque)
+    }
+
+    /// RFC 9110 §8.8.3.2: the same, weak or not.
+    package func weaklyEquals(_ other: EntityTag) -> Bool {
+        (form == .malformed) == (other.form == .malformed) && opaque.equals(other.opaque)
+    }
+
+    private static func quotedContent(_ text: ByteRun) -> ByteRun? {
+        guard text.count >= 2, text[0] == .quote, text[text.count - 1] == .quote else { return nil }
+        let content = text[1..<(text.count - 1)]
+        for index in 0..<content.count where !content[index].isEntityTagContent { return nil }
+        return content
+    }
+}
+
+/// The tags of an If-Match or If-None-Match line: `*`, or a list whose commas may stand in tags.
+package struct EntityTagScanner {
+    private let text: ByteRun
+    private var position = 0
+
+    package init(_ text: ByteRun) { self.text = text }
+
+    /// The next tag; members that are no tags are stepped over.
+    package mutating func next() -> EntityTag? {
+        while position < text.count {
+            let start = position
+            position = endOfMember(from: start)
+            let member = text[start..<position]
+            position += 1
+            if let tag = EntityTag(member) { return tag }
+        }
+        return nil
+    }
+
+    // Not a quoted-string: an entity tag has no escapes, a backslash in it is a backslash.
+    private func endOfMember(from start: Int) -> Int {
+        var index = start
+        var isQuoted = false
+        while index < text.count {
+            if text[index] == .quote { isQuoted.toggle() }
+            if text[index] == .comma, !isQuoted { return index }
+            index += 1
+        }
+        return text.count
+    }
+}

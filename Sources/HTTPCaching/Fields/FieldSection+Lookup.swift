@@ -1,0 +1,74 @@
+/// Finding fields by name, in any case, without allocating.
+extension FieldSection {
+    package func contains(_ name: String) -> Bool { name.withByteRun { contains($0) } }
+
+    package func contains(_ name: ByteRun) -> Bool {
+        containsLine { $0.name.equalsIgnoringCase(name) }
+    }
+
+    package func contains(lowercased name: StaticString) -> Bool {
+        containsLine { $0.name.equals(lowercased: name) }
+    }
+
+    /// The value of the first line of that name.
+    package func first(_ name: String) -> String? {
+        name.withByteRun { name in withFirst(name) { $0.string } }
+    }
+
+    /// All lines of that name as one list (RFC 9110 §5.3): their values, joined by a comma and a space.
+    package func combined(_ name: String) -> String? {
+        let values = values(name)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
+    }
+
+    package func values(_ name: String) -> [String] {
+        var values: [String] = []
+        name.withByteRun { name in
+            forEachValue(of: name) { values.append($0.string) }
+        }
+        return values
+    }
+
+    /// Lends the first value of that name to `body`; nil when there is none.
+    package func withFirst<Result>(_ name: ByteRun, _ body: (ByteRun) -> Result) -> Result? {
+        bytes.withUnsafeBytes { buffer in
+            var cursor = FieldCursor(buffer)
+            while let line = cursor.next() {
+                if line.name.equalsIgnoringCase(name) { return body(line.value) }
+            }
+            return nil
+        }
+    }
+
+    package func withFirst<Result>(
+        lowercased name: StaticString,
+        _ body: (ByteRun) -> Result
+    ) -> Result? {
+        bytes.withUnsafeBytes { buffer in
+            var cursor = FieldCursor(buffer)
+            while let line = cursor.next() {
+                if line.name.equals(lowercased: name) { return body(line.value) }
+            }
+            return nil
+        }
+    }
+
+    /// Visits the values of every line of that name (a literal in lower case), in order.
+    package func forEachValue(of lowercasedName: StaticString, _ body: (ByteRun) -> Void) {
+        forEachLine { if $0.name.equals(lowercased: lowercasedName) { body($0.value) } }
+    }
+
+    package func forEachValue(of name: ByteRun, _ body: (ByteRun) -> Void) {
+        forEachLine { if $0.name.equalsIgnoringCase(name) { body($0.value) } }
+    }
+
+    func containsLine(where isWanted: (FieldCursor.Line) -> Bool) -> Bool {
+        bytes.withUnsafeBytes { buffer in
+            var cursor = FieldCursor(buffer)
+            while let line = cursor.next() {
+                if isWanted(line) { return true }
+            }
+            return false
+        }
+    }
+}

@@ -1,0 +1,48 @@
+/// Splits a field value into the members of a comma-separated list (RFC 9110 §5.6.1).
+///
+/// Commas inside a quoted string do not separate, empty members are skipped, and an unterminated
+/// quoted string runs to the end of the line.
+package struct ListScanner {
+    private let text: ByteRun
+    private var position = 0
+
+    package init(_ text: ByteRun) { self.text = text }
+
+    package mutating func next() -> ByteRun? {
+        while position < text.count {
+            let start = position
+            position = Self.endOfMember(in: text, from: start)
+            let member = text[start..<position].trimmed
+            position += 1
+            if !member.isEmpty { return member }
+        }
+        return nil
+    }
+
+    /// The index of the comma that ends the member, or the end of the text.
+    static func endOfMember(in text: ByteRun, from start: Int) -> Int {
+        var index = start
+        while index < text.count {
+            switch text[index] {
+            case .comma: return index
+            case .quote: index = endOfQuotedString(in: text, from: index) ?? text.count
+            default: index += 1
+            }
+        }
+        return text.count
+    }
+
+    /// The index after the closing quote of the quoted string that opens at `start`; nil when it
+    /// never closes.
+    static func endOfQuotedString(in text: ByteRun, from start: Int) -> Int? {
+        var index = start + 1
+        while index < text.count {
+            switch text[index] {
+            case .quote: return index + 1
+            case .backslash: index += 2
+            default: index += 1
+            }
+        }
+        return nil
+    }
+}

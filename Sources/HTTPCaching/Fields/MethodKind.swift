@@ -1,0 +1,57 @@
+/// The methods that the rules tell apart (RFC 9110 §9, RFC 5789, RFC 10008 for QUERY).
+///
+/// Method names are case-sensitive: `get` is an unknown method, and what is unknown is unsafe.
+package enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
+    case get, head, post, put, delete, options, trace, query, patch, connect, other
+
+    package init(_ name: ByteRun) {
+        switch name.count {
+        case 3:
+            self = name.equals(exactly: "GET") ? .get : name.equals(exactly: "PUT") ? .put : .other
+        case 4:
+            self =
+                name.equals(exactly: "HEAD") ? .head : name.equals(exactly: "POST") ? .post : .other
+        case 5:
+            self =
+                name.equals(exactly: "TRACE")
+                ? .trace
+                : name.equals(exactly: "QUERY")
+                    ? .query : name.equals(exactly: "PATCH") ? .patch : .other
+        case 6: self = name.equals(exactly: "DELETE") ? .delete : .other
+        case 7:
+            self =
+                name.equals(exactly: "OPTIONS")
+                ? .options : name.equals(exactly: "CONNECT") ? .connect : .other
+        default: self = .other
+        }
+    }
+
+    package init(nameBytes: UnsafeRawBufferPointer) { self.init(ByteRun(nameBytes)) }
+
+    package init(_ name: String) { self = name.withByteRun { MethodKind($0) } }
+
+    /// RFC 9110 §9.2.1: essentially read-only.
+    package var isSafe: Bool {
+        switch self {
+        case .get, .head, .options, .trace, .query: true
+        case .post, .put, .delete, .patch, .connect, .other: false
+        }
+    }
+
+    /// What is not known to be safe must be taken for unsafe (RFC 9111 §4.4).
+    package var isUnsafe: Bool { !isSafe }
+}
+
+/// A set of methods.
+package struct MethodSet: OptionSet, Sendable, Hashable {
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    package init(_ method: MethodKind) { rawValue = 1 << UInt16(method.rawValue) }
+
+    package static let get = MethodSet(.get)
+    package static let head = MethodSet(.head)
+    package static let post = MethodSet(.post)
+    package static let query = MethodSet(.query)
+
+    package func contains(_ method: MethodKind) -> Bool { contains(MethodSet(method)) }
+}

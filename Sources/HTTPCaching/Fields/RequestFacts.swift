@@ -1,0 +1,122 @@
+/// What the rules need to know of a request, read in one pass and without allocating.
+package struct RequestFacts: Hashable, Sendable {
+    package struct Flags: OptionSet, Hashable, Sendable {
+        package let rawValue: UInt16
+        package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+        package static let noCache = Flags(rawValue: 1 << 0)
+        package static let noStore = Flags(rawValue: 1 << 1)
+        package static let onlyIfCached = Flags(rawValue: 1 << 2)
+        /// `max-stale` without a number: any staleness.
+        package static let maxStaleAny = Flags(rawValue: 1 << 3)
+        package static let hasAuthorization = Flags(rawValue: 1 << 4)
+        package static let hasCookie = Flags(rawValue: 1 << 5)
+        package static let hasRange = Flags(rawValue: 1 << 6)
+        package static let hasIfMatch = Flags(rawValue: 1 << 7)
+        package static let hasIfNoneMatch = Flags(rawValue: 1 << 8)
+        package static let hasIfModifiedSince = Flags(rawValue: 1 << 9)
+        package static let hasIfUnmodifiedSince = Flags(rawValue: 1 << 10)
+        package static let hasIfRange = Flags(rawValue: 1 << 11)
+
+        package static let conditionals: Flags = [
+            .hasIfMatch, .hasIfNoneMatch, .hasIfModifiedSince, .hasIfUnmodifiedSince, .hasIfRange,
+        ]
+    }
+
+    package var method: MethodKind
+    package var flags: Flags = []
+    package var maxAgeSeconds: UInt32?
+    package var maxStaleSeconds: UInt32?
+    package var minFreshSeconds: UInt32?
+    package var staleIfErrorSeconds: UInt32?
+
+    package init(method: MethodKind) { self.method = method }
+
+    package init(method: MethodKind, fields: FieldSection) {
+        self.method = method
+        var hasCacheControl = false
+        var hasPragmaNoCache = false
+        fields.withUnsafeBytes { buffer in
+            var cursor = FieldCursor(buffer)
+            while let line = cursor.next() {
+                switch Self.kind(line.name) {
+                case .flag(let flag): flags.insert(flag)
+                case .cacheControl:
+                    hasCacheControl = true
+                    addDirectives(line.value)
+                case .pragma:
+                    hasPragmaNoCache = hasPragmaNoCache || Self.namesNoCache(line.value)
+                case .other: break
+                }
+            }
+        }
+        // RFC 9111 §5.4: Pragma speaks only where Cache-Control is silent.
+        if hasPragmaNoCache, !hasCacheControl { flags.insert(.noCache) }
+    }
+
+    package var isConditional: Bool { !flags.isDisjoint(with: .conditionals) }
+    package var onlyIfCached: Bool { flags.contains(.onlyIfCached) }
+    package var hasRange: Bool { flags.contains(.hasRange) }
+    package var hasAuthorization: Bool { flags.contains(.hasAuthorization) }
+
+    private enum FieldKind {
+        case flag(Flags)
+        case cacheControl, pragma, other
+    }
+
+    private static func kind(_ name: ByteRun) -> FieldKind {
+        switch name.count {
+        case 5: return name.equals(lowercased: "range") ? .flag(.hasRange) : .other
+        case 6:
+            if name.equals(lowercased: "cookie") { return .flag(.hasCookie) }
+            return name.equals(lowercased: "pragma") ? .pragma : .other
+        case 8:
+            if name.equals(lowercased: "if-match") { return .flag(.hasIfMatch) }
+            return name.equals(lowercased: "if-range") ? .flag(.hasIfRange) : .other
+        case 13:
+            if name.equals(lowercased: "cache-control") { return .cacheControl }
+            if name.equals(lowercased: "authorization") { return .flag(.hasAuthorization) }
+            return name.equals(lowercased: "if-none-match") ? .flag(.hasIfNoneMatch) : .other
+        case 17:
+            return name.equals(lowercased: "if-modified-since")
+                ? .flag(.hasIfModifiedSince) : .other
+        case 19:
+            return name.equals(lowercased: "if-unmodified-since")
+                ? .flag(.hasIfUnmodifiedSince) : .other
+        default: return .other
+        }
+    }
+
+    private static func namesNoCache(_ value: ByteRun) -> Bool {
+        var scanner = DirectiveScanner(value)
+        while let directive = scanner.next() {
+            if directive.name.equals(lowercased: "no-cache") { return true }
+        }
+        return false
+    }
+
+    /// RFC 9111 §5.2.1. A `max-age` that is no number is 0; a wish for leniency that is none is not
+    /// granted.
+    private mutating func addDirectives(_ line: ByteRun) {
+        var scanner = DirectiveScanner(line)
+        while let directive = scanner.next() {
+            let name = directive.name
+            let seconds = directive.argument.seconds
+            switch name.count {
+            case 7 where name.equals(lowercased: "max-age"):
+                maxAgeSeconds = min(maxAgeSeconds ?? .max, seconds ?? 0)
+            case 8 where name.equals(lowercased: "no-cache"): flags.insert(.noCache)
+            case 8 where name.equals(lowercased: "no-store"): flags.insert(.noStore)
+            case 9 where name.equals(lowercased: "max-stale"):
+                if case .none = directive.argument { flags.insert(.maxStaleAny) }
+                if let seconds { maxStaleSeconds = min(maxStaleSeconds ?? .max, seconds) }
+            case 9 where name.equals(lowercased: "min-fresh"):
+                if let seconds { minFreshSeconds = max(minFreshSeconds ?? 0, seconds) }
+            case 14 where name.equals(lowercased: "only-if-cached"): flags.insert(.onlyIfCached)
+            case 14 where name.equals(lowercased: "stale-if-error"):
+                if let seconds { staleIfErrorSeconds = min(staleIfErrorSeconds ?? .max, seconds) }
+            default: break
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+/// What the rules need to know of a response head, read in one pass and without allocating.
+package struct ResponseFacts: Hashable, Sendable {
+    package struct Flags: OptionSet, Hashable, Sendable {
+        package let rawValue: UInt32
+        package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+        package static let hasVary = Flags(rawValue: 1 << 0)
+        package static let variesOnEverything = Flags(rawValue: 1 << 1)
+        package static let hasStrongEntityTag = Flags(rawValue: 1 << 2)
+        package static let hasWeakEntityTag = Flags(rawValue: 1 << 3)
+        package static let hasSetCookie = Flags(rawValue: 1 << 4)
+        /// An Expires that is no date, or of which there are several that differ.
+        package static let hasExpires = Flags(rawValue: 1 << 5)
+        package static let hasTransferEncoding = Flags(rawValue: 1 << 6)
+        /// Content-Length is no number, or several that differ: where the body ends is not known.
+        package static let hasInvalidContentLength = Flags(rawValue: 1 << 7)
+        package static let hasContentRange = Flags(rawValue: 1 << 8)
+        package static let hasCacheControl = Flags(rawValue: 1 << 9)
+        package static let hasPragmaNoCache = Flags(rawValue: 1 << 10)
+        /// A targeted field speaks instead of Cache-Control and Expires (RFC 9213).
+        package static let isTargeted = Flags(rawValue: 1 << 11)
+        package static let hasInvalidDate = Flags(rawValue: 1 << 12)
+        package static let hasContentEncoding = Flags(rawValue: 1 << 13)
+    }
+
+    package var status: Int
+    package var directives = ResponseDirectives()
+    package var flags: Flags = []
+    /// Unix seconds; nil when absent or no date.
+    package var dateSeconds: Int64?
+    /// Unix seconds, the earliest of several; nil when absent or no date. See `Flags.hasExpires`.
+    package var expiresSeconds: Int64?
+    package var lastModifiedSeconds: Int64?
+    package var ageSeconds: UInt32?
+    package var contentLength: Int?
+    package var contentRange: ContentRange?
+
+    /// - Parameters:
+    ///   - targets: names of the targeted fields to obey, the most specific first.
+    ///   - receivedAtSeconds: when the response came, to read two-digit years by.
+    package init(
+        status: Int,
+        fields: FieldSection,
+        targets: [String],
+        receivedAtSeconds: Int64
+    ) {
+        self.status = status
+        var pass = Pass(near: receivedAtSeconds)
+        fields.withUnsafeBytes { buffer in
+            var cursor = FieldCursor(buffer)
+            while let line = cursor.next() { pass.read(line, into: &self) }
+        }
+        if pass.hasInvalidExpires { expiresSeconds = nil }
+        if let targeted = ResponseDirectives.targeted(by: targets, in: fields) {
+            directives = targeted
+            flags.insert(.isTargeted)
+        }
+    }
+
+    package init(status: Int, fields: FieldSection, rules: StoringRules, receivedAtSeconds: Int64) {
+        self.init(
+            status: status,
+            fields: fields,
+            targets: rules.targetedFields,
+            receivedAtSeconds: receivedAtSeconds
+        )
+    }
+
+    /// A strong entity tag, or a Last-Modified that can be taken for strong: at least a second
+    /// older than the Date that came with it (RFC 9110 §8.8.2.2).
+    package var hasStrongValidator: Bool {
+        flags.contains(.hasStrongEntityTag) || hasStrongLastModified
+    }
+
+    package var hasStrongLastModified: Bool {
+        guard let lastModifiedSeconds, let dateSeconds else { return false }
+        return lastModifiedSeconds < dateSeconds
+    }
+
+    package var hasAnyValidator: Bool {
+        lastModifiedSeconds != nil || flags.contains(.hasStrongEntityTag)
+            || flags.contains(.hasWeakEntityTag)
+    }
+
+    /// What the reader must remember between lines.
+    private struct Pass {
+        let near: Int64
+        var hasInvalidExpires = false
+        var hasAge = false
+        var hasDate = false
+        var hasLastModified = false
+        var hasEntityTag = false
+
+        init(near: Int64) { self.near = near }
+
+        mutating func read(_ line: FieldCursor.Line, into facts: inout ResponseFacts) {
+            let name = line.name
+            switch name.count {
+            case 3 where name.equals(lowercased: "age"): readAge(line.value, &facts)
+            case 4 where name.equals(lowercased: "date"): readDate(line.value, &facts)
+            case 4 where name.equals(lowercased: "etag"): readEntityTag(line.value, &facts)
+            case 4 where name.equals(lowercased: "vary"): Self.readVary(line.value, &facts)
+            case 6 where name.equals(lowercased: "pragma"): Self.readPragma(line.value, &facts)
+            case 7 where name.equals(lowercased: "expires"): readExpires(line.value, &facts)
+            case 10 where name.equals(lowercased: "set-cookie"): facts.flags.insert(.hasSetCookie)
+            case 13 where name.equals(lowercased: "cache-control"):
+                facts.flags.insert(.hasCacheControl)
+                facts.directives.add(line.value)
+            case 13 where name.equals(lowercased: "last-modified"):
+                readLastModified(line.value, &facts)
+            case 13 where name.equals(lowercased: "content-range"):
+                facts.flags.insert(.hasContentRange)
+                facts.contentRange = ContentRange(line.value)
+            case 14 where name.equals(lowercased: "content-length"):
+                Self.readContentLength(line.value, &facts)
+            case 16 where name.equals(lowercased: "content-encoding"):
+                facts.flags.insert(.hasContentEncoding)
+            case 17 where name.equals(lowercased: "transfer-encoding"):
+                facts.flags.insert(.hasTransferEncoding)
+            default: break
+            }
+        }
+
+        /// RFC 9111 §5.1: the first member of the first line counts; one that is no number, none.
+        private mutating func readAge(_ value: ByteRun, _ facts: inout ResponseFacts) {
+            guard !hasAge else { return }
+            hasAge = true
+            var members = ListScanner(value)
+            facts.ageSeconds = members.next().flatMap { DeltaSeconds.parse($0) }
+        }
+
+        private mutating func readDate(_ value: ByteRun, _ facts: inout ResponseFacts) {
+            guard !hasDate else { return }
+            hasDate = true
+            facts.dateSeconds = HTTPDate.parse(value, nearSeconds: near)
+            if facts.dateSeconds == nil { facts.flags.insert(.hasInvalidDate) }
+        }
+
+        private mutating func readEntityTag(_ value: ByteRun, _ facts: inout ResponseFacts) {
+            guard !hasEntityTag else { return }
+            hasEntityTag = true
+            guard let tag = EntityTag(value) else { return }
+            facts.flags.insert(tag.isStrong ? .hasStrongEntityTag : .hasWeakEntityTag)
+        }
+
+        private mutating func readLastModified(_ value: ByteRun, _ facts: inout ResponseFacts) {
+            guard !hasLastModified else { return }
+            hasLastModified = true
+            facts.lastModifiedSeconds = HTTPDate.parse(value, nearSeconds: near)
+        }
+
+        /// RFC 9111 §5.3: what is no date is in the past, and so are several of them together if
+        /// one is none.
+        private mutating func readExpires(_ value: ByteRun, _ facts: inout ResponseFacts) {
+            facts.flags.insert(.hasExpires)
+            guard let seconds = HTTPDate.parse(value, nearSeconds: near) else {
+                hasInvalidExpires = true
+                return
+            }
+            facts.expiresSeconds = min(facts.expiresSeconds ?? seconds, seconds)
+        }
+
+        private static func readVary(_ value: ByteRun, _ facts: inout ResponseFacts) {
+            var members = ListScanner(value)
+            while let member = members.next() {
+                facts.flags.insert(.hasVary)
+                // Whatever is no field name cannot be compared, so it never matches.
+                if member.equals(exactly: "*") || !FieldSection.isValidName(member) {
+                    facts.flags.insert(.variesOnEverything)
+                }
+            }
+        }
+
+        private static func readPragma(_ value: ByteRun, _ facts: inout ResponseFacts) {
+            var scanner = DirectiveScanner(value)
+            while let directive = scanner.next() {
+                if directive.name.equals(lowercased: "no-cache") {
+                    facts.flags.insert(.hasPragmaNoCache)
+                }
+            }
+        }
+
+        /// RFC 9110 §8.6: repeated equal values are one; anything else cannot be trusted.
+        private static func readContentLength(_ value: ByteRun, _ facts: inout ResponseFacts) {
+            var members = ListScanner(value)
+            var isFirst = true
+            while let member = members.next() {
+                isFirst = false
+                let length = DecimalNumber.parse(member)
+                if length == nil || (facts.contentLength ?? length) != length {
+                    facts.flags.insert(.hasInvalidContentLength)
+                }
+                facts.contentLength = facts.contentLength ?? length
+            }
+            if isFirst { facts.flags.insert(.hasInvalidContentLength) }
+        }
+    }
+}
+
+/// A run of digits as a number, for lengths and positions.
+package enum DecimalNumber {
+    /// Nil for anything but digits, and for what a signed 64-bit number cannot hold.
+    package static func parse(_ text: ByteRun) -> Int? {
+        guard !text.isEmpty else { return nil }
+        var value = 0
+        for index in 0..<text.count {
+            guard text[index].isDigit else { return nil }
+            let (product, overflowed) = value.multipliedReportingOverflow(by: 10)
+            let (sum, carried) = product.addingReportingOverflow(Int(text[index] - .zero))
+            guard !overflowed, !carried else { return nil }
+            value = sum
+        }
+        return value
+    }
+}

@@ -1,0 +1,151 @@
+/// A URI, or a reference relative to one, taken apart (RFC 3986 §4.1). Strict: what has a character
+/// that no URI may have is none.
+package struct URIReference: Hashable, Sendable {
+    package var scheme: String?
+    /// `host`, `host:port`, with user information if there is any.
+    package var authority: String?
+    package var path: String
+    package var query: String?
+    package var fragment: String?
+
+    /// Longer ones are not looked at.
+    package static let bytesMax = 65_536
+
+    package init?(_ text: String) {
+        guard text.utf8.count <= Self.bytesMax, text.utf8.allSatisfy(Self.isAllowed) else {
+            return nil
+        }
+        var rest = Substring(text)
+        if let hash = rest.firstIndex(of: "#") {
+            fragment = String(rest[rest.index(after: hash)...])
+            rest = rest[..<hash]
+        }
+        if let mark = rest.firstIndex(of: "?") {
+            query = String(rest[rest.index(after: mark)...])
+            rest = rest[..<mark]
+        }
+        if let colon = rest.firstIndex(of: ":"), Self.isScheme(rest[..<colon]) {
+            scheme = rest[..<colon].lowercased()
+            rest = rest[rest.index(after: colon)...]
+        }
+        if rest.hasPrefix("//") {
+            let start = rest.index(rest.startIndex, offsetBy: 2)
+            let end = rest[start...].firstIndex(of: "/") ?? rest.endIndex
+            authority = String(rest[start..<end])
+            rest = rest[end...]
+        }
+        path = String(rest)
+        // RFC 3986 §4.2: a colon in the first segment of a relative path would be a scheme.
+        if scheme == nil, authority == nil, let first = path.split(separator: "/").first,
+            !path.hasPrefix("/"), first.contains(":")
+        {
+            return nil
+        }
+    }
+
+    /// RFC 3986 §5.2.2, strict.
+    package func resolved(against base: URIReference) -> URIReference {
+        var target = self
+        if scheme != nil {
+            target.path = Self.removingDotSegments(path)
+            return target
+        }
+        target.scheme = base.scheme
+        if authority != nil {
+            target.path = Self.removingDotSegments(path)
+            return target
+        }
+        target.authority = base.authority
+        if path.isEmpty {
+            target.path = base.path
+            target.query = query ?? base.query
+        } else if path.hasPrefix("/") {
+            target.path = Self.removingDotSegments(path)
+        } else {
+            target.path = Self.removingDotSegments(Self.merged(path, base: base))
+        }
+        return target
+    }
+
+    /// The reference written out, without its fragment. Scheme and host in lower case, no default
+    /// port, `/` for an empty path: the least that makes equal targets equal (RFC 9110 §4.2.3).
+    /// Nothing else is touched: a path means what its origin says it means.
+    package var target: String {
+        var text = ""
+        if let scheme { text += scheme + ":" }
+        if authority != nil { text += "//" + normalizedAuthority }
+        text += path.isEmpty && authority != nil ? "/" : path
+        if let query { text += "?" + query }
+        return text
+    }
+
+    /// RFC 6454: scheme, host and port are the same. User information does not count.
+    package func hasSameOrigin(as other: URIReference) -> Bool {
+        guard let scheme, scheme == other.scheme, authority != nil, other.authority != nil else {
+            return false
+        }
+        return hostAndPort == other.hostAndPort
+    }
+
+    private var normalizedAuthority: String {
+        guard let authority, let at = authority.lastIndex(of: "@") else { return hostAndPort }
+        return authority[...at] + hostAndPort
+    }
+
+    private var hostAndPort: String {
+        guard let authority else { return "" }
+        let full = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] }
+        let text = (full ?? Substring(authority)).lowercased()
+        guard let colon = text.lastIndex(of: ":"), !text[colon...].contains("]") else {
+            return text
+        }
+        let port = text[text.index(after: colon)...]
+        let isDefault =
+            port.isEmpty || (scheme == "http" && port == "80")
+            || (scheme == "https" && port == "443")
+        return isDefault ? String(text[..<colon]) : text
+    }
+
+    private static func merged(_ path: String, base: URIReference) -> String {
+        if base.authority != nil, base.path.isEmpty { return "/" + path }
+        guard let slash = base.path.lastIndex(of: "/") else { return path }
+        return base.path[...slash] + path
+    }
+
+    /// RFC 3986 §5.2.4.
+    static func removingDotSegments(_ path: String) -> String {
+        guard path.contains("/.") || path.hasPrefix(".") else { return path }
+        let isAbsolute = path.hasPrefix("/")
+        var segments = path.split(separator: "/", omittingEmptySubsequences: false)
+        if isAbsolute { segments.removeFirst() }
+        var kept: [Substring] = []
+        for (position, segment) in segments.enumerated() {
+            let isLast = position == segments.count - 1
+            if segment == "." {
+                if isLast { kept.append("") }
+            } else if segment == ".." {
+                if !kept.isEmpty { kept.removeLast() }
+                if isLast { kept.append("") }
+            } else {
+                kept.append(segment)
+            }
+        }
+        return (isAbsolute ? "/" : "") + kept.joined(separator: "/")
+    }
+
+    private static func isScheme(_ text: Substring) -> Bool {
+        guard let first = text.utf8.first, first.isLetter else { return false }
+        return text.utf8.allSatisfy {
+            $0.isLetter || $0.isDigit || $0 == 0x2B || $0 == .hyphen || $0 == .dot
+        }
+    }
+
+    /// RFC 3986 §2, and bytes above ASCII, which servers send unescaped: those go through as they
+    /// are. A percent sign is not checked for its digits.
+    private static func isAllowed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x00...0x20, 0x7F, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B, 0x7C, 0x7D: false
+        default: true
+        }
+    }
+}

@@ -1,0 +1,55 @@
+/// RFC 9110 §14.4: which part of the representation a body is.
+package struct ContentRange: Hashable, Sendable {
+    /// Nil in `bytes */size`, which says that no wanted range exists.
+    package let range: Range<Int>?
+    /// Nil when the sender does not know it.
+    package let bodySize: Int?
+
+    package init(range: Range<Int>, bodySize: Int?) {
+        precondition(!range.isEmpty && range.lowerBound >= 0)
+        self.range = range
+        self.bodySize = bodySize
+    }
+
+    package init(unsatisfiedBodySize: Int) {
+        precondition(unsatisfiedBodySize >= 0)
+        range = nil
+        bodySize = unsatisfiedBodySize
+    }
+
+    /// Nil for another unit and for ranges that end before they start or past the size.
+    package init?(_ field: ByteRun) {
+        let text = field.trimmed
+        guard text.count > 6, text[0..<6].equals(lowercased: "bytes "),
+            let slash = text.index(of: .slash)
+        else { return nil }
+        let position = text[6..<max(6, slash)].trimmed
+        let sizeText = text[(slash + 1)..<text.count].trimmed
+        let size = DecimalNumber.parse(sizeText)
+        guard size != nil || sizeText.equals(exactly: "*") else { return nil }
+        if position.equals(exactly: "*") {
+            guard size != nil else { return nil }
+            range = nil
+            bodySize = size
+            return
+        }
+        guard let hyphen = position.index(of: .hyphen),
+            let first = DecimalNumber.parse(position[0..<hyphen]),
+            let last = DecimalNumber.parse(position[(hyphen + 1)..<position.count]),
+            first <= last, last < (size ?? .max)
+        else { return nil }
+        range = first..<(last + 1)
+        bodySize = size
+    }
+
+    package init?(_ text: String) {
+        guard let parsed = text.withByteRun({ ContentRange($0) }) else { return nil }
+        self = parsed
+    }
+
+    package var text: String {
+        let size = bodySize.map { String($0) } ?? "*"
+        guard let range else { return "bytes */\(size)" }
+        return "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
+    }
+}

@@ -1,0 +1,130 @@
+/// RFC 9110 §14.2: the ranges that a request asks for.
+package struct RangeSet: Hashable, Sendable {
+    package enum Spec: Hashable, Sendable {
+        /// From here to there, the last byte included; nil is the end.
+        case from(Int, through: Int?)
+        /// The last so many bytes.
+        case suffix(Int)
+    }
+
+    /// More ranges than this are not answered one by one: each costs a part with its own head.
+    package static let rangesMax = 16
+    /// RFC 9110 §14.2 lets a server refuse more than two overlapping ranges.
+    package static let overlapsMax = 2
+
+    package let specs: [Spec]
+
+    package enum Resolution: Hashable, Sendable {
+        /// Answer as if no range had been asked for.
+        case whole
+        /// 416.
+        case unsatisfiable
+        case single(Range<Int>)
+        case multi([Range<Int>])
+    }
+
+    /// Nil when the field is to be ignored: another unit, a faulty range anywhere, too many ranges.
+    package init?(_ field: ByteRun) {
+        let text = field.trimmed
+        guard let equals = text.index(of: .equalsSign),
+            text[0..<equals].equals(lowercased: "bytes")
+        else { return nil }
+        var members = ListScanner(text[(equals + 1)..<text.count])
+        var specs: [Spec] = []
+        while let member = members.next() {
+            guard specs.count < Self.rangesMax, let spec = Self.spec(member) else { return nil }
+            specs.append(spec)
+        }
+        guard !specs.isEmpty else { return nil }
+        self.specs = specs
+    }
+
+    package init?(_ text: String) {
+        guard let parsed = text.withByteRun({ RangeSet($0) }) else { return nil }
+        self = parsed
+    }
+
+    /// The Range lines of a request: exactly one counts, several are ignored.
+    package init?(_ request: FieldSection) {
+        var parsed: RangeSet?
+        var lines = 0
+        request.forEachValue(of: "range") { value in
+            lines += 1
+            parsed = RangeSet(value)
+        }
+        guard lines == 1, let parsed else { return nil }
+        self = parsed
+    }
+
+    /// What to send of a body of that size.
+    package func resolve(bodySize: Int) -> Resolution {
+        precondition(bodySize >= 0)
+        var ranges: [Range<Int>] = []
+        var wantsEmptySuffix = false
+        for spec in specs {
+            switch Self.resolve(spec, bodySize: bodySize) {
+            case .some(let range) where range.isEmpty: wantsEmptySuffix = true
+            case .some(let range): ranges.append(range)
+            case .none: break
+            }
+        }
+        // An empty body has no part that a Content-Range could name.
+        if ranges.isEmpty { return wantsEmptySuffix ? .whole : .unsatisfiable }
+        guard let disjoint = Self.coalesced(ranges) else { return .whole }
+        return disjoint.count == 1 ? .single(disjoint[0]) : .multi(disjoint)
+    }
+
+    /// The ranges as asked for when no two touch; else sorted and joined; nil when too many overlap.
+    private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>]? {
+        let sorted = ranges.sorted {
+            ($0.lowerBound, $0.upperBound) < ($1.lowerBound, $1.upperBound)
+        }
+        var joined: [Range<Int>] = []
+        var overlaps = 0
+        for range in sorted {
+            guard let last = joined.last, range.lowerBound <= last.upperBound else {
+                joined.append(range)
+                continue
+            }
+            if range.lowerBound < last.upperBound { overlaps += 1 }
+            joined[joined.count - 1] =
+                last.lowerBound..<max(last.upperBound, range.upperBound)
+        }
+        guard overlaps < overlapsMax else { return nil }
+        return joined.count == ranges.count ? ranges : joined
+    }
+
+    private static func resolve(_ spec: Spec, bodySize: Int) -> Range<Int>? {
+        switch spec {
+        case .from(let first, let last):
+            guard first < bodySize else { return nil }
+            return first..<(min(last ?? .max, bodySize - 1) + 1)
+        case .suffix(let length):
+            return length > 0 ? max(0, bodySize - length)..<bodySize : nil
+        }
+    }
+
+    private static func spec(_ text: ByteRun) -> Spec? {
+        guard let hyphen = text.index(of: .hyphen) else { return nil }
+        let firstText = text[0..<hyphen]
+        let lastText = text[(hyphen + 1)..<text.count]
+        if firstText.isEmpty { return position(lastText).map { .suffix($0) } }
+        guard let first = position(firstText) else { return nil }
+        if lastText.isEmpty { return .from(first, through: nil) }
+        guard let last = position(lastText), first <= last else { return nil }
+        return .from(first, through: last)
+    }
+
+    /// Digits; what a position cannot hold is past the end of any body.
+    private static func position(_ text: ByteRun) -> Int? {
+        guard !text.isEmpty else { return nil }
+        var value = 0
+        for index in 0..<text.count {
+            guard text[index].isDigit else { return nil }
+            let (product, overflowed) = value.multipliedReportingOverflow(by: 10)
+            let (sum, carried) = product.addingReportingOverflow(Int(text[index] - .zero))
+            value = overflowed || carried ? .max : sum
+        }
+        return value
+    }
+}

@@ -1,0 +1,140 @@
+/// What must be done with a look-up. Every case names the next act; none performs it.
+package enum ReuseDecision: Hashable, Sendable {
+    case serve(ageSeconds: Int)
+    /// Serve although stale: the client or the cache's owner accepts that.
+    case serveStale(ageSeconds: Int)
+    /// RFC 5861 §3.
+    case serveStaleThenRevalidate(ageSeconds: Int)
+    /// Ask the origin first; conditionally, where the stored response has a validator. Should the
+    /// origin fail, `StaleOnError` tells whether the stored response may answer instead.
+    case revalidate(mayServeStaleOnError: Bool)
+    /// Ask the origin as if nothing were stored.
+    case fetch
+    /// RFC 9111 §5.2.1.7: the client wants no request to be made, and nothing stored will do.
+    case gatewayTimeout
+}
+
+extension ReuseDecision {
+    /// Decides whether the selected stored response may answer this request (RFC 9111 §4).
+    ///
+    /// - Complexity: O(1), on numbers alone.
+    package static func decide(
+        stored: StoredFacts,
+        request: RequestFacts,
+        nowSeconds: Int64,
+        preferences: ReusePreferences
+    ) -> ReuseDecision {
+        let age = stored.ageSeconds(at: nowSeconds)
+        switch preferences.freshness {
+        case .acceptAnyAge(let limit):
+            let isFresh = stored.isFresh(at: nowSeconds) && !stored.flags.contains(.noCache)
+            if isFresh { return .serve(ageSeconds: age) }
+            if limit == .ignoreMustRevalidate || !stored.forbidsStale {
+                return .serveStale(ageSeconds: age)
+            }
+        case .alwaysValidate: break
+        case .respect:
+            if preferences.requestDirectives == .honour, request.flags.contains(.noStore) {
+                return askingOrigin(.fetch, request, preferences)
+            }
+            if let served = serve(stored, request, age: age, preferences) { return served }
+        }
+        let mayServeStale = StaleOnError.mayEverServe(stored, request, nowSeconds, preferences)
+        return askingOrigin(
+            .revalidate(mayServeStaleOnError: mayServeStale),
+            request,
+            preferences
+        )
+    }
+
+    /// The decision when nothing is stored for the request.
+    package static func decideMiss(
+        request: RequestFacts,
+        preferences: ReusePreferences
+    ) -> ReuseDecision {
+        askingOrigin(.fetch, request, preferences)
+    }
+
+    private static func askingOrigin(
+        _ decision: ReuseDecision,
+        _ request: RequestFacts,
+        _ preferences: ReusePreferences
+    ) -> ReuseDecision {
+        let isForbidden = request.onlyIfCached && preferences.requestDirectives == .honour
+        return isForbidden ? .gatewayTimeout : decision
+    }
+
+    private static func serve(
+        _ stored: StoredFacts,
+        _ request: RequestFacts,
+        age: Int,
+        _ preferences: ReusePreferences
+    ) -> ReuseDecision? {
+        guard !stored.flags.contains(.noCache) else { return nil }
+        let lifetime = Int(stored.freshnessLifetimeSeconds)
+        let staleness = age - lifetime
+        let wish = ClientWish(request, stored: stored, preferences: preferences)
+        guard !wish.demandsValidation else { return nil }
+        if staleness < 0 {
+            return wish.accepts(ageSeconds: age, freshForSeconds: -staleness)
+                ? .serve(ageSeconds: age) : nil
+        }
+        guard !stored.forbidsStale else { return nil }
+        if wish.accepts(stalenessSeconds: staleness, ageSeconds: age) {
+            return .serveStale(ageSeconds: age)
+        }
+        let window =
+            stored.flags.contains(.hasStaleWhileRevalidate)
+            ? stored.staleWhileRevalidateSeconds : preferences.staleWhileRevalidateSeconds
+        // The window opens when freshness ends, not when the response was stored.
+        guard !wish.isStrict, staleness < Int(window) else { return nil }
+        return .serveStaleThenRevalidate(ageSeconds: age)
+    }
+}
+
+extension StoredFacts {
+    package var forbidsStale: Bool { !flags.isDisjoint(with: [.mustRevalidate, .noCache]) }
+}
+
+/// The request's Cache-Control (RFC 9111 §5.2.1) in so far as this cache listens to it.
+private struct ClientWish {
+    private let maxAge: UInt32?
+    private let minFresh: UInt32?
+    private let maxStale: UInt32?
+    let demandsValidation: Bool
+
+    init(_ request: RequestFacts, stored: StoredFacts, preferences: ReusePreferences) {
+        guard preferences.requestDirectives == .honour else {
+            maxAge = nil
+            minFresh = nil
+            maxStale = nil
+            demandsValidation = false
+            return
+        }
+        // RFC 8246 §2: a plain reload sends max-age=0, and what is immutable need not be asked for.
+        let isReload = request.maxAgeSeconds == 0 && stored.flags.contains(.immutable)
+        maxAge = isReload ? nil : request.maxAgeSeconds
+        minFresh = request.minFreshSeconds
+        maxStale =
+            request.maxStaleSeconds
+            ?? (request.flags.contains(.maxStaleAny) ? DeltaSeconds.maximum : nil)
+        demandsValidation = request.flags.contains(.noCache)
+    }
+
+    /// Whether the client asked for more than freshness: then nothing stale is served on its behalf.
+    var isStrict: Bool { maxAge != nil || minFresh != nil }
+
+    func accepts(ageSeconds: Int, freshForSeconds: Int) -> Bool {
+        if let minFresh, freshForSeconds < Int(minFresh) { return false }
+        guard let maxAge else { return true }
+        // max-age speaks of age, max-stale of freshness: a fresh response that is too old is not
+        // made acceptable by max-stale.
+        return ageSeconds <= Int(maxAge)
+    }
+
+    func accepts(stalenessSeconds: Int, ageSeconds: Int) -> Bool {
+        guard let maxStale, minFresh == nil, stalenessSeconds <= Int(maxStale) else { return false }
+        guard let maxAge else { return true }
+        return ageSeconds <= Int(maxAge)
+    }
+}

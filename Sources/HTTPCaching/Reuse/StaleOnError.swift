@@ -1,0 +1,63 @@
+/// Whether a stale response may stand in for an origin that failed (RFC 5861 §4, RFC 9111 §4.2.4).
+package enum StaleOnError {
+    package enum Failure: Hashable, Sendable {
+        /// The origin answered, with this status.
+        case status(Int)
+        /// No connection, or it broke, or it took too long.
+        case unreachable
+    }
+
+    /// Whether the stored response may answer now that the origin has failed in this way.
+    package static func allows(
+        _ failure: Failure,
+        stored: StoredFacts,
+        request: RequestFacts,
+        nowSeconds: Int64,
+        preferences: ReusePreferences
+    ) -> Bool {
+        if case .status(let code) = failure, !StatusFacts(code).isStaleIfError { return false }
+        guard !stored.forbidsStale else { return false }
+        let staleness = stored.stalenessSeconds(at: nowSeconds)
+        guard staleness >= 0 else { return true }
+        return staleness < windowSeconds(failure, stored, request, preferences)
+    }
+
+    /// Whether any failure at all could be answered from this response, were it to happen now.
+    static func mayEverServe(
+        _ stored: StoredFacts,
+        _ request: RequestFacts,
+        _ nowSeconds: Int64,
+        _ preferences: ReusePreferences
+    ) -> Bool {
+        func allows(_ failure: Failure) -> Bool {
+            self.allows(
+                failure,
+                stored: stored,
+                request: request,
+                nowSeconds: nowSeconds,
+                preferences: preferences
+            )
+        }
+        return allows(.unreachable) || allows(.status(503))
+    }
+
+    private static func windowSeconds(
+        _ failure: Failure,
+        _ stored: StoredFacts,
+        _ request: RequestFacts,
+        _ preferences: ReusePreferences
+    ) -> Int {
+        var window: UInt32
+        if stored.flags.contains(.hasStaleIfError) {
+            window = stored.staleIfErrorSeconds
+        } else if case .unreachable = failure {
+            window = preferences.staleOnDisconnectSeconds
+        } else {
+            window = preferences.staleOnErrorSeconds
+        }
+        if preferences.requestDirectives == .honour {
+            window = max(window, request.staleIfErrorSeconds ?? 0)
+        }
+        return Int(window)
+    }
+}

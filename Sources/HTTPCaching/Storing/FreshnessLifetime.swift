@@ -1,0 +1,126 @@
+/// How long a response stays fresh, and who said so (RFC 9111 §4.2.1).
+package struct FreshnessLifetime: Hashable, Sendable {
+    package enum Source: UInt8, Hashable, Sendable {
+        /// The cache's own setting replaced what the response said.
+        case override
+        case sharedMaxAge
+        case maxAge
+        case expires
+        /// The cache's setting for this status.
+        case negative
+        case heuristic
+        /// Nobody: the response is stale from the start.
+        case none
+    }
+
+    package var seconds: UInt32
+    package var source: Source
+
+    package init(seconds: UInt32, source: Source) {
+        self.seconds = seconds
+        self.source = source
+    }
+
+    /// Whether the origin, or the cache's owner, gave a time.
+    package var isExplicit: Bool {
+        switch source {
+        case .override, .sharedMaxAge, .maxAge, .expires, .negative: true
+        case .heuristic, .none: false
+        }
+    }
+}
+
+extension FreshnessLifetime {
+    /// - Parameter receivedAtSeconds: stands in for a Date that is missing or no date.
+    package static func calculate(
+        request: RequestFacts,
+        response: ResponseFacts,
+        rules: StoringRules,
+        receivedAtSeconds: Int64
+    ) -> FreshnessLifetime {
+        if let seconds = rules.lifetimeOverrideSeconds {
+            return FreshnessLifetime(seconds: min(seconds, DeltaSeconds.maximum), source: .override)
+        }
+        var lifetime =
+            explicit(response, mode: rules.mode, receivedAtSeconds: receivedAtSeconds)
+            ?? negative(response, rules: rules)
+            ?? heuristic(request, response, rules: rules, receivedAtSeconds: receivedAtSeconds)
+            ?? FreshnessLifetime(seconds: 0, source: .none)
+        let atLeast = min(rules.lifetimeSecondsMin, rules.lifetimeSecondsMax)
+        lifetime.seconds = min(max(lifetime.seconds, atLeast), rules.lifetimeSecondsMax)
+        return lifetime
+    }
+
+    /// What the response itself says: s-maxage, where caches are shared, before max-age before
+    /// Expires. A targeted field silences Expires (RFC 9213 §2.2).
+    package static func explicit(
+        _ response: ResponseFacts,
+        mode: CacheMode,
+        receivedAtSeconds: Int64
+    ) -> FreshnessLifetime? {
+        let directives = response.directives
+        if mode == .shared, let seconds = directives.sharedMaxAgeSeconds {
+            return FreshnessLifetime(seconds: seconds, source: .sharedMaxAge)
+        }
+        if let seconds = directives.maxAgeSeconds {
+            return FreshnessLifetime(seconds: seconds, source: .maxAge)
+        }
+        guard response.flags.contains(.hasExpires), !response.flags.contains(.isTargeted) else {
+            return nil
+        }
+        guard let expires = response.expiresSeconds,
+            !directives.flags.contains(.unclosedQuote)
+        else { return FreshnessLifetime(seconds: 0, source: .expires) }
+        let date = response.dateSeconds ?? receivedAtSeconds
+        return FreshnessLifetime(seconds: DeltaSeconds.clamp(expires - date), source: .expires)
+    }
+
+    private static func negative(
+        _ response: ResponseFacts,
+        rules: StoringRules
+    ) -> FreshnessLifetime? {
+        for lifetime in rules.negativeLifetimes where lifetime.status == response.status {
+            return FreshnessLifetime(seconds: lifetime.seconds, source: .negative)
+        }
+        return nil
+    }
+
+    /// RFC 9111 §4.2.2. In a shared cache nothing is guessed about a response that may be one
+    /// user's own: one to a request with cookies, or one that sets some.
+    private static func heuristic(
+        _ request: RequestFacts,
+        _ response: ResponseFacts,
+        rules: StoringRules,
+        receivedAtSeconds: Int64
+    ) -> FreshnessLifetime? {
+        guard let heuristic = rules.heuristic, let modified = response.lastModifiedSeconds,
+            mayBeHeuristic(request, response, rules: rules)
+        else { return nil }
+        let elapsed = max(0, (response.dateSeconds ?? receivedAtSeconds) - modified)
+        let share = Int64(DeltaSeconds.clamp(elapsed)) * Int64(heuristic.permille) / 1_000
+        let seconds = min(UInt32(share), heuristic.lifetimeSecondsMax)
+        return FreshnessLifetime(seconds: seconds, source: .heuristic)
+    }
+
+    private static func mayBeHeuristic(
+        _ request: RequestFacts,
+        _ response: ResponseFacts,
+        rules: StoringRules
+    ) -> Bool {
+        let flags = response.directives.flags
+        let status = StatusFacts(response.status)
+        guard status.isHeuristicallyCacheable || flags.contains(.public),
+            !flags.contains(.unclosedQuote)
+        else { return false }
+        let isHTTP10NoCache =
+            response.flags.contains(.hasPragmaNoCache)
+            && !response.flags.contains(.hasCacheControl)
+        guard !isHTTP10NoCache else { return false }
+        guard rules.mode == .shared, !flags.contains(.public), rules.cookies != .ignore else {
+            return true
+        }
+        let setsCookie =
+            response.flags.contains(.hasSetCookie) && rules.cookies != .storeWithoutCookies
+        return !setsCookie && !request.flags.contains(.hasCookie)
+    }
+}

@@ -1,0 +1,142 @@
+/// Whether a response may be stored (RFC 9111 §3), and with which lifetime.
+package enum StoreDecision: Hashable, Sendable {
+    case store(FreshnessLifetime)
+    case refuse(StoreRefusal)
+}
+
+extension StoreDecision {
+    /// Goes through the conditions of RFC 9111 §3 one by one; the first that fails is the reason.
+    ///
+    /// - Complexity: O(1) on facts already read.
+    package static func decide(
+        request: RequestFacts,
+        response: ResponseFacts,
+        rules: StoringRules,
+        receivedAtSeconds: Int64
+    ) -> StoreDecision {
+        if let refusal = refusalByMessage(request, response, rules)
+            ?? refusalByDirectives(request, response, rules)
+            ?? refusalByPartialContent(request, response)
+        {
+            return .refuse(refusal)
+        }
+        let lifetime = FreshnessLifetime.calculate(
+            request: request,
+            response: response,
+            rules: rules,
+            receivedAtSeconds: receivedAtSeconds
+        )
+        if let refusal = refusalByCookies(response, lifetime, rules)
+            ?? refusalByFreshness(request, response, lifetime, rules)
+        {
+            return .refuse(refusal)
+        }
+        return .store(lifetime)
+    }
+
+    /// The method is understood, the code is final and may be kept, the message has one meaning.
+    private static func refusalByMessage(
+        _ request: RequestFacts,
+        _ response: ResponseFacts,
+        _ rules: StoringRules
+    ) -> StoreRefusal? {
+        let status = StatusFacts(response.status)
+        if !rules.methods.contains(request.method) { return .methodNotStored }
+        if status.isInterim { return .interimResponse }
+        if !status.isFinal || status.isNeverStored { return .statusNeverStored }
+        if response.flags.contains(.hasInvalidContentLength) { return .ambiguousLength }
+        if response.flags.contains(.variesOnEverything) { return .varyOnEverything }
+        return nil
+    }
+
+    /// must-understand, no-store, private, and Authorization in a shared cache (RFC 9111 §3.5).
+    private static func refusalByDirectives(
+        _ request: RequestFacts,
+        _ response: ResponseFacts,
+        _ rules: StoringRules
+    ) -> StoreRefusal? {
+        let flags = response.directives.flags
+        let isUnderstood = StatusFacts(response.status).isUnderstood
+        if flags.contains(.mustUnderstand), !isUnderstood { return .statusNotUnderstood }
+        if rules.originDirectives == .respect {
+            if request.flags.contains(.noStore) { return .requestNoStore }
+            // RFC 9111 §5.2.2.3: who understands the code leaves the no-store beside it aside.
+            if flags.contains(.noStore), !flags.contains(.mustUnderstand) {
+                return .responseNoStore
+            }
+        }
+        guard rules.mode == .shared else { return nil }
+        if flags.contains(.private) { return .responsePrivate }
+        if request.hasAuthorization, !response.allowsSharingAuthorized { return .requestAuthorized }
+        return nil
+    }
+
+    private static func refusalByPartialContent(
+        _ request: RequestFacts,
+        _ response: ResponseFacts
+    ) -> StoreRefusal? {
+        guard response.status == 206 else { return nil }
+        if !request.hasRange { return .partialUnrequested }
+        if response.contentRange?.range == nil { return .partialWithoutContentRange }
+        return response.hasStrongValidator ? nil : .partialWithoutStrongValidator
+    }
+
+    private static func refusalByCookies(
+        _ response: ResponseFacts,
+        _ lifetime: FreshnessLifetime,
+        _ rules: StoringRules
+    ) -> StoreRefusal? {
+        guard response.flags.contains(.hasSetCookie), rules.mode == .shared else { return nil }
+        switch rules.cookies {
+        case .ignore, .storeWithoutCookies: return nil
+        case .refuse: return .setCookie
+        case .storeWhenExplicitlyFresh:
+            let isPublic = response.directives.flags.contains(.public)
+            return lifetime.isExplicit || isPublic ? nil : .setCookie
+        case .storeWhenPublic:
+            let isPublic =
+                response.directives.flags.contains(.public)
+                || response.directives.sharedMaxAgeSeconds != nil
+            return isPublic ? nil : .setCookie
+        }
+    }
+
+    /// The last condition of §3 (some ground to store at all), and whether storing is of any use.
+    private static func refusalByFreshness(
+        _ request: RequestFacts,
+        _ response: ResponseFacts,
+        _ lifetime: FreshnessLifetime,
+        _ rules: StoringRules
+    ) -> StoreRefusal? {
+        let status = StatusFacts(response.status)
+        let flags = response.directives.flags
+        let isKeptRedirect = rules.redirects == .storeAll && status.isRedirect
+        let isMarked =
+            flags.contains(.public) || (rules.mode == .private && flags.contains(.private))
+        if !lifetime.isExplicit {
+            if status.isProvokedRefusal, rules.provokedRefusals == .requireExplicitFreshness,
+                !isMarked
+            {
+                return .provokedRefusal
+            }
+            // RFC 9110 §9.3.3: an answer to POST, only with explicit freshness.
+            let isGround =
+                request.method != .post && (status.isHeuristicallyCacheable || isMarked)
+            guard isGround || isKeptRedirect else { return .notFreshNorCacheable }
+        }
+        guard rules.unusable == .refuse, !isKeptRedirect else { return nil }
+        let isUsable =
+            lifetime.seconds > 0 || response.hasAnyValidator
+            || (response.directives.staleWhileRevalidateSeconds ?? 0) > 0
+            || (response.directives.staleIfErrorSeconds ?? 0) > 0
+        return isUsable ? nil : .neitherFreshNorValidatable
+    }
+}
+
+extension ResponseFacts {
+    /// RFC 9111 §3.5: what lets a shared cache keep the answer to a request with Authorization.
+    package var allowsSharingAuthorized: Bool {
+        directives.flags.contains(.public) || directives.flags.contains(.mustRevalidate)
+            || directives.sharedMaxAgeSeconds != nil
+    }
+}

@@ -1,0 +1,256 @@
+/// All that reuse is decided by, as numbers: it stands at the front of an entry's metadata, so that
+/// a hit parses no header.
+///
+///     0  u8   version         16  u32  corrected initial age     32  i64  Date
+///     1  u8   0               20  u32  freshness lifetime        40  i64  Last-Modified, or none
+///     2  u16  status          24  u32  stale-while-revalidate    all little-endian, 48 bytes
+///     4  u32  flags           28  u32  stale-if-error
+///     8  i64  response time
+///
+/// Times are unix seconds; `none` is the smallest signed number.
+package struct StoredFacts: Hashable, Sendable {
+    package struct Flags: OptionSet, Hashable, Sendable {
+        package let rawValue: UInt32
+        package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+        /// Validate before every use.
+        package static let noCache = Flags(rawValue: 1 << 0)
+        /// Never serve stale: `must-revalidate`, or what amounts to it in a shared cache.
+        package static let mustRevalidate = Flags(rawValue: 1 << 1)
+        package static let immutable = Flags(rawValue: 1 << 2)
+        package static let hasVary = Flags(rawValue: 1 << 3)
+        package static let hasStrongValidator = Flags(rawValue: 1 << 4)
+        package static let hasAnyValidator = Flags(rawValue: 1 << 5)
+        /// The body is one part of the representation, or several (RFC 9111 §3.3).
+        package static let isPartial = Flags(rawValue: 1 << 6)
+        /// The lifetime was guessed (RFC 9111 §4.2.2).
+        package static let heuristic = Flags(rawValue: 1 << 7)
+        /// Fields named by `no-cache` or `private` were left out of what is stored.
+        package static let hasOmittedFields = Flags(rawValue: 1 << 8)
+        package static let storedWithAuthorization = Flags(rawValue: 1 << 9)
+        package static let hasStaleWhileRevalidate = Flags(rawValue: 1 << 10)
+        package static let hasStaleIfError = Flags(rawValue: 1 << 11)
+        package static let hasSetCookie = Flags(rawValue: 1 << 12)
+        package static let noTransform = Flags(rawValue: 1 << 13)
+        /// The lifetime is the cache's own setting, not the origin's.
+        package static let overridden = Flags(rawValue: 1 << 14)
+        package static let hasContentEncoding = Flags(rawValue: 1 << 15)
+        package static let hasEntityTag = Flags(rawValue: 1 << 16)
+
+        static let known = Flags(rawValue: (1 << 17) - 1)
+    }
+
+    package var status: UInt16
+    package var flags: Flags
+    package var responseTimeSeconds: Int64
+    package var correctedInitialAgeSeconds: UInt32
+    package var freshnessLifetimeSeconds: UInt32
+    package var staleWhileRevalidateSeconds: UInt32
+    package var staleIfErrorSeconds: UInt32
+    package var dateSeconds: Int64
+    package var lastModifiedSeconds: Int64?
+
+    package init(
+        status: UInt16,
+        flags: Flags,
+        responseTimeSeconds: Int64,
+        correctedInitialAgeSeconds: UInt32,
+        freshnessLifetimeSeconds: UInt32,
+        staleWhileRevalidateSeconds: UInt32,
+        staleIfErrorSeconds: UInt32,
+        dateSeconds: Int64,
+        lastModifiedSeconds: Int64?
+    ) {
+        self.status = status
+        self.flags = flags
+        self.responseTimeSeconds = responseTimeSeconds
+        self.correctedInitialAgeSeconds = correctedInitialAgeSeconds
+        self.freshnessLifetimeSeconds = freshnessLifetimeSeconds
+        self.staleWhileRevalidateSeconds = staleWhileRevalidateSeconds
+        self.staleIfErrorSeconds = staleIfErrorSeconds
+        self.dateSeconds = dateSeconds
+        self.lastModifiedSeconds = lastModifiedSeconds
+    }
+}
+
+// MARK: - Age and freshness
+
+extension StoredFacts {
+    /// RFC 9111 §4.2.3 `current_age`. A clock that went backwards counts as one that stood still.
+    package func ageSeconds(at nowSeconds: Int64) -> Int {
+        let resident = DeltaSeconds.clamp(Self.difference(nowSeconds, responseTimeSeconds))
+        return Int(correctedInitialAgeSeconds) + Int(resident)
+    }
+
+    package func isFresh(at nowSeconds: Int64) -> Bool {
+        Int(freshnessLifetimeSeconds) > ageSeconds(at: nowSeconds)
+    }
+
+    /// Seconds since the response became stale; negative while it is fresh.
+    package func stalenessSeconds(at nowSeconds: Int64) -> Int {
+        ageSeconds(at: nowSeconds) - Int(freshnessLifetimeSeconds)
+    }
+
+    /// When the response stops being fresh, in unix seconds.
+    package var expirySeconds: Int64 {
+        let remaining = Int64(freshnessLifetimeSeconds) - Int64(correctedInitialAgeSeconds)
+        return responseTimeSeconds.addingReportingOverflow(remaining).partialValue
+    }
+
+    static func difference(_ later: Int64, _ earlier: Int64) -> Int64 {
+        let (difference, overflowed) = later.subtractingReportingOverflow(earlier)
+        return overflowed ? (later > earlier ? .max : .min) : difference
+    }
+}
+
+// MARK: - Making them
+
+extension StoredFacts {
+    /// The facts of a response that is about to be stored.
+    ///
+    /// - Parameters:
+    ///   - requestTimeSeconds: when the request that got this response was sent.
+    ///   - responseTimeSeconds: when its head arrived.
+    package init(
+        request: RequestFacts,
+        response: ResponseFacts,
+        lifetime: FreshnessLifetime,
+        rules: StoringRules,
+        requestTimeSeconds: Int64,
+        responseTimeSeconds: Int64
+    ) {
+        let directives = response.directives
+        self.init(
+            status: UInt16(clamping: response.status),
+            flags: Self.flags(request, response, lifetime, rules),
+            responseTimeSeconds: responseTimeSeconds,
+            correctedInitialAgeSeconds: Self.correctedInitialAge(
+                response,
+                requestTimeSeconds: requestTimeSeconds,
+                responseTimeSeconds: responseTimeSeconds
+            ),
+            freshnessLifetimeSeconds: lifetime.seconds,
+            staleWhileRevalidateSeconds: directives.staleWhileRevalidateSeconds ?? 0,
+            staleIfErrorSeconds: directives.staleIfErrorSeconds ?? 0,
+            dateSeconds: response.dateSeconds ?? responseTimeSeconds,
+            lastModifiedSeconds: response.lastModifiedSeconds
+        )
+    }
+
+    /// RFC 9111 §4.2.3, from `apparent_age` to `corrected_initial_age`.
+    package static func correctedInitialAge(
+        _ response: ResponseFacts,
+        requestTimeSeconds: Int64,
+        responseTimeSeconds: Int64
+    ) -> UInt32 {
+        let apparent = difference(responseTimeSeconds, response.dateSeconds ?? responseTimeSeconds)
+        let delay = max(0, difference(responseTimeSeconds, requestTimeSeconds))
+        let corrected = Int64(response.ageSeconds ?? 0).addingReportingOverflow(delay)
+        return DeltaSeconds.clamp(max(apparent, corrected.overflow ? .max : corrected.partialValue))
+    }
+
+    private static func flags(
+        _ request: RequestFacts,
+        _ response: ResponseFacts,
+        _ lifetime: FreshnessLifetime,
+        _ rules: StoringRules
+    ) -> Flags {
+        let directives = response.directives
+        var flags: Flags = []
+        func set(_ flag: Flags, when condition: Bool) { if condition { flags.insert(flag) } }
+        set(
+            .noCache,
+            when: directives.flags.contains(.noCache) && rules.originDirectives == .respect
+        )
+        set(.mustRevalidate, when: directives.forbidsStale(in: rules.mode))
+        set(.immutable, when: directives.flags.contains(.immutable))
+        set(.hasVary, when: response.flags.contains(.hasVary))
+        set(.hasStrongValidator, when: response.hasStrongValidator)
+        set(.hasAnyValidator, when: response.hasAnyValidator)
+        set(.isPartial, when: response.status == 206)
+        set(.heuristic, when: lifetime.source == .heuristic)
+        set(.overridden, when: lifetime.source == .override)
+        set(.hasOmittedFields, when: directives.omitsFields(in: rules.mode))
+        set(.storedWithAuthorization, when: request.hasAuthorization)
+        set(.hasStaleWhileRevalidate, when: directives.staleWhileRevalidateSeconds != nil)
+        set(.hasStaleIfError, when: directives.staleIfErrorSeconds != nil)
+        set(.hasSetCookie, when: response.flags.contains(.hasSetCookie))
+        set(.noTransform, when: directives.flags.contains(.noTransform))
+        set(.hasContentEncoding, when: response.flags.contains(.hasContentEncoding))
+        set(
+            .hasEntityTag,
+            when: !response.flags.isDisjoint(with: [.hasStrongEntityTag, .hasWeakEntityTag])
+        )
+        return flags
+    }
+}
+
+extension ResponseDirectives {
+    /// RFC 9111 §5.2.2.2, §5.2.2.8, and §5.2.2.10: s-maxage implies proxy-revalidate.
+    package func forbidsStale(in mode: CacheMode) -> Bool {
+        if flags.contains(.mustRevalidate) { return true }
+        guard mode == .shared else { return false }
+        return flags.contains(.proxyRevalidate) || sharedMaxAgeSeconds != nil
+    }
+
+    /// Whether `no-cache="…"`, or `private="…"` in a shared cache, names fields to leave out.
+    package func omitsFields(in mode: CacheMode) -> Bool {
+        flags.contains(.noCacheFields) || (mode == .shared && flags.contains(.privateFields))
+    }
+}
+
+// MARK: - Bytes
+
+extension StoredFacts {
+    package static let encodedBytes = 48
+    private static let version: UInt8 = 1
+    private static let none = Int64.min
+
+    package func encode(into target: UnsafeMutableRawBufferPointer) {
+        precondition(target.count >= Self.encodedBytes)
+        func put(_ value: some FixedWidthInteger, at offset: Int) {
+            target.storeBytes(of: value.littleEndian, toByteOffset: offset, as: type(of: value))
+        }
+        put(Self.version, at: 0)
+        put(UInt8(0), at: 1)
+        put(status, at: 2)
+        put(flags.rawValue, at: 4)
+        put(responseTimeSeconds, at: 8)
+        put(correctedInitialAgeSeconds, at: 16)
+        put(freshnessLifetimeSeconds, at: 20)
+        put(staleWhileRevalidateSeconds, at: 24)
+        put(staleIfErrorSeconds, at: 28)
+        put(dateSeconds, at: 32)
+        put(lastModifiedSeconds ?? Self.none, at: 40)
+    }
+
+    /// Reads the first 48 bytes; nil for what `encode` would not have written.
+    package init?(decoding source: UnsafeRawBufferPointer) {
+        guard source.count >= Self.encodedBytes, source[0] == Self.version, source[1] == 0 else {
+            return nil
+        }
+        func u32(_ offset: Int) -> UInt32 {
+            UInt32(littleEndian: source.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+        }
+        func i64(_ offset: Int) -> Int64 {
+            Int64(littleEndian: source.loadUnaligned(fromByteOffset: offset, as: Int64.self))
+        }
+        let flags = Flags(rawValue: u32(4))
+        guard flags.isSubset(of: .known) else { return nil }
+        for offset in stride(from: 16, through: 28, by: 4) where u32(offset) > DeltaSeconds.maximum
+        {
+            return nil
+        }
+        self.init(
+            status: UInt16(littleEndian: source.loadUnaligned(fromByteOffset: 2, as: UInt16.self)),
+            flags: flags,
+            responseTimeSeconds: i64(8),
+            correctedInitialAgeSeconds: u32(16),
+            freshnessLifetimeSeconds: u32(20),
+            staleWhileRevalidateSeconds: u32(24),
+            staleIfErrorSeconds: u32(28),
+            dateSeconds: i64(32),
+            lastModifiedSeconds: i64(40) == Self.none ? nil : i64(40)
+        )
+    }
+}
