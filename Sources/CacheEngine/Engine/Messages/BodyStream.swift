@@ -1,0 +1,167 @@
+/// Where a body's bytes come from when they are not all there yet.
+///
+/// One reader at a time calls `next`, and never again after it returned nil or threw.
+public protocol BodySource: AnyObject, Sendable {
+    /// The next piece, or nil at the end; throws when the body breaks off.
+    func next() async throws -> ByteChunk?
+    /// The reader is gone: nobody will ask for more.
+    ///
+    /// Called at most once, never after the end.
+    func cancel()
+}
+
+/// A body: an asynchronous sequence of chunks.
+///
+/// A body that is stored can be read again and again; one that arrives from a network once.
+public struct BodyStream: AsyncSequence, Sendable {
+    /// What a body consists of.
+    public typealias Element = ByteChunk
+
+    package enum Content: Sendable {
+        case chunk(ByteChunk)
+        case stored(any BodyReader, Range<Int>)
+        case parts([BodyStream])
+        case source(SourceLease)
+    }
+
+    package let content: Content
+    /// The length in bytes, where it is known before the end.
+    public let count: Int?
+
+    package init(content: Content, count: Int?) {
+        self.content = content
+        self.count = count
+    }
+
+    /// A body that is all there.
+    public init(_ chunk: ByteChunk) { self.init(content: .chunk(chunk), count: chunk.count) }
+
+    /// A body without bytes.
+    public static let empty = Self(.empty)
+
+    /// A body that `source` delivers; cancelled when the last copy of the stream is gone.
+    public init(_ source: any BodySource, count: Int? = nil) {
+        self.init(content: .source(SourceLease(source)), count: count)
+    }
+
+    /// A body read piece by piece from a store.
+    public init(_ reader: any BodyReader, range: Range<Int>? = nil) {
+        let range = range ?? 0..<reader.count
+        self.init(content: .stored(reader, range), count: range.count)
+    }
+
+    package init(parts: [BodyStream]) {
+        let counts = parts.map(\.count)
+        let isKnown = !counts.contains(nil)
+        self.init(
+            content: .parts(parts),
+            count: isKnown ? counts.reduce(0) { $0 + ($1 ?? 0) } : nil
+        )
+    }
+
+    /// The whole body when it is in memory already, without waiting.
+    public var availableChunk: ByteChunk? {
+        if case .chunk(let chunk) = content { return chunk }
+        return nil
+    }
+
+    /// Reads the whole body into one chunk.
+    ///
+    /// - Throws: `CacheError.Code.bodyTooLarge` when it is longer than `limit`.
+    public func collect(upTo limit: ByteCount = .megabytes(64)) async throws -> ByteChunk {
+        if let count, count > limit.bytes { throw Self.tooLarge(limit) }
+        if let chunk = availableChunk { return chunk }
+        var pieces: [ByteChunk] = []
+        var total = 0
+        for try await piece in self {
+            total += piece.count
+            guard total <= limit.bytes else { throw Self.tooLarge(limit) }
+            pieces.append(piece)
+        }
+        return ByteChunk(joining: pieces)
+    }
+
+    private static func tooLarge(_ limit: ByteCount) -> CacheError {
+        CacheError(.bodyTooLarge, detail: "The body is longer than \(limit.bytes) bytes")
+    }
+}
+
+extension BodyStream {
+    /// Reads a body from its beginning.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private var content: Content?
+        private var parts: [BodyStream] = []
+        private var partIndex = 0
+
+        init(_ content: Content) { self.content = content }
+
+        /// The next chunk, never an empty one, or nil at the end.
+        public mutating func next() async throws -> ByteChunk? {
+            while let current = content {
+                switch current {
+                case .chunk(let chunk):
+                    advance()
+                    if !chunk.isEmpty { return chunk }
+                case .stored(let reader, let range):
+                    if let chunk = try await read(reader, range) { return chunk }
+                case .source(let lease):
+                    guard let chunk = try await lease.next() else {
+                        advance()
+                        continue
+                    }
+                    if !chunk.isEmpty { return chunk }
+                case .parts(let inner):
+                    content = nil
+                    parts = inner
+                    partIndex = 0
+                    advance()
+                }
+            }
+            return nil
+        }
+
+        private mutating func advance() {
+            content = nil
+            if partIndex < parts.count {
+                content = parts[partIndex].content
+                partIndex += 1
+            }
+        }
+
+        private mutating func read(
+            _ reader: any BodyReader,
+            _ range: Range<Int>
+        ) async throws -> ByteChunk? {
+            guard !range.isEmpty else {
+                advance()
+                return nil
+            }
+            let chunk = try await reader.read(range)
+            guard !chunk.isEmpty, chunk.count <= range.count else {
+                throw CacheError(.bodyTruncated, detail: "A stored body ended early")
+            }
+            content = .stored(reader, range.lowerBound + chunk.count..<range.upperBound)
+            return chunk
+        }
+    }
+
+    /// An iterator over the body's chunks.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(content) }
+}
+
+extension ByteChunk {
+    /// One chunk with the bytes of all `pieces`; shares them when there is only one.
+    package init(joining pieces: [ByteChunk]) {
+        if pieces.count == 1 {
+            self = pieces[0]
+            return
+        }
+        self.init(count: pieces.reduce(0) { $0 + $1.count }) { destination in
+            var offset = 0
+            for piece in pieces {
+                piece.withUnsafeBytes { destination.copy($0, at: offset) }
+                offset += piece.count
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/// What the cache did to answer one request.
+public struct CacheInfo: Sendable {
+    /// Where an answer came from.
+    public enum Source: String, Hashable, Sendable, CaseIterable {
+        /// Stored and fresh.
+        case fresh
+        /// Stored, past its lifetime, and allowed nevertheless.
+        case stale
+        /// Stored, and confirmed by the origin for this request.
+        case revalidated
+        /// Stored, and served because loading failed.
+        case fallback
+        /// From the origin, by a request of this caller's own.
+        case origin
+        /// From the origin, by a request shared with others.
+        case collapsed
+        /// Made by the cache: a 504 for `only-if-cached`.
+        case generated
+    }
+
+    /// Which part of the store answered.
+    public enum Tier: String, Hashable, Sendable {
+        /// Memory.
+        case memory
+        /// The disk, or the store configured in its place.
+        case disk
+    }
+
+    /// Where the answer came from.
+    public var source: Source
+    /// Which part of the store held it, for a stored answer.
+    public var tier: Tier?
+    /// The answer's age in seconds, for a stored answer.
+    public var ageSeconds: Int?
+    /// Seconds until it is (negative: since it was) stale.
+    public var remainingSeconds: Int?
+    /// Seconds since 1970 at which it was stored.
+    public var storedAtSeconds: Int64?
+    /// Whether the answer is now stored for later requests.
+    public var isStored: Bool
+    /// Why the answer was not stored.
+    public var refusal: StoreRefusalReason?
+    /// The status of the origin's own answer, when it was asked.
+    public var originStatus: Int?
+    /// The fields of the 304 that confirmed a stored answer.
+    public var originFields: HeaderFields?
+    /// Why loading failed, for an answer that stands in.
+    public var fallbackError: (any Error)?
+    /// What was kept beside the entry by whoever stored it.
+    public var userInfo: ByteChunk?
+
+    /// What the cache did.
+    public init(source: Source, tier: Tier? = nil) {
+        self.source = source
+        self.tier = tier
+        isStored = false
+    }
+
+    /// Whether a stored answer was used (a download cache's `didUseCachedResponse`).
+    public var didUseCachedResponse: Bool {
+        switch source {
+        case .fresh, .stale, .revalidated, .fallback: true
+        case .origin, .collapsed, .generated: false
+        }
+    }
+
+    /// Whether the answer is past its lifetime.
+    public var isStale: Bool {
+        switch source {
+        case .stale, .fallback: true
+        default: false
+        }
+    }
+}
+
+/// Why an answer was not stored; an open set with a stable name for each reason.
+public struct StoreRefusalReason: Hashable, Sendable, CustomStringConvertible {
+    /// The reason's stable name, as it appears in metrics.
+    public let description: String
+
+    /// A reason of that name.
+    public init(_ description: String) { self.description = description }
+}
