@@ -34,7 +34,14 @@ let package = Package(
         ),
         .target(name: "CacheTestSupport", dependencies: ["CacheEngine"], swiftSettings: house),
 
-        .testTarget(name: "HTTPCachingTests", dependencies: ["HTTPCaching"], swiftSettings: house),
+        // Counts heap allocations; for tests and benchmarks only.
+        .target(name: "CAllocationCounter"),
+
+        .testTarget(
+            name: "HTTPCachingTests",
+            dependencies: ["HTTPCaching", "CAllocationCounter", "CacheTestSupport"],
+            swiftSettings: house
+        ),
         .testTarget(
             name: "CacheEngineTests",
             dependencies: ["CacheEngine", "CacheTestSupport"],

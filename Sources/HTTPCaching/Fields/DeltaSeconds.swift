@@ -3,7 +3,9 @@ package enum DeltaSeconds {
     /// What does not fit means "for ever": 2^31 seconds, the value the RFC names.
     package static let maximum: UInt32 = 1 << 31
 
-    /// Digits only; nil for a sign, a fraction, an empty text. Too large a number is the maximum.
+    /// Digits only; nil for a sign, a fraction, an empty text.
+    ///
+    /// Too large a number is the maximum.
     package static func parse(_ text: ByteRun) -> UInt32? {
         guard !text.isEmpty else { return nil }
         var value: UInt64 = 0

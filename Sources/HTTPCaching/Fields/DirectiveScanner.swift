@@ -20,8 +20,10 @@ package struct DirectiveScanner {
 
     private let text: ByteRun
     private var position = 0
-    /// Whether a quoted string was opened and never closed. What follows it is then read as if the
-    /// quote were not there, so that a restriction cannot hide behind it.
+    /// Whether a quoted string was opened and never closed.
+    ///
+    /// What follows it is then read as if the quote were not there, so that a restriction cannot
+    /// hide behind it.
     package private(set) var hasUnclosedQuote = false
 
     package init(_ text: ByteRun) { self.text = text }

@@ -109,8 +109,10 @@ extension FieldSection {
 // MARK: - Editing
 
 extension FieldSection {
-    /// Adds a line at the end. A name that is no token, or a value with a control character in it,
-    /// is refused and nothing changes.
+    /// Adds a line at the end.
+    ///
+    /// A name that is no token, or a value with a control character in it, is refused and nothing
+    /// changes.
     @discardableResult
     package mutating func append(_ name: String, _ value: String) -> Bool {
         name.withByteRun { name in value.withByteRun { value in append(name: name, value: value) } }

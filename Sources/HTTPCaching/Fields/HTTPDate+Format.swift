@@ -5,8 +5,9 @@ extension HTTPDate {
     /// The years that four digits can say: 0000-01-01 to 9999-12-31.
     private static let representable: ClosedRange<Int64> = -62_167_219_200...253_402_300_799
 
-    /// Writes 29 bytes at the start of `target`, without allocating. A time outside the four-digit
-    /// years is written as the nearest one inside.
+    /// Writes 29 bytes at the start of `target`, without allocating.
+    ///
+    /// A time outside the four-digit years is written as the nearest one inside.
     package static func format(_ seconds: Int64, into target: UnsafeMutableRawBufferPointer) {
         precondition(target.count >= formattedBytes)
         let seconds = min(max(seconds, representable.lowerBound), representable.upperBound)
@@ -51,8 +52,10 @@ extension HTTPDate {
         at offset: Int
     ) {
         var rest = value
-        for position in (0..<width).reversed() {
-            target[offset + position] = .zero + UInt8(rest % 10)
+        var position = offset + width
+        while position > offset {
+            position -= 1
+            target[position] = .zero + UInt8(rest % 10)
             rest /= 10
         }
     }

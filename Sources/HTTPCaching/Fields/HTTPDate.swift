@@ -7,8 +7,10 @@
 /// Widths, separators and the zone must be exact; names are read in any case. Whether the weekday
 /// belongs to the date is not checked: the RFC gives it no meaning.
 package enum HTTPDate {
-    /// - Parameter nearSeconds: about now. A two-digit year that would lie more than 50 years ahead
-    ///   of it is the most recent past year with those digits.
+    /// The date, or nil for what is none.
+    ///
+    /// `nearSeconds` is about now: a two-digit year that would lie more than 50 years ahead of it
+    /// is the most recent past year with those digits.
     package static func parse(_ text: ByteRun, nearSeconds: Int64) -> Int64? {
         guard text.count >= 24, text.count <= 33 else { return nil }
         if text[3] == .comma { return imfFixdate(text) }

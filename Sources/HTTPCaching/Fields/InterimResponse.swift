@@ -1,4 +1,6 @@
-/// What becomes of a 1xx response (RFC 9110 §15.2). None is ever stored.
+/// What becomes of a 1xx response (RFC 9110 §15.2).
+///
+/// None is ever stored.
 package enum InterimResponse: Hashable, Sendable {
     /// Handed on to the client before the final response: 102, 103 and codes unknown.
     case forward

@@ -18,6 +18,8 @@ package struct RequestFacts: Hashable, Sendable {
         package static let hasIfUnmodifiedSince = Flags(rawValue: 1 << 10)
         package static let hasIfRange = Flags(rawValue: 1 << 11)
 
+        /// If-Match and If-Unmodified-Since, which are for origins.
+        package static let writeConditions: Flags = [.hasIfMatch, .hasIfUnmodifiedSince]
         package static let conditionals: Flags = [
             .hasIfMatch, .hasIfNoneMatch, .hasIfModifiedSince, .hasIfUnmodifiedSince, .hasIfRange,
         ]
@@ -95,8 +97,9 @@ package struct RequestFacts: Hashable, Sendable {
         return false
     }
 
-    /// RFC 9111 §5.2.1. A `max-age` that is no number is 0; a wish for leniency that is none is not
-    /// granted.
+    /// RFC 9111 §5.2.1.
+    ///
+    /// A `max-age` that is no number is 0; a wish for leniency that is none is not granted.
     private mutating func addDirectives(_ line: ByteRun) {
         var scanner = DirectiveScanner(line)
         while let directive = scanner.next() {

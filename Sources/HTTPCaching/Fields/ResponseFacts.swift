@@ -21,6 +21,8 @@ package struct ResponseFacts: Hashable, Sendable {
         package static let isTargeted = Flags(rawValue: 1 << 11)
         package static let hasInvalidDate = Flags(rawValue: 1 << 12)
         package static let hasContentEncoding = Flags(rawValue: 1 << 13)
+
+        package static let entityTags: Flags = [.hasStrongEntityTag, .hasWeakEntityTag]
     }
 
     package var status: Int
@@ -28,16 +30,17 @@ package struct ResponseFacts: Hashable, Sendable {
     package var flags: Flags = []
     /// Unix seconds; nil when absent or no date.
     package var dateSeconds: Int64?
-    /// Unix seconds, the earliest of several; nil when absent or no date. See `Flags.hasExpires`.
+    /// Unix seconds, the earliest of several; nil when absent or no date.
+    ///
+    /// See `Flags.hasExpires`.
     package var expiresSeconds: Int64?
     package var lastModifiedSeconds: Int64?
     package var ageSeconds: UInt32?
     package var contentLength: Int?
     package var contentRange: ContentRange?
 
-    /// - Parameters:
-    ///   - targets: names of the targeted fields to obey, the most specific first.
-    ///   - receivedAtSeconds: when the response came, to read two-digit years by.
+    /// `targets` names the targeted fields to obey, the most specific first; two-digit years are read
+    /// by the time the response came.
     package init(
         status: Int,
         fields: FieldSection,

@@ -1,14 +1,16 @@
 /// Targeted cache control (RFC 9213): Cache-Control for one class of caches, as a structured field.
 extension ResponseDirectives {
     /// The directives of the first target, in the order of `names`, whose field is present, sound
-    /// and not empty; nil when there is none. The found one then speaks instead of Cache-Control and
-    /// Expires (RFC 9213 §2.2).
+    /// and not empty; nil when there is none.
+    ///
+    /// The found one then speaks instead of Cache-Control and Expires (RFC 9213 §2.2).
     package static func targeted(
         by names: [String],
         in fields: FieldSection
     ) -> ResponseDirectives? {
-        for name in names {
-            if let found = name.withByteRun({ targeted(by: $0, in: fields) }) { return found }
+        for index in names.indices {
+            let found = names[index].withByteRun { targeted(by: $0, in: fields) }
+            if let found { return found }
         }
         return nil
     }
@@ -35,8 +37,10 @@ extension ResponseDirectives {
         return isSound && hasMember ? directives : nil
     }
 
-    /// Takes one member: a later one of the same key replaces the earlier. False when a known
-    /// directive has a value of the wrong type, and then the field is not to be trusted at all.
+    /// Takes one member: a later one of the same key replaces the earlier.
+    ///
+    /// False when a known directive has a value of the wrong type, and then the field is not to be
+    /// trusted at all.
     private mutating func replace(_ member: StructuredDictionary.Member) -> Bool {
         let key = member.key
         if key.equals(exactly: "max-age") { return Self.set(&maxAgeSeconds, member.value) }

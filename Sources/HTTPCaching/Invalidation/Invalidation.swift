@@ -2,7 +2,9 @@
 package enum Invalidation {
     /// The URIs whose stored responses must not be used again: after an unsafe request that
     /// succeeded or redirected, its target, and the targets of Location and Content-Location where
-    /// they have the same origin. The first is always the request's own.
+    /// they have the same origin.
+    ///
+    /// The first is always the request's own.
     ///
     /// What is no URI is left out; of a request whose own URI is none, that text alone is given.
     package static func targets(

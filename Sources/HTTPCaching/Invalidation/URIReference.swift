@@ -1,5 +1,6 @@
-/// A URI, or a reference relative to one, taken apart (RFC 3986 §4.1). Strict: what has a character
-/// that no URI may have is none.
+/// A URI, or a reference relative to one, taken apart (RFC 3986 §4.1).
+///
+/// Strict: what has a character that no URI may have is none.
 package struct URIReference: Hashable, Sendable {
     package var scheme: String?
     /// `host`, `host:port`, with user information if there is any.
@@ -67,9 +68,11 @@ package struct URIReference: Hashable, Sendable {
         return target
     }
 
-    /// The reference written out, without its fragment. Scheme and host in lower case, no default
-    /// port, `/` for an empty path: the least that makes equal targets equal (RFC 9110 §4.2.3).
-    /// Nothing else is touched: a path means what its origin says it means.
+    /// The reference written out, without its fragment.
+    ///
+    /// Scheme and host in lower case, no default port, `/` for an empty path: the least that makes
+    /// equal targets equal (RFC 9110 §4.2.3). Nothing else is touched: a path means what its origin
+    /// says it means.
     package var target: String {
         var text = ""
         if let scheme { text += scheme + ":" }
@@ -79,7 +82,9 @@ package struct URIReference: Hashable, Sendable {
         return text
     }
 
-    /// RFC 6454: scheme, host and port are the same. User information does not count.
+    /// RFC 6454: scheme, host and port are the same.
+    ///
+    /// User information does not count.
     package func hasSameOrigin(as other: URIReference) -> Bool {
         guard let scheme, scheme == other.scheme, authority != nil, other.authority != nil else {
             return false
@@ -141,7 +146,9 @@ package struct URIReference: Hashable, Sendable {
     }
 
     /// RFC 3986 §2, and bytes above ASCII, which servers send unescaped: those go through as they
-    /// are. A percent sign is not checked for its digits.
+    /// are.
+    ///
+    /// A percent sign is not checked for its digits.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x00...0x20, 0x7F, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B, 0x7C, 0x7D: false

@@ -6,9 +6,8 @@ package struct MultipartByteranges: Hashable, Sendable {
     package let bodySize: Int
     package let ranges: [Range<Int>]
 
-    /// - Parameters:
-    ///   - boundary: letters and digits that the caller knows not to occur in the body.
-    ///   - partType: the Content-Type of the representation, repeated in each part.
+    /// `boundary` is letters and digits that the caller knows not to occur in the body; `partType` is
+    /// the Content-Type of the representation, repeated in each part.
     package init(boundary: String, partType: String?, bodySize: Int, ranges: [Range<Int>]) {
         precondition(!boundary.isEmpty && boundary.utf8.count <= 70)
         self.boundary = boundary

@@ -1,4 +1,6 @@
-/// What must be done with a look-up. Every case names the next act; none performs it.
+/// What must be done with a look-up.
+///
+/// Every case names the next act; none performs it.
 package enum ReuseDecision: Hashable, Sendable {
     case serve(ageSeconds: Int)
     /// Serve although stale: the client or the cache's owner accepts that.
@@ -93,7 +95,7 @@ extension ReuseDecision {
 }
 
 extension StoredFacts {
-    package var forbidsStale: Bool { !flags.isDisjoint(with: [.mustRevalidate, .noCache]) }
+    package var forbidsStale: Bool { !flags.isDisjoint(with: .staleForbidding) }
 }
 
 /// The request's Cache-Control (RFC 9111 §5.2.1) in so far as this cache listens to it.

@@ -31,7 +31,8 @@ package struct FreshnessLifetime: Hashable, Sendable {
 }
 
 extension FreshnessLifetime {
-    /// - Parameter receivedAtSeconds: stands in for a Date that is missing or no date.
+    /// The lifetime under these rules; the time of receipt stands in for a Date that is missing or no
+    /// date.
     package static func calculate(
         request: RequestFacts,
         response: ResponseFacts,
@@ -52,7 +53,9 @@ extension FreshnessLifetime {
     }
 
     /// What the response itself says: s-maxage, where caches are shared, before max-age before
-    /// Expires. A targeted field silences Expires (RFC 9213 §2.2).
+    /// Expires.
+    ///
+    /// A targeted field silences Expires (RFC 9213 §2.2).
     package static func explicit(
         _ response: ResponseFacts,
         mode: CacheMode,
@@ -79,14 +82,18 @@ extension FreshnessLifetime {
         _ response: ResponseFacts,
         rules: StoringRules
     ) -> FreshnessLifetime? {
-        for lifetime in rules.negativeLifetimes where lifetime.status == response.status {
+        for index in rules.negativeLifetimes.indices {
+            let lifetime = rules.negativeLifetimes[index]
+            guard lifetime.status == response.status else { continue }
             return FreshnessLifetime(seconds: lifetime.seconds, source: .negative)
         }
         return nil
     }
 
-    /// RFC 9111 §4.2.2. In a shared cache nothing is guessed about a response that may be one
-    /// user's own: one to a request with cookies, or one that sets some.
+    /// RFC 9111 §4.2.2.
+    ///
+    /// In a shared cache nothing is guessed about a response that may be one user's own: one to a
+    /// request with cookies, or one that sets some.
     private static func heuristic(
         _ request: RequestFacts,
         _ response: ResponseFacts,

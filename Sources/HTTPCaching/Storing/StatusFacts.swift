@@ -46,8 +46,9 @@ package struct StatusFacts: Hashable, Sendable {
         }
     }
 
-    /// Answers to what one client sent, not to what it asked for. They end a collapsed wait for
-    /// that client alone; the others ask again.
+    /// Answers to what one client sent, not to what it asked for.
+    ///
+    /// They end a collapsed wait for that client alone; the others ask again.
     package var answersOneClientOnly: Bool {
         switch code {
         case 400, 401, 406, 407, 412, 416, 417, 421, 431: true

@@ -1,4 +1,6 @@
-/// Why a response was not stored. `code` is a stable word for logs and metrics.
+/// Why a response was not stored.
+///
+/// `code` is a stable word for logs and metrics.
 package enum StoreRefusal: UInt8, CaseIterable, Hashable, Sendable {
     case methodNotStored
     case interimResponse

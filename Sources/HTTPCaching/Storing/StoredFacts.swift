@@ -37,6 +37,7 @@ package struct StoredFacts: Hashable, Sendable {
         package static let hasContentEncoding = Flags(rawValue: 1 << 15)
         package static let hasEntityTag = Flags(rawValue: 1 << 16)
 
+        static let staleForbidding: Flags = [.mustRevalidate, .noCache]
         static let known = Flags(rawValue: (1 << 17) - 1)
     }
 
@@ -76,7 +77,9 @@ package struct StoredFacts: Hashable, Sendable {
 // MARK: - Age and freshness
 
 extension StoredFacts {
-    /// RFC 9111 §4.2.3 `current_age`. A clock that went backwards counts as one that stood still.
+    /// RFC 9111 §4.2.3 `current_age`.
+    ///
+    /// A clock that went backwards counts as one that stood still.
     package func ageSeconds(at nowSeconds: Int64) -> Int {
         let resident = DeltaSeconds.clamp(Self.difference(nowSeconds, responseTimeSeconds))
         return Int(correctedInitialAgeSeconds) + Int(resident)
@@ -106,11 +109,8 @@ extension StoredFacts {
 // MARK: - Making them
 
 extension StoredFacts {
-    /// The facts of a response that is about to be stored.
-    ///
-    /// - Parameters:
-    ///   - requestTimeSeconds: when the request that got this response was sent.
-    ///   - responseTimeSeconds: when its head arrived.
+    /// The facts of a response that is about to be stored: its request was sent at the one time, its
+    /// head arrived at the other.
     package init(
         request: RequestFacts,
         response: ResponseFacts,
@@ -179,7 +179,7 @@ extension StoredFacts {
         set(.hasContentEncoding, when: response.flags.contains(.hasContentEncoding))
         set(
             .hasEntityTag,
-            when: !response.flags.isDisjoint(with: [.hasStrongEntityTag, .hasWeakEntityTag])
+            when: !response.flags.isDisjoint(with: .entityTags)
         )
         return flags
     }

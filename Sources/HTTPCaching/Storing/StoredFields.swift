@@ -1,8 +1,8 @@
 /// The fields as they are stored (RFC 9111 §3.1): those that belong to one connection, those that
 /// `no-cache="…"` or `private="…"` name, and Set-Cookie where the policy says so, are left out.
 package enum StoredFields {
-    /// - Parameter receivedAtSeconds: written as Date when the response has none that is a date
-    ///   (RFC 9110 §6.6.1).
+    /// What is stored of `fields`, with the time of receipt as Date where the response has none that
+    /// is a date (RFC 9110 §6.6.1).
     package static func make(
         from fields: FieldSection,
         response: ResponseFacts,

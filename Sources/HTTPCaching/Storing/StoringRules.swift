@@ -15,7 +15,9 @@ package struct StoringRules: Hashable, Sendable {
         package static let tenth = Heuristic(permille: 100, lifetimeSecondsMax: 86_400)
     }
 
-    /// What becomes of responses that set cookies. See `docs/decisions/0013-cookies.md`.
+    /// What becomes of responses that set cookies.
+    ///
+    /// See `docs/decisions/0013-cookies.md`.
     package enum CookiePolicy: UInt8, Hashable, Sendable {
         /// Stored with their cookies when the origin gave a lifetime; never by heuristics.
         case storeWhenExplicitlyFresh

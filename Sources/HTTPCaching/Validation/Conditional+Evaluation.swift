@@ -38,7 +38,7 @@ extension Conditional {
         )
         // RFC 9110 §13.2.1: what would not be a success is answered as it is.
         guard (200...299).contains(storedFacts.status) else { return .full }
-        if !flags.isDisjoint(with: [.hasIfMatch, .hasIfUnmodifiedSince]) {
+        if !flags.isDisjoint(with: .writeConditions) {
             guard role == .origin else { return .forward }
             if !candidate.passesWriteConditions(flags) { return .preconditionFailed }
         }
@@ -85,7 +85,9 @@ private struct Candidate {
     /// RFC 9110 §13.1.2: false when a tag of If-None-Match is the stored one, or it is `*`.
     var matchesNone: Bool { !anyTag("if-none-match") { $0.weaklyEquals($1) } }
 
-    /// RFC 9111 §4.3.2: by Last-Modified, else by Date. A condition that is no date is ignored.
+    /// RFC 9111 §4.3.2: by Last-Modified, else by Date.
+    ///
+    /// A condition that is no date is ignored.
     var isUnmodifiedSince: Bool {
         guard let since = date("if-modified-since") else { return false }
         return facts.lastModifiedSeconds ?? facts.dateSeconds <= since
