@@ -1,0 +1,120 @@
+import CacheTestSupport
+import Synchronization
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct MemoryTierTests {
+    @Test(arguments: [EvictionPolicy.s3FIFO, .sizeAware(.requests)])
+    func storedEntryIsFoundUntilItIsRemoved(policy: EvictionPolicy) {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20, policy: policy))
+        #expect(tier.look("a") == nil)
+        #expect(tier.store(MemoryFixtures.entry("a", version: 7), nowSeconds: 0) == .stored)
+        #expect(tier.look("a").flatMap(MemoryFixtures.version) == 7)
+        #expect(tier.removeKey("a") != nil)
+        #expect(tier.look("a") == nil)
+        #expect(tier.counters().hits == 1)
+        #expect(tier.counters().misses == 2)
+    }
+
+    @Test func refusedReplacementDoesNotLeaveTheOldEntry() {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20))
+        tier.store(MemoryFixtures.entry("a", version: 1), nowSeconds: 0)
+        var verdicts: [String] = []
+        let outcome = tier.store(
+            MemoryFixtures.entry("a", version: 2, bodyCount: 1 << 21),
+            nowSeconds: 0
+        ) { verdict in
+            if case .refused(.tooLarge, let removed?) = verdict {
+                verdicts.append("refused \(MemoryFixtures.version(of: removed) ?? 0)")
+            }
+        }
+        #expect(outcome == .refused(.tooLarge))
+        #expect(verdicts == ["refused 1"])
+        #expect(tier.look("a") == nil)
+        #expect(tier.usage().entries == 0)
+    }
+
+    @Test func expiredEntryIsNotFoundAndIsSwept() async {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20))
+        tier.store(MemoryFixtures.entry("a", expiresSeconds: 10), nowSeconds: 5)
+        #expect(tier.look("a", nowSeconds: 9) != nil)
+        #expect(tier.look("a", nowSeconds: 10) == nil)
+        let swept = await tier.sweepExpired(nowSeconds: 10)
+        #expect(swept.entries == 1)
+        #expect(tier.usage().entries == 0)
+    }
+
+    @Test func promotionNeverReplacesAndAsksWhetherItIsCurrent() {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20))
+        let old = MemoryFixtures.entry("a", version: 1)
+        #expect(!tier.promote(old, nowSeconds: 0, onlyIf: { false }))
+        #expect(tier.look("a") == nil)
+        #expect(tier.promote(old, nowSeconds: 0, onlyIf: { true }))
+        tier.store(MemoryFixtures.entry("a", version: 2), nowSeconds: 0)
+        #expect(!tier.promote(old, nowSeconds: 0, onlyIf: { true }))
+        #expect(tier.look("a").flatMap(MemoryFixtures.version) == 2)
+    }
+
+    @Test func freshenedEntryReplacesOnlyTheOneItWasMadeFrom() {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20))
+        let first = MemoryFixtures.entry("a", version: 1)
+        let second = MemoryFixtures.entry("a", version: 2)
+        let third = MemoryFixtures.entry("a", version: 3)
+        tier.store(first, nowSeconds: 0)
+        #expect(tier.replaceIfSame(second, expecting: first, nowSeconds: 0))
+        #expect(!tier.replaceIfSame(third, expecting: first, nowSeconds: 0))
+        #expect(tier.look("a").flatMap(MemoryFixtures.version) == 2)
+    }
+
+    @Test func removalByScopeTakesWhatItNamesAndSparesNewerSequences() {
+        let tier = MemoryTier(.init(capacityBytes: 4 << 20))
+        for index in 0..<1_000 {
+            let isTagged = index % 2 == 0
+            tier.store(
+                MemoryFixtures.entry(
+                    "k\(index)",
+                    createdSeconds: UInt32(index),
+                    sequence: UInt64(index),
+                    flags: index % 5 == 0 ? [.session] : [],
+                    tags: isTagged ? ["even", "all"] : ["all"]
+                ),
+                nowSeconds: 0
+            )
+        }
+        #expect(tier.removeAll(in: .tag("even"), sequenceMax: 499).entries == 250)
+        #expect(tier.removeAll(in: .storageClass(.session)).entries == 150)
+        #expect(tier.removeAll(in: .storedAfter(seconds: 900)).entries == 80)
+        #expect(tier.removeAll(in: .storedBefore(seconds: 100)).entries == 40)
+        let left = tier.usage().entries
+        #expect(tier.removeAll(in: .everything).entries == left)
+        #expect(tier.usage() == StoreUsage(entries: 0, bytes: 0, capacityBytes: 4 << 20))
+    }
+
+    @Test func evictedEntriesAreReportedAndCapacityHolds() {
+        let evicted = Atomic(0)
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20)) { _ in
+            evicted.add(1, ordering: .relaxed)
+        }
+        for index in 0..<5_000 {
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+            #expect(tier.usage().bytes <= 1 << 20)
+        }
+        let counters = tier.counters()
+        #expect(evicted.load(ordering: .relaxed) == counters.evictions)
+        #expect(tier.usage().entries + counters.evictions + counters.refusals == 5_000)
+        #expect(tier.usage().entries > 500)
+    }
+
+    @Test func smallerCapacityIsReachedBeforeTheCallReturns() {
+        let tier = MemoryTier(.init(capacityBytes: 4 << 20))
+        for index in 0..<3_000 {
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+        }
+        tier.setCapacity(1 << 20)
+        #expect(tier.usage().bytes <= 1 << 20)
+        tier.setCapacity(0)
+        #expect(tier.usage().entries == 0)
+        #expect(tier.store(MemoryFixtures.entry("a"), nowSeconds: 0) == .refused(.tooLarge))
+    }
+}
