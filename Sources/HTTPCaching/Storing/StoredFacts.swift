@@ -157,31 +157,36 @@ extension StoredFacts {
     ) -> Flags {
         let directives = response.directives
         var flags: Flags = []
-        func set(_ flag: Flags, when condition: Bool) { if condition { flags.insert(flag) } }
-        set(
+        flags.set(
             .noCache,
             when: directives.flags.contains(.noCache) && rules.originDirectives == .respect
         )
-        set(.mustRevalidate, when: directives.forbidsStale(in: rules.mode))
-        set(.immutable, when: directives.flags.contains(.immutable))
-        set(.hasVary, when: response.flags.contains(.hasVary))
-        set(.hasStrongValidator, when: response.hasStrongValidator)
-        set(.hasAnyValidator, when: response.hasAnyValidator)
-        set(.isPartial, when: response.status == 206)
-        set(.heuristic, when: lifetime.source == .heuristic)
-        set(.overridden, when: lifetime.source == .override)
-        set(.hasOmittedFields, when: directives.omitsFields(in: rules.mode))
-        set(.storedWithAuthorization, when: request.hasAuthorization)
-        set(.hasStaleWhileRevalidate, when: directives.staleWhileRevalidateSeconds != nil)
-        set(.hasStaleIfError, when: directives.staleIfErrorSeconds != nil)
-        set(.hasSetCookie, when: response.flags.contains(.hasSetCookie))
-        set(.noTransform, when: directives.flags.contains(.noTransform))
-        set(.hasContentEncoding, when: response.flags.contains(.hasContentEncoding))
-        set(
+        flags.set(.mustRevalidate, when: directives.forbidsStale(in: rules.mode))
+        flags.set(.immutable, when: directives.flags.contains(.immutable))
+        flags.set(.hasVary, when: response.flags.contains(.hasVary))
+        flags.set(.hasStrongValidator, when: response.hasStrongValidator)
+        flags.set(.hasAnyValidator, when: response.hasAnyValidator)
+        flags.set(.isPartial, when: response.status == 206)
+        flags.set(.heuristic, when: lifetime.source == .heuristic)
+        flags.set(.overridden, when: lifetime.source == .override)
+        flags.set(.hasOmittedFields, when: directives.omitsFields(in: rules.mode))
+        flags.set(.storedWithAuthorization, when: request.hasAuthorization)
+        flags.set(.hasStaleWhileRevalidate, when: directives.staleWhileRevalidateSeconds != nil)
+        flags.set(.hasStaleIfError, when: directives.staleIfErrorSeconds != nil)
+        flags.set(.hasSetCookie, when: response.flags.contains(.hasSetCookie))
+        flags.set(.noTransform, when: directives.flags.contains(.noTransform))
+        flags.set(.hasContentEncoding, when: response.flags.contains(.hasContentEncoding))
+        flags.set(
             .hasEntityTag,
             when: !response.flags.isDisjoint(with: .entityTags)
         )
         return flags
+    }
+}
+
+extension StoredFacts.Flags {
+    fileprivate mutating func set(_ flag: Self, when condition: Bool) {
+        if condition { insert(flag) }
     }
 }
 
