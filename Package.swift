@@ -42,6 +42,20 @@ let package = Package(
             dependencies: ["HTTPCaching", "CAllocationCounter", "CacheTestSupport"],
             swiftSettings: house
         ),
+
+        // How fast it is: the workloads, and the tool that runs them.
+        .target(
+            name: "Benchmarks",
+            dependencies: ["CacheEngine", "CacheTestSupport", "CAllocationCounter", "CLZ4"],
+            swiftSettings: house
+        ),
+        .executableTarget(name: "bench-cli", dependencies: ["Benchmarks"], swiftSettings: house),
+        .testTarget(
+            name: "BenchmarksTests",
+            dependencies: ["Benchmarks", "bench-cli"],
+            swiftSettings: house
+        ),
+
         .testTarget(
             name: "CacheEngineTests",
             dependencies: ["CacheEngine", "CacheTestSupport"],

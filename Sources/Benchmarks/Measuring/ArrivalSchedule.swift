@@ -1,0 +1,68 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// When requests arrive, decided before the first is sent: an open loop.
+///
+/// A slow answer does not delay the arrivals behind it, so their waiting counts as latency, as it
+/// does for users ("coordinated omission" is what measuring from the start of service would be).
+/// Gaps are exponential: independent users, a Poisson process.
+package struct ArrivalSchedule: Sendable {
+    /// Nanoseconds after the start, never decreasing.
+    package let arrivals: [UInt64]
+
+    package init(
+        ratePerSecond: Double,
+        durationSeconds: Double,
+        from random: inout some RandomNumberGenerator
+    ) {
+        precondition(ratePerSecond > 0 && durationSeconds > 0)
+        let gap = 1e9 / ratePerSecond
+        let end = durationSeconds * 1e9
+        var arrivals: [UInt64] = []
+        arrivals.reserveCapacity(Int(ratePerSecond * durationSeconds * 1.01) + 16)
+        var moment = 0.0
+        while true {
+            moment -= log(Double.random(in: Double.leastNonzeroMagnitude..<1, using: &random)) * gap
+            guard moment < end else { break }
+            arrivals.append(UInt64(moment))
+        }
+        self.arrivals = arrivals
+    }
+
+    /// Serves every arrival in order, one at a time; records the time from arrival to answer.
+    ///
+    /// `clock` is a parameter so that a test can hold it; waiting reads it again and again.
+    package func play(
+        clock: () -> UInt64 = monotonicNanoseconds,
+        serve: (Int) -> Void
+    ) -> Histogram {
+        var histogram = Histogram()
+        let start = clock()
+        for (number, arrival) in arrivals.enumerated() {
+            let due = start &+ arrival
+            while clock() < due {}
+            serve(number)
+            histogram.record(clock() &- due)
+        }
+        return histogram
+    }
+
+    /// The same for answers that are waited for.
+    package func play(
+        clock: @Sendable () -> UInt64 = monotonicNanoseconds,
+        serveWaiting serve: (Int) async throws -> Void
+    ) async rethrows -> Histogram {
+        var histogram = Histogram()
+        let start = clock()
+        for (number, arrival) in arrivals.enumerated() {
+            let due = start &+ arrival
+            while clock() < due { await Task.yield() }
+            try await serve(number)
+            histogram.record(clock() &- due)
+        }
+        return histogram
+    }
+}

@@ -1,0 +1,108 @@
+/// How often each value was seen, over the whole range of a 64-bit number, with an error below 1 %.
+///
+/// Log-linear buckets as in HdrHistogram (https://hdrhistogram.org): values below 256 have a bucket
+/// each, every octave above is cut into 128 equal buckets. Recording writes one counter and
+/// allocates nothing.
+///
+/// Invariants: 1. `count` is the sum of `buckets`. 2. `max` is zero when `count` is.
+package struct Histogram: Hashable, Sendable {
+    private static let stepBits = 7
+    private static let stepCount = 1 << stepBits
+    private static let bucketCount = (64 - stepBits + 1) << stepBits
+
+    private var buckets = [UInt64](repeating: 0, count: bucketCount)
+    /// How many values were recorded.
+    package private(set) var count: UInt64 = 0
+    /// The largest value recorded, exactly.
+    package private(set) var max: UInt64 = 0
+    private var sum = 0.0
+
+    package init() {}
+
+    package mutating func record(_ value: UInt64) { record(value, times: 1) }
+
+    package mutating func record(_ value: UInt64, times: UInt64) {
+        guard times > 0 else { return }
+        buckets[Self.bucket(of: value)] &+= times
+        count &+= times
+        sum += Double(value) * Double(times)
+        if value > max { max = value }
+    }
+
+    package mutating func merge(_ other: Histogram) {
+        for index in 0..<Self.bucketCount { buckets[index] &+= other.buckets[index] }
+        count &+= other.count
+        sum += other.sum
+        max = Swift.max(max, other.max)
+    }
+
+    package var mean: Double { count == 0 ? 0 : sum / Double(count) }
+
+    /// The smallest value that at least `share` (0 to 1) of the recorded ones do not exceed.
+    package func percentile(_ share: Double) -> UInt64 {
+        guard count > 0 else { return 0 }
+        let wanted = Swift.max(1, UInt64((share * Double(count)).rounded(.up)))
+        if wanted >= count { return max }
+        var seen: UInt64 = 0
+        for (index, inBucket) in buckets.enumerated() {
+            seen &+= inBucket
+            if seen >= wanted { return Swift.min(max, Self.middle(of: index)) }
+        }
+        return max
+    }
+
+    /// What every report shows of a distribution.
+    package var percentiles: Percentiles {
+        Percentiles(
+            p50: Double(percentile(0.5)),
+            p90: Double(percentile(0.9)),
+            p99: Double(percentile(0.99)),
+            p999: Double(percentile(0.999)),
+            max: Double(max)
+        )
+    }
+
+    private static func bucket(of value: UInt64) -> Int {
+        let exponent = 63 - (value | 1).leadingZeroBitCount
+        guard exponent > stepBits else { return Int(value) }
+        let shift = exponent - stepBits
+        return shift << stepBits + Int(value >> UInt64(shift))
+    }
+
+    /// The value in the middle of a bucket: at most half a bucket from any value in it.
+    private static func middle(of index: Int) -> UInt64 {
+        guard index >= 2 * stepCount else { return UInt64(index) }
+        let shift = UInt64(index >> stepBits - 1)
+        let low = UInt64(index & (stepCount - 1) | stepCount) << shift
+        return low + (1 << shift) / 2
+    }
+
+    #if ENGINE_CHECKS
+        package func checkInvariants() {
+            precondition(buckets.reduce(0, &+) == count)
+            precondition(count > 0 || max == 0)
+        }
+    #endif
+}
+
+/// Five points of a latency distribution, in nanoseconds.
+package struct Percentiles: Hashable, Sendable {
+    package var p50: Double
+    package var p90: Double
+    package var p99: Double
+    package var p999: Double
+    package var max: Double
+
+    package init(p50: Double, p90: Double, p99: Double, p999: Double, max: Double) {
+        self.p50 = p50
+        self.p90 = p90
+        self.p99 = p99
+        self.p999 = p999
+        self.max = max
+    }
+
+    /// Names as they appear in the JSON, with the values.
+    package var named: [(name: String, value: Double)] {
+        [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)]
+    }
+}

@@ -1,0 +1,22 @@
+/// The values of one metric over the rounds of a run.
+package struct Rounds: Hashable, Sendable {
+    package private(set) var values: [Double]
+
+    package init(_ values: [Double] = []) { self.values = values }
+
+    package mutating func append(_ value: Double) { values.append(value) }
+
+    package var median: Double {
+        guard !values.isEmpty else { return 0 }
+        let sorted = values.sorted()
+        let middle = sorted.count / 2
+        return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+    }
+
+    /// The distance between the fastest and the slowest round, as a share of the median.
+    package var spread: Double {
+        guard let low = values.min(), let high = values.max(), high > low else { return 0 }
+        let middle = median
+        return middle == 0 ? .infinity : (high - low) / abs(middle)
+    }
+}

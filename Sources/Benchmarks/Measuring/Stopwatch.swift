@@ -1,0 +1,72 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Nanoseconds of the monotonic clock.
+package func monotonicNanoseconds() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+}
+
+/// What the measuring itself costs, to be taken off single operations timed one by one.
+package enum Stopwatch {
+    /// The cost of one reading of the clock, in nanoseconds: the median of many.
+    package static let readingNanoseconds: UInt64 = {
+        var histogram = Histogram()
+        for _ in 0..<20_000 {
+            let start = monotonicNanoseconds()
+            histogram.record(monotonicNanoseconds() &- start)
+        }
+        return histogram.percentile(0.5)
+    }()
+
+    /// `end - start` without the cost of reading the clock.
+    package static func elapsed(from start: UInt64, to end: UInt64) -> UInt64 {
+        let raw = end &- start
+        return raw > readingNanoseconds ? raw - readingNanoseconds : 0
+    }
+}
+
+/// A fixed piece of work, timed beside the others to see how fast the machine is at that moment.
+///
+/// Half arithmetic, half dependent loads over 8 MiB: what slows a cache down slows this down too.
+/// Two runs compare rows only beyond the drift that the probe saw between them.
+package final class SpeedProbe {
+    private var links: [UInt32]
+
+    package init() {
+        var random = SplitMix(state: 7)
+        let count = 1 << 21
+        var order = [UInt32](0..<UInt32(count))
+        order.shuffle(using: &random)
+        links = [UInt32](repeating: 0, count: count)
+        for index in 0..<count { links[Int(order[index])] = order[(index + 1) % count] }
+    }
+
+    /// Nanoseconds of one pass: the fastest of three, so that an interrupt does not count.
+    package func measure() -> Double { (0..<3).map { _ in pass() }.min() ?? 0 }
+
+    private func pass() -> Double {
+        let start = monotonicNanoseconds()
+        var position: UInt32 = 0
+        var mixed: UInt64 = 1
+        for _ in 0..<20_000 {
+            position = links[Int(position)]
+            for _ in 0..<8 { mixed = (mixed ^ UInt64(position)) &* 0x9E37_79B9_7F4A_7C15 }
+        }
+        let elapsed = monotonicNanoseconds() - start
+        return mixed == 0 ? 0 : Double(elapsed)
+    }
+}
+
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        let mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        return mixed ^ (mixed >> 27)
+    }
+}

@@ -1,0 +1,125 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A program that runs beside us: lines in, lines out.
+package final class Subprocess {
+    private let process: pid_t
+    private let input: Int32
+    private let output: Int32
+    private var buffered: [UInt8] = []
+    private var isReaped = false
+
+    /// Starts `arguments`, found in `PATH`; its errors go where ours go.
+    package init(_ arguments: [String], errors: ErrorOutput = .inherited) throws {
+        guard let name = arguments.first else { throw UsageError("no program named") }
+        let toChild = try Self.makePipe()
+        let fromChild = try Self.makePipe()
+        var actions = Self.emptyActions()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, toChild.read, 0)
+        posix_spawn_file_actions_adddup2(&actions, fromChild.write, 1)
+        if errors == .dropped {
+            posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+        }
+        var vector: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
+        vector.append(nil)
+        defer { for argument in vector { free(argument) } }
+        var process = pid_t()
+        let status = posix_spawnp(&process, name, &actions, nil, vector, environ)
+        close(toChild.read)
+        close(fromChild.write)
+        guard status == 0 else {
+            close(toChild.write)
+            close(fromChild.read)
+            throw UsageError("\(name): \(TextFile.errorText(status))")
+        }
+        self.process = process
+        input = toChild.write
+        output = fromChild.read
+    }
+
+    /// Where a program's errors go.
+    package enum ErrorOutput: Sendable {
+        case inherited
+        case dropped
+    }
+
+    package func send(_ line: String) throws {
+        var line = line + "\n"
+        try line.withUTF8 { bytes in
+            var offset = 0
+            while offset < bytes.count {
+                let count = TextFile.write(input, UnsafeRawBufferPointer(bytes), from: offset)
+                guard count > 0 else { throw UsageError("the peer program has gone away") }
+                offset += count
+            }
+        }
+    }
+
+    /// The next line without its end, or nil when the program has closed its output.
+    package func receiveLine() throws -> String? {
+        while true {
+            if let end = buffered.firstIndex(of: UInt8(ascii: "\n")) {
+                defer { buffered.removeSubrange(...end) }
+                return String(decoding: buffered[..<end], as: UTF8.self)
+            }
+            guard let more = try receiveBytes() else {
+                defer { buffered = [] }
+                return buffered.isEmpty ? nil : String(decoding: buffered, as: UTF8.self)
+            }
+            buffered += more
+        }
+    }
+
+    /// Some bytes of the output as they come, or nil at its end.
+    package func receiveBytes() throws -> [UInt8]? {
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = chunk.withUnsafeMutableBytes { bytes in
+                read(output, bytes.baseAddress, bytes.count)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw UsageError("cannot read what a peer program says") }
+            return count == 0 ? nil : Array(chunk[..<count])
+        }
+    }
+
+    /// Closes the program's input and waits for its end.
+    @discardableResult
+    package func finish() -> Int32 {
+        guard !isReaped else { return 0 }
+        isReaped = true
+        close(input)
+        close(output)
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        return status
+    }
+
+    deinit { finish() }
+
+    /// The first line a short program prints, or nil when it fails.
+    package static func firstLine(of arguments: [String]) -> String? {
+        guard let process = try? Subprocess(arguments, errors: .dropped) else { return nil }
+        let line = (try? process.receiveLine()) ?? nil
+        return process.finish() == 0 ? line : nil
+    }
+
+    private static func makePipe() throws -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else { throw UsageError("no pipe: too many open files") }
+        // The child gets its ends by dup2, which clears the flag.
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    #if canImport(Darwin)
+        private static func emptyActions() -> posix_spawn_file_actions_t? { nil }
+    #else
+        private static func emptyActions() -> posix_spawn_file_actions_t { .init() }
+    #endif
+}

@@ -1,0 +1,45 @@
+/// A workload repeated until time is up, for a profiler that watches from outside.
+package struct SteadyLoad {
+    package let workload: Workload
+    package let plan: WorkloadPlan
+    package let seconds: Double
+
+    package init(workload: Workload, plan: WorkloadPlan, seconds: Double) {
+        self.workload = workload
+        self.plan = plan
+        self.seconds = seconds
+    }
+
+    /// What was done meanwhile.
+    package struct Outcome {
+        package let rounds: Int
+        package let measurements: [Measurement]
+
+        package var text: String {
+            let figures = measurements.filter { $0.quantity != "rounds" }
+                .map { "\($0.metric): \($0.unit.readable($0.value))" }
+            return (["\(rounds) rounds"] + figures).joined(separator: "\n")
+        }
+    }
+
+    /// Every case in turn, at least one round of each.
+    package func run() async throws -> Outcome {
+        let cases = try workload.cases(plan)
+        var tallies: [Tally] = []
+        var rounds = 0
+        for one in cases {
+            try await one.prepare()
+            tallies.append(Tally(workload: workload.name, parameters: one.parameters))
+        }
+        let end = monotonicNanoseconds() + UInt64(seconds * 1e9)
+        repeat {
+            for index in cases.indices { tallies[index].add(try await cases[index].round()) }
+            rounds += 1
+        } while monotonicNanoseconds() < end
+        for one in cases { try await one.finish() }
+        return Outcome(
+            rounds: rounds,
+            measurements: tallies.flatMap { $0.measurements(probe: nil) }
+        )
+    }
+}

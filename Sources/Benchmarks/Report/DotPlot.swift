@@ -1,0 +1,92 @@
+/// One row for each question, one dot for each answer, on one axis: how far things are apart.
+struct DotPlot {
+    struct Dot {
+        let name: String
+        let value: Double
+        let colour: Int
+        let label: String
+    }
+
+    struct Row {
+        let name: String
+        let dots: [Dot]
+    }
+
+    let title: String
+    let horizontal: PlotScale
+    let horizontalTitle: String
+    let rows: [Row]
+    /// A value all rows are held against, with what it means on either side.
+    var mark: (value: Double, left: String, right: String)?
+
+    private static let width = 960.0
+    private static let left = 330.0
+    private static let right = 96.0
+    private static let rowHeight = 24.0
+    private static let top = 24.0
+
+    var svg: Markup {
+        let bottom = Self.top + Double(rows.count) * Self.rowHeight + 4
+        let height = bottom + 42
+        var markup = Markup()
+        markup.element("figure", [("class", "wide")]) { figure in
+            figure.element("figcaption", [], text: title)
+            let box = "0 0 \(Self.width.fixed(0)) \(height.fixed(0))"
+            figure.element("svg", [("viewBox", box), ("role", "img"), ("aria-label", title)]) {
+                drawAxes(bottom: bottom, into: &$0)
+                for (index, row) in rows.enumerated() { draw(row, at: index, into: &$0) }
+            }
+            figure.append(LinePlot.legend(names))
+        }
+        return markup
+    }
+
+    private var names: [(name: String, colour: Int)] {
+        var names: [(name: String, colour: Int)] = []
+        for dot in rows.flatMap(\.dots) where !names.contains(where: { $0.name == dot.name }) {
+            names.append((dot.name, dot.colour))
+        }
+        return names
+    }
+
+    private func x(_ value: Double) -> Double {
+        Self.left + horizontal.position(value) * (Self.width - Self.left - Self.right)
+    }
+
+    private func drawAxes(bottom: Double, into svg: inout Markup) {
+        for tick in horizontal.ticks {
+            svg.line(from: (x(tick.value), Self.top), to: (x(tick.value), bottom), "grid")
+            svg.label(tick.label, at: (x(tick.value), bottom + 15), anchor: "middle", "tick")
+        }
+        let middle = (Self.left + Self.width - Self.right) / 2
+        svg.label(horizontalTitle, at: (middle, bottom + 34), anchor: "middle", "title")
+        guard let mark else { return }
+        let place = x(mark.value)
+        svg.line(from: (place, Self.top - 6), to: (place, bottom), "mark")
+        svg.label(mark.left, at: (place - 8, Self.top - 8), anchor: "end", "title")
+        svg.label(mark.right, at: (place + 8, Self.top - 8), anchor: "start", "title")
+    }
+
+    private func draw(_ row: Row, at index: Int, into svg: inout Markup) {
+        let height = Self.top + (Double(index) + 0.5) * Self.rowHeight
+        svg.label(row.name, at: (Self.left - 14, height + 4), anchor: "end", "row")
+        let places = row.dots.map { x($0.value) }
+        if let first = places.min(), let last = places.max(), last > first {
+            svg.line(from: (first, height), to: (last, height), "bond")
+        } else if let mark, let place = places.first {
+            svg.line(from: (x(mark.value), height), to: (place, height), "bond")
+        }
+        for dot in row.dots {
+            let place = [
+                ("class", "dot c\(dot.colour % Palette.count)"), ("cx", x(dot.value).fixed(1)),
+                ("cy", height.fixed(1)), ("r", "5"),
+            ]
+            svg.element("circle", place) {
+                $0.element("title", [], text: "\(row.name): \(dot.name) \(dot.label)")
+            }
+        }
+        guard let last = row.dots.max(by: { $0.value < $1.value }) else { return }
+        let text = row.dots.count == 1 ? last.label : row.dots.map(\.label).joined(separator: " · ")
+        svg.label(text, at: (x(last.value) + 10, height + 4), anchor: "start", "tick")
+    }
+}

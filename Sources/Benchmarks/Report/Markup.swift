@@ -1,0 +1,47 @@
+/// Text of HTML or SVG, built piece by piece; what is not markup is escaped.
+struct Markup {
+    private(set) var text = ""
+
+    mutating func raw(_ markup: String) { text += markup }
+
+    mutating func append(_ other: Markup) { text += other.text }
+
+    /// An element with nothing in it.
+    mutating func element(_ name: String, _ attributes: [(String, String)]) {
+        text += "<\(name)\(Self.encoded(attributes))/>"
+    }
+
+    /// An element with text in it.
+    mutating func element(_ name: String, _ attributes: [(String, String)], text content: String) {
+        text += "<\(name)\(Self.encoded(attributes))>\(Self.escaped(content))</\(name)>"
+    }
+
+    /// An element with more markup in it.
+    mutating func element(
+        _ name: String,
+        _ attributes: [(String, String)],
+        containing build: (inout Markup) -> Void
+    ) {
+        text += "<\(name)\(Self.encoded(attributes))>"
+        build(&self)
+        text += "</\(name)>"
+    }
+
+    static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for character in text {
+            switch character {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            default: escaped.append(character)
+            }
+        }
+        return escaped
+    }
+
+    private static func encoded(_ attributes: [(String, String)]) -> String {
+        attributes.map { " \($0.0)=\"\(escaped($0.1))\"" }.joined()
+    }
+}

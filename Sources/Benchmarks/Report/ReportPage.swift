@@ -1,0 +1,101 @@
+/// The report: one page that needs nothing but itself.
+package struct ReportPage {
+    /// A run with the name it goes by, where there are several.
+    package struct Run {
+        package let name: String
+        package let result: RunResult
+
+        package init(name: String, result: RunResult) {
+            self.name = name
+            self.result = result
+        }
+    }
+
+    private let runs: [Run]
+
+    package init(_ runs: [Run]) { self.runs = runs }
+
+    package var html: String {
+        var page = Markup()
+        page.raw("<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">")
+        page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")
+        page.element("title", [], text: "CacheEngine: how fast it is")
+        page.raw("<style>\(Palette.style)</style></head><body><main>")
+        page.element("h1", [], text: "CacheEngine: how fast it is")
+        for run in runs {
+            page.element(
+                "p",
+                [],
+                text: (runs.count > 1 ? "\(run.name): " : "") + run.result.machine.summary + " · "
+                    + run.result.build.summary
+            )
+        }
+        appendTiles(to: &page)
+        for section in sections where !section.figures.isEmpty {
+            page.element("h2", [], text: section.title)
+            page.element("p", [], text: section.explanation)
+            page.element("div", [("class", "plots")]) { plots in
+                for figure in section.figures { plots.append(figure) }
+            }
+        }
+        page.append(FigureTable.markup(runs))
+        page.raw("</main></body></html>\n")
+        return page.text
+    }
+
+    private var sections: [ReportSection] {
+        [
+            .ratios(runs), .latency(runs), .openLoop(runs), .disk(runs), .hitRatio(runs),
+        ]
+    }
+
+    /// The figures somebody asks for first.
+    private func appendTiles(to page: inout Markup) {
+        let wanted: [(workload: String, quantity: String, title: String)] = [
+            ("memory-hit", "time_per_hit", "memory hit"),
+            ("http-hit", "time_per_hit", "fresh HTTP hit"),
+            ("memory-hit", "allocations", "allocations a memory hit"),
+            ("memory-hit-under-writes", "time_per_hit", "hit p99 while written"),
+            ("disk-hit-warm", "time_per_hit", "disk hit, page-cached"),
+            ("stampede", "origin_requests", "origin requests in a stampede"),
+            ("restart", "time_to_open", "restart"),
+            ("write-amplification", "write_amplification", "write amplification"),
+        ]
+        var tiles = Markup()
+        for tile in wanted {
+            guard
+                let found = runs.last?.result.measurements.first(where: {
+                    $0.workload == tile.workload && $0.quantity == tile.quantity
+                })
+            else { continue }
+            let isTail = tile.title.contains("p99")
+            let value = isTail ? found.percentiles?.p99 ?? found.value : found.value
+            tiles.element("div", [("class", "tile")]) {
+                $0.element("b", [], text: found.unit.readable(value))
+                let setting = found.parameters.map { "\($0.value) \($0.name)" }
+                $0.element(
+                    "span",
+                    [],
+                    text: ([tile.title] + setting).joined(separator: ", ")
+                )
+            }
+        }
+        if !tiles.text.isEmpty {
+            page.element("div", [("class", "tiles")]) { $0.append(tiles) }
+        }
+    }
+}
+
+/// A title, what the figures show, and the figures.
+struct ReportSection {
+    let title: String
+    let explanation: String
+    let figures: [Markup]
+}
+
+extension ReportPage.Run {
+    /// What a curve is called: the run's name only where there are several.
+    func label(_ text: String, among runs: [ReportPage.Run]) -> String {
+        runs.count > 1 ? "\(name): \(text)" : text
+    }
+}

@@ -1,0 +1,78 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The machine a run took place on, as far as it tells.
+package struct MachineDescription: Hashable, Sendable {
+    package var processor: String
+    package var cores: Int
+    package var memoryBytes: Int
+    package var system: String
+    package var kernel: String
+
+    package static let current = MachineDescription(
+        processor: processorName(),
+        cores: coreCount,
+        memoryBytes: sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE)),
+        system: systemName(),
+        kernel: kernelName()
+    )
+
+    /// How many threads can run at once.
+    package static let coreCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+
+    package var json: JSONValue {
+        .object(of: [
+            ("processor", .string(processor)),
+            ("cores", .number(Double(cores))),
+            ("memory_bytes", .number(Double(memoryBytes))),
+            ("system", .string(system)),
+            ("kernel", .string(kernel)),
+        ])
+    }
+
+    /// One line for the head of a table.
+    package var summary: String {
+        "\(processor), \(cores) cores, \(Unit.bytes.readable(Double(memoryBytes))), "
+            + "\(system), kernel \(kernel)"
+    }
+
+    private static func processorName() -> String {
+        let lines = (try? TextFile.read("/proc/cpuinfo"))?.split(separator: "\n") ?? []
+        let line = lines.first { $0.hasPrefix("model name") }
+        guard let line, let colon = line.firstIndex(of: ":") else { return machineField(\.machine) }
+        return String(line[line.index(after: colon)...].drop { $0 == " " })
+    }
+
+    private static func systemName() -> String {
+        let lines = (try? TextFile.read("/etc/os-release"))?.split(separator: "\n") ?? []
+        guard let line = lines.first(where: { $0.hasPrefix("PRETTY_NAME=") }) else {
+            return machineField(\.sysname)
+        }
+        return line.dropFirst("PRETTY_NAME=".count).filter { $0 != "\"" }
+    }
+
+    private static func kernelName() -> String { machineField(\.release) }
+
+    private static func machineField<Field>(_ field: KeyPath<utsname, Field>) -> String {
+        var name = utsname()
+        uname(&name)
+        return withUnsafeBytes(of: name[keyPath: field]) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+}
+
+extension MachineDescription {
+    init(_ json: JSONValue) {
+        self.init(
+            processor: json["processor"]?.text ?? "unknown",
+            cores: json["cores"]?.double.map { Int($0) } ?? 0,
+            memoryBytes: json["memory_bytes"]?.double.map { Int($0) } ?? 0,
+            system: json["system"]?.text ?? "unknown",
+            kernel: json["kernel"]?.text ?? "unknown"
+        )
+    }
+}

@@ -1,0 +1,75 @@
+/// A run as people read it: one table, a block of rows for each workload.
+package enum ResultTable {
+    package static func text(_ result: RunResult) -> String {
+        var text = result.machine.summary + "\n" + result.build.summary + "\n"
+        if !result.build.isMeaningful {
+            text += "This is not a release build: its times say nothing about the engine.\n"
+        }
+        var table = TextTable([
+            ("workload", .left), ("what", .left), ("value", .right), ("noise", .right),
+            ("p50", .right), ("p99", .right), ("p99.9", .right), ("max", .right),
+            ("against", .left), ("ratio", .right),
+        ])
+        var previous = ""
+        for measurement in result.measurements {
+            let name = measurement.workload == previous ? "" : measurement.workload
+            previous = measurement.workload
+            table.append(cells(measurement, name: name))
+        }
+        return text + "\n" + table.text
+    }
+
+    private static func cells(_ measurement: Measurement, name: String) -> [String] {
+        func time(_ value: Double?) -> String { value.map(Unit.nanoseconds.readable) ?? "" }
+        let percentiles = measurement.percentiles
+        let spread = measurement.rounds.spread
+        return [
+            name,
+            measurement.metric,
+            measurement.unit.readable(measurement.value),
+            spread == 0 ? "" : "±\((spread * 50).fixed(0)) %",
+            time(percentiles?.p50),
+            time(percentiles?.p99),
+            time(percentiles?.p999),
+            time(percentiles?.max),
+            measurement.ratio?.peer ?? "",
+            measurement.ratio.map { "\($0.value.fixed(2)) x" } ?? "",
+        ]
+    }
+}
+
+extension Comparison {
+    /// The comparison as a table, changed rows marked, and one line that sums it up.
+    package var text: String {
+        var table = TextTable([
+            ("workload", .left), ("what", .left), ("base", .right), ("new", .right),
+            ("change", .right), ("noise", .right), ("verdict", .left),
+        ])
+        for row in rows {
+            func value(_ measurement: Measurement?) -> String {
+                measurement.map { $0.unit.readable($0.value) } ?? "-"
+            }
+            let isPair = row.base != nil && row.new != nil
+            table.append([
+                row.workload, row.metric, value(row.base), value(row.new),
+                isPair ? Self.percent(row.change) : "",
+                isPair ? "±" + Self.percent(row.noise, signed: .never) : "",
+                row.verdict.rawValue,
+            ])
+        }
+        let changed = count(.regressed) + count(.improved)
+        let verdict =
+            changed == 0
+            ? "no change"
+            : "\(count(.regressed)) regressed, \(count(.improved)) improved"
+        return table.text + "\n\(rows.count) rows: \(verdict)\n"
+    }
+
+    private enum Sign { case always, never }
+
+    private static func percent(_ share: Double, signed: Sign = .always) -> String {
+        guard share.isFinite else { return "∞ %" }
+        let sign = signed == .always && share > 0 ? "+" : ""
+        return "\(sign)\((share * 100).fixed(1)) %"
+    }
+}

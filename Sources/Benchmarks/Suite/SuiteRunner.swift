@@ -1,0 +1,126 @@
+/// Runs workloads and gathers what they find.
+///
+/// The rounds of a workload's cases alternate: a neighbour that is busy for a second disturbs one
+/// round of every case, not every round of one, and the spread of the rounds tells of it.
+package struct SuiteRunner {
+    package let plan: WorkloadPlan
+    /// Told before each piece of work.
+    package let progress: (Progress) -> Void
+
+    /// How far a run is.
+    package struct Progress: Sendable {
+        package let workload: String
+        package let step: Int
+        package let steps: Int
+    }
+
+    package init(plan: WorkloadPlan, progress: @escaping (Progress) -> Void = { _ in }) {
+        self.plan = plan
+        self.progress = progress
+    }
+
+    package func run(_ workloads: [Workload]) async throws -> [Measurement] {
+        let probe = SpeedProbe()
+        var measurements: [Measurement] = []
+        for workload in workloads { measurements += try await run(workload, probe) }
+        return measurements
+    }
+
+    private func run(_ workload: Workload, _ probe: SpeedProbe) async throws -> [Measurement] {
+        let cases = try workload.cases(plan)
+        let steps = cases.count * (plan.rounds + 1)
+        var step = 0
+        func advance() {
+            progress(Progress(workload: workload.name, step: step, steps: steps))
+            step += 1
+        }
+        var tallies: [Tally] = []
+        var probes = Rounds()
+        do {
+            for one in cases {
+                advance()
+                try await one.prepare()
+                tallies.append(Tally(workload: workload.name, parameters: one.parameters))
+            }
+            for _ in 0..<plan.rounds {
+                probes.append(probe.measure())
+                for index in cases.indices {
+                    advance()
+                    tallies[index].add(try await cases[index].round())
+                }
+            }
+        } catch {
+            // The first failure is the one to tell of.
+            for one in cases { try? await one.finish() }
+            throw error
+        }
+        for one in cases { try await one.finish() }
+        return tallies.flatMap { $0.measurements(probe: probes.median) }
+    }
+}
+
+/// The samples of one case, gathered by quantity in the order they first came.
+struct Tally {
+    private struct Column {
+        let first: Sample
+        var rounds = Rounds()
+        var ratios = Rounds()
+        var histogram: Histogram?
+    }
+
+    let workload: String
+    let parameters: [Measurement.Parameter]
+    private var columns: [Column] = []
+
+    init(workload: String, parameters: [Measurement.Parameter]) {
+        self.workload = workload
+        self.parameters = parameters
+    }
+
+    mutating func add(_ samples: [Sample]) {
+        for sample in samples {
+            let index = columns.firstIndex {
+                $0.first.quantity == sample.quantity && $0.first.parameters == sample.parameters
+                    && $0.first.reference?.peer == sample.reference?.peer
+            }
+            if let index {
+                Self.add(sample, to: &columns[index])
+            } else {
+                var column = Column(first: sample)
+                Self.add(sample, to: &column)
+                columns.append(column)
+            }
+        }
+    }
+
+    private static func add(_ sample: Sample, to column: inout Column) {
+        column.rounds.append(sample.value)
+        if let reference = sample.reference, reference.value > 0 {
+            column.ratios.append(sample.value / reference.value)
+        }
+        guard let histogram = sample.histogram else { return }
+        if column.histogram == nil {
+            column.histogram = histogram
+        } else {
+            column.histogram?.merge(histogram)
+        }
+    }
+
+    func measurements(probe: Double?) -> [Measurement] {
+        columns.map { column in
+            Measurement(
+                workload: workload,
+                quantity: column.first.quantity,
+                parameters: parameters + column.first.parameters,
+                unit: column.first.unit,
+                better: column.first.better,
+                rounds: column.rounds,
+                percentiles: column.histogram?.percentiles,
+                ratio: column.first.reference.map {
+                    Measurement.Ratio(to: $0.peer, column.ratios.median)
+                },
+                probeNanoseconds: column.first.unit.isTiming ? probe : nil
+            )
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import Benchmarks
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The tool: finds the command, runs it, tells how it went.
+@main
+enum BenchCommandLine {
+    static var commands: [any Command.Type] {
+        [
+            ListCommand.self, RunCommand.self, CompareCommand.self, ReportCommand.self,
+            ProfileCommand.self, FlameCommand.self,
+        ]
+    }
+
+    static func main() async {
+        // A reader that closes its end of the pipe is no reason to die with a signal's status.
+        signal(SIGPIPE, SIG_IGN)
+        let code = await run(Array(CommandLine.arguments.dropFirst()))
+        exit(code.rawValue)
+    }
+
+    static func run(_ words: [String]) async -> ExitCode {
+        do {
+            return try await perform(words)
+        } catch let error as UsageError {
+            Terminal.complain("bench-cli: \(error)")
+            return .usage
+        } catch {
+            Terminal.complain("bench-cli: \(error)")
+            return .failure
+        }
+    }
+
+    private static func perform(_ words: [String]) async throws -> ExitCode {
+        guard let name = words.first else {
+            Terminal.complain(overview)
+            return .usage
+        }
+        if ["--help", "-h", "help"].contains(name) {
+            Terminal.say(overview)
+            return .success
+        }
+        guard let command = commands.first(where: { $0.name == name }) else {
+            throw UsageError("\(name): no such command; `bench-cli --help` names them")
+        }
+        let arguments = try Arguments(Array(words.dropFirst()), flags: command.flags)
+        if arguments.wantsHelp {
+            Terminal.say(command.help)
+            return .success
+        }
+        return try await command.run(arguments)
+    }
+
+    static var overview: String {
+        var text = "Measures CacheEngine: how fast it is, and where the time goes.\n\n"
+        let width = commands.map { $0.name.count }.max() ?? 0
+        for command in commands {
+            let padding = String(repeating: " ", count: width - command.name.count)
+            text += "  bench-cli \(command.name)\(padding)  \(command.summary)\n"
+        }
+        return text + "\n`bench-cli COMMAND --help` tells what a command takes.\n"
+    }
+}

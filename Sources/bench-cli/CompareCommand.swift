@@ -1,0 +1,23 @@
+import Benchmarks
+
+/// Holds two runs side by side.
+enum CompareCommand: Command {
+    static let name = "compare"
+    static let synopsis = "BASE.json NEW.json"
+    static let summary = "compares two runs; exits 1 on a regression beyond the measured noise"
+    static let flags: [Arguments.Flag] = []
+
+    static func run(_ arguments: Arguments) async throws -> ExitCode {
+        guard arguments.positional.count == 2 else {
+            throw UsageError("two files are needed: bench-cli compare \(synopsis)")
+        }
+        let base = try RunResult.read(arguments.positional[0])
+        let new = try RunResult.read(arguments.positional[1])
+        if base.machine != new.machine {
+            Terminal.complain("The runs are of different machines; only ratios compare.")
+        }
+        let comparison = Comparison(base: base, new: new)
+        Terminal.say(comparison.text)
+        return comparison.hasRegression ? .failure : .success
+    }
+}

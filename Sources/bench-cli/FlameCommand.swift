@@ -1,0 +1,35 @@
+import Benchmarks
+
+/// Draws sampled stacks.
+enum FlameCommand: Command {
+    static let name = "flame"
+    static let synopsis = "STACKS.txt --output FILE.svg [--title TEXT]"
+    static let summary = "draws `perf script` output, or folded stacks, as a flame graph"
+    static let flags: [Arguments.Flag] = [
+        .init("--output", "FILE.svg", "where the picture goes"),
+        .init("--title", "TEXT", "what stands above it"),
+        .init("--unit", "NAME", "what one sample is (samples)"),
+    ]
+
+    static func run(_ arguments: Arguments) async throws -> ExitCode {
+        guard arguments.positional.count == 1 else {
+            throw UsageError("one file is needed: bench-cli flame \(synopsis)")
+        }
+        guard let output = arguments.value("--output") else {
+            throw UsageError("--output FILE.svg is needed")
+        }
+        let stacks = StackSamples(parsing: try TextFile.read(arguments.positional[0]))
+        guard stacks.total > 0 else {
+            throw UsageError("\(arguments.positional[0]): no samples in it")
+        }
+        let graph = FlameGraph(
+            stacks,
+            title: arguments.value("--title") ?? arguments.positional[0],
+            unit: arguments.value("--unit") ?? "samples"
+        )
+        try TextFile.write(graph.svg, to: output)
+        Terminal.say(stacks.hottest(15).text)
+        Terminal.say(output)
+        return .success
+    }
+}

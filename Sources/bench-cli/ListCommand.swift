@@ -1,0 +1,19 @@
+import Benchmarks
+
+/// Names the workloads.
+enum ListCommand: Command {
+    static let name = "list"
+    static let synopsis = ""
+    static let summary = "names the workloads and what each finds out"
+    static let flags: [Arguments.Flag] = []
+
+    static func run(_ arguments: Arguments) async throws -> ExitCode {
+        try requireNoWords(arguments)
+        let width = WorkloadCatalogue.all.map(\.name.count).max() ?? 0
+        for workload in WorkloadCatalogue.all {
+            let padding = String(repeating: " ", count: width - workload.name.count)
+            Terminal.say("\(workload.name)\(padding)  \(workload.question)")
+        }
+        return .success
+    }
+}

@@ -1,0 +1,31 @@
+import Benchmarks
+
+/// Keeps one workload going for a profiler outside.
+enum ProfileCommand: Command {
+    static let name = "profile"
+    static let synopsis = "WORKLOAD --seconds N"
+    static let summary = "repeats a workload for an outside profiler to look at"
+    static let flags: [Arguments.Flag] = [
+        .init("--seconds", "N", "how long"),
+        .init("--threads", "N", "this many threads"),
+        .init("--keys", "N", "this many keys"),
+        .init("--directory", "DIR", "where disk workloads put their files"),
+    ]
+
+    static func run(_ arguments: Arguments) async throws -> ExitCode {
+        guard arguments.positional.count == 1 else {
+            throw UsageError("one workload is needed: bench-cli profile \(synopsis)")
+        }
+        guard let seconds = try arguments.seconds("--seconds") else {
+            throw UsageError("--seconds N is needed")
+        }
+        let workload = try WorkloadCatalogue.workloads(named: arguments.positional)[0]
+        var plan = WorkloadPlan(scale: .quick)
+        plan.threads = try arguments.count("--threads")
+        plan.keys = try arguments.count("--keys")
+        if let directory = arguments.value("--directory") { plan.scratchDirectory = directory }
+        let load = SteadyLoad(workload: workload, plan: plan, seconds: seconds)
+        Terminal.say(try await load.run().text)
+        return .success
+    }
+}

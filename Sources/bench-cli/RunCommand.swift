@@ -1,0 +1,57 @@
+import Benchmarks
+
+/// Runs workloads and prints what they found.
+enum RunCommand: Command {
+    static let name = "run"
+    static let synopsis = "[WORKLOAD…] [--quick] [--threads N] [--keys N] [--json FILE]"
+    static let summary = "runs workloads, all of them when none is named"
+    static let flags: [Arguments.Flag] = [
+        .init("--quick", nil, "shorter rounds and fewer cases: a first impression"),
+        .init("--smoke", nil, "the least that runs everything: for tests, not for figures"),
+        .init("--threads", "N", "this many threads instead of several tries"),
+        .init("--keys", "N", "this many keys instead of several tries"),
+        .init("--directory", "DIR", "where disk workloads put their files"),
+        .init("--json", "FILE", "write the results there as JSON"),
+    ]
+
+    static func run(_ arguments: Arguments) async throws -> ExitCode {
+        let workloads = try WorkloadCatalogue.workloads(named: arguments.positional)
+        var plan = WorkloadPlan(scale: try scale(arguments))
+        plan.threads = try arguments.count("--threads")
+        plan.keys = try arguments.count("--keys")
+        if let directory = arguments.value("--directory") { plan.scratchDirectory = directory }
+        let file = arguments.value("--json")
+        // Before the work, not after it: a path that cannot be written is found at once.
+        if let file { try TextFile.write("", to: file) }
+        let result = RunResult(measurements: try await measure(workloads, plan))
+        Terminal.say(ResultTable.text(result))
+        if let file { try TextFile.write(result.json.encoded, to: file) }
+        return .success
+    }
+
+    static func scale(_ arguments: Arguments) throws -> WorkloadPlan.Scale {
+        switch (arguments.has("--quick"), arguments.has("--smoke")) {
+        case (true, true): throw UsageError("--quick and --smoke exclude each other")
+        case (true, false): .quick
+        case (false, true): .smoke
+        case (false, false): .full
+        }
+    }
+
+    private static func measure(
+        _ workloads: [Workload],
+        _ plan: WorkloadPlan
+    ) async throws -> [Measurement] {
+        var measurements: [Measurement] = []
+        var line = Terminal.ProgressLine()
+        defer { line.clear() }
+        for (number, workload) in workloads.enumerated() {
+            let runner = SuiteRunner(plan: plan) { progress in
+                let share = progress.step * 100 / max(1, progress.steps)
+                line.show("\(number + 1)/\(workloads.count) \(progress.workload) \(share) %")
+            }
+            measurements += try await runner.run([workload])
+        }
+        return measurements
+    }
+}

@@ -1,0 +1,97 @@
+import Benchmarks
+import Testing
+
+@testable import bench_cli
+
+@Suite struct ArgumentsTests {
+    static let flags: [Arguments.Flag] = [
+        .init("--quick", nil, ""), .init("--keys", "N", ""), .init("--memory", "BYTES", ""),
+        .init("--share", "F", ""),
+    ]
+
+    @Test func flagsAndWordsMayStandInAnyOrder() throws {
+        let arguments = try Arguments(
+            ["a", "--keys", "7", "--quick", "b", "--memory=64M", "--", "--c"],
+            flags: Self.flags
+        )
+        #expect(arguments.positional == ["a", "b", "--c"])
+        #expect(arguments.has("--quick"))
+        #expect(try arguments.count("--keys") == 7)
+        #expect(try arguments.bytes("--memory") == 64 << 20)
+    }
+
+    @Test(arguments: [
+        ["--nope"], ["--keys"], ["--quick=yes"], ["--keys="], ["-x"],
+    ])
+    func aWrongFlagIsRefused(words: [String]) {
+        #expect(throws: UsageError.self) { try Arguments(words, flags: Self.flags) }
+    }
+
+    @Test(arguments: [
+        ("1", 1), ("4k", 4 << 10), ("4KiB", 4 << 10), ("2G", 2 << 30), ("1T", 1 << 40),
+        ("100B", 100),
+    ])
+    func sizesAreReadWithTheirSuffix(text: String, bytes: Int) throws {
+        let arguments = try Arguments(["--memory", text], flags: Self.flags)
+        #expect(try arguments.bytes("--memory") == bytes)
+    }
+
+    @Test(arguments: ["0", "-1", "x", "1X", "1.5G", "9999999999T", ""])
+    func sizesThatAreNoneAreRefused(text: String) {
+        #expect(throws: UsageError.self) {
+            _ = try Arguments(["--memory=\(text)"], flags: Self.flags).bytes("--memory")
+        }
+    }
+
+    @Test(arguments: ["0", "1.5", "x", "-0.1"])
+    func sharesThatAreNoneAreRefused(text: String) {
+        #expect(throws: UsageError.self) {
+            _ = try Arguments(["--share", text], flags: Self.flags).fraction("--share")
+        }
+    }
+}
+
+@Suite struct BenchCommandLineTests {
+    @Test(arguments: [
+        [], ["nope"], ["run", "--nope"], ["run", "no-such-workload"], ["list", "extra"],
+        ["compare", "one.json"], ["compare", "/nonexistent/a.json", "/nonexistent/b.json"],
+        ["report"], ["report", "a.json"], ["run", "--threads", "0"], ["profile", "memory-hit"],
+        ["run", "--json", "/nonexistent/x.json"], ["flame", "/nonexistent", "--output", "x"],
+        ["run", "--quick", "--smoke"],
+    ])
+    func mistakesOfTheCallerExitWithTwo(words: [String]) async {
+        #expect(await BenchCommandLine.run(words) == .usage)
+    }
+
+    @Test func askingForHelpSucceedsForEveryCommand() async {
+        #expect(await BenchCommandLine.run(["--help"]) == .success)
+        for command in BenchCommandLine.commands {
+            #expect(await BenchCommandLine.run([command.name, "--help"]) == .success)
+            #expect(command.help.contains("usage: bench-cli \(command.name)"))
+            for flag in command.flags { #expect(command.help.contains(flag.name)) }
+        }
+    }
+
+    @Test func aRegressionExitsWithOneAndNoChangeWithZero() async throws {
+        let scratch = try ScratchDirectory(in: WorkloadPlan.defaultScratchDirectory)
+        func write(_ name: String, _ value: Double) throws -> String {
+            let path = scratch.path + "/" + name
+            let row = Measurement(
+                workload: "w",
+                quantity: "time",
+                unit: .nanoseconds,
+                better: .lower,
+                rounds: Rounds([value])
+            )
+            try TextFile.write(RunResult(measurements: [row]).json.encoded, to: path)
+            return path
+        }
+        let base = try write("base.json", 100)
+        let slow = try write("slow.json", 200)
+        #expect(await BenchCommandLine.run(["compare", base, base]) == .success)
+        #expect(await BenchCommandLine.run(["compare", base, slow]) == .failure)
+        let page = scratch.path + "/page.html"
+        #expect(await BenchCommandLine.run(["report", base, "--output", page]) == .success)
+        #expect(try TextFile.read(page).contains("Every figure"))
+    }
+}

@@ -1,0 +1,51 @@
+import Benchmarks
+import CacheTestSupport
+import Testing
+
+@Suite struct ArrivalScheduleTests {
+    @Test func arrivalsComeAtTheRateAskedFor() {
+        var random = SeededRandom(seed: 9)
+        let schedule = ArrivalSchedule(ratePerSecond: 50_000, durationSeconds: 2, from: &random)
+        #expect(abs(Double(schedule.arrivals.count) - 100_000) < 5 * 316)
+        #expect(schedule.arrivals.allSatisfy { $0 < 2_000_000_000 })
+        #expect(zip(schedule.arrivals, schedule.arrivals.dropFirst()).allSatisfy { $0 <= $1 })
+    }
+
+    /// A clock that only moves when somebody works or looks.
+    private final class HandClock {
+        var now: UInt64 = 1_000
+        func read() -> UInt64 {
+            now += 1_000
+            return now
+        }
+    }
+
+    @Test func waitingBehindASlowAnswerCounts() {
+        var random = SeededRandom(seed: 2)
+        let schedule = ArrivalSchedule(ratePerSecond: 1_000, durationSeconds: 1, from: &random)
+        let clock = HandClock()
+        // Each answer takes twice as long as the gap between two arrivals.
+        let histogram = schedule.play(clock: clock.read) { _ in clock.now += 2_000_000 }
+        #expect(histogram.count == UInt64(schedule.arrivals.count))
+        // The last of a thousand waits behind about five hundred others.
+        #expect(histogram.max > 800_000_000)
+        #expect(histogram.percentile(0.5) > 400_000_000)
+    }
+
+    @Test func fastAnswersWaitForNobody() {
+        var random = SeededRandom(seed: 2)
+        let schedule = ArrivalSchedule(ratePerSecond: 1_000, durationSeconds: 0.01, from: &random)
+        let clock = HandClock()
+        let histogram = schedule.play(clock: clock.read) { _ in clock.now += 10 }
+        #expect(histogram.percentile(0.9) < 4_000)
+    }
+
+    @Test func everyArrivalIsServedOnceAndInOrder() {
+        var random = SeededRandom(seed: 8)
+        let schedule = ArrivalSchedule(ratePerSecond: 500, durationSeconds: 0.1, from: &random)
+        let clock = HandClock()
+        var served: [Int] = []
+        _ = schedule.play(clock: clock.read) { served.append($0) }
+        #expect(served == Array(schedule.arrivals.indices))
+    }
+}

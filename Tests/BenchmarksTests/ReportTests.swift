@@ -1,0 +1,154 @@
+import Benchmarks
+import Testing
+
+@Suite struct ReportTests {
+    /// Rows of every kind that a section draws.
+    static let rows: [Measurement] = {
+        func row(
+            _ workload: String,
+            _ quantity: String,
+            _ parameters: [Measurement.Parameter],
+            _ value: Double,
+            unit: Unit = .nanoseconds,
+            ratio: Measurement.Ratio? = nil,
+            percentiles: Percentiles? = nil
+        ) -> Measurement {
+            Measurement(
+                workload: workload,
+                quantity: quantity,
+                parameters: parameters,
+                unit: unit,
+                better: .lower,
+                rounds: Rounds([value]),
+                percentiles: percentiles,
+                ratio: ratio
+            )
+        }
+        let tail = Percentiles(p50: 40, p90: 60, p99: 90, p999: 200, max: 5_000)
+        return [
+            row("memory-hit", "time_per_hit", [.init("keys", 1024)], 50, percentiles: tail),
+            row("open-loop", "latency", [.init("rate", 1000)], 50, percentiles: tail),
+            row("open-loop", "latency", [.init("rate", 2000)], 50, percentiles: tail),
+            row(
+                "disk-hit-warm",
+                "time_per_hit",
+                [.init("size", "4 KiB")],
+                2_000,
+                ratio: .init(to: "floor", 1.25)
+            ),
+            row(
+                "replay",
+                "request_hit_ratio",
+                [.init("trace", "<web>"), .init("policy", "lru"), .init("memory_fraction", 0.01)],
+                0.4,
+                unit: .share
+            ),
+        ]
+    }()
+
+    static let page = ReportPage([
+        .init(name: "run", result: RunResult(measurements: rows))
+    ]).html
+
+    @Test(arguments: [
+        "Beside others", "Latency, from the median to the worst", "Throughput against latency",
+        "Disk hits against the physical floor", "Hit ratio against cache size", "Every figure",
+    ])
+    func everySectionWithFiguresIsThere(title: String) {
+        #expect(Self.page.contains(">\(title)</h2>"))
+    }
+
+    @Test func sectionsWithoutFiguresAreLeftOut() {
+        let page = ReportPage([.init(name: "run", result: RunResult())]).html
+        #expect(!page.contains("Throughput against latency"))
+    }
+
+    @Test func thePageLoadsNothingFromElsewhere() {
+        for word in ["http://", "https://", "src=", "url(", "@import", "<link"] {
+            #expect(!Self.page.contains(word), "\(word)")
+        }
+    }
+
+    @Test func whatIsNotMarkupIsEscaped() {
+        #expect(Self.page.contains("&lt;web&gt;"))
+        #expect(!Self.page.contains("<web>"))
+    }
+
+    @Test func everyElementIsClosed() {
+        #expect(Self.isBalanced(Self.page, ignoring: ["meta", "!doctype"]))
+        #expect(!Self.isBalanced("<p><b></p>", ignoring: []))
+    }
+
+    @Test func coordinatesAreNumbers() {
+        for word in ["nan", "inf", "=\"-\""] { #expect(!Self.page.contains(word), "\(word)") }
+    }
+
+    static func isBalanced(_ text: String, ignoring void: Set<String>) -> Bool {
+        var open: [Substring] = []
+        for match in text.matches(of: /<(\/?)([a-z!][a-z0-9]*)[^>]*?(\/?)>/) {
+            let (name, closes, isEmpty) = (match.2, !match.1.isEmpty, !match.3.isEmpty)
+            if isEmpty || void.contains(String(name)) { continue }
+            if closes {
+                guard open.popLast() == name else { return false }
+            } else {
+                open.append(name)
+            }
+        }
+        return open.isEmpty
+    }
+}
+
+@Suite struct FlameGraphTests {
+    static let script = """
+        bench-cli  4242 100.000001:     250000 cpu-clock:
+        \t    55d0 MemoryTier.entry(for:)+0x1c (/build/bench-cli)
+        \t    55e0 MemoryHit.round()+0x20 (/build/bench-cli)
+        \t    7fff [unknown] (/lib/libc.so.6)
+
+        bench-cli  4242 100.000251:     250000 cpu-clock:
+        \t    55d0 memcmp;avx2+0x1 (/lib/libc.so.6)
+        \t    55e0 MemoryHit.round()+0x24 (/build/bench-cli)
+        \t    7fff [unknown] (/lib/libc.so.6)
+
+        """
+
+    @Test func stacksAreReadFromTheOutermostCallInwards() {
+        let samples = StackSamples(parsing: Self.script)
+        #expect(samples.total == 2)
+        #expect(
+            samples.counts[["[libc.so.6]", "MemoryHit.round()", "MemoryTier.entry(for:)"]] == 1
+        )
+        #expect(samples.counts[["[libc.so.6]", "MemoryHit.round()", "memcmp:avx2"]] == 1)
+    }
+
+    @Test func foldedStacksMeanTheSame() {
+        let samples = StackSamples(parsing: "a;b;c 40\na;d 2\n")
+        #expect(samples.counts == [["a", "b", "c"]: 40, ["a", "d"]: 2])
+    }
+
+    @Test func aBoxIsAsWideAsItsShare() throws {
+        var samples = StackSamples()
+        samples.add(["main", "hot"], times: 75)
+        samples.add(["main", "cold<T>"], times: 25)
+        let svg = FlameGraph(samples, title: "t").svg
+        #expect(svg.contains("hot: 75 samples, 75.00 %"))
+        #expect(svg.contains("cold&lt;T&gt;: 25 samples, 25.00 %"))
+        #expect(svg.contains("width=\"882.00\""))
+        #expect(
+            ReportTests.isBalanced(
+                svg.replacing(/<script>.*<\/script>/.dotMatchesNewlines(), with: "").replacing(
+                    "<?xml version=\"1.0\" encoding=\"utf-8\"?>",
+                    with: ""
+                ),
+                ignoring: []
+            )
+        )
+    }
+
+    @Test func theHottestFunctionsAreThoseWithTheMostSamplesOfTheirOwn() {
+        let samples = StackSamples(parsing: "a;b 3\na;c 1\n")
+        let lines = samples.hottest(1).text.split(separator: "\n")
+        #expect(lines.last?.contains("75.0 %") == true)
+        #expect(lines.last?.hasSuffix("b") == true)
+    }
+}

@@ -1,0 +1,85 @@
+import Benchmarks
+import Testing
+
+@Suite struct SuiteRunnerTests {
+    /// Writes down what is asked of it.
+    private final class ScriptedCase: WorkloadCase {
+        let name: String
+        let log: Log
+        let values: [Double]
+        private var rounds = 0
+
+        init(_ name: String, _ log: Log, values: [Double] = [1]) {
+            self.name = name
+            self.log = log
+            self.values = values
+        }
+
+        var parameters: [Measurement.Parameter] { [.init("case", name)] }
+        func prepare() async throws { log.lines.append("prepare \(name)") }
+        func finish() async throws { log.lines.append("finish \(name)") }
+        func round() async throws -> [Sample] {
+            log.lines.append("round \(name)")
+            defer { rounds += 1 }
+            if values.isEmpty { throw WorkloadFailure("it went wrong") }
+            return [.lowerIsBetter("value", values[rounds % values.count], .count)]
+        }
+    }
+
+    /// `@unchecked Sendable`: one task at a time writes it.
+    private final class Log: @unchecked Sendable {
+        var lines: [String] = []
+    }
+
+    @Test func theRoundsOfTheCasesAlternate() async throws {
+        let log = Log()
+        let workload = Workload(name: "w", question: "?") { _ in
+            [ScriptedCase("a", log), ScriptedCase("b", log)]
+        }
+        _ = try await SuiteRunner(plan: WorkloadPlan(scale: .smoke)).run([workload])
+        #expect(
+            log.lines == [
+                "prepare a", "prepare b", "round a", "round b", "round a", "round b", "finish a",
+                "finish b",
+            ]
+        )
+    }
+
+    @Test func theMedianOfTheRoundsIsTheValue() async throws {
+        let workload = Workload(name: "w", question: "?") { _ in
+            [ScriptedCase("a", Log(), values: [9, 1, 4, 2, 3])]
+        }
+        let found = try await SuiteRunner(plan: WorkloadPlan(scale: .quick)).run([workload])
+        #expect(found.map(\.value) == [3])
+        #expect(found.map(\.metric) == ["value case=a"])
+        #expect(found[0].rounds.values.count == 5)
+    }
+
+    @Test func aFailureStillGivesBackWhatWasTaken() async {
+        let log = Log()
+        let workload = Workload(name: "w", question: "?") { _ in
+            [ScriptedCase("a", log), ScriptedCase("b", log, values: [])]
+        }
+        await #expect(throws: WorkloadFailure.self) {
+            try await SuiteRunner(plan: WorkloadPlan(scale: .smoke)).run([workload])
+        }
+        #expect(log.lines.suffix(2) == ["finish a", "finish b"])
+    }
+
+    @Test func aSteadyLoadRunsEveryCaseAtLeastOnce() async throws {
+        let log = Log()
+        let workload = Workload(name: "w", question: "?") { _ in
+            [ScriptedCase("a", log), ScriptedCase("b", log)]
+        }
+        let load = SteadyLoad(workload: workload, plan: .init(scale: .smoke), seconds: 1e-9)
+        #expect(try await load.run().rounds == 1)
+        #expect(log.lines.contains("round b"))
+    }
+
+    @Test func everyNameIsFoundOnce() throws {
+        let names = WorkloadCatalogue.all.map(\.name)
+        #expect(Set(names).count == names.count)
+        #expect(try WorkloadCatalogue.workloads(named: names).map(\.name) == names)
+        #expect(throws: UsageError.self) { try WorkloadCatalogue.workloads(named: ["no-such"]) }
+    }
+}
