@@ -12,6 +12,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "CacheEngine", targets: ["CacheEngine"]),
+        .library(name: "CurlOrigin", targets: ["CurlOrigin"]),
         .library(name: "CacheTestSupport", targets: ["CacheTestSupport"]),
     ],
     targets: [
@@ -32,6 +33,19 @@ let package = Package(
             dependencies: ["HTTPCaching", "CLZ4", "CEngineShims"],
             swiftSettings: house
         ),
+
+        // An origin over the system's libcurl.
+        .systemLibrary(
+            name: "CCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]
+        ),
+        .target(
+            name: "CurlOrigin",
+            dependencies: ["CacheEngine", "HTTPCaching", "CCurl"],
+            swiftSettings: house
+        ),
+
         .target(name: "CacheTestSupport", dependencies: ["CacheEngine"], swiftSettings: house),
 
         // Counts heap allocations; for tests and benchmarks only.
@@ -59,6 +73,11 @@ let package = Package(
         .testTarget(
             name: "CacheEngineTests",
             dependencies: ["CacheEngine", "CacheTestSupport"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "CurlOriginTests",
+            dependencies: ["CurlOrigin", "CacheEngine", "CacheTestSupport"],
             swiftSettings: house
         ),
         .testTarget(name: "TidyTests", swiftSettings: house),

@@ -1,0 +1,145 @@
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Darwin)
+    internal import Darwin
+#endif
+
+/// The system calls of the test server.
+enum LoopbackSocket {
+    /// A socket that listens on 127.0.0.1, and its port.
+    static func listen() throws -> (socket: Int32, port: UInt16) {
+        #if canImport(Glibc)
+            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            let socket = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        guard socket >= 0 else { throw LoopbackFailure(description: "socket: errno \(errno)") }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(socket, address, length) == 0 && Self.listen(socket)
+                    && getsockname(socket, address, &length) == 0
+            }
+        }
+        guard isListening else {
+            let reason = errno
+            close(socket)
+            throw LoopbackFailure(description: "listen: errno \(reason)")
+        }
+        return (socket, UInt16(bigEndian: address.sin_port))
+    }
+
+    static func accept(_ listener: Int32) -> Int32? {
+        while true {
+            #if canImport(Glibc)
+                let socket = Glibc.accept(listener, nil, nil)
+            #else
+                let socket = Darwin.accept(listener, nil, nil)
+            #endif
+            if socket >= 0 {
+                var on: Int32 = 1
+                setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
+                return socket
+            }
+            guard errno == EINTR || errno == ECONNABORTED else { return nil }
+        }
+    }
+
+    static func read(_ socket: Int32) -> [UInt8]? {
+        var count = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, initialized in
+            repeat {
+                count = recv(socket, buffer.baseAddress, buffer.count, 0)
+            } while count < 0
+                && errno == EINTR
+            initialized = max(0, count)
+        }
+        return count < 0 ? nil : bytes
+    }
+
+    static func write(_ socket: Int32, _ bytes: [UInt8]) -> Bool {
+        #if canImport(Glibc)
+            let flags = Int32(MSG_NOSIGNAL)
+        #else
+            let flags: Int32 = 0
+        #endif
+        return bytes.withUnsafeBytes { bytes in
+            var offset = 0
+            while offset < bytes.count {
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
+                let sent = send(socket, rest.baseAddress, rest.count, flags)
+                if sent < 0 && errno == EINTR { continue }
+                guard sent > 0 else { return false }
+                offset += sent
+            }
+            return true
+        }
+    }
+
+    static func shutDown(_ socket: Int32) { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+
+    /// Makes the coming close a reset.
+    static func lingerNot(_ socket: Int32) {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+            socket,
+            SOL_SOCKET,
+            SO_LINGER,
+            &linger,
+            socklen_t(MemoryLayout.size(ofValue: linger))
+        )
+    }
+
+    static func close(_ socket: Int32) {
+        #if canImport(Glibc)
+            _ = Glibc.close(socket)
+        #else
+            _ = Darwin.close(socket)
+        #endif
+    }
+
+    private static func listen(_ socket: Int32) -> Bool {
+        #if canImport(Glibc)
+            Glibc.listen(socket, 1024) == 0
+        #else
+            Darwin.listen(socket, 1024) == 0
+        #endif
+    }
+}
+
+// MARK: - Threads
+
+extension LoopbackSocket {
+    /// A thousand of them must fit.
+    private static let stackBytes = 256 << 10
+
+    /// Runs `body` on a thread of its own.
+    static func startThread(_ body: @escaping @Sendable () -> Void) {
+        let context = Unmanaged.passRetained(ThreadBody(body)).toOpaque()
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        pthread_attr_setstacksize(&attributes, stackBytes)
+        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        #if canImport(Glibc)
+            var thread = pthread_t()
+        #else
+            var thread: pthread_t?
+        #endif
+        let code = pthread_create(&thread, &attributes, { runThreadBody($0) }, context)
+        pthread_attr_destroy(&attributes)
+        precondition(code == 0, "A test has too many threads")
+    }
+}
+
+private final class ThreadBody {
+    let run: @Sendable () -> Void
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+}
+
+private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    if let context { Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run() }
+    return nil
+}

@@ -1,0 +1,56 @@
+/// Moments in the order in which they come, each with the exchange that waits for it: a binary
+/// heap.
+///
+/// Nothing is taken out when an exchange ends or its deadline moves back: whoever takes the first
+/// moment looks whether it still counts, and puts a later one in its place.
+///
+/// Invariants:
+/// 1. No element comes before its parent at `(index - 1) / 2`.
+struct DeadlineQueue {
+    struct Element {
+        let moment: UInt64
+        let transfer: TransferID
+    }
+
+    private var heap: [Element] = []
+
+    var first: Element? { heap.first }
+
+    mutating func insert(_ element: Element) {
+        heap.append(element)
+        var index = heap.count - 1
+        while index > 0, heap[index].moment < heap[(index - 1) / 2].moment {
+            heap.swapAt(index, (index - 1) / 2)
+            index = (index - 1) / 2
+        }
+        #if ENGINE_CHECKS
+            checkInvariants()
+        #endif
+    }
+
+    mutating func removeFirst() {
+        guard let last = heap.popLast(), !heap.isEmpty else { return }
+        heap[0] = last
+        var index = 0
+        while true {
+            var smallest = index
+            for child in [2 * index + 1, 2 * index + 2] where child < heap.count {
+                if heap[child].moment < heap[smallest].moment { smallest = child }
+            }
+            if smallest == index { break }
+            heap.swapAt(index, smallest)
+            index = smallest
+        }
+        #if ENGINE_CHECKS
+            checkInvariants()
+        #endif
+    }
+
+    #if ENGINE_CHECKS
+        func checkInvariants() {
+            for index in heap.indices.dropFirst() {
+                precondition(heap[(index - 1) / 2].moment <= heap[index].moment)
+            }
+        }
+    #endif
+}

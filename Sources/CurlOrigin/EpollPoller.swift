@@ -1,0 +1,76 @@
+#if os(Linux)
+    internal import CCurl
+    internal import CacheEngine
+    internal import Glibc
+
+    /// Waits for sockets through epoll: the cost is that of the sockets that are ready.
+    ///
+    /// Owned by one thread, except for `wake`, which any thread may call as long as the poller has
+    /// not been closed.
+    final class EpollPoller {
+        private let epoll: Int32
+        private let wakeup: Int32
+        private var ready = [epoll_event](repeating: epoll_event(), count: 256)
+
+        init() throws(CacheError) {
+            epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+            wakeup = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
+            guard epoll >= 0, wakeup >= 0, control(EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue) else {
+                let reason = errno
+                close()
+                throw CacheError(.originFailed, detail: "No event queue (errno \(reason))")
+            }
+        }
+
+        /// What may be called from other threads: a handle that outlives no poller.
+        var waker: SocketWaker { SocketWaker(descriptor: wakeup) }
+
+        /// Replaces what is wanted of a socket; nothing ends the watch.
+        func watch(_ socket: Int32, for interest: SocketInterest) {
+            guard !interest.isEmpty else {
+                _ = control(EPOLL_CTL_DEL, socket, 0)
+                return
+            }
+            var events: UInt32 = 0
+            if interest.contains(.readable) { events |= EPOLLIN.rawValue }
+            if interest.contains(.writable) { events |= EPOLLOUT.rawValue }
+            if !control(EPOLL_CTL_MOD, socket, events) {
+                _ = control(EPOLL_CTL_ADD, socket, events)
+            }
+        }
+
+        /// Visits what is ready, after at most `timeoutMilliseconds`; -1 waits for ever.
+        func wait(timeoutMilliseconds: Int32, _ visit: (SocketReadiness) -> Void) {
+            let count = epoll_wait(epoll, &ready, Int32(ready.count), timeoutMilliseconds)
+            for index in 0..<Int(max(0, count)) {
+                let event = ready[index]
+                guard event.data.fd != wakeup else {
+                    var value: UInt64 = 0
+                    _ = read(wakeup, &value, 8)
+                    continue
+                }
+                let broken = EPOLLERR.rawValue | EPOLLHUP.rawValue
+                visit(
+                    SocketReadiness(
+                        socket: event.data.fd,
+                        isReadable: event.events & (EPOLLIN.rawValue | broken) != 0,
+                        isWritable: event.events & EPOLLOUT.rawValue != 0,
+                        isBroken: event.events & broken != 0
+                    )
+                )
+            }
+        }
+
+        func close() {
+            if epoll >= 0 { _ = Glibc.close(epoll) }
+            if wakeup >= 0 { _ = Glibc.close(wakeup) }
+        }
+
+        private func control(_ operation: Int32, _ socket: Int32, _ events: UInt32) -> Bool {
+            var event = epoll_event()
+            event.events = events
+            event.data.fd = socket
+            return epoll_ctl(epoll, operation, socket, &event) == 0
+        }
+    }
+#endif

@@ -1,0 +1,199 @@
+internal import CCurl
+internal import CacheEngine
+
+/// The transfers under way, and the turns of the event thread that moves them.
+///
+/// Made by whoever starts the thread, and from then on touched by that thread alone.
+///
+/// Invariants:
+/// 1. A transfer is in `transfers` exactly as long as its handle is in the multi handle.
+/// 2. Every transfer with a deadline is in `deadlines`, at that moment or an earlier one.
+final class TransferTable {
+    private let loop: EventLoop
+    private let poller: SocketPoller
+    private let multi: UnsafeMutableRawPointer
+    private let clock = EventClock()
+    private var transfers: [TransferID: Transfer] = [:]
+    private var deadlines = DeadlineQueue()
+    /// When libcurl wants to be called without a socket being ready.
+    private var curlMoment = UInt64.max
+    private var idleHandles: [UnsafeMutableRawPointer] = []
+    private var isRetiring = false
+
+    private static let idleHandlesMax = 64
+
+    init?(_ loop: EventLoop, _ poller: SocketPoller) {
+        guard let multi = curl_multi_init() else { return nil }
+        self.loop = loop
+        self.poller = poller
+        self.multi = multi
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        ccurl_multi_set_socket_callback(multi, Self.onSocket, context)
+        ccurl_multi_set_timer_callback(multi, Self.onTimer, context)
+        let connections = loop.configuration.connections
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connections.perHostMax)
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections.totalMax)
+        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, connections.idleMax))
+    }
+
+    /// The event thread's whole life.
+    func run() {
+        while !(isRetiring && transfers.isEmpty && loop.closeIfIdle()) { turn() }
+        tearDown()
+    }
+
+    func tearDown() {
+        for easy in idleHandles { curl_easy_cleanup(easy) }
+        idleHandles = []
+        curl_multi_cleanup(multi)
+        poller.close()
+    }
+
+    private func turn() {
+        clock.advance()
+        poller.wait(timeoutMilliseconds: waitMilliseconds()) { ready in
+            var events: Int32 = 0
+            if ready.isReadable { events |= CURL_CSELECT_IN }
+            if ready.isWritable { events |= CURL_CSELECT_OUT }
+            if ready.isBroken { events |= CURL_CSELECT_ERR }
+            clock.advance()
+            act(on: ready.socket, events)
+        }
+        clock.advance()
+        for command in loop.takeCommands() { perform(command) }
+        if clock.now >= curlMoment {
+            curlMoment = .max
+            act(on: CURL_SOCKET_TIMEOUT, 0)
+        }
+        endFinished()
+        endExpired()
+    }
+
+    private func waitMilliseconds() -> Int32 {
+        let moment = min(curlMoment, deadlines.first?.moment ?? .max)
+        guard moment != .max else { return -1 }
+        guard moment > clock.now else { return 0 }
+        // Rounded up: a wait that ends early would only be repeated.
+        return Int32(min((moment - clock.now + 999_999) / 1_000_000, 60_000))
+    }
+
+    private func act(on socket: Int32, _ events: Int32) {
+        var running: Int32 = 0
+        curl_multi_socket_action(multi, socket, events, &running)
+    }
+
+    // MARK: - Commands
+
+    private func perform(_ command: LoopCommand) {
+        switch command {
+        case .start(let request, let upload, let exchange): start(request, upload, exchange)
+        case .resume(let id):
+            guard let transfer = transfers[id] else { return }
+            transfer.resumeReceiving()
+            queueDeadline(transfer)
+        case .resumeUpload(let id): transfers[id]?.resumeSending()
+        case .cancel(let id):
+            guard let transfer = transfers[id] else { return }
+            end(transfer, .failure(CancellationError()))
+        case .retire: isRetiring = true
+        }
+    }
+
+    private func start(_ request: PreparedRequest, _ upload: UploadPipe?, _ exchange: Exchange) {
+        guard let easy = idleHandles.popLast() ?? curl_easy_init() else {
+            upload?.close()
+            exchange.finish(.failure(CacheError(.originFailed, detail: "No transfer handle")))
+            return
+        }
+        let transfer = Transfer(
+            exchange,
+            request,
+            upload,
+            easy: easy,
+            clock: clock,
+            configuration: loop.configuration
+        )
+        transfers[exchange.id] = transfer
+        guard curl_multi_add_handle(multi, easy) == CURLM_OK else {
+            end(transfer, .failure(CacheError(.originFailed, detail: "No room for a transfer")))
+            return
+        }
+        queueDeadline(transfer)
+    }
+
+    // MARK: - Ends
+
+    private func endFinished() {
+        var left: Int32 = 0
+        while let message = curl_multi_info_read(multi, &left) {
+            let code = ccurl_message_result(message)
+            guard let easy = ccurl_message_transfer(message), let context = ccurl_private(easy)
+            else { continue }
+            let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+            end(transfer, transfer.outcome(code))
+        }
+    }
+
+    private func endExpired() {
+        while let first = deadlines.first, first.moment <= clock.now {
+            deadlines.removeFirst()
+            guard let transfer = transfers[first.transfer],
+                transfer.queuedMoment == first.moment
+            else { continue }
+            transfer.queuedMoment = .max
+            if let kind = transfer.deadlines.expired(at: clock.now) {
+                end(transfer, .failure(CurlFailure.error(kind)))
+            } else {
+                queueDeadline(transfer)
+            }
+        }
+    }
+
+    /// Outside libcurl's callbacks only: handles may not be taken out inside them.
+    private func end(_ transfer: Transfer, _ outcome: ExchangeEvent) {
+        curl_multi_remove_handle(multi, transfer.easy)
+        transfers[transfer.exchange.id] = nil
+        if idleHandles.count < Self.idleHandlesMax {
+            curl_easy_reset(transfer.easy)
+            idleHandles.append(transfer.easy)
+        } else {
+            curl_easy_cleanup(transfer.easy)
+        }
+        transfer.upload?.close()
+        transfer.exchange.finish(outcome)
+    }
+
+    private func queueDeadline(_ transfer: Transfer) {
+        let moment = transfer.deadlines.next
+        guard moment < transfer.queuedMoment else { return }
+        transfer.queuedMoment = moment
+        deadlines.insert(.init(moment: moment, transfer: transfer.exchange.id))
+    }
+
+    // MARK: - Callbacks
+
+    // Unretained pointers to the table: sound, because the multi handle is cleaned up by
+    // `tearDown`, which is a method of the table.
+
+    private static let onSocket: curl_socket_callback = { _, socket, what, context, _ in
+        guard let table = table(context) else { return 0 }
+        switch what {
+        case CURL_POLL_IN: table.poller.watch(socket, for: .readable)
+        case CURL_POLL_OUT: table.poller.watch(socket, for: .writable)
+        case CURL_POLL_INOUT: table.poller.watch(socket, for: [.readable, .writable])
+        default: table.poller.watch(socket, for: [])
+        }
+        return 0
+    }
+
+    private static let onTimer: curl_multi_timer_callback = { _, milliseconds, context in
+        guard let table = table(context) else { return 0 }
+        table.curlMoment =
+            milliseconds < 0 ? .max : table.clock.now &+ UInt64(milliseconds) * 1_000_000
+        return 0
+    }
+
+    private static func table(_ context: UnsafeMutableRawPointer?) -> TransferTable? {
+        context.map { Unmanaged<TransferTable>.fromOpaque($0).takeUnretainedValue() }
+    }
+}

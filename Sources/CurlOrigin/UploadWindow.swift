@@ -1,0 +1,82 @@
+internal import CacheEngine
+
+/// The part of a request's content that waits to be sent.
+///
+/// Invariants:
+/// 1. `waitingBytes` is the number of bytes in `chunks` from `offset` on.
+/// 2. No more than the announced count is ever handed out.
+struct UploadWindow {
+    /// What filling a buffer came to.
+    enum Filling: Equatable {
+        case bytes(Int)
+        case end
+        case held
+        case broken
+    }
+
+    private let count: Int?
+    private var chunks: [ByteChunk] = []
+    private var offset = 0
+    private var sentBytes = 0
+    private(set) var waitingBytes = 0
+    private(set) var hasEnded = false
+    private(set) var failure: (any Error)?
+    /// Whether the sender was told that there is nothing yet.
+    private(set) var isSenderHeld = false
+
+    init(count: Int?) { self.count = count }
+
+    mutating func append(_ chunk: ByteChunk) {
+        guard !chunk.isEmpty, !hasEnded else { return }
+        chunks.append(chunk)
+        waitingBytes += chunk.count
+    }
+
+    mutating func end() {
+        if let count, failure == nil, sentBytes + waitingBytes != count {
+            failure = CacheError(
+                .requestInvalid,
+                detail: "The content has \(sentBytes + waitingBytes) bytes, not \(count)"
+            )
+        }
+        hasEnded = true
+    }
+
+    mutating func fail(_ error: any Error) {
+        failure = failure ?? error
+        hasEnded = true
+    }
+
+    /// Whether the sender must be woken; true once for each time it was held.
+    mutating func takeSenderHold() -> Bool {
+        defer { isSenderHeld = false }
+        return isSenderHeld
+    }
+
+    mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Filling {
+        if failure != nil { return .broken }
+        var filled = 0
+        while filled < buffer.count, let chunk = chunks.first {
+            let part = min(buffer.count - filled, chunk.count - offset)
+            chunk.withUnsafeBytes { source in
+                buffer.copy(.init(rebasing: source[offset..<offset + part]), at: filled)
+            }
+            filled += part
+            offset += part
+            if offset == chunk.count {
+                chunks.removeFirst()
+                offset = 0
+            }
+        }
+        waitingBytes -= filled
+        sentBytes += filled
+        if let count, sentBytes > count {
+            failure = CacheError(.requestInvalid, detail: "The content is longer than announced")
+            return .broken
+        }
+        if filled > 0 { return .bytes(filled) }
+        if hasEnded { return .end }
+        isSenderHeld = true
+        return .held
+    }
+}

@@ -1,0 +1,203 @@
+import CacheEngine
+import CacheTestSupport
+import CurlOrigin
+import Synchronization
+import Testing
+
+/// Exchanges with an origin that behaves.
+@Suite struct CurlOriginTests {
+    let origin = CurlOrigin()
+
+    private func fetch(_ url: String) async throws -> (OriginResponse, String) {
+        let response = try await origin.fetch(OriginRequest(url: url))
+        return (response, try await response.body.collect().text)
+    }
+
+    @Test func answerArrivesWithStatusFieldsAndBody() async throws {
+        let server = try LoopbackServer { request, connection in
+            connection.respond(
+                200,
+                [("ETag", "\"1\""), ("Vary", "A"), ("Vary", "B")],
+                body: "hello"
+            )
+        }
+        let (response, body) = try await fetch(server.baseURL + "/x")
+        #expect(response.status == 200)
+        #expect(response.fields["etag"] == "\"1\"")
+        #expect(response.fields.values("Vary") == ["A", "B"])
+        #expect(response.body.count == 5)
+        #expect(body == "hello")
+    }
+
+    @Test func nothingIsSentThatTheRequestDoesNotHold() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        _ = try await fetch(server.baseURL + "/x")
+        let request = try #require(server.requests.first)
+        #expect(request.method == "GET")
+        #expect(request.version == "HTTP/1.1")
+        #expect(request.fields.map(\.name) == ["Host"])
+        #expect(request["Host"] == "127.0.0.1:\(server.port)")
+    }
+
+    @Test func fieldsAreSentAsGiven() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let fields = HeaderFields([
+            ("X-Empty", ""), ("Accept", "text/html"), ("User-Agent", "me"), ("x-odd", "a: b; c"),
+            ("X-Two", "1"), ("X-Two", "2"), ("Host", "example.org"), ("Connection", "close"),
+            ("Transfer-Encoding", "chunked"), ("Content-Length", "9"), ("TE", "trailers"),
+        ])
+        _ = try await origin.fetch(OriginRequest(url: server.baseURL, fields: fields))
+        let request = try #require(server.requests.first)
+        let sent = request.fields.map { "\($0.name)=\($0.value)" }.sorted()
+        #expect(
+            sent == [
+                "Accept=text/html", "Host=example.org", "User-Agent=me", "X-Empty=", "X-Two=1",
+                "X-Two=2", "x-odd=a: b; c",
+            ]
+        )
+    }
+
+    @Test(arguments: [
+        "/../a/./b//c", "/%2e%2E/%2F", "/?", "/?a=b?c", "/;x=y", "/%zz%", "/\"<>^`{|}", "/a%00b",
+    ])
+    func targetIsSentByteForByte(target: String) async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        _ = try await fetch(server.baseURL + target + "#fragment")
+        #expect(server.requests.first?.target == target)
+    }
+
+    @Test(arguments: ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "QUERY", "PURGE"])
+    func everyMethodIsSentUnderItsName(name: String) async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(200, [("X-Seen", "yes")])
+        }
+        let request = OriginRequest(method: Method(name), url: server.baseURL)
+        let response = try await origin.fetch(request)
+        #expect(response.fields["X-Seen"] == "yes")
+        _ = try await response.body.collect()
+        let seen = try #require(server.requests.first)
+        #expect(seen.method == name)
+        let hasLength = ["POST", "PUT", "PATCH"].contains(name)
+        #expect(seen["Content-Length"] == (hasLength ? "0" : nil))
+        #expect(seen.fields.count == (hasLength ? 2 : 1))
+    }
+
+    @Test func headRequestEndsWithItsHead() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        }
+        let response = try await origin.fetch(OriginRequest(method: .head, url: server.baseURL))
+        #expect(response.fields["Content-Length"] == "1000")
+        #expect(try await response.body.collect().isEmpty)
+    }
+
+    @Test(arguments: [599, 999, 299, 418, 304, 204, 500])
+    func anyStatusPasses(status: Int) async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(status) }
+        #expect(try await fetch(server.baseURL).0.status == status)
+    }
+
+    @Test func redirectIsAnAnswer() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(302, [("Location", "/elsewhere")], body: "moved")
+        }
+        let (response, body) = try await fetch(server.baseURL)
+        #expect(response.status == 302)
+        #expect(body == "moved")
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func encodedContentStaysEncoded() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(200, [("Content-Encoding", "gzip")], body: "not gzip at all")
+        }
+        #expect(try await fetch(server.baseURL).1 == "not gzip at all")
+    }
+
+    @Test func connectionIsUsedAgain() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(body: "x") }
+        for _ in 0..<20 { _ = try await fetch(server.baseURL) }
+        #expect(server.requestCount == 20)
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func chunksAreJoinedAndTrailersLeftOut() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            connection.send("3;ext=1\r\nabc\r\n4\r\ndefg\r\n0\r\nSet-Cookie: a=b\r\nX: y\r\n\r\n")
+        }
+        let (response, body) = try await fetch(server.baseURL)
+        #expect(body == "abcdefg")
+        #expect(response.body.count == nil)
+        #expect(response.fields["Set-Cookie"] == nil)
+        #expect(try await fetch(server.baseURL).1 == "abcdefg")
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func bodyWithoutLengthEndsWithTheConnection() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\n\r\nto the end")
+            connection.close()
+        }
+        #expect(try await fetch(server.baseURL).1 == "to the end")
+    }
+
+    @Test func informationalHeadsAreHandedOn() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n")
+            connection.send("HTTP/1.1 102 Processing\r\n\r\n")
+            connection.respond(body: "done")
+        }
+        let seen = Mutex<[String]>([])
+        let request = OriginRequest(url: server.baseURL) { status, fields in
+            seen.withLock { $0.append("\(status) \(fields["Link"] ?? "-")") }
+        }
+        let response = try await origin.fetch(request)
+        #expect(response.status == 200)
+        #expect(response.fields["Link"] == nil)
+        #expect(seen.withLock { $0 } == ["103 </style.css>", "102 -"])
+    }
+
+    @Test func bytesThatAreNotUTF8ArriveUnchanged() async throws {
+        let server = try LoopbackServer { _, connection in
+            let head = [UInt8]("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX: ".utf8)
+            connection.send(head + [0xE9, 0xFF] + [0x0D, 0x0A, 0x0D, 0x0A, 0, 0xFF, 0xC0, 0x80])
+        }
+        let response = try await origin.fetch(OriginRequest(url: server.baseURL))
+        var value: [UInt8] = []
+        response.fields.forEachLine { name, bytes in
+            if name.count == 1 { value = [UInt8](bytes) }
+        }
+        #expect(value == [0xE9, 0xFF])
+        #expect(try await response.body.collect().array == [0, 0xFF, 0xC0, 0x80])
+    }
+
+    @Test func largeBodyArrivesWhole() async throws {
+        let content = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+        let server = try LoopbackServer { _, connection in connection.respond(bytes: content) }
+        let response = try await origin.fetch(OriginRequest(url: server.baseURL))
+        #expect(try await response.body.collect().array == content)
+    }
+
+    @Test func answersOutliveTheirOrigin() async throws {
+        let gate = LoopbackGate()
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+            gate.wait()
+            connection.send("half")
+        }
+        var origin: CurlOrigin? = CurlOrigin()
+        let response = try await origin?.fetch(OriginRequest(url: server.baseURL))
+        origin = nil
+        gate.open()
+        #expect(try await response?.body.collect().text == "halfhalf")
+    }
+
+    @Test(arguments: ["CONNECT", "G ET", "", "GET\r\nX: y", "GÉT"])
+    func methodThatIsNoTokenIsRefused(name: String) async {
+        let request = OriginRequest(method: Method(name), url: "http://127.0.0.1:1/")
+        await #expect { try await origin.fetch(request) } throws: {
+            ($0 as? CacheError)?.code == .requestInvalid
+        }
+    }
+}

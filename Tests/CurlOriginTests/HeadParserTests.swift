@@ -1,0 +1,162 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+@testable import CurlOrigin
+
+@Suite struct HeadParserTests {
+    /// What a parser made of a whole message head, or of several.
+    private struct Outcome {
+        var informational: [ResponseHead] = []
+        var head: ResponseHead?
+        var error: CacheError?
+    }
+
+    private func parse(
+        _ text: String,
+        limits: CurlConfiguration.Limits = .init(),
+        isBodyless: Bool = false
+    ) -> Outcome {
+        var parser = HeadParser(limits: limits, isBodyless: isBodyless)
+        var outcome = Outcome()
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
+            let bytes = [UInt8]((line + "\r\n").utf8)
+            switch bytes.withUnsafeBytes({ parser.consume($0) }) {
+            case .none: break
+            case .informational(let head): outcome.informational.append(head)
+            case .final(let head): outcome.head = head
+            case .refused(let error):
+                outcome.error = error
+                return outcome
+            }
+        }
+        return outcome
+    }
+
+    @Test func headIsParsedLineByLine() throws {
+        let head = try #require(
+            parse("HTTP/1.1 200 OK\nContent-Length: 12\nX-A:  one \nX-A: two\nEmpty:\n\n").head
+        )
+        #expect(head.status == 200)
+        #expect(head.contentBytes == 12)
+        #expect(head.hasContent)
+        #expect(head.fields.values("x-a") == ["one", "two"])
+        #expect(head.fields["Empty"] == "")
+        #expect(head.fields.count == 4)
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1 200 OK", 200), ("HTTP/2 204 ", 204), ("HTTP/1.0 599 What", 599),
+        ("HTTP/1.1 999", 999), ("HTTP/1.1 200", 200),
+    ])
+    func anyThreeDigitsAreAStatus(line: String, status: Int) {
+        #expect(parse(line + "\n\n").head?.status == status)
+    }
+
+    @Test(arguments: [
+        "", "FTP/1.1 200", "HTTP/1.1 20", "HTTP/1.1 2000", "HTTP/1.1 099", "HTTP/1.1",
+    ])
+    func whatIsNoStatusLineIsRefused(line: String) {
+        #expect(parse(line + "\n\n").error?.code == .originMisbehaved)
+    }
+
+    @Test func informationalHeadsComeBeforeTheAnswer() {
+        let outcome = parse(
+            "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.1 102 Processing\n\nHTTP/1.1 200 OK\n\n"
+        )
+        #expect(outcome.informational.map(\.status) == [103, 102])
+        #expect(outcome.informational.first?.fields["Link"] == "</a>")
+        #expect(outcome.head?.status == 200)
+        #expect(outcome.head?.fields.isEmpty == true)
+    }
+
+    @Test func stormOfInformationalHeadsIsRefused() {
+        let storm = String(repeating: "HTTP/1.1 102 Processing\n\n", count: 33)
+        #expect(parse(storm).error?.code == .originMisbehaved)
+        #expect(parse("HTTP/1.1 101 Switching\n\n").error?.code == .originMisbehaved)
+    }
+
+    @Test func trailersAreIgnoredButCounted() {
+        let limits = CurlConfiguration.Limits(fieldCountMax: 4)
+        let head = "HTTP/1.1 200 OK\nA: 1\n\n"
+        let outcome = parse(head + "Set-Cookie: evil\nContent-Length: 3\n", limits: limits)
+        #expect(outcome.head?.fields.pairs.map(\.name) == ["A"])
+        #expect(outcome.error == nil)
+        let many = String(repeating: "T: 1\n", count: 7)
+        #expect(parse(head + many, limits: limits).error?.code == .originMisbehaved)
+    }
+
+    @Test func foldedLineIsOneLine() {
+        let head = parse("HTTP/1.1 200 OK\nA: one\n  two\n\tthree\nB: x\n\n").head
+        #expect(head?.fields["A"] == "one two three")
+        #expect(head?.fields["B"] == "x")
+    }
+
+    @Test func linesThatAreNoFieldsAreLeftOut() {
+        let head = parse("HTTP/1.1 200 OK\nnonsense\nBad Name: x\nA : 1\n: y\nB: \u{1}\nC: 3\n\n")
+            .head
+        #expect(head?.fields.pairs.map(\.name) == ["A", "C"])
+    }
+
+    @Test(arguments: [
+        ("Content-Length: 5\nContent-Length: 5", 5), ("Content-Length: 5, 5", 5),
+        ("Content-Length: 0", 0), ("Content-Length: 00012", 12),
+    ])
+    func agreeingLengthsAreOneLength(lines: String, length: Int) {
+        let head = parse("HTTP/1.1 200 OK\n\(lines)\n\n").head
+        #expect(head?.contentBytes == length)
+        #expect(head?.fields.values("content-length") == ["\(length)"])
+    }
+
+    @Test(arguments: [
+        "5\nContent-Length: 6", "5, 6", "-1", "+5", "5 5", "0x10", "5,", "", "1e3",
+        "18446744073709551616",
+    ])
+    func doubtfulLengthIsRefused(value: String) {
+        let outcome = parse("HTTP/1.1 200 OK\nContent-Length: \(value)\n\n")
+        #expect(outcome.error?.code == .originMisbehaved)
+        #expect(outcome.head == nil)
+    }
+
+    @Test func transferCodingBeatsTheLength() {
+        let head = parse("HTTP/1.1 200 OK\nContent-Length: 5\nTransfer-Encoding: chunked\n\n").head
+        #expect(head?.contentBytes == nil)
+        #expect(head?.fields["Content-Length"] == nil)
+    }
+
+    @Test(arguments: [204, 304])
+    func someStatusesHaveNoContent(status: Int) {
+        let head = parse("HTTP/1.1 \(status) x\nContent-Length: 5\n\n").head
+        #expect(head?.hasContent == false)
+        #expect(head?.contentBytes == nil)
+        #expect(head?.fields["Content-Length"] == "5")
+    }
+
+    @Test func answerToHEADHasNoContent() {
+        let head = parse("HTTP/1.1 200 OK\nContent-Length: 5\n\n", isBodyless: true).head
+        #expect(head?.hasContent == false)
+        #expect(head?.fields["Content-Length"] == "5")
+    }
+
+    @Test func headOverItsLimitsIsRefused() {
+        let limits = CurlConfiguration.Limits(fieldCountMax: 10, headBytesMax: 1000)
+        let ten = String(repeating: "A: 1\n", count: 10)
+        #expect(parse("HTTP/1.1 200 OK\n\(ten)\n", limits: limits).head != nil)
+        #expect(parse("HTTP/1.1 200 OK\n\(ten)A: 1\nA: 2\n\n", limits: limits).error != nil)
+        let long = "A: " + String(repeating: "x", count: 1000)
+        #expect(parse("HTTP/1.1 200 OK\n\(long)\n\n", limits: limits).error != nil)
+    }
+
+    @Test(arguments: 0..<64)
+    func randomLinesNeverTrap(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        var parser = HeadParser(limits: .init(), isBodyless: false)
+        let alphabet = [UInt8]("HTTP/1.0 29\r\n:,\tContent-LengthA\u{0}".utf8) + [0xFF]
+        for _ in 0..<200 {
+            let line = (0..<Int.random(in: 0..<40, using: &random)).map { _ in
+                alphabet[Int.random(in: 0..<alphabet.count, using: &random)]
+            }
+            _ = line.withUnsafeBytes { parser.consume($0) }
+        }
+    }
+}

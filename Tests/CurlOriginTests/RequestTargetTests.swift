@@ -1,0 +1,47 @@
+import CacheEngine
+import Testing
+
+@testable import CurlOrigin
+
+@Suite struct RequestTargetTests {
+    @Test(arguments: [
+        ("http://a", "a", "/"),
+        ("HTTP://a:80", "a:80", "/"),
+        ("http://a/", "a", "/"),
+        ("http://a?q", "a", "/?q"),
+        ("http://a/x?y#z", "a", "/x?y"),
+        ("http://a#z", "a", "/"),
+        ("http://a/../b/./c//d", "a", "/../b/./c//d"),
+        ("http://a/%2F..%2f%zz", "a", "/%2F..%2f%zz"),
+        ("http://[::1]:8080/x", "[::1]:8080", "/x"),
+        ("http://user:secret@a/x", "a", "/x"),
+        ("http://a/x@y", "a", "/x@y"),
+        ("https://b/é?ü=\"<>", "b", "/é?ü=\"<>"),
+        ("http://a\\b", "a", "/\\b"),
+    ])
+    func urlIsCutWithoutTouchingTheTarget(url: String, authority: String, target: String) throws {
+        let cut = try RequestTarget(url)
+        #expect(cut.authority == authority)
+        #expect(cut.originForm == target)
+        #expect(cut.connectionURL == "\(cut.scheme.rawValue)://\(authority)/")
+        #expect(cut.absoluteForm == "\(cut.scheme.rawValue)://\(authority)\(target)")
+    }
+
+    @Test(arguments: [
+        "", "a", "/a", "ftp://a/", "file:///etc/passwd", "http:/a", "http://", "http:///x",
+        "http://:80/", "http://a/b c", "http://a/b\r\nX: y", "http://a/\u{0}", "http://a b/",
+        "javascript://a/", "http://user@/x",
+    ])
+    func whatNamesNoPlaceIsRefused(url: String) {
+        #expect { try RequestTarget(url) } throws: {
+            ($0 as? CacheError)?.code == .requestInvalid
+        }
+    }
+
+    @Test func longTargetPassesWhole() throws {
+        let path = "/" + String(repeating: "a", count: 65_536)
+        #expect(try RequestTarget("http://a" + path).originForm == path)
+        let endless = "http://a/" + String(repeating: "a", count: RequestTarget.bytesMax)
+        #expect(throws: CacheError.self) { try RequestTarget(endless) }
+    }
+}
