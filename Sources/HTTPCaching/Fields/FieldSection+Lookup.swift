@@ -72,3 +72,12 @@ extension FieldSection {
         }
     }
 }
+
+extension FieldSection: CustomStringConvertible {
+    /// The lines as they stand in a message, for logs and failed tests.
+    package var description: String {
+        var text = ""
+        forEachLine { text += "\($0.name.string): \($0.value.string)\n" }
+        return text
+    }
+}

@@ -39,11 +39,7 @@ package struct ResponseDirectives: Hashable, Sendable {
     package mutating func add(_ line: ByteRun) {
         var scanner = DirectiveScanner(line)
         while let directive = scanner.next() { add(directive) }
-        if scanner.hasUnclosedQuote {
-            flags.insert(.unclosedQuote)
-            maxAgeSeconds = maxAgeSeconds.map { _ in 0 }
-            sharedMaxAgeSeconds = sharedMaxAgeSeconds.map { _ in 0 }
-        }
+        if scanner.hasUnclosedQuote { flags.insert(.unclosedQuote) }
     }
 
     private mutating func add(_ directive: DirectiveScanner.Directive) {

@@ -38,6 +38,8 @@ package struct ResponseFacts: Hashable, Sendable {
     package var ageSeconds: UInt32?
     package var contentLength: Int?
     package var contentRange: ContentRange?
+    /// Members of Vary, repeated ones too.
+    package var varyMemberCount = 0
 
     /// `targets` names the targeted fields to obey, the most specific first; two-digit years are read
     /// by the time the response came.
@@ -73,6 +75,14 @@ package struct ResponseFacts: Hashable, Sendable {
     /// older than the Date that came with it (RFC 9110 §8.8.2.2).
     package var hasStrongValidator: Bool {
         flags.contains(.hasStrongEntityTag) || hasStrongLastModified
+    }
+
+    /// Whether a body of so many bytes is all of it (RFC 9111 §3.3).
+    ///
+    /// What ends with its connection and has no declared length cannot be told.
+    package func isComplete(receivedBytes: Int) -> Bool {
+        guard !flags.contains(.hasTransferEncoding), let contentLength else { return true }
+        return contentLength == receivedBytes
     }
 
     package var hasStrongLastModified: Bool {
@@ -167,6 +177,7 @@ package struct ResponseFacts: Hashable, Sendable {
             var members = ListScanner(value)
             while let member = members.next() {
                 facts.flags.insert(.hasVary)
+                facts.varyMemberCount += 1
                 // Whatever is no field name cannot be compared, so it never matches.
                 if member.equals(exactly: "*") || !FieldSection.isValidName(member) {
                     facts.flags.insert(.variesOnEverything)

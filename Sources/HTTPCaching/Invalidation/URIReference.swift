@@ -145,13 +145,13 @@ package struct URIReference: Hashable, Sendable {
         }
     }
 
-    /// RFC 3986 §2, and bytes above ASCII, which servers send unescaped: those go through as they
-    /// are.
+    /// No controls, spaces, quotes, angle brackets or backslashes.
     ///
-    /// A percent sign is not checked for its digits.
+    /// What else RFC 3986 §2 leaves out (braces, bars, bytes above ASCII) is sent all the same and
+    /// goes through as it is; a percent sign is not checked for its digits.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
-        case 0x00...0x20, 0x7F, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B, 0x7C, 0x7D: false
+        case 0x00...0x20, 0x7F, 0x22, 0x3C, 0x3E, 0x5C: false
         default: true
         }
     }

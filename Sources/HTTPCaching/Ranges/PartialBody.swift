@@ -126,3 +126,14 @@ extension PartialBody {
         return old.modified == new.modified
     }
 }
+
+extension PartialBody {
+    /// The fields of a representation whose parts have all come together: no Content-Range, the
+    /// length of the whole, the status 200 (RFC 9111 §3.4).
+    package static func completeFields(_ stored: FieldSection, bodySize: Int) -> FieldSection {
+        var fields = stored
+        fields.remove(lowercased: "content-range")
+        fields.set("Content-Length", String(bodySize))
+        return fields
+    }
+}

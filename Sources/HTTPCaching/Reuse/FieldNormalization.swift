@@ -3,7 +3,7 @@
 package enum FieldNormalization: Hashable, Sendable {
     /// The lines joined, whitespace around them removed.
     case verbatim
-    /// A list: members trimmed, empty ones dropped, one comma between them.
+    /// A list: members trimmed, empty ones dropped.
     case list
     /// A list of weighted tokens (RFC 9110 §12.4.2): in lower case, the heaviest first, equal ones
     /// by name, the weight 1 left out.
@@ -36,6 +36,10 @@ package struct VariantRules: Hashable, Sendable {
 }
 
 extension FieldNormalization {
+    /// Controls that no field value can hold: two different lists never give the same bytes.
+    fileprivate static let memberSeparator: UInt8 = 0x01
+    fileprivate static let weightSeparator: UInt8 = 0x02
+
     /// Appends the normal form of the field's value in `request`.
     func append(_ name: String, of request: FieldSection, to bytes: inout [UInt8]) {
         switch self {
@@ -43,7 +47,7 @@ extension FieldNormalization {
         case .list: Self.appendList(name, request, to: &bytes)
         case .weighted:
             for (position, member) in WeightedToken.all(name, in: request).enumerated() {
-                if position > 0 { bytes.append(.comma) }
+                if position > 0 { bytes.append(Self.memberSeparator) }
                 member.append(to: &bytes)
             }
         case .best(let offered):
@@ -62,7 +66,7 @@ extension FieldNormalization {
         name.withByteRun { name in
             var isFirst = true
             request.forEachValue(of: name) { value in
-                if !isFirst { bytes.append(.comma) }
+                if !isFirst { bytes.append(memberSeparator) }
                 isFirst = false
                 bytes.append(contentsOf: value.buffer)
             }
@@ -79,7 +83,7 @@ extension FieldNormalization {
             request.forEachValue(of: name) { value in
                 var members = ListScanner(value)
                 while let member = members.next() {
-                    if !isFirst { bytes.append(.comma) }
+                    if !isFirst { bytes.append(memberSeparator) }
                     isFirst = false
                     bytes.append(contentsOf: member.buffer)
                 }
@@ -141,7 +145,7 @@ struct WeightedToken: Hashable {
     func append(to bytes: inout [UInt8]) {
         bytes.append(contentsOf: token.utf8)
         guard permille != 1_000 else { return }
-        bytes.append(contentsOf: ";q=".utf8)
+        bytes.append(FieldNormalization.weightSeparator)
         bytes.append(contentsOf: String(permille).utf8)
     }
 

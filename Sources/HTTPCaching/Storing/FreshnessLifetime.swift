@@ -43,7 +43,8 @@ extension FreshnessLifetime {
             return FreshnessLifetime(seconds: min(seconds, DeltaSeconds.maximum), source: .override)
         }
         var lifetime =
-            explicit(response, mode: rules.mode, receivedAtSeconds: receivedAtSeconds)
+            unclosed(response)
+            ?? explicit(response, mode: rules.mode, receivedAtSeconds: receivedAtSeconds)
             ?? negative(response, rules: rules)
             ?? heuristic(request, response, rules: rules, receivedAtSeconds: receivedAtSeconds)
             ?? FreshnessLifetime(seconds: 0, source: .none)
@@ -71,11 +72,18 @@ extension FreshnessLifetime {
         guard response.flags.contains(.hasExpires), !response.flags.contains(.isTargeted) else {
             return nil
         }
-        guard let expires = response.expiresSeconds,
-            !directives.flags.contains(.unclosedQuote)
-        else { return FreshnessLifetime(seconds: 0, source: .expires) }
+        guard let expires = response.expiresSeconds else {
+            return FreshnessLifetime(seconds: 0, source: .expires)
+        }
         let date = response.dateSeconds ?? receivedAtSeconds
         return FreshnessLifetime(seconds: DeltaSeconds.clamp(expires - date), source: .expires)
+    }
+
+    /// What stands after a quote that never closes cannot be told from what stands inside it, so no
+    /// lifetime in such a field counts, and none is guessed.
+    private static func unclosed(_ response: ResponseFacts) -> FreshnessLifetime? {
+        guard response.directives.flags.contains(.unclosedQuote) else { return nil }
+        return FreshnessLifetime(seconds: 0, source: .none)
     }
 
     private static func negative(
@@ -116,9 +124,7 @@ extension FreshnessLifetime {
     ) -> Bool {
         let flags = response.directives.flags
         let status = StatusFacts(response.status)
-        guard status.isHeuristicallyCacheable || flags.contains(.public),
-            !flags.contains(.unclosedQuote)
-        else { return false }
+        guard status.isHeuristicallyCacheable || flags.contains(.public) else { return false }
         let isHTTP10NoCache =
             response.flags.contains(.hasPragmaNoCache)
             && !response.flags.contains(.hasCacheControl)

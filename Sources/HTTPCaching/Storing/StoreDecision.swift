@@ -46,6 +46,7 @@ extension StoreDecision {
         if !status.isFinal || status.isNeverStored { return .statusNeverStored }
         if response.flags.contains(.hasInvalidContentLength) { return .ambiguousLength }
         if response.flags.contains(.variesOnEverything) { return .varyOnEverything }
+        if response.varyMemberCount > rules.varyNamesMax { return .varyTooLong }
         return nil
     }
 

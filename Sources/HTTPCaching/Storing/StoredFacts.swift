@@ -97,7 +97,8 @@ extension StoredFacts {
     /// When the response stops being fresh, in unix seconds.
     package var expirySeconds: Int64 {
         let remaining = Int64(freshnessLifetimeSeconds) - Int64(correctedInitialAgeSeconds)
-        return responseTimeSeconds.addingReportingOverflow(remaining).partialValue
+        let (expiry, overflowed) = responseTimeSeconds.addingReportingOverflow(remaining)
+        return overflowed ? (remaining > 0 ? .max : .min) : expiry
     }
 
     static func difference(_ later: Int64, _ earlier: Int64) -> Int64 {

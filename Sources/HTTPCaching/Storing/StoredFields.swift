@@ -10,6 +10,10 @@ package enum StoredFields {
         receivedAtSeconds: Int64
     ) -> FieldSection {
         var stored = HopByHop.strip(fields, for: .storing)
+        // RFC 9112 §6.3: beside Transfer-Encoding, Content-Length says nothing.
+        if response.flags.contains(.hasTransferEncoding) {
+            stored.remove(lowercased: "content-length")
+        }
         let omitted = OmittedFields(fields, response: response, rules: rules)
         stored.removeAll { omitted.contains($0) }
         if response.dateSeconds == nil { stored.set("Date", HTTPDate.string(receivedAtSeconds)) }

@@ -114,8 +114,13 @@ private struct Candidate {
     }
 
     private func date(_ name: StaticString) -> Int64? {
-        request.withFirst(lowercased: name) { HTTPDate.parse($0, nearSeconds: nowSeconds) }
-            .flatMap { $0 }
+        var lines = 0
+        var date: Int64?
+        request.forEachValue(of: name) { text in
+            lines += 1
+            date = HTTPDate.parse(text, nearSeconds: nowSeconds)
+        }
+        return lines == 1 ? date : nil
     }
 
     private func withTag(_ body: (EntityTag) -> Bool) -> Bool {

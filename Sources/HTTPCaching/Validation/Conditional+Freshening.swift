@@ -103,8 +103,9 @@ extension Conditional {
             guard let newTag = EntityTag(newText) else { return .absent }
             let isSame = stored.withFirst(lowercased: "etag") { storedText -> Bool in
                 guard let storedTag = EntityTag(storedText) else { return false }
-                return newTag.isStrong
-                    ? newTag.stronglyEquals(storedTag) : newTag.weaklyEquals(storedTag)
+                // Weakly: servers that weaken the tag of a compressed 200 leave it strong in the
+                // 304 that confirms it.
+                return newTag.weaklyEquals(storedTag)
             }
             if isSame == true { return .same }
             return newTag.isStrong ? .strongDiffers : .weakDiffers

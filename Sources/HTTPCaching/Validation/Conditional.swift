@@ -61,7 +61,7 @@ package enum Conditional {
             guard let tag = EntityTag(text), tag.isStrong else { return nil }
             return text.trimmed.string
         }
-        if let tag { return tag }
+        if case .some(.some(let tag)) = tag { return tag }
         return facts.lastModifiedSeconds.map { HTTPDate.string($0) }
     }
 

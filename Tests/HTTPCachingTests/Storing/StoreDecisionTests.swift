@@ -1,0 +1,281 @@
+import Testing
+
+@testable import HTTPCaching
+
+/// RFC 9111 §3, one table for each of its conditions.
+@Suite("Storing, RFC 9111 §3")
+struct StoreDecisionTests {
+    private static let fresh: Lines = [("Cache-Control", "max-age=60")]
+    private static let validator: (String, String) = ("ETag", "\"a\"")
+
+    @Test("§3 condition 1: the method is understood")
+    func methodIsUnderstood() {
+        for method in MethodKind.allCases {
+            let decision = Scene(Self.fresh, method: method).decision
+            let isStored = method == .get || method == .head
+            #expect(decision.refusal == (isStored ? nil : .methodNotStored), "\(method)")
+        }
+    }
+
+    @Test("RFC 9110 §9.3.3: an answer to POST needs explicit freshness")
+    func postNeedsExplicitFreshness() {
+        var rules = StoringRules.private
+        rules.methods.insert(.post)
+        let fresh = Scene(Self.fresh, method: .post, rules: rules)
+        #expect(fresh.decision.lifetime?.seconds == 60)
+        let guessed = Scene([("Last-Modified", Scene.date(-1_000))], method: .post, rules: rules)
+        #expect(guessed.decision.refusal == .notFreshNorCacheable)
+        let marked = Scene([("Cache-Control", "public")], method: .post, rules: rules)
+        #expect(marked.decision.refusal == .notFreshNorCacheable)
+    }
+
+    @Test("§3 condition 2: the status is final")
+    func statusIsFinal() {
+        for status in [100, 101, 102, 103, 199] {
+            #expect(Scene(Self.fresh, status: status).decision.refusal == .interimResponse)
+        }
+        for status in [0, 99, 1_000, -1] {
+            #expect(Scene(Self.fresh, status: status).decision.refusal == .statusNeverStored)
+        }
+    }
+
+    @Test("§3 condition 3: 206, 304 and must-understand ask for a status that is understood")
+    func statusIsUnderstood() {
+        #expect(Scene(Self.fresh, status: 304).decision.refusal == .statusNeverStored)
+        let must: Lines = [("Cache-Control", "max-age=60, must-understand")]
+        #expect(Scene(must, status: 599).decision.refusal == .statusNotUnderstood)
+        #expect(Scene(must, status: 299).decision.refusal == .statusNotUnderstood)
+        #expect(Scene(must, status: 200).decision.lifetime?.seconds == 60)
+        #expect(Scene(must, status: 404).decision.lifetime?.seconds == 60)
+    }
+
+    @Test("§3: a status that is not understood is stored when explicitly fresh")
+    func unknownStatusIsStored() {
+        for status in [299, 499, 599, 999] {
+            #expect(Scene(Self.fresh, status: status).decision.lifetime?.seconds == 60)
+        }
+    }
+
+    @Test("§3 condition 4: no-store")
+    func noStoreIsNotStored() {
+        let row: Lines = [("Cache-Control", "max-age=60, No-StOrE"), Self.validator]
+        #expect(Scene(row).decision.refusal == .responseNoStore)
+        #expect(Scene(row, rules: .private).decision.refusal == .responseNoStore)
+    }
+
+    @Test("§5.2.2.3: must-understand with a known status sets no-store aside")
+    func mustUnderstandBeatsNoStore() {
+        let row: Lines = [("Cache-Control", "max-age=60, no-store, must-understand")]
+        #expect(Scene(row).decision.lifetime?.seconds == 60)
+        #expect(Scene(row, status: 599).decision.refusal == .statusNotUnderstood)
+    }
+
+    @Test("§5.2.1.5: a request's no-store")
+    func requestNoStoreIsNotStored() {
+        let request: Lines = [("Cache-Control", "no-store")]
+        #expect(Scene(Self.fresh, request: request).decision.refusal == .requestNoStore)
+    }
+
+    @Test("§3 condition 5: private, in a shared cache")
+    func privateIsNotStoredByASharedCache() {
+        let row: Lines = [("Cache-Control", "private, max-age=60")]
+        #expect(Scene(row).decision.refusal == .responsePrivate)
+        #expect(Scene(row, rules: .private).decision.lifetime?.seconds == 60)
+        let qualified: Lines = [("Cache-Control", "private=\"set-cookie\", max-age=60")]
+        #expect(Scene(qualified).decision.lifetime?.seconds == 60)
+        let both: Lines = [("Cache-Control", "private=\"set-cookie\", private, max-age=60")]
+        #expect(Scene(both).decision.refusal == .responsePrivate)
+        let faulty: Lines = [("Cache-Control", "private=\"a b;\", max-age=60")]
+        #expect(Scene(faulty).decision.refusal == .responsePrivate)
+    }
+
+    @Test("§3 condition 6 and §3.5: Authorization, in a shared cache")
+    func authorizedNeedsPermission() {
+        let request: Lines = [("Authorization", "Basic Zm9vOmJhcg==")]
+        func refusal(_ control: String, _ rules: StoringRules = .shared) -> StoreRefusal? {
+            Scene([("Cache-Control", control)], request: request, rules: rules).decision.refusal
+        }
+        #expect(refusal("max-age=60") == .requestAuthorized)
+        #expect(refusal("max-age=60, proxy-revalidate") == .requestAuthorized)
+        #expect(refusal("max-age=60, public") == nil)
+        #expect(refusal("max-age=60, must-revalidate") == nil)
+        #expect(refusal("s-maxage=60") == nil)
+        #expect(refusal("max-age=60", .private) == nil)
+        let targeted: Lines = [
+            ("Cache-Control", "public"), ("CDN-Cache-Control", "max-age=60"),
+        ]
+        #expect(Scene(targeted, request: request).decision.refusal == .requestAuthorized)
+    }
+
+    @Test("§3 condition 7: some ground to store")
+    func thereIsGround() {
+        func stored(_ lines: Lines, _ status: Int = 302, _ rules: StoringRules = .shared) -> Bool {
+            Scene(lines + [Self.validator], status: status, rules: rules).decision.refusal == nil
+        }
+        #expect(!stored([]))
+        #expect(stored([("Cache-Control", "public")]))
+        #expect(stored([("Cache-Control", "private")], 302, .private))
+        #expect(stored([("Expires", Scene.date(60))]))
+        #expect(stored([("Expires", "0")]))
+        #expect(stored([("Cache-Control", "max-age=0")]))
+        #expect(stored([("Cache-Control", "s-maxage=0")]))
+        #expect(!stored([("Cache-Control", "s-maxage=60")], 302, .private))
+        #expect(!stored([("Cache-Control", "extension=60")]))
+        for status in 200...599 {
+            let isCacheable = StatusFacts(status).isHeuristicallyCacheable
+            guard isCacheable, status != 206, status != 501 else { continue }
+            #expect(stored([], status), "\(status)")
+        }
+    }
+
+    @Test("RFC 6585 and RFC 9110: answers to one request are stored for nobody")
+    func someStatusesAreNeverStored() {
+        for status in [304, 407, 412, 416, 428, 429, 431, 511] {
+            let decision = Scene(Self.fresh, status: status).decision
+            #expect(decision.refusal == .statusNeverStored, "\(status)")
+        }
+    }
+
+    @Test("Refusals that a crafted request provokes are stored only when explicitly fresh")
+    func provokedRefusalsNeedExplicitFreshness() {
+        let guessed: Lines = [("Last-Modified", Scene.date(-86_400)), Self.validator]
+        for status in [400, 403, 413, 501] {
+            #expect(
+                Scene(guessed, status: status).decision.refusal == .provokedRefusal,
+                "\(status)"
+            )
+            #expect(Scene(Self.fresh, status: status).decision.refusal == nil, "\(status)")
+        }
+        var rules = StoringRules.shared
+        rules.provokedRefusals = .followStatusCode
+        #expect(Scene(guessed, status: 501, rules: rules).decision.lifetime?.seconds == 8_640)
+        #expect(Scene(guessed, status: 403, rules: rules).decision.refusal == .notFreshNorCacheable)
+    }
+
+    @Test("§4.1: what varies on everything, or on too much, is not stored")
+    func varyIsBounded() {
+        for value in ["*", "*, *", ", *", "Foo, *", "*, Foo", "a b"] {
+            let row = Self.fresh + [("Vary", value)]
+            #expect(Scene(row).decision.refusal == .varyOnEverything, "\(value)")
+        }
+        let names = (0..<17).map { "f\($0)" }.joined(separator: ", ")
+        #expect(Scene(Self.fresh + [("Vary", names)]).decision.refusal == .varyTooLong)
+        #expect(Scene(Self.fresh + [("Vary", "a, b"), ("Vary", "c")]).decision.refusal == nil)
+    }
+
+    @Test("§3.3: a part needs a Range that asked for it, a Content-Range and a strong validator")
+    func partsAreStoredWithAStrongValidator() {
+        func refusal(_ lines: Lines, range: String? = "bytes=0-4") -> StoreRefusal? {
+            let request = range.map { [("Range", $0)] } ?? []
+            return Scene(Self.fresh + lines, status: 206, request: request).decision.refusal
+        }
+        let content = ("Content-Range", "bytes 0-4/10")
+        #expect(refusal([content, Self.validator]) == nil)
+        #expect(refusal([content, Self.validator], range: nil) == .partialUnrequested)
+        #expect(refusal([Self.validator]) == .partialWithoutContentRange)
+        let faulty = ("Content-Range", "bytes 5-4/10")
+        #expect(refusal([faulty, Self.validator]) == .partialWithoutContentRange)
+        #expect(refusal([content, ("ETag", "W/\"a\"")]) == .partialWithoutStrongValidator)
+        #expect(refusal([content]) == .partialWithoutStrongValidator)
+        #expect(refusal([content, ("Last-Modified", Scene.date(-60))]) == nil)
+        let young = ("Last-Modified", Scene.date(0))
+        #expect(refusal([content, young]) == .partialWithoutStrongValidator)
+    }
+
+    @Test("A whole answer to a request with Range is stored as such")
+    func wholeAnswerToARangeIsStored() {
+        let scene = Scene(Self.fresh, request: [("Range", "bytes=0-4")])
+        #expect(scene.decision.lifetime?.seconds == 60)
+    }
+
+    @Test("RFC 9112 §6.3: a body whose end is not known is not stored")
+    func ambiguousLengthIsNotStored() {
+        for value in ["5, 6", "-5", "+5", "5 6", "0x5", "5.0", "", "99999999999999999999"] {
+            let row = Self.fresh + [("Content-Length", value)]
+            #expect(Scene(row).decision.refusal == .ambiguousLength, "\(value)")
+        }
+        let twice = Self.fresh + [("Content-Length", "5"), ("Content-Length", "6")]
+        #expect(Scene(twice).decision.refusal == .ambiguousLength)
+        let same = Self.fresh + [("Content-Length", "5, 5"), ("Content-Length", "5")]
+        #expect(Scene(same).decision.refusal == nil)
+        #expect(Scene(same).response.contentLength == 5)
+    }
+
+    @Test("What can be neither reused nor validated is refused where it is of no use")
+    func unusableIsRefused() {
+        #expect(Scene([]).decision.refusal == .neitherFreshNorValidatable)
+        #expect(
+            Scene([], rules: .private).decision.lifetime?.source == FreshnessLifetime.Source.none
+        )
+        #expect(Scene([Self.validator]).decision.refusal == nil)
+        #expect(Scene([("Cache-Control", "max-age=0, stale-if-error=9")]).decision.refusal == nil)
+        let stale: Lines = [("Cache-Control", "max-age=0, stale-while-revalidate=9")]
+        #expect(Scene(stale).decision.refusal == nil)
+        #expect(
+            Scene([("Cache-Control", "max-age=0")]).decision.refusal == .neitherFreshNorValidatable
+        )
+    }
+
+    @Test("Cookies: the policies of a shared cache")
+    func cookiePolicies() {
+        func refusal(_ policy: StoringRules.CookiePolicy, _ lines: Lines) -> StoreRefusal? {
+            var rules = StoringRules.shared
+            rules.cookies = policy
+            return Scene(lines + [("Set-Cookie", "a=b"), Self.validator], rules: rules).decision
+                .refusal
+        }
+        let guessed: Lines = [("Last-Modified", Scene.date(-86_400))]
+        let publicly: Lines = [("Cache-Control", "public, max-age=60")]
+        #expect(refusal(.storeWhenExplicitlyFresh, Self.fresh) == nil)
+        #expect(refusal(.storeWhenExplicitlyFresh, guessed) == .setCookie)
+        #expect(refusal(.storeWhenPublic, Self.fresh) == .setCookie)
+        #expect(refusal(.storeWhenPublic, publicly) == nil)
+        #expect(refusal(.storeWithoutCookies, guessed) == nil)
+        #expect(refusal(.refuse, publicly) == .setCookie)
+        #expect(refusal(.ignore, guessed) == nil)
+        let scene = Scene(guessed + [("Set-Cookie", "a=b")], rules: .private)
+        #expect(scene.decision.lifetime?.seconds == 8_640)
+    }
+
+    @Test("Redirects: as fresh as they say, or all of them for use offline")
+    func redirects() {
+        var offline = StoringRules.shared
+        offline.redirects = .storeAll
+        let location = ("Location", "/b")
+        for status in [302, 303, 307] {
+            let bare = Scene([location], status: status)
+            #expect(bare.decision.refusal == .notFreshNorCacheable, "\(status)")
+            #expect(Scene(Self.fresh + [location], status: status).decision.refusal == nil)
+            #expect(Scene([location], status: status, rules: offline).decision.refusal == nil)
+        }
+        for status in [301, 308] {
+            #expect(Scene([location, Self.validator], status: status).decision.refusal == nil)
+            #expect(Scene([location], status: status, rules: offline).decision.refusal == nil)
+        }
+    }
+
+    @Test(
+        "A cache told to ignore the origin's directives stores despite no-store, not despite private"
+    )
+    func originDirectivesIgnored() {
+        var rules = StoringRules.shared
+        rules.originDirectives = .ignore
+        let row: Lines = [("Cache-Control", "no-store, no-cache, max-age=60")]
+        let scene = Scene(row, request: [("Cache-Control", "no-store")], rules: rules)
+        #expect(scene.decision.lifetime?.seconds == 60)
+        #expect(!scene.stored.flags.contains(.noCache))
+        let personal: Lines = [("Cache-Control", "private, max-age=60")]
+        #expect(Scene(personal, rules: rules).decision.refusal == .responsePrivate)
+        let authorized = Scene(row, request: [("Authorization", "x")], rules: rules)
+        #expect(authorized.decision.refusal == .requestAuthorized)
+    }
+
+    @Test("Every reason has its own word")
+    func refusalCodesAreDistinct() {
+        let codes = StoreRefusal.allCases.map(\.code)
+        #expect(Set(codes).count == codes.count)
+        for code in codes {
+            #expect(code.utf8.allSatisfy { $0.isLowercase || $0 == UInt8.hyphen }, "\(code)")
+        }
+    }
+}
