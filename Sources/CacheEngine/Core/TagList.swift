@@ -45,3 +45,11 @@ package struct TagList: Hashable, Sendable {
         return isFound
     }
 }
+
+extension TagList {
+    /// Takes over tags in encoded form.
+    package init(encoded: UnsafeRawBufferPointer) {
+        self.init()
+        Self.forEach(in: encoded) { _ = append(String(decoding: $0, as: UTF8.self)) }
+    }
+}

@@ -102,7 +102,7 @@ final class BodyChain: Sendable {
 
     /// Suspends while the fastest reader is a whole window behind.
     ///
-    /// - Returns: False when nobody reads any more and nothing is kept.
+    /// - Returns: False when those who read have left and nothing is kept.
     func waitForRoom() async -> Bool {
         await withUnsafeContinuation { continuation in
             let mayGoOn = state.withLock { state in
@@ -114,7 +114,7 @@ final class BodyChain: Sendable {
         }
         return state.withLock { state in
             guard case .passing = state.mode else { return true }
-            return !state.readers.isEmpty
+            return !state.readers.isEmpty || state.nextReader == 0
         }
     }
 
@@ -238,7 +238,8 @@ final class BodyChain: Sendable {
 
     private func isRoomy(_ state: State) -> Bool {
         guard case .passing = state.mode else { return true }
-        return state.endOffset - state.fastestOffset < windowBytes || state.readers.isEmpty
+        if state.readers.isEmpty, state.nextReader > 0 { return true }
+        return state.endOffset - state.fastestOffset < windowBytes
     }
 
     /// Drops what lies behind the window, or what nobody needs.
@@ -249,6 +250,7 @@ final class BodyChain: Sendable {
         case .whole: return
         case .spilled:
             keepFrom = state.endOffset - windowBytes
+        case .passing where state.nextReader == 0: return
         case .passing:
             let limit = state.fastestOffset - windowBytes
             for (id, place) in state.readers where place.offset < limit && !place.isCutOff {

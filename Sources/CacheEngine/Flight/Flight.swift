@@ -10,6 +10,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     private struct Waiting {
         var request: Request
+        var sinceNanoseconds: UInt64
         var continuation: UnsafeContinuation<Outcome, Never>?
         /// An outcome that came before the waiter suspended.
         var early: Outcome?
@@ -52,11 +53,14 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// Joins; `isLeader` for the one whose request is sent first.
-    func join(_ request: Request, isLeader: Bool = false) -> Place {
+    func join(_ request: Request, nowNanoseconds: UInt64, isLeader: Bool = false) -> Place {
         state.withLock { state in
             switch state.machine.join() {
             case .wait(let waiter):
-                state.waiting[waiter] = Waiting(request: request)
+                state.waiting[waiter] = Waiting(
+                    request: request,
+                    sinceNanoseconds: nowNanoseconds
+                )
                 if isLeader { state.leader = waiter }
                 return .waiting(waiter)
             case .readAnswer:
@@ -104,37 +108,76 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     // MARK: For the leader
 
+    /// Which attempt is under way.
+    ///
+    /// A leader of an earlier one has been given up.
+    var attempt: Int { state.withLock { $0.machine.attempts } }
+
     /// The head is there: tells everyone, in one go.
     ///
     /// With `isShareable` false only the leader's own caller gets the answer.
-    func answer(_ answer: Answer, isShareable: Bool) {
-        let (waiters, leader) = state.withLock { state in
+    ///
+    /// - Returns: False when the attempt had been given up; nobody is told then.
+    func answer(_ answer: Answer, isShareable: Bool, attempt: Int) -> Bool {
+        let told = state.withLock { state -> (waiters: [WaiterID], leader: WaiterID?)? in
+            guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
             if isShareable { state.answer = answer }
             let waiters = isShareable ? state.machine.answered() : state.machine.landed()
             return (waiters, state.leader)
         }
-        tell(waiters) { waiter in
-            if waiter == leader { return .answered(answer, isLeader: true) }
+        guard let told else { return false }
+        tell(told.waiters) { waiter in
+            if waiter == told.leader { return .answered(answer, isLeader: true) }
             return isShareable ? .answered(answer, isLeader: false) : .goAlone(.unshareable)
+        }
+        return true
+    }
+
+    /// What follows from a failed attempt.
+    enum Failure {
+        /// This request is sent next.
+        case elected(Request, attempt: Int)
+        /// Everyone has been told; nobody tries again.
+        case over
+        /// The attempt had been given up before.
+        case superseded
+    }
+
+    /// The attempt failed before any head.
+    func fail(_ error: any Error, attempt: Int) -> Failure {
+        let failed = state.withLock {
+            state -> (leader: WaiterID?, action: FlightStateMachine.FailAction)? in
+            guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
+            let leader = state.leader
+            // The failed request's own caller has its answer: the error.
+            if let leader { _ = state.machine.leave(leader) }
+            let action = state.machine.failed()
+            if case .elect(let next) = action { state.leader = next }
+            return (leader, action)
+        }
+        guard let failed else { return .superseded }
+        if let leader = failed.leader { tell([leader]) { _ in .failed(error, isShared: false) } }
+        switch failed.action {
+        case .elect(let next):
+            let request = state.withLock { $0.waiting[next]?.request }
+            if let request { return .elected(request, attempt: attempt + 1) }
+            // It left in between: the next one, or the end.
+            return fail(error, attempt: attempt + 1)
+        case .giveUp(let waiters):
+            tell(waiters) { _ in .failed(error, isShared: true) }
+            return .over
         }
     }
 
-    /// The attempt failed; the request of the next leader, or nil when all have been told.
-    func fail(_ error: any Error) -> Request? {
-        let (failedLeader, action) = state.withLock { state in
-            let failedLeader = state.leader
-            // The failed request's own caller has its answer: the error.
-            if let failedLeader { _ = state.machine.leave(failedLeader) }
-            let action = state.machine.failed()
-            if case .elect(let next) = action { state.leader = next }
-            return (failedLeader, action)
-        }
-        if let failedLeader { tell([failedLeader]) { _ in .failed(error, isShared: false) } }
-        switch action {
-        case .elect(let next): return state.withLock { $0.waiting[next]?.request }
-        case .giveUp(let waiters):
-            tell(waiters) { _ in .failed(error, isShared: true) }
-            return nil
+    /// Those who have waited since before `nanoseconds`, the leader's own caller apart.
+    func waiters(since nanoseconds: UInt64) -> [WaiterID] {
+        state.withLock { state in
+            state.machine.waiters.filter { waiter in
+                guard waiter != state.leader, let waiting = state.waiting[waiter] else {
+                    return false
+                }
+                return waiting.sinceNanoseconds <= nanoseconds
+            }
         }
     }
 

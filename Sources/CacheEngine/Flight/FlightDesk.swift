@@ -41,10 +41,9 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
 
     /// Joins the flight of `key`, or starts one where `lead` may.
     ///
-    /// - Parameters:
-    ///   - isStored: Whether the store has an answer by now: asked once, here, because a flight may
-    ///     have landed between the request's look-up and this call.
-    ///   - lead: Starts the leading task; nil for a request that can follow but not lead.
+    /// `isStored` tells whether the store has an answer by now: asked once, here, because a flight
+    /// may have landed between the request's look-up and this call. `lead` starts the leading task;
+    /// it is nil for a request that can follow but not lead.
     func board(
         _ key: KeyHash,
         _ request: Request,
@@ -53,7 +52,9 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
         lead: ((Member) -> Task<Void, Never>)?
     ) -> Boarding {
         if let flight = flights[key] {
-            if !isOverdue(flight, nowNanoseconds) { return .aboard(flight, flight.join(request)) }
+            if !isOverdue(flight, nowNanoseconds) {
+                return .aboard(flight, flight.join(request, nowNanoseconds: nowNanoseconds))
+            }
             flights[key] = nil
             flight.land()
         }
@@ -71,7 +72,7 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
         guard flights.count < flightsMax else { return .outcome(.goAlone(.tableFull)) }
         if isStored() { return .outcome(.lookAgain) }
         let flight = register(key, isWanted: limits.abandoned == .finish, nowNanoseconds)
-        let place = flight.join(request, isLeader: true)
+        let place = flight.join(request, nowNanoseconds: nowNanoseconds, isLeader: true)
         flight.attach(lead(flight))
         return .aboard(flight, place)
     }
@@ -145,6 +146,9 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
         guard let count = escapes[key] else { return }
         escapes[key] = count > 1 ? count - 1 : nil
     }
+
+    /// Runs `body` with nothing else of this shard's in between.
+    func serially<Result: Sendable>(_ body: @Sendable () -> Result) -> Result { body() }
 
     /// How many flights are under way.
     var count: Int { flights.count }

@@ -31,7 +31,7 @@ struct FlightStateMachine {
     let waitersMax: Int
     let attemptsMax: Int
 
-    /// - Parameter isWanted: whether the answer is worth having with nobody waiting for it.
+    /// `isWanted` tells whether the answer is worth having with nobody waiting for it.
     init(isWanted: Bool, waitersMax: Int, attemptsMax: Int) {
         precondition(waitersMax > 0 && attemptsMax > 0)
         self.isWanted = isWanted

@@ -71,18 +71,21 @@ package final class MemoryTier: Sendable {
 
     /// Keeps `entry`, replacing what was there; a refusal removes what was there too.
     ///
-    /// `whileLocked` runs once, inside the key's critical section. It must be short, and must not
-    /// call the memory.
+    /// `isPermitted` is asked first; when it says no, nothing changes and the outcome is
+    /// `.removedMeanwhile`. `whileLocked` runs once otherwise. Both run inside the key's critical
+    /// section, must be short, and must not call the memory.
     @discardableResult
     package func store(
         _ entry: Entry,
         nowSeconds: UInt32,
-        whileLocked: (StoreVerdict) -> Void = { _ in }
+        whileLocked: (StoreVerdict) -> Void = { _ in },
+        onlyIf isPermitted: () -> Bool = { true }
     ) -> StoreOutcome {
         let hash = entry.head.hash
         var evicted: [Entry] = []
         var old: Entry?
         let outcome = shard(hash).table.withLock { table -> StoreOutcome in
+            guard isPermitted() else { return .refused(.removedMeanwhile) }
             // Before the size check: a refused replacement must not leave the old entry readable.
             old = table.remove(hash)
             if let reason = Self.refusal(of: entry, by: table, nowSeconds: nowSeconds) {
@@ -193,6 +196,14 @@ package final class MemoryTier: Sendable {
     }
 
     // MARK: Looking
+
+    /// The largest entry that is kept.
+    package var entrySizeBytesMax: Int {
+        Self.limits(
+            for: configuration,
+            bytes: capacity.load(ordering: .relaxed) / shards.count
+        ).entry
+    }
 
     /// How much is held, without walking anything.
     package func usage() -> StoreUsage {

@@ -24,6 +24,13 @@ package struct FieldSection: Sendable, Hashable {
         bytes = [UInt8](source)
     }
 
+    /// Takes bytes that this type encoded and nobody has touched since, with room for more.
+    package init(trusted source: UnsafeRawBufferPointer, reserving extra: Int) {
+        bytes = []
+        bytes.reserveCapacity(source.count + extra)
+        bytes.append(contentsOf: source)
+    }
+
     /// For tests and examples: the lines in order; a line that no message may carry is left out.
     package init(_ lines: [(String, String)]) {
         bytes = []
@@ -133,6 +140,14 @@ extension FieldSection {
         guard Self.isValidName(name), Self.isValidValue(value) else { return false }
         appendUnchecked(name: name, value: value)
         return true
+    }
+
+    /// Adds a line whose value is known to be digits, tokens and the like.
+    package mutating func append(trusted name: StaticString, _ value: UnsafeRawBufferPointer) {
+        name.withByteRun { name in
+            assert(Self.isValidName(name) && Self.isValidValue(ByteRun(value)))
+            appendUnchecked(name: name, value: ByteRun(value))
+        }
     }
 
     /// Replaces every line of that name by one; the new line stands where the first one stood.

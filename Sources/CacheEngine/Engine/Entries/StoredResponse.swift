@@ -1,0 +1,128 @@
+import HTTPCaching
+
+/// A stored response: an entry whose metadata has been understood.
+///
+/// The metadata of a response:
+///
+///     0   kind u8 = 1 · 0 u8 · 0 u16 · fields count u32
+///     8   StoredFacts, 48 bytes
+///     56  fields · user info count u32 · user info · parts
+///
+/// `parts` is there for partial content only: complete size i64 (-1 unknown), then the first and
+/// the last-plus-one position of each part, i64 each. The body holds the parts one after the other.
+struct StoredResponse: Sendable {
+    let stored: StoredEntry
+    let facts: StoredFacts
+    private let fieldsCount: Int
+
+    static let kind: UInt8 = 1
+    private static let factsOffset = 8
+    private static let fieldsOffset = factsOffset + StoredFacts.encodedBytes
+
+    var entry: Entry { stored.entry }
+
+    /// Nil when the entry is no response, or not one this version would have written.
+    init?(_ stored: StoredEntry) {
+        self.stored = stored
+        let read = stored.entry.withMetadata { bytes -> (StoredFacts, Int)? in
+            guard bytes.count >= Self.fieldsOffset + 4, bytes[0] == Self.kind else { return nil }
+            let count = Int(bytes.littleEndian(at: 4, as: UInt32.self))
+            guard bytes.count - Self.fieldsOffset - 4 >= count,
+                let facts = StoredFacts(
+                    decoding: .init(rebasing: bytes[Self.factsOffset..<Self.fieldsOffset])
+                )
+            else { return nil }
+            return (facts, count)
+        }
+        guard let read else { return nil }
+        (facts, fieldsCount) = read
+    }
+
+    /// The stored fields with `extra` bytes of room behind them.
+    ///
+    /// The bytes were checked when they were stored, and by checksum when they came from a disk.
+    func fields(reserving extra: Int = 0) -> FieldSection {
+        stored.entry.withMetadata { bytes in
+            let end = Self.fieldsOffset + fieldsCount
+            return FieldSection(
+                trusted: .init(rebasing: bytes[Self.fieldsOffset..<end]),
+                reserving: extra
+            )
+        }
+    }
+
+    var userInfo: ByteChunk? {
+        let metadata = stored.entry.metadata
+        let offset = Self.fieldsOffset + fieldsCount
+        let count = metadata.withUnsafeBytes { Int($0.littleEndian(at: offset, as: UInt32.self)) }
+        guard count > 0, offset + 4 + count <= metadata.count else { return nil }
+        return metadata[offset + 4..<offset + 4 + count]
+    }
+
+    /// Which parts of the whole the body holds; nil for a complete response.
+    var parts: PartialBody? {
+        guard facts.flags.contains(.isPartial) else { return nil }
+        return stored.entry.withMetadata { bytes in
+            var offset = Self.fieldsOffset + fieldsCount
+            offset += 4 + Int(bytes.littleEndian(at: offset, as: UInt32.self))
+            guard bytes.count - offset >= 8 else { return nil }
+            let size = bytes.littleEndian(at: offset, as: Int64.self)
+            var parts = PartialBody(bodySize: size >= 0 ? Int(size) : nil)
+            offset += 8
+            while bytes.count - offset >= 16 {
+                let lower = Int(bytes.littleEndian(at: offset, as: Int64.self))
+                let upper = Int(bytes.littleEndian(at: offset + 8, as: Int64.self))
+                guard lower >= 0, lower < upper else { return nil }
+                let range = ContentRange(range: lower..<upper, bodySize: parts.bodySize)
+                guard parts.add(range) == .added else { return nil }
+                offset += 16
+            }
+            return parts
+        }
+    }
+
+    /// The whole stored body.
+    var body: BodyStream {
+        if let reader = stored.detachedBody { return BodyStream(reader) }
+        return BodyStream(stored.entry.body)
+    }
+
+    var bodyCount: Int { stored.detachedBody?.count ?? stored.entry.head.rawCount }
+
+    /// The stored bytes at `range`, counted from the beginning of the stored body.
+    func body(_ range: Range<Int>) -> BodyStream {
+        if let reader = stored.detachedBody { return BodyStream(reader, range: range) }
+        return BodyStream(stored.entry.body[range])
+    }
+
+    /// Metadata in the form above.
+    static func metadata(
+        facts: StoredFacts,
+        fields: FieldSection,
+        userInfo: ByteChunk?,
+        parts: PartialBody? = nil
+    ) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: fieldsOffset)
+        bytes.reserveCapacity(fieldsOffset + fields.bytes.count + 32 + (userInfo?.count ?? 0))
+        bytes[0] = kind
+        bytes.withUnsafeMutableBytes { target in
+            target.setLittleEndian(UInt32(fields.bytes.count), at: 4)
+            facts.encode(into: .init(rebasing: target[factsOffset...]))
+        }
+        bytes.append(contentsOf: fields.bytes)
+        append(UInt32(userInfo?.count ?? 0), to: &bytes)
+        userInfo?.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        if let parts {
+            append(Int64(parts.bodySize ?? -1), to: &bytes)
+            for part in parts.parts {
+                append(Int64(part.lowerBound), to: &bytes)
+                append(Int64(part.upperBound), to: &bytes)
+            }
+        }
+        return bytes
+    }
+
+    private static func append(_ value: some FixedWidthInteger, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+}

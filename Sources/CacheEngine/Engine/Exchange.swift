@@ -1,0 +1,359 @@
+import HTTPCaching
+
+/// One request on its way through the cache: looks, decides, waits for the origin, answers.
+struct Exchange: Sendable {
+    let cache: HTTPCache
+    let request: CacheRequest
+    let policy: CachePolicy
+    let facts: RequestFacts
+    let startedNanoseconds: UInt64
+
+    init(_ cache: HTTPCache, _ request: CacheRequest, policy: CachePolicy?) {
+        self.cache = cache
+        self.request = request
+        self.policy = policy ?? request.options.policy ?? cache.configuration.policy
+        facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        startedNanoseconds = cache.clock.monotonicNanoseconds
+    }
+
+    func respond() async throws -> CacheResponse {
+        guard cache.supervisor.isOpen else { throw HTTPCache.shutDownError }
+        let (key, isStorable) = try cache.key(of: request)
+        guard !HTTPCache.keysBeingLoaded.contains(key.hash) else {
+            throw CacheError(.loadRecursed, detail: "A fetch asked for what it is fetching")
+        }
+        let response: CacheResponse
+        if isStorable, isCacheable {
+            response = try await answer(key)
+        } else {
+            response = try await pass(key)
+        }
+        cache.recorder.answered(response.info.source, spread: key.hash.placement)
+        return response
+    }
+
+    /// Whether the cache has a say in this kind of request.
+    private var isCacheable: Bool {
+        guard policy.reads || policy.writes else { return false }
+        return request.method == .get || request.method == .head || request.options.key != nil
+    }
+
+    // MARK: Through the store
+
+    private func answer(_ key: RequestKey) async throws -> CacheResponse {
+        for _ in 0..<cache.configuration.flights.lookUpsMax {
+            // Before the look-up: what is removed after it must not be brought back.
+            let ticket = cache.tiers.ledger.ticket()
+            let selection = policy.reads ? await cache.select(key, request) : .nothing(key)
+            if let response = try await reuse(selection, key) { return response }
+            guard policy.onMiss == .load else { throw Self.notCached }
+            let load = load(key, selection, ticket)
+            if let response = try await finish(await fly(load), load) { return response }
+        }
+        let load = load(key, .nothing(key), cache.tiers.ledger.ticket())
+        return try await alone(load, because: .lookedTooOften)
+    }
+
+    private static let notCached = CacheError(
+        .notCached,
+        detail: "Nothing is stored, and the policy allows no load"
+    )
+
+    private func load(
+        _ key: RequestKey,
+        _ selection: Selection,
+        _ ticket: RemovalLedger.Ticket,
+        purpose: Load.Purpose = .answer
+    ) -> Load {
+        Load(
+            request: request,
+            facts: facts,
+            policy: policy,
+            key: key,
+            selection: selection,
+            ticket: ticket,
+            purpose: purpose
+        )
+    }
+
+    /// The answer from the store, where that is allowed; starts refreshes behind it.
+    private func reuse(_ selection: Selection, _ key: RequestKey) async throws -> CacheResponse? {
+        let preferences = cache.preferences(policy)
+        guard let stored = selection.stored else {
+            let decision = ReuseDecision.decideMiss(request: facts, preferences: preferences)
+            return decision == .gatewayTimeout ? gatewayTimeout() : nil
+        }
+        let decision = ReuseDecision.decide(
+            stored: stored.facts,
+            request: facts,
+            nowSeconds: cache.clock.nowSeconds,
+            preferences: preferences
+        )
+        switch decision {
+        case .serve(let age):
+            let response = serve(stored, .fresh, selection.tier, age)
+            if response != nil, cache.isRefreshDue(stored, ageSeconds: age) {
+                await refresh(selection, key)
+            }
+            return response
+        case .serveStale(let age):
+            if policy.freshness == .acceptAnyAgeThenRefresh { await refresh(selection, key) }
+            return serve(stored, .stale, selection.tier, age)
+        case .serveStaleThenRevalidate(let age):
+            await refresh(selection, key)
+            return serve(stored, .stale, selection.tier, age)
+        case .gatewayTimeout: return gatewayTimeout()
+        case .revalidate, .fetch: return nil
+        }
+    }
+
+    private func serve(
+        _ stored: StoredResponse,
+        _ source: CacheInfo.Source,
+        _ tier: CacheInfo.Tier?,
+        _ age: Int
+    ) -> CacheResponse? {
+        let serving = HTTPCache.Serving(source: source, tier: tier, ageSeconds: age)
+        return cache.serve(stored, to: request, facts, as: serving)
+    }
+
+    /// RFC 9111 §5.2.1.7: the client wants no request to be made, and nothing stored will do.
+    private func gatewayTimeout() -> CacheResponse {
+        CacheResponse(
+            status: 504,
+            fields: [
+                "Content-Length": "0",
+                "Cache-Status": "\(cache.configuration.name); detail=only-if-cached",
+            ],
+            info: CacheInfo(source: .generated)
+        )
+    }
+
+    /// Brings the stored response up to date without anyone waiting for it.
+    private func refresh(_ selection: Selection, _ key: RequestKey) async {
+        let load = plainLoad(key, selection, cache.tiers.ledger.ticket())
+        let desk = cache.desk(key.hash)
+        _ = await desk.refresh(
+            selection.key.hash,
+            nowNanoseconds: cache.clock.monotonicNanoseconds
+        ) { flight in
+            cache.startLeading(flight, load, desk: desk)
+        }
+    }
+
+    /// A load of the whole resource, without this client's own conditions.
+    private func plainLoad(
+        _ key: RequestKey,
+        _ selection: Selection,
+        _ ticket: RemovalLedger.Ticket
+    ) -> Load {
+        var request = request
+        if request.options.key == nil { request.method = .get }
+        request.body = nil
+        request.options.onInformational = nil
+        for name in ["Range", "If-Range", "If-None-Match", "If-Modified-Since", "If-Match"] {
+            request.fields.remove(name)
+        }
+        return Load(
+            request: request,
+            facts: RequestFacts(method: request.method.kind, fields: request.fields.section),
+            policy: policy,
+            key: key,
+            selection: selection,
+            ticket: ticket,
+            purpose: .refresh
+        )
+    }
+
+    // MARK: Flying
+
+    private enum Company {
+        /// The request may lead a flight that others join.
+        case lead
+        /// It may join one, but its own answer is not for others.
+        case follow
+        case none
+    }
+
+    private func company(_ load: Load) -> Company {
+        guard request.options.collapsing == .shared, policy.reads, policy.writes,
+            !facts.flags.contains(.noStore), request.body == nil,
+            request.method == .get || request.method == .head || request.method == .query
+        else { return .none }
+        let isShared = cache.configuration.mode == .shared
+        if isShared, facts.hasAuthorization { return .none }
+        if isShared, facts.flags.contains(.hasCookie),
+            cache.configuration.storing.cookieRequests == .alone
+        {
+            return .none
+        }
+        if request.method == .head { return .follow }
+        if load.stored == nil, facts.hasRange || facts.isConditional { return .follow }
+        return .lead
+    }
+
+    private func fly(_ load: Load) async -> FlightOutcome<FlightAnswer> {
+        let company = company(load)
+        if case .none = company { return .goAlone(.requested) }
+        let desk = cache.desk(load.key.hash)
+        let isFirstLook = load.selection.stored == nil
+        let lead = { (flight: HTTPFlight) in cache.startLeading(flight, load, desk: desk) }
+        var leading: ((HTTPFlight) -> Task<Void, Never>)?
+        if case .lead = company { leading = lead }
+        let boarding = await desk.board(
+            load.selection.key.hash,
+            load,
+            nowNanoseconds: cache.clock.monotonicNanoseconds,
+            isStored: { isFirstLook && cache.tiers.peek(load.selection.key) != nil },
+            lead: leading
+        )
+        switch boarding {
+        case .outcome(let outcome): return outcome
+        case .aboard(_, .known(let outcome)): return outcome
+        case .aboard(let flight, .waiting(let waiter)):
+            return await wait(in: flight, as: waiter)
+        }
+    }
+
+    private func wait(
+        in flight: HTTPFlight,
+        as waiter: HTTPFlight.WaiterID
+    ) async -> FlightOutcome<FlightAnswer> {
+        var timer: Task<Void, Never>?
+        if let seconds = request.options.timeoutSeconds {
+            timer = cache.supervisor.start { [clock = cache.clock] in
+                let nanoseconds = HTTPCache.nanoseconds(seconds)
+                guard (try? await clock.sleep(nanoseconds: nanoseconds)) != nil else { return }
+                let error = CacheError(.deadlineExceeded, detail: "No answer within \(seconds) s")
+                flight.leave(waiter, with: .failed(error, isShared: false))
+            }
+        }
+        let outcome = await flight.outcome(of: waiter)
+        timer?.cancel()
+        let now = cache.clock.monotonicNanoseconds
+        cache.recorder.waited(nanoseconds: now &- startedNanoseconds)
+        return outcome
+    }
+
+    /// Turns what the flight came to into this request's answer; nil to look again.
+    private func finish(
+        _ outcome: FlightOutcome<FlightAnswer>,
+        _ load: Load
+    ) async throws -> CacheResponse? {
+        switch outcome {
+        case .lookAgain:
+            try Task.checkCancellation()
+            return nil
+        case .goAlone(let reason): return try await alone(load, because: reason)
+        case .failed(let error, _): return try standIn(for: error, load)
+        case .answered(let answer, let isLeader):
+            if !isLeader, isForAnotherVariant(answer, load) { return nil }
+            if let response = present(answer, load, isLeader: isLeader) { return response }
+            return try await alone(load, because: .unshareable)
+        }
+    }
+
+    /// Whether the answer varies, and this request selects another variant.
+    private func isForAnotherVariant(_ answer: FlightAnswer, _ load: Load) -> Bool {
+        guard let variance = answer.variance else { return false }
+        let mine = cache.variantKey(load.key, variance.index, variance.vary, request)
+        return mine != variance.key
+    }
+
+    // MARK: Alone
+
+    /// Asks the origin for this request only.
+    private func alone(_ load: Load, because reason: FlightEscape) async throws -> CacheResponse {
+        var load = load
+        if reason != .requested {
+            cache.recorder.escaped(reason)
+            let escaped = load.policy.with {
+                if reason == .waitedTooLong { $0.writes = false }
+            }
+            load = Load(
+                request: load.request,
+                facts: load.facts,
+                policy: escaped,
+                key: load.key,
+                selection: load.selection,
+                ticket: load.ticket,
+                purpose: .answer
+            )
+        }
+        let outcome = await askAlone(load)
+        if reason == .waitedTooLong {
+            await cache.desk(load.key.hash).leaveEscape(load.selection.key.hash)
+        }
+        switch outcome {
+        case .answered(let answer, _):
+            if let response = present(answer, load, isLeader: true) { return response }
+            throw HTTPCache.misbehaved("The stored part cannot answer this request")
+        case .failed(let error, _): return try standIn(for: error, load)
+        case .goAlone, .lookAgain: throw HTTPCache.shutDownError
+        }
+    }
+
+    private func askAlone(_ load: Load) async -> FlightOutcome<FlightAnswer> {
+        let flight = HTTPFlight(
+            key: load.selection.key.hash,
+            machine: FlightStateMachine(isWanted: false, waitersMax: 1, attemptsMax: 1),
+            startedNanoseconds: startedNanoseconds
+        )
+        let place = flight.join(load, nowNanoseconds: startedNanoseconds, isLeader: true)
+        guard case .waiting(let waiter) = place else {
+            preconditionFailure("A new flight takes its first passenger")
+        }
+        flight.attach(cache.startLeading(flight, load, desk: nil))
+        return await wait(in: flight, as: waiter)
+    }
+
+    /// A request the cache has no say in: to the origin and back, and what it changes is forgotten.
+    private func pass(_ key: RequestKey) async throws -> CacheResponse {
+        guard policy.onMiss == .load else { throw Self.notCached }
+        if facts.onlyIfCached, request.method.kind.isSafe,
+            cache.configuration.storing.requestDirectives == .honour
+        {
+            return gatewayTimeout()
+        }
+        let load = Load(
+            request: request,
+            facts: facts,
+            policy: policy.with {
+                $0.reads = false
+                $0.writes = false
+            },
+            key: key,
+            selection: .nothing(key, isCacheable ? .miss : .method),
+            ticket: cache.tiers.ledger.ticket(),
+            purpose: .answer
+        )
+        switch await askAlone(load) {
+        case .answered(let answer, _):
+            await invalidate(after: answer)
+            guard let response = present(answer, load, isLeader: true) else {
+                throw HTTPCache.shutDownError
+            }
+            return response
+        case .failed(let error, _): throw error
+        case .goAlone, .lookAgain: throw HTTPCache.shutDownError
+        }
+    }
+
+    /// RFC 9111 §4.4: what an unsafe method may have changed is not used again.
+    private func invalidate(after answer: FlightAnswer) async {
+        guard policy.writes else { return }
+        let targets = Invalidation.targets(
+            method: request.method.kind,
+            status: answer.status,
+            requestURL: request.urlWithoutFragment,
+            responseFields: answer.fields
+        )
+        for target in targets {
+            var other = request
+            other.url = target
+            other.options.key = nil
+            guard let key = try? cache.key(of: other).key else { continue }
+            if cache.tiers.remove(key) { cache.recorder.counters.add(.invalidations) }
+        }
+    }
+}

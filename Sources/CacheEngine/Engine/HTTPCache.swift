@@ -1,0 +1,249 @@
+import HTTPCaching
+import Synchronization
+
+/// An HTTP cache: answers requests from what is stored, and asks the origin when it must.
+///
+/// ```swift
+/// let cache = try await HTTPCache(configuration: .init(memory: .megabytes(256)), origin: origin)
+/// let response = try await cache.respond(to: CacheRequest(url: "https://example.com/"))
+/// ```
+///
+/// A cache works from the moment it is made; `run()` adds the periodic work of a long-lived one,
+/// and `shutDown()` ends it. Every method may be called from any task.
+public final class HTTPCache: Sendable {
+    /// How this cache is set up.
+    public let configuration: Configuration
+
+    let origin: any Origin
+    let tiers: StorageTiers
+    let desks: [HTTPFlightDesk]
+    let gate: OriginGate
+    let supervisor: Supervisor
+    let recorder: Recorder
+    let clock: any CacheClock
+    let variantRules: VariantRules
+    let statusPrefixes: StatusPrefixes
+    private let defaultRules: StoringRules
+    private let defaultPreferences: ReusePreferences
+
+    /// The unchanging front of the `Cache-Status` member.
+    struct StatusPrefixes: Sendable {
+        let hit: [UInt8]
+    }
+
+    /// Opens a cache in front of `origin`.
+    ///
+    /// - Throws: `CacheError` when the directory is in use, unusable or foreign, or when the
+    ///   configuration contradicts itself.
+    public init(configuration: Configuration = Configuration(), origin: any Origin) async throws {
+        try configuration.validate()
+        self.configuration = configuration
+        self.origin = origin
+        clock = configuration.clock
+        supervisor = Supervisor()
+        recorder = Recorder(onEvent: configuration.hooks.onEvent)
+        tiers = try await StorageTiers.open(
+            configuration,
+            supervisor: supervisor,
+            recorder: recorder
+        )
+        desks = (0..<Self.deskCount).map { _ in
+            HTTPFlightDesk(limits: configuration.flights, desks: Self.deskCount)
+        }
+        gate = OriginGate(perKeyMax: configuration.flights.originRequestsPerKeyMax)
+        variantRules = configuration.storing.variantRules
+        let policy = configuration.policy
+        defaultRules = configuration.storing.rules(mode: configuration.mode, policy: policy)
+        defaultPreferences = configuration.storing.preferences(policy: policy)
+        let status = CacheStatus(identifier: configuration.name, outcome: .hit)
+        statusPrefixes = StatusPrefixes(hit: Array((status.text + "; ttl=").utf8))
+    }
+
+    private static let deskCount = 16
+
+    func desk(_ hash: KeyHash) -> HTTPFlightDesk { desks[Int(hash.placement >> 60)] }
+
+    func storingRules(_ policy: CachePolicy) -> StoringRules {
+        if policy == configuration.policy { return defaultRules }
+        return configuration.storing.rules(mode: configuration.mode, policy: policy)
+    }
+
+    func preferences(_ policy: CachePolicy) -> ReusePreferences {
+        if policy == configuration.policy { return defaultPreferences }
+        return configuration.storing.preferences(policy: policy)
+    }
+
+    // MARK: Answering
+
+    /// Answers a request under its own policy, or the cache's.
+    ///
+    /// A fresh answer in memory is returned without suspending.
+    ///
+    /// - Throws: `CacheError`; `.notCached` where the policy forbids loading and nothing is stored.
+    public func respond(
+        to request: CacheRequest,
+        policy: CachePolicy? = nil
+    ) async throws -> CacheResponse {
+        if let response = cachedResponse(for: request, policy: policy) { return response }
+        return try await Exchange(self, request, policy: policy).respond()
+    }
+
+    /// The answer, when it is in memory and may be used as it is; nil when it would take waiting.
+    public func cachedResponse(
+        for request: CacheRequest,
+        policy: CachePolicy? = nil
+    ) -> CacheResponse? {
+        let policy = policy ?? request.options.policy ?? configuration.policy
+        let isKeyed = request.options.key != nil
+        guard policy.reads, request.method == .get || request.method == .head || isKeyed else {
+            return nil
+        }
+        let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        return withKey(of: request) { key, _ -> CacheResponse? in
+            let hash = tiers.hasher.hash(key)
+            guard let stored = selectInMemory(hash, key, request) else { return nil }
+            let response = reuse(stored, .memory, for: request, facts, policy)
+            if let response { recorder.answered(response.info.source, spread: hash.placement) }
+            return response
+        } ?? nil
+    }
+
+    /// What may be served of `stored` right now, with no work behind it.
+    private func reuse(
+        _ stored: StoredResponse,
+        _ tier: CacheInfo.Tier,
+        for request: CacheRequest,
+        _ facts: RequestFacts,
+        _ policy: CachePolicy
+    ) -> CacheResponse? {
+        let now = clock.nowSeconds
+        let decision = ReuseDecision.decide(
+            stored: stored.facts,
+            request: facts,
+            nowSeconds: now,
+            preferences: preferences(policy)
+        )
+        switch decision {
+        case .serve(let age):
+            guard !isRefreshDue(stored, ageSeconds: age) else { return nil }
+            return serve(
+                stored,
+                to: request,
+                facts,
+                as: .init(source: .fresh, tier: tier, ageSeconds: age)
+            )
+        case .serveStale(let age):
+            guard policy.freshness != .acceptAnyAgeThenRefresh else { return nil }
+            return serve(
+                stored,
+                to: request,
+                facts,
+                as: .init(source: .stale, tier: tier, ageSeconds: age)
+            )
+        case .serveStaleThenRevalidate, .revalidate, .fetch, .gatewayTimeout: return nil
+        }
+    }
+
+    /// Whether so much of the lifetime has passed that a hit should also refresh.
+    func isRefreshDue(_ stored: StoredResponse, ageSeconds: Int) -> Bool {
+        guard let share = configuration.storing.refreshAheadShare else { return false }
+        return Double(ageSeconds) >= share * Double(stored.facts.freshnessLifetimeSeconds)
+    }
+
+    /// Lends the key of the request to `body`; nil for a URL that is none.
+    func withKey<Result>(
+        of request: CacheRequest,
+        _ body: (UnsafeRawBufferPointer, TargetURL.Scheme) throws -> Result
+    ) rethrows -> Result? {
+        var name = request.options.key
+        if name == nil, let hook = configuration.hooks.key { name = hook(request) }
+        return try KeyWriter.withKey(
+            url: request.url,
+            name: name,
+            partition: request.options.partition,
+            body
+        )
+    }
+
+    /// The key of the request, and whether its scheme is one whose answers are stored.
+    func key(of request: CacheRequest) throws -> (key: RequestKey, isStorable: Bool) {
+        let read = withKey(of: request) { bytes, scheme in
+            (RequestKey(bytes: [UInt8](bytes), hash: tiers.hasher.hash(bytes)), scheme)
+        }
+        guard let (key, scheme) = read else {
+            throw CacheError(
+                .requestInvalid,
+                detail: "Not an absolute URL: \(request.url.prefix(200))"
+            )
+        }
+        return (key, scheme != .other || isAdditionalScheme(request.url))
+    }
+
+    private func isAdditionalScheme(_ url: String) -> Bool {
+        let schemes = configuration.storing.additionalSchemes
+        guard !schemes.isEmpty, let colon = url.firstIndex(of: ":") else { return false }
+        return schemes.contains(url[..<colon].lowercased())
+    }
+
+    // MARK: Life cycle
+
+    /// Does the periodic work of a long-lived cache until the task is cancelled, then shuts down.
+    public func run() async {
+        while supervisor.isOpen {
+            do {
+                try await clock.sleep(nanoseconds: Self.sweepNanoseconds)
+            } catch { break }
+            await tiers.sweep()
+        }
+        await shutDown()
+    }
+
+    private static let sweepNanoseconds: UInt64 = 5_000_000_000
+
+    /// Ends all work: requests that wait get `.shutDown`, what was accepted is written out, and the
+    /// directory is free when this returns.
+    public func shutDown() async {
+        for desk in desks { await desk.cancelAll() }
+        await tiers.close()
+        await supervisor.shutDown()
+    }
+
+    /// Returns when the background work that runs now has ended.
+    public func waitUntilIdle() async { await supervisor.waitUntilIdle() }
+
+    // MARK: Looking
+
+    /// What the cache has done so far, and what it holds.
+    public var statistics: Statistics {
+        get async {
+            var statistics = recorder.snapshot
+            statistics.memory = tiers.memory.usage()
+            statistics.disk = await tiers.usageBehind()
+            statistics.evictions = tiers.memory.counters().evictions
+            return statistics
+        }
+    }
+}
+
+extension Configuration {
+    /// Refuses what could only surprise later.
+    func validate() throws {
+        func require(_ isValid: Bool, _ detail: String) throws {
+            guard isValid else { throw CacheError(.configurationInvalid, detail: detail) }
+        }
+        try require(!name.isEmpty, "The cache needs a name")
+        try require(
+            memory.entryShareMax > 0 && memory.entryShareMax <= 1,
+            "entryShareMax must be above 0 and at most 1"
+        )
+        try require(
+            (0...1).contains(memory.pinnedShareMax),
+            "pinnedShareMax must lie between 0 and 1"
+        )
+        try require(originLimits.windowBytes > 0, "windowBytes must be above 0")
+        try require(
+            flights.waitersMax > 0 && flights.attemptsMax > 0 && flights.lookUpsMax > 0,
+            "The limits of flights must be above 0"
+        )
+    }
+}

@@ -1,0 +1,87 @@
+/// The key of a request: what it asks for, apart from everything that selects a variant.
+///
+///     kind u8 · partition length u32 · partition · text
+///
+/// The text is the normal form of the URL, or the caller's own key. The length in front of the
+/// partition keeps parts that join to the same bytes apart.
+struct RequestKey: Hashable, Sendable {
+    let bytes: [UInt8]
+    let hash: KeyHash
+
+    /// What the text of a key is.
+    enum Kind: UInt8 {
+        case url = 1
+        case named = 2
+        case variant = 3
+    }
+
+    var storeKey: StoreKey { StoreKey(bytes: bytes, hash: hash) }
+
+    /// The key of one variant of this resource; it stays in the resource's shard.
+    func variant(_ detail: [UInt8], nonce: UInt64, hasher: KeyHasher) -> RequestKey {
+        var key: [UInt8] = [Kind.variant.rawValue]
+        key.reserveCapacity(bytes.count + detail.count + 13)
+        withUnsafeBytes(of: nonce.littleEndian) { key.append(contentsOf: $0) }
+        withUnsafeBytes(of: UInt32(bytes.count).littleEndian) { key.append(contentsOf: $0) }
+        key.append(contentsOf: bytes)
+        key.append(contentsOf: detail)
+        return RequestKey(bytes: key, hash: key.withUnsafeBytes { hasher.hash($0, within: hash) })
+    }
+}
+
+/// Writes keys.
+enum KeyWriter {
+    private static let headBytes = 5
+
+    /// Lends the key for `url` (or for `name`, where given) to `body`; nil for what is no URL.
+    ///
+    /// Keys of the usual length live on the stack: a hit allocates nothing for its key.
+    static func withKey<Result>(
+        url: String,
+        name: String?,
+        partition: String,
+        _ body: (UnsafeRawBufferPointer, TargetURL.Scheme) throws -> Result
+    ) rethrows -> Result? {
+        var url = url
+        return try url.withUTF8 { url in
+            let url = UnsafeRawBufferPointer(url)
+            let count =
+                headBytes + partition.utf8.count + (name?.utf8.count ?? 0)
+                + TargetURL.writtenBytesMax(url.count)
+            return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { target in
+                guard
+                    let written = write(url: url, name: name, partition: partition, into: target)
+                else { return nil }
+                let key = UnsafeRawBufferPointer(rebasing: target[0..<written.end])
+                return try body(key, written.scheme)
+            }
+        }
+    }
+
+    private static func write(
+        url: UnsafeRawBufferPointer,
+        name: String?,
+        partition: String,
+        into target: UnsafeMutableRawBufferPointer
+    ) -> (end: Int, scheme: TargetURL.Scheme)? {
+        var end = headBytes
+        target[0] = (name == nil ? RequestKey.Kind.url : .named).rawValue
+        target.setLittleEndian(UInt32(partition.utf8.count), at: 1)
+        if !partition.isEmpty { end = append(partition, to: target, at: end) }
+        guard let written = TargetURL(url, writingTo: target, at: end) else { return nil }
+        guard let name else { return (written.end, written.scheme) }
+        return (append(name, to: target, at: end), written.scheme)
+    }
+
+    private static func append(
+        _ text: String,
+        to target: UnsafeMutableRawBufferPointer,
+        at offset: Int
+    ) -> Int {
+        var text = text
+        return text.withUTF8 { bytes in
+            target.copy(UnsafeRawBufferPointer(bytes), at: offset)
+            return offset + bytes.count
+        }
+    }
+}

@@ -1,0 +1,181 @@
+/// Reads an absolute URL and writes it in the one form that keys use.
+///
+/// Only what RFC 3986 §6.2.2 and RFC 9110 §4.2.3 call equivalent is made equal: scheme and host in
+/// lower case, no default port, no fragment, `/` for an empty path. Nothing in path or query is
+/// touched: an origin may tell apart whatever differs there.
+struct TargetURL {
+    enum Scheme: Hashable {
+        case http, https, other
+    }
+
+    /// Bytes that `write` needs for a URL of `count` bytes.
+    static func writtenBytesMax(_ count: Int) -> Int { count + 1 }
+
+    let scheme: Scheme
+    /// Where the written URL ends.
+    let end: Int
+
+    /// Writes the URL at `offset`; nil when it is not absolute, or holds bytes no URL has.
+    init?(
+        _ url: UnsafeRawBufferPointer,
+        writingTo target: UnsafeMutableRawBufferPointer,
+        at offset: Int
+    ) {
+        guard let colon = Self.writeScheme(url, target, offset) else { return nil }
+        let authorityStart = colon + 3
+        guard url.count > authorityStart, url[colon + 1] == Self.slash, url[colon + 2] == Self.slash
+        else { return nil }
+        scheme = Self.scheme(target, offset, colon)
+        target.copy(.init(rebasing: url[colon..<authorityStart]), at: offset + colon)
+
+        let authorityEnd = Self.authorityEnd(url, from: authorityStart)
+        guard
+            var written = Self.writeAuthority(
+                url,
+                authorityStart..<authorityEnd,
+                target,
+                offset + authorityStart,
+                scheme
+            )
+        else { return nil }
+
+        let hasPath = authorityEnd < url.count && url[authorityEnd] == Self.slash
+        if !hasPath {
+            target[written] = Self.slash
+            written += 1
+        }
+        guard let rest = Self.restEnd(url, from: authorityEnd) else { return nil }
+        target.copy(.init(rebasing: url[authorityEnd..<rest]), at: written)
+        end = written + rest - authorityEnd
+    }
+
+    private static let slash = UInt8(ascii: "/")
+    private static let schemeBytesMax = 32
+
+    /// Copies the scheme in lower case; the position of the colon behind it.
+    private static func writeScheme(
+        _ url: UnsafeRawBufferPointer,
+        _ target: UnsafeMutableRawBufferPointer,
+        _ offset: Int
+    ) -> Int? {
+        var index = 0
+        while index < min(url.count, schemeBytesMax) {
+            let byte = url[index]
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"): target[offset + index] = byte
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"): target[offset + index] = byte | 0x20
+            case UInt8(ascii: ":"): return index > 0 ? index : nil
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "-"),
+                UInt8(ascii: "."):
+                guard index > 0 else { return nil }
+                target[offset + index] = byte
+            default: return nil
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    private static func scheme(
+        _ target: UnsafeMutableRawBufferPointer,
+        _ offset: Int,
+        _ count: Int
+    ) -> Scheme {
+        func isEqual(_ name: StaticString) -> Bool {
+            guard name.utf8CodeUnitCount == count else { return false }
+            for index in 0..<count where target[offset + index] != name.utf8Start[index] {
+                return false
+            }
+            return true
+        }
+        if isEqual("http") { return .http }
+        return isEqual("https") ? .https : .other
+    }
+
+    private static func authorityEnd(_ url: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var index = start
+        while index < url.count {
+            switch url[index] {
+            case slash, UInt8(ascii: "?"), UInt8(ascii: "#"): return index
+            default: index += 1
+            }
+        }
+        return index
+    }
+
+    /// Copies the authority: the host in lower case, without the scheme's own port.
+    private static func writeAuthority(
+        _ url: UnsafeRawBufferPointer,
+        _ range: Range<Int>,
+        _ target: UnsafeMutableRawBufferPointer,
+        _ offset: Int,
+        _ scheme: Scheme
+    ) -> Int? {
+        var hostStart = range.lowerBound
+        var portStart = range.upperBound
+        var index = range.lowerBound
+        while index < range.upperBound {
+            let byte = url[index]
+            guard byte > 0x20, byte != 0x7F else { return nil }
+            if byte == UInt8(ascii: "@") {
+                hostStart = index + 1
+                portStart = range.upperBound
+            }
+            if byte == UInt8(ascii: ":") { portStart = index }
+            if byte == UInt8(ascii: "]") { portStart = range.upperBound }
+            index += 1
+        }
+        guard hostStart < portStart else { return nil }
+        let keepsPort = !isDefault(.init(rebasing: url[portStart..<range.upperBound]), scheme)
+        let end = keepsPort ? range.upperBound : portStart
+        for index in range.lowerBound..<end {
+            let byte = url[index]
+            let isUpper = index >= hostStart && byte >= 0x41 && byte <= 0x5A
+            target[offset + index - range.lowerBound] = isUpper ? byte | 0x20 : byte
+        }
+        return offset + end - range.lowerBound
+    }
+
+    /// Whether `port`, with its colon, says nothing that the scheme does not say.
+    private static func isDefault(_ port: UnsafeRawBufferPointer, _ scheme: Scheme) -> Bool {
+        switch (scheme, port.count) {
+        case (_, 1): true
+        case (.http, 3): port[1] == UInt8(ascii: "8") && port[2] == UInt8(ascii: "0")
+        case (.https, 4):
+            port[1] == UInt8(ascii: "4") && port[2] == UInt8(ascii: "4")
+                && port[3] == UInt8(ascii: "3")
+        default: false
+        }
+    }
+
+    /// Where path and query end; nil when a control or a space is among them.
+    private static func restEnd(_ url: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        var index = start
+        // Eight bytes at a time while none of them needs a closer look.
+        while url.count - index >= 8 {
+            let word = url.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            guard !hasSpecialByte(word) else { break }
+            index += 8
+        }
+        while index < url.count {
+            let byte = url[index]
+            if byte == UInt8(ascii: "#") { return index }
+            guard byte > 0x20, byte != 0x7F else { return nil }
+            index += 1
+        }
+        return index
+    }
+
+    /// Whether a byte of `word` may be a control, a space, `#` or 0x7F; may err towards yes.
+    private static func hasSpecialByte(_ word: UInt64) -> Bool {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let tops: UInt64 = 0x8080_8080_8080_8080
+        func hasByte(below limit: UInt64, _ word: UInt64) -> UInt64 {
+            (word &- ones &* limit) & ~word & tops
+        }
+        let low = hasByte(below: 0x21, word)
+        let hash = hasByte(below: 1, word ^ (ones &* 0x23))
+        let delete = hasByte(below: 1, word ^ (ones &* 0x7F))
+        return low | hash | delete != 0
+    }
+}

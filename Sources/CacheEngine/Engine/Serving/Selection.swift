@@ -1,0 +1,66 @@
+import HTTPCaching
+
+/// What a look-up found for one request.
+struct Selection: Sendable {
+    /// The key under which the request's own variant is, or will be.
+    var key: RequestKey
+    /// The stored response that this request selects.
+    var stored: StoredResponse?
+    var tier: CacheInfo.Tier?
+    /// Why nothing was selected, in the words of RFC 9211.
+    var miss: CacheStatus.Forward = .uriMiss
+
+    static func nothing(_ key: RequestKey, _ miss: CacheStatus.Forward = .uriMiss) -> Selection {
+        Selection(key: key, miss: miss)
+    }
+}
+
+extension HTTPCache {
+    /// Looks in memory and behind it, through the index of variants where there is one.
+    func select(_ key: RequestKey, _ request: CacheRequest) async -> Selection {
+        guard let (primary, tier) = await tiers.entry(key) else { return .nothing(key) }
+        if let stored = StoredResponse(primary) {
+            return Selection(key: key, stored: stored, tier: tier)
+        }
+        guard let index = VariantIndex(primary.entry) else { return .nothing(key) }
+        let candidates = index.sets.map { variantKey(key, index, $0, request) }
+        for candidate in candidates {
+            if let (entry, tier) = await tiers.entry(candidate),
+                let stored = StoredResponse(entry)
+            {
+                return Selection(key: candidate, stored: stored, tier: tier)
+            }
+        }
+        return .nothing(candidates[0], .varyMiss)
+    }
+
+    /// The same in memory alone, without waiting.
+    func selectInMemory(
+        _ hash: KeyHash,
+        _ key: UnsafeRawBufferPointer,
+        _ request: CacheRequest
+    ) -> StoredResponse? {
+        guard let entry = tiers.entryInMemory(hash, key) else { return nil }
+        if let stored = StoredResponse(StoredEntry(entry)) { return stored }
+        guard let index = VariantIndex(entry) else { return nil }
+        let primary = RequestKey(bytes: [UInt8](key), hash: hash)
+        for vary in index.sets {
+            let candidate = variantKey(primary, index, vary, request)
+            let found = candidate.bytes.withUnsafeBytes { bytes in
+                tiers.entryInMemory(candidate.hash, bytes)
+            }
+            if let found, let stored = StoredResponse(StoredEntry(found)) { return stored }
+        }
+        return nil
+    }
+
+    func variantKey(
+        _ key: RequestKey,
+        _ index: VariantIndex,
+        _ vary: Vary,
+        _ request: CacheRequest
+    ) -> RequestKey {
+        let detail = VariantKey(vary, request: request.fields.section, rules: variantRules)
+        return key.variant(detail.bytes, nonce: index.nonce, hasher: tiers.hasher)
+    }
+}

@@ -1,0 +1,188 @@
+/// The memory and what stands behind it, as one place: where an operation on a key happens in both
+/// in the same order.
+final class StorageTiers: Sendable {
+    /// What stands behind the memory.
+    enum Second: Sendable {
+        case none
+        case queued(QueuedStore)
+    }
+
+    let memory: MemoryTier
+    let second: Second
+    let hasher: KeyHasher
+    let ledger = RemovalLedger()
+    let clock: any CacheClock
+    let recorder: Recorder
+
+    init(
+        memory: MemoryTier,
+        second: Second,
+        hasher: KeyHasher,
+        clock: any CacheClock,
+        recorder: Recorder
+    ) {
+        self.memory = memory
+        self.second = second
+        self.hasher = hasher
+        self.clock = clock
+        self.recorder = recorder
+    }
+
+    var nowSeconds: UInt32 { UInt32(clamping: clock.nowSeconds) }
+
+    // MARK: Reading
+
+    /// The entry in memory, counted as a use of it.
+    func entryInMemory(_ hash: KeyHash, _ key: UnsafeRawBufferPointer) -> Entry? {
+        memory.entry(for: hash, key: key, nowSeconds: nowSeconds)
+    }
+
+    /// The entry in memory, without counting that as a use.
+    func peek(_ key: RequestKey) -> Entry? {
+        key.bytes.withUnsafeBytes {
+            memory.peek(for: key.hash, key: $0, nowSeconds: nowSeconds)
+        }
+    }
+
+    private func peek(_ key: StoreKey) -> Entry? {
+        peek(RequestKey(bytes: key.bytes, hash: key.hash))
+    }
+
+    /// The entry wherever it is; what comes from behind the memory is brought into it.
+    func entry(_ key: RequestKey) async -> (StoredEntry, CacheInfo.Tier)? {
+        let inMemory = key.bytes.withUnsafeBytes { entryInMemory(key.hash, $0) }
+        if let inMemory { return (StoredEntry(inMemory), .memory) }
+        switch second {
+        case .none: return nil
+        case .queued(let store):
+            let ticket = ledger.ticket()
+            guard let found = await store.entry(for: key.storeKey),
+                found.entry.head.hash == key.hash,
+                found.entry.withKey({ bytes in
+                    key.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
+                }),
+                !found.entry.head.isExpired(nowSeconds: nowSeconds)
+            else { return nil }
+            if found.detachedBody == nil {
+                memory.promote(found.entry, nowSeconds: nowSeconds) {
+                    found.entry.withTags { ledger.permits(key.hash, tags: $0, since: ticket) }
+                }
+            }
+            return (found, .disk)
+        }
+    }
+
+    // MARK: Writing
+
+    /// Stores an entry that was fetched since `ticket`.
+    func store(_ entry: Entry, since ticket: RemovalLedger.Ticket) -> StoreOutcome {
+        var behind = StoreOutcome.refused(.notAdmitted)
+        let inMemory = memory.store(
+            entry,
+            nowSeconds: nowSeconds,
+            whileLocked: { _ in behind = storeBehind(entry) },
+            onlyIf: {
+                entry.withTags { ledger.permits(entry.head.hash, tags: $0, since: ticket) }
+            }
+        )
+        if inMemory == .stored || behind == .stored { return .stored }
+        return inMemory
+    }
+
+    /// Replaces `old`, unless something newer has taken its place.
+    func replace(
+        _ old: StoredEntry,
+        by new: StoredEntry,
+        since ticket: RemovalLedger.Ticket
+    ) async {
+        let isPermitted = new.entry.withTags {
+            ledger.permits(new.entry.head.hash, tags: $0, since: ticket)
+        }
+        guard isPermitted else { return }
+        let isReplaced = memory.replaceIfSame(
+            new.entry,
+            expecting: old.entry,
+            nowSeconds: nowSeconds,
+            whileLocked: { _ in _ = storeBehind(new.entry) }
+        )
+        guard !isReplaced, peek(old.key) == nil else { return }
+        _ = store(new.entry, since: ticket)
+    }
+
+    /// The entry with the body of `old` and everything else from `blueprint`.
+    func renewed(_ old: StoredEntry, as blueprint: EntryBlueprint) -> StoredEntry {
+        StoredEntry(blueprint.entry(body: [old.entry.body]), detachedBody: old.detachedBody)
+    }
+
+    /// The largest entry that can be kept.
+    var entrySizeBytesMax: Int { memory.entrySizeBytesMax }
+
+    /// Called while the key is locked.
+    private func storeBehind(_ entry: Entry) -> StoreOutcome {
+        switch second {
+        case .none: return .refused(.notAdmitted)
+        case .queued(let store):
+            if entry.head.isMemoryOnly {
+                store.enqueueRemoval(StoredEntry(entry).key)
+                return .refused(.notAdmitted)
+            }
+            return store.enqueue(StoredEntry(entry))
+        }
+    }
+
+    // MARK: Removing
+
+    /// Removes the entry, and forbids fetches under way to bring it back.
+    @discardableResult
+    func remove(_ key: RequestKey) -> Bool {
+        ledger.note(key.hash)
+        let removed = key.bytes.withUnsafeBytes { bytes in
+            memory.remove(key.hash, key: bytes) { _ in
+                if case .queued(let store) = second { store.enqueueRemoval(key.storeKey) }
+            }
+        }
+        return removed != nil
+    }
+
+    func removeAll(in scope: RemovalScope) async -> RemovalCount {
+        switch scope {
+        case .tag(var tag):
+            tag.withUTF8 { ledger.note(tag: UnsafeRawBufferPointer($0)) }
+        case .everything, .storageClass, .storedAfter, .storedBefore: ledger.noteEverything()
+        }
+        var count = memory.removeAll(in: scope)
+        switch second {
+        case .none: break
+        case .queued(let store):
+            await store.drained()
+            do {
+                let behind = try await store.store.removeAll(in: scope)
+                count.entries = max(count.entries, behind.entries)
+                count.bytes += behind.bytes
+            } catch {
+                recorder.storageFailed(error)
+            }
+        }
+        return count
+    }
+
+    func flush() async throws {
+        switch second {
+        case .none: break
+        case .queued(let store):
+            await store.drained()
+            try await store.store.flush()
+        }
+    }
+
+    func usageBehind() async -> StoreUsage {
+        switch second {
+        case .none: StoreUsage()
+        case .queued(let store): await store.store.usage()
+        }
+    }
+
+    func close() async {
+        if case .queued(let store) = second { await store.drained() }
+    }
+}

@@ -1,0 +1,73 @@
+public import CacheEngine
+import Synchronization
+
+/// A body that a test feeds piece by piece.
+public final class ManualBody: BodySource {
+    private enum Event: Sendable {
+        case chunk(ByteChunk)
+        case end
+        case failure(any Error)
+    }
+
+    private struct State {
+        var events: [Event] = []
+        var reader: CheckedContinuation<Event, Never>?
+        var isCancelled = false
+    }
+
+    private let state = Mutex(State())
+
+    /// A body without bytes so far.
+    public init() {}
+
+    /// The stream that reads what is fed.
+    public func stream(count: Int? = nil) -> BodyStream { BodyStream(self, count: count) }
+
+    /// Whether the reader has gone before the end.
+    public var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// Adds a piece.
+    public func feed(_ text: String) { add(.chunk(ByteChunk(text))) }
+    /// Adds a piece.
+    public func feed(_ chunk: ByteChunk) { add(.chunk(chunk)) }
+    /// Ends the body.
+    public func finish() { add(.end) }
+    /// Breaks the body off.
+    public func fail(_ error: any Error) { add(.failure(error)) }
+
+    /// The next piece.
+    public func next() async throws -> ByteChunk? {
+        let event = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let event = state.withLock { state -> Event? in
+                    if !state.events.isEmpty { return state.events.removeFirst() }
+                    if Task.isCancelled { return .failure(CancellationError()) }
+                    state.reader = continuation
+                    return nil
+                }
+                if let event { continuation.resume(returning: event) }
+            }
+        } onCancel: {
+            state.withLock { $0.reader.take() }?.resume(returning: .failure(CancellationError()))
+        }
+        switch event {
+        case .chunk(let chunk): return chunk
+        case .end: return nil
+        case .failure(let error): throw error
+        }
+    }
+
+    /// The reader is gone.
+    public func cancel() { state.withLock { $0.isCancelled = true } }
+
+    private func add(_ event: Event) {
+        let reader = state.withLock { state -> CheckedContinuation<Event, Never>? in
+            guard let reader = state.reader.take() else {
+                state.events.append(event)
+                return nil
+            }
+            return reader
+        }
+        reader?.resume(returning: event)
+    }
+}

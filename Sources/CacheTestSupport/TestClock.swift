@@ -1,0 +1,77 @@
+public import CacheEngine
+import Synchronization
+
+/// A clock that stands still until a test moves it.
+public final class TestClock: CacheClock {
+    private struct Sleeper {
+        let id: Int
+        let wakesAtNanoseconds: UInt64
+        let continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private struct State {
+        var nanoseconds: UInt64 = 0
+        var sleepers: [Sleeper] = []
+        var nextID = 0
+    }
+
+    private let startSeconds: Int64
+    private let state = Mutex(State())
+
+    /// A clock that shows `startSeconds` since 1970.
+    public init(startSeconds: Int64 = 1_700_000_000) { self.startSeconds = startSeconds }
+
+    /// The seconds since 1970.
+    public var nowSeconds: Int64 { startSeconds + Int64(monotonicNanoseconds / 1_000_000_000) }
+
+    /// The nanoseconds moved so far.
+    public var monotonicNanoseconds: UInt64 { state.withLock { $0.nanoseconds } }
+
+    /// How many tasks sleep on this clock.
+    public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
+
+    /// Moves the clock and wakes everyone whose time has come.
+    public func advance(seconds: Double) {
+        let woken = state.withLock { state in
+            state.nanoseconds += UInt64(seconds * 1e9)
+            let now = state.nanoseconds
+            let woken = state.sleepers.filter { $0.wakesAtNanoseconds <= now }
+            state.sleepers.removeAll { $0.wakesAtNanoseconds <= now }
+            return woken
+        }
+        for sleeper in woken { sleeper.continuation.resume() }
+    }
+
+    /// Suspends until the clock has been moved that far.
+    public func sleep(nanoseconds: UInt64) async throws {
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let result = state.withLock { state -> Result<Void, any Error>? in
+                    if Task.isCancelled { return .failure(CancellationError()) }
+                    if nanoseconds == 0 { return .success(()) }
+                    state.sleepers.append(
+                        Sleeper(
+                            id: id,
+                            wakesAtNanoseconds: state.nanoseconds + nanoseconds,
+                            continuation: continuation
+                        )
+                    )
+                    return nil
+                }
+                if let result { continuation.resume(with: result) }
+            }
+        } onCancel: {
+            let sleeper = state.withLock { state -> Sleeper? in
+                guard let index = state.sleepers.firstIndex(where: { $0.id == id }) else {
+                    return nil
+                }
+                return state.sleepers.remove(at: index)
+            }
+            sleeper?.continuation.resume(throwing: CancellationError())
+        }
+    }
+}
