@@ -84,7 +84,7 @@ struct Exchange: Sendable {
             return decision == .gatewayTimeout ? gatewayTimeout() : nil
         }
         let decision = ReuseDecision.decide(
-            stored: stored.facts,
+            stored: cache.currentFacts(of: stored),
             request: facts,
             nowSeconds: cache.clock.nowSeconds,
             preferences: preferences

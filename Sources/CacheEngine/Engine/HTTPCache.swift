@@ -118,7 +118,7 @@ public final class HTTPCache: Sendable {
     ) -> CacheResponse? {
         let now = clock.nowSeconds
         let decision = ReuseDecision.decide(
-            stored: stored.facts,
+            stored: currentFacts(of: stored),
             request: facts,
             nowSeconds: now,
             preferences: preferences(policy)
@@ -142,6 +142,17 @@ public final class HTTPCache: Sendable {
             )
         case .serveStaleThenRevalidate, .revalidate, .fetch, .gatewayTimeout: return nil
         }
+    }
+
+    /// What reuse is decided by: the stored facts, stale where a tag has been declared stale.
+    func currentFacts(of stored: StoredResponse) -> StoredFacts {
+        guard tiers.staleMarks.isActive else { return stored.facts }
+        var facts = stored.facts
+        let isMarked = stored.entry.withTags {
+            tiers.staleMarks.covers($0, confirmedSeconds: facts.responseTimeSeconds)
+        }
+        if isMarked { facts.freshnessLifetimeSeconds = 0 }
+        return facts
     }
 
     /// Whether so much of the lifetime has passed that a hit should also refresh.

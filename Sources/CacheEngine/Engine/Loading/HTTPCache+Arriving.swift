@@ -261,7 +261,7 @@ extension HTTPCache {
     }
 
     /// Makes sure that later look-ups know what selects a variant of this resource.
-    private func variance(_ vary: Vary, _ load: Load) async -> FlightAnswer.Variance {
+    func variance(_ vary: Vary, _ load: Load) async -> FlightAnswer.Variance {
         let present = await tiers.entry(load.key)?.0.entry
         let desk = desk(load.key.hash)
         let isNewVariant = load.stored == nil

@@ -11,6 +11,7 @@ final class StorageTiers: Sendable {
     let second: Second
     let hasher: KeyHasher
     let ledger = RemovalLedger()
+    let staleMarks = StaleMarks()
     let clock: any CacheClock
     let recorder: Recorder
 
@@ -144,26 +145,30 @@ final class StorageTiers: Sendable {
         return removed != nil
     }
 
-    func removeAll(in scope: RemovalScope) async -> RemovalCount {
+    /// Removes all entries in `scope`, and forbids fetches under way to bring them back.
+    func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
         switch scope {
         case .tag(var tag):
             tag.withUTF8 { ledger.note(tag: UnsafeRawBufferPointer($0)) }
         case .everything, .storageClass, .storedAfter, .storedBefore: ledger.noteEverything()
         }
-        var count = memory.removeAll(in: scope)
+        let inMemory = memory.removeAll(in: scope)
         switch second {
-        case .none: break
+        case .none: return inMemory
         case .queued(let store):
             await store.drained()
-            do {
-                let behind = try await store.store.removeAll(in: scope)
-                count.entries = max(count.entries, behind.entries)
-                count.bytes += behind.bytes
-            } catch {
-                recorder.storageFailed(error)
-            }
+            let behind = try await store.store.removeAll(in: scope)
+            // What is in memory is behind it too, but for what may not leave memory.
+            return RemovalCount(
+                entries: max(inMemory.entries, behind.entries),
+                bytes: inMemory.bytes + behind.bytes
+            )
         }
-        return count
+    }
+
+    /// Changes how much the disk may hold.
+    func setDiskCapacity(_ bytes: Int) async throws {
+        throw CacheError(.configurationInvalid, detail: "This cache has no disk of its own")
     }
 
     func flush() async throws {
