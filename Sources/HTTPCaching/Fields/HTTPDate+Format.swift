@@ -3,7 +3,7 @@ extension HTTPDate {
     package static let formattedBytes = 29
 
     /// The years that four digits can say: 0000-01-01 to 9999-12-31.
-    private static let representable: ClosedRange<Int64> = -62_167_219_200...253_402_300_799
+    static let representable: ClosedRange<Int64> = -62_167_219_200...253_402_300_799
 
     /// Writes 29 bytes at the start of `target`, without allocating.
     ///

@@ -39,14 +39,15 @@ package enum HTTPDate {
             let shortYear = digits(text, (comma + 9)..<(comma + 11)),
             let time = timeOfDay(text, at: comma + 12)
         else { return nil }
-        let thisYear = civilYear(seconds: nearSeconds)
+        let near = min(max(nearSeconds, representable.lowerBound), representable.upperBound)
+        let thisYear = civilYear(seconds: near)
         var year = thisYear - thisYear % 100 + 100 + shortYear
         while year > thisYear + 50 { year -= 100 }
         guard let moment = seconds(year: year, month: month, day: day, time: time) else {
             return nil
         }
         // The fiftieth year itself: only what lies past this very moment of it is too far.
-        if year == thisYear + 50, moment > seconds(year: year, sameMomentAs: nearSeconds) {
+        if year == thisYear + 50, moment > seconds(year: year, sameMomentAs: near) {
             return seconds(year: year - 100, month: month, day: day, time: time)
         }
         return moment

@@ -1,0 +1,53 @@
+import Testing
+
+@testable import HTTPCaching
+
+@Suite("Fields of one connection, RFC 9110 §7.6.1")
+struct HopByHopTests {
+    private static let connectionFields = [
+        "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding",
+        "Upgrade", "Proxy-Authorization",
+    ]
+
+    @Test(
+        "None of them is forwarded or stored",
+        arguments: [
+            HopByHop.Purpose.storing, .forwardingRequest, .forwardingResponse,
+        ]
+    )
+    func stripped(_ purpose: HopByHop.Purpose) {
+        let fields = FieldSection(Self.connectionFields.map { ($0, "x") } + [("Host", "h")])
+        let kept = HopByHop.strip(fields, for: purpose)
+        #expect(kept == FieldSection([("Host", "h")]))
+    }
+
+    @Test("The challenge of a proxy reaches its client, and is not stored")
+    func proxyChallenge() {
+        let fields = FieldSection([
+            ("Proxy-Authenticate", "Basic"), ("Proxy-Authentication-Info", "x"),
+        ])
+        #expect(HopByHop.strip(fields, for: .storing).isEmpty)
+        #expect(HopByHop.strip(fields, for: .forwardingResponse) == fields)
+    }
+
+    @Test("What Connection lists goes, in any case and from any line")
+    func listed() {
+        let fields = FieldSection([
+            ("Connection", "close, X-A"), ("x-a", "1"), ("X-B", "2"), ("connection", "x-b,,"),
+            ("X-C", "3"),
+        ])
+        #expect(HopByHop.strip(fields, for: .forwardingRequest) == FieldSection([("X-C", "3")]))
+    }
+
+    @Test("A peer cannot have removed what says who may see a message, or how it is read")
+    func protected() {
+        let names = [
+            "Cache-Control", "Pragma", "Vary", "Age", "Date", "Expires", "ETag", "Last-Modified",
+            "Authorization", "Cookie", "Host", "Range", "Content-Length", "Content-Type",
+            "Content-Range", "Content-Encoding", "CDN-Cache-Control",
+        ]
+        let lines = names.map { ($0, "x") }
+        let fields = FieldSection([("Connection", names.joined(separator: ", "))] + lines)
+        #expect(HopByHop.strip(fields, for: .forwardingResponse) == FieldSection(lines))
+    }
+}
