@@ -29,3 +29,19 @@ package final class ByteStorage: ManagedBuffer<Int, UInt8> {
         }
     }
 }
+
+extension ByteStorage {
+    /// Allocates room for `capacity` bytes; `fill` writes some and says how many it keeps, from
+    /// the start, or nil to give them all up.
+    package static func make(
+        capacity: Int,
+        _ fill: (UnsafeMutableRawBufferPointer) throws -> Int?
+    ) rethrows -> ByteStorage? {
+        var kept: Int?
+        let storage = try make(count: capacity) { kept = try fill($0) }
+        guard let kept else { return nil }
+        precondition(kept >= 0 && kept <= capacity)
+        storage.header = kept
+        return storage
+    }
+}

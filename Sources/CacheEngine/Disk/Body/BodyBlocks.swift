@@ -1,0 +1,63 @@
+/// Reading the blocks of a body file.
+enum BodyBlocks {
+    /// The raw bytes of one block; nil when they are not what was written.
+    static func read(
+        _ number: Int,
+        of blocks: [BodyFileFormat.Block],
+        rawCount: Int,
+        fileID: UInt64,
+        from file: OpenFile,
+        _ volume: Volume
+    ) throws(FileFault) -> ByteChunk? {
+        let block = blocks[number]
+        let start = number == 0 ? BodyFileFormat.headerBytes : blocks[number - 1].end
+        let blockRawCount = min(BodyCodec.blockBytes, rawCount - number * BodyCodec.blockBytes)
+        guard block.end > start, block.end - start <= BodyCodec.blockBytes, blockRawCount > 0 else {
+            return nil
+        }
+        var (stored, fault) = (ByteStorage?.none, FileFault?.none)
+        var isWhole = false
+        stored = ByteStorage.make(count: block.end - start) { bytes in
+            do throws(FileFault) {
+                let count = try volume.read(file, into: bytes, at: start)
+                let crc = UnsafeRawBufferPointer(bytes).crc32c(from: BodyFileFormat.seed(fileID))
+                isWhole = count == bytes.count && crc == block.crc
+            } catch { fault = error }
+        }
+        if let fault { throw fault }
+        guard isWhole, let stored else { return nil }
+        if block.isRaw {
+            return stored.count == blockRawCount ? ByteChunk(stored, 0..<stored.count) : nil
+        }
+        let raw = ByteStorage.make(count: blockRawCount) { raw in
+            isWhole = BodyCodec.decompressBlock(stored.unsafeBytes, into: raw)
+        }
+        withExtendedLifetime(stored) {}
+        return isWhole ? ByteChunk(raw, 0..<raw.count) : nil
+    }
+
+    /// The table of a finished file; nil when it is not what was written.
+    static func readTable(
+        _ reference: BodyReference,
+        from file: OpenFile,
+        _ volume: Volume
+    ) throws(FileFault) -> [BodyFileFormat.Block]? {
+        let count = reference.blockCount * BodyFileFormat.Block.sizeBytes
+        var fault: FileFault?
+        var blocks: [BodyFileFormat.Block]?
+        withUnsafeTemporaryAllocation(byteCount: max(1, count), alignment: 16) { scratch in
+            let bytes = UnsafeMutableRawBufferPointer(rebasing: scratch[..<count])
+            do throws(FileFault) {
+                let read = try volume.read(file, into: bytes, at: reference.tableOffset)
+                let seed = BodyFileFormat.seed(reference.fileID)
+                let table = UnsafeRawBufferPointer(bytes)
+                guard read == count, table.crc32c(from: seed) == reference.tableCRC else { return }
+                blocks = (0..<reference.blockCount).map {
+                    .init(trusted: table, at: $0 * BodyFileFormat.Block.sizeBytes)
+                }
+            } catch { fault = error }
+        }
+        if let fault { throw fault }
+        return blocks
+    }
+}

@@ -1,0 +1,145 @@
+/// A body file while it grows: blocks are written as they fill, the table at the end.
+///
+/// Does its work at once on the calling thread; the caller sees to it that the thread may wait.
+struct BodyFileWriter: ~Copyable {
+    let fileID: UInt64
+    let path: String
+    private let volume: Volume
+    private let file: OpenFile
+    private var blocks: [BodyFileFormat.Block] = []
+    private var position = BodyFileFormat.headerBytes
+    /// The raw bytes behind the last whole block.
+    private var pending: [UInt8] = []
+    private var scratch: [UInt8] = []
+    private(set) var rawCount = 0
+    private var isOpen = true
+
+    private init(fileID: UInt64, path: String, volume: Volume, file: OpenFile) {
+        self.fileID = fileID
+        self.path = path
+        self.volume = volume
+        self.file = file
+    }
+
+    /// Creates the file, with a number that no other file has.
+    static func create(in directory: String, storeID: KeyHash, _ volume: Volume) throws(FileFault)
+        -> BodyFileWriter
+    {
+        let fileID = UInt64.random(in: 1 ... .max)
+        let path = directory + "/" + BodyFileFormat.name(fileID)
+        let file = try volume.open(path, .createNew)
+        do throws(FileFault) {
+            let header = BodyFileFormat.header(storeID: storeID, fileID: fileID)
+            try write(header[...], volume, file, 0)
+        } catch {
+            volume.close(file)
+            try? volume.unlink(path)
+            throw error
+        }
+        return BodyFileWriter(fileID: fileID, path: path, volume: volume, file: file)
+    }
+
+    deinit { if isOpen { volume.close(file) } }
+
+    /// Bytes that the file has, plus those that its unwritten parts may come to.
+    var fileBytesMax: Int {
+        let rows = (blocks.count + 2) * BodyFileFormat.Block.sizeBytes
+        return DiskLedger.bodyFileBytes(position + pending.count + rows)
+    }
+
+    mutating func append(_ bytes: ByteChunk) throws(FileFault) {
+        var offset = 0
+        while offset < bytes.count {
+            let count = min(bytes.count - offset, BodyCodec.blockBytes - pending.count)
+            bytes[offset..<offset + count].withUnsafeBytes { pending.append(contentsOf: $0) }
+            rawCount += count
+            offset += count
+            if pending.count == BodyCodec.blockBytes { try writeBlock() }
+        }
+    }
+
+    /// Bytes at `range` as far as one block goes: what is written is read back.
+    mutating func read(_ range: Range<Int>) throws(FileFault) -> ByteChunk? {
+        precondition(range.upperBound <= rawCount)
+        guard !range.isEmpty else { return .empty }
+        let block = range.lowerBound / BodyCodec.blockBytes
+        let start = block * BodyCodec.blockBytes
+        let end = min(range.upperBound, start + BodyCodec.blockBytes)
+        let part = range.lowerBound - start..<end - start
+        guard block < blocks.count else {
+            return pending.withUnsafeBytes { ByteChunk(copying: .init(rebasing: $0[part])) }
+        }
+        let whole = try BodyBlocks.read(
+            block,
+            of: blocks,
+            rawCount: BodyCodec.blockBytes * blocks.count,
+            fileID: fileID,
+            from: file,
+            volume
+        )
+        return whole?[part]
+    }
+
+    /// Writes what is left and the table, and says how to find it all again.
+    mutating func finish(_ durability: DiskConfiguration.Durability) throws(FileFault)
+        -> BodyReference
+    {
+        if !pending.isEmpty { try writeBlock() }
+        var table = [UInt8](repeating: 0, count: blocks.count * BodyFileFormat.Block.sizeBytes)
+        table.withUnsafeMutableBytes { bytes in
+            for (row, block) in blocks.enumerated() {
+                block.encode(into: bytes, at: row * BodyFileFormat.Block.sizeBytes)
+            }
+        }
+        try Self.write(table[...], volume, file, position)
+        if durability != .none { try volume.synchronize(file) }
+        isOpen = false
+        volume.close(file)
+        return BodyReference(
+            fileID: fileID,
+            rawCount: rawCount,
+            fileBytes: position + table.count,
+            tableOffset: position,
+            blockCount: blocks.count,
+            tableCRC: table.withUnsafeBytes { $0.crc32c(from: BodyFileFormat.seed(fileID)) }
+        )
+    }
+
+    /// Gives the file up.
+    mutating func abandon() {
+        if isOpen { volume.close(file) }
+        isOpen = false
+        try? volume.unlink(path)
+    }
+
+    private mutating func writeBlock() throws(FileFault) {
+        let limit = pending.count / 10 * 9
+        if scratch.count < limit { scratch = [UInt8](repeating: 0, count: limit) }
+        let count = pending.withUnsafeBytes { raw in
+            scratch.withUnsafeMutableBytes { scratch in
+                BodyCodec.compressBlock(raw, into: .init(rebasing: scratch[..<limit]))
+            }
+        }
+        let stored = count.map { scratch[..<$0] } ?? pending[...]
+        let crc = stored.withUnsafeBytes { $0.crc32c(from: BodyFileFormat.seed(fileID)) }
+        try Self.write(stored, volume, file, position)
+        position += stored.count
+        blocks.append(.init(end: position, isRaw: count == nil, crc: crc))
+        pending.removeAll(keepingCapacity: true)
+    }
+
+    private static func write(
+        _ bytes: ArraySlice<UInt8>,
+        _ volume: Volume,
+        _ file: OpenFile,
+        _ offset: Int
+    ) throws(FileFault) {
+        let fault = bytes.withUnsafeBytes { bytes -> FileFault? in
+            do throws(FileFault) {
+                try volume.write(file, from: bytes, at: offset)
+                return nil
+            } catch { return error }
+        }
+        if let fault { throw fault }
+    }
+}

@@ -1,0 +1,115 @@
+/// A large body on its way to disk: appended to as it arrives, readable while it grows.
+///
+///     growing ──append──▶ growing ──finish──▶ finished
+///        └──abandon / a failure──▶ abandoned
+///
+/// An actor on a lane of the I/O pool, so it may wait for the device. Appends must not overlap:
+/// one flight writes, any number of followers read.
+package actor BodyWriter {
+    private enum Phase { case growing, finished, abandoned }
+
+    private nonisolated let shard: DiskShard
+    private nonisolated let lane: IOLane
+    private var file: BodyFileWriter
+    private var phase = Phase.growing
+    private var reservedBytes: Int
+    private var finished: JumboFile?
+
+    /// Room is taken from the capacity in steps of this size.
+    private static let reservationBytes = 1 << 20
+
+    init(_ shard: DiskShard, _ file: consuming BodyFileWriter, reservedBytes: Int) {
+        self.shard = shard
+        self.file = file
+        self.reservedBytes = reservedBytes
+        lane = shard.pool.makeLane()
+    }
+
+    deinit {
+        guard phase == .growing else { return }
+        let (path, volume, ledger, bytes) = (file.path, shard.volume, shard.ledger, reservedBytes)
+        shard.pool.submitClosing {
+            try? volume.unlink(path)
+            ledger.releaseBody(bytes)
+        }
+    }
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor {
+        lane.asUnownedSerialExecutor()
+    }
+
+    /// Bytes appended so far.
+    package var count: Int { file.rawCount }
+
+    /// Appends bytes; throws when they do not fit, after which the body is abandoned.
+    package func append(_ bytes: ByteChunk) async throws {
+        let needed = file.fileBytesMax + bytes.count + bytes.count / BodyCodec.blockBytes * 16
+        try checkGrowing()
+        guard file.rawCount + bytes.count <= shard.settings.entryBytesMax else {
+            abandon()
+            throw CacheError(.bodyTooLarge, detail: "the body outgrew the limit for one entry")
+        }
+        if needed > reservedBytes {
+            let share = shard.ledger.balance.capacityBytes / 16
+            let step = max(needed - reservedBytes, min(share, Self.reservationBytes))
+            let hasRoom = await shard.reserveBody(step)
+            guard phase == .growing else {
+                if hasRoom { shard.ledger.releaseBody(step) }
+                throw Self.notGrowing
+            }
+            guard hasRoom else {
+                abandon()
+                throw CacheError(.storageFailed, detail: "no room for the body")
+            }
+            reservedBytes += step
+        }
+        do throws(FileFault) { try file.append(bytes) } catch {
+            abandon()
+            throw CacheError(.storageFailed, detail: error.text)
+        }
+    }
+
+    /// Bytes of what was appended, or a first part of them.
+    package func read(_ range: Range<Int>) async throws -> ByteChunk {
+        if let finished { return try await DiskBody(finished).read(range) }
+        try checkGrowing()
+        do throws(FileFault) {
+            if let bytes = try file.read(range) { return bytes }
+        } catch { throw CacheError(.storageFailed, detail: error.text) }
+        throw CacheError(.storageFailed, detail: "a stored body is damaged")
+    }
+
+    /// Completes the body, which can be read and can become an entry's.
+    ///
+    /// A body that no entry takes by `DiskTier.enqueue(_:body:)` goes with its last holder.
+    package func finish() throws -> DiskBody {
+        try checkGrowing()
+        do throws(FileFault) {
+            let reference = try file.finish(shard.settings.durability)
+            phase = .finished
+            let body = shard.makeBody(reference)
+            body.doom()
+            finished = body
+            shard.ledger.releaseBody(reservedBytes - body.occupiedBytes)
+            shard.noteWritten(body.occupiedBytes)
+            return DiskBody(body)
+        } catch {
+            abandon()
+            throw CacheError(.storageFailed, detail: error.text)
+        }
+    }
+
+    /// Gives the body up; its file goes at once.
+    package func abandon() {
+        guard phase == .growing else { return }
+        phase = .abandoned
+        file.abandon()
+        shard.ledger.releaseBody(reservedBytes)
+    }
+
+    private func checkGrowing() throws { guard phase == .growing else { throw Self.notGrowing } }
+
+    private static var notGrowing: CacheError {
+        CacheError(.storageFailed, detail: "the body was finished or given up")
+    }
+}

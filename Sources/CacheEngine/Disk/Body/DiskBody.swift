@@ -1,0 +1,91 @@
+import Synchronization
+
+/// A large body on disk, read block by block.
+///
+/// The file is opened with the first read and closed when the last holder lets go. The block read
+/// last is kept, so that reading in small steps does not decompress it again and again.
+package final class DiskBody: BodyReader {
+    private struct Opened: Sendable {
+        var file: OpenFile?
+        var blocks: [BodyFileFormat.Block] = []
+        var lastBlock: (number: Int, bytes: ByteChunk)?
+    }
+
+    package let file: JumboFile
+    private let opened = Mutex(Opened())
+
+    package init(_ file: JumboFile) { self.file = file }
+
+    deinit {
+        if let open = opened.withLock({ $0.file }) {
+            file.pool.submitClosing { [volume = file.volume] in volume.close(open) }
+        }
+    }
+
+    package var count: Int { file.reference.rawCount }
+
+    package func read(_ range: Range<Int>) async throws -> ByteChunk {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count)
+        guard !range.isEmpty else { return .empty }
+        let number = range.lowerBound / BodyCodec.blockBytes
+        if let last = opened.withLock({ $0.lastBlock }), last.number == number {
+            return Self.part(range, of: last.bytes, number)
+        }
+        let block = await file.pool.run { self.readBlock(number) }
+        guard let block else {
+            throw CacheError(.storageFailed, detail: "too many reads wait for the device")
+        }
+        return Self.part(range, of: try block.get(), number)
+    }
+
+    private static func part(_ range: Range<Int>, of block: ByteChunk, _ number: Int) -> ByteChunk {
+        let start = number * BodyCodec.blockBytes
+        return block[range.lowerBound - start..<min(range.upperBound - start, block.count)]
+    }
+
+    /// Runs on the I/O pool.
+    private func readBlock(_ number: Int) -> Result<ByteChunk, CacheError> {
+        do throws(FileFault) {
+            let (open, blocks) = try openFile()
+            let bytes = try BodyBlocks.read(
+                number,
+                of: blocks,
+                rawCount: count,
+                fileID: file.reference.fileID,
+                from: open,
+                file.volume
+            )
+            guard let bytes else {
+                return .failure(CacheError(.storageFailed, detail: "a stored body is damaged"))
+            }
+            opened.withLock { $0.lastBlock = (number, bytes) }
+            return .success(bytes)
+        } catch {
+            return .failure(CacheError(.storageFailed, detail: error.text))
+        }
+    }
+
+    private func openFile() throws(FileFault) -> (OpenFile, [BodyFileFormat.Block]) {
+        let known = opened.withLock { opened in opened.file.map { ($0, opened.blocks) } }
+        if let known { return known }
+        let fresh = try file.volume.open(file.path, .existing)
+        let table: [BodyFileFormat.Block]?
+        do throws(FileFault) {
+            table = try BodyBlocks.readTable(file.reference, from: fresh, file.volume)
+        } catch {
+            file.volume.close(fresh)
+            throw error
+        }
+        guard let table else {
+            file.volume.close(fresh)
+            throw .inputOutput
+        }
+        // Two first reads at once: the slower one's file is closed again.
+        let winner = opened.withLock { opened in
+            if opened.file == nil { (opened.file, opened.blocks) = (fresh, table) }
+            return opened.file ?? fresh
+        }
+        if winner != fresh { file.volume.close(fresh) }
+        return (winner, table)
+    }
+}

@@ -1,0 +1,77 @@
+import Synchronization
+
+/// A finished file with one large body, shared by the shard that lists it and by its readers.
+///
+///     kept ──doom──▶ doomed ──last holder lets go──▶ unlinked, its bytes given back
+///
+/// A file that is only let go (the tier was closed) stays.
+package final class JumboFile: Sendable {
+    private enum Fate: UInt8, AtomicRepresentable { case kept, doomed, doomedHere }
+
+    package let reference: BodyReference
+    let path: String
+    let volume: Volume
+    let pool: IOPool
+    let ledger: DiskLedger
+    private let fate = Atomic<Fate>(.kept)
+    private let lastSequence = Atomic<UInt64>(0)
+    private let owner = Atomic<UInt64>(0)
+
+    init(
+        _ reference: BodyReference,
+        path: String,
+        volume: Volume,
+        pool: IOPool,
+        ledger: DiskLedger
+    ) {
+        self.reference = reference
+        self.path = path
+        self.volume = volume
+        self.pool = pool
+        self.ledger = ledger
+    }
+
+    deinit {
+        switch fate.load(ordering: .acquiring) {
+        case .kept: break
+        case .doomed:
+            pool.submitClosing { [path, volume, ledger, bytes = occupiedBytes] in
+                Self.erase(path, volume, ledger, bytes)
+            }
+        case .doomedHere: Self.erase(path, volume, ledger, occupiedBytes)
+        }
+    }
+
+    var occupiedBytes: Int { DiskLedger.bodyFileBytes(reference.fileBytes) }
+
+    /// The sequence number of the newest record that refers to the file.
+    var sequence: UInt64 { lastSequence.load(ordering: .relaxed) }
+    func note(sequence: UInt64) { lastSequence.store(sequence, ordering: .relaxed) }
+
+    /// Makes the file stay for the entry of that identity; false when it is another one's.
+    func adopt(by identity: UInt64) -> Bool {
+        let (_, known) = owner.compareExchange(
+            expected: 0,
+            desired: identity,
+            ordering: .relaxed
+        )
+        guard known == 0 || known == identity else { return false }
+        fate.store(.kept, ordering: .releasing)
+        return true
+    }
+
+    /// Unlinks the file once its last holder lets go, on the I/O pool.
+    func doom() { fate.store(.doomed, ordering: .releasing) }
+
+    /// The same, on the thread of the last holder: for callers that need the room now.
+    func doomHere() { fate.store(.doomedHere, ordering: .releasing) }
+
+    private static func erase(_ path: String, _ volume: Volume, _ ledger: DiskLedger, _ bytes: Int)
+    {
+        // A file that cannot be unlinked still takes its room; the next open sweeps it away.
+        do {
+            try volume.unlink(path)
+            ledger.releaseBody(bytes)
+        } catch { if error == .notFound { ledger.releaseBody(bytes) } }
+    }
+}

@@ -1,0 +1,65 @@
+import Synchronization
+
+extension DiskTier: CacheStore {
+    package func entry(for key: StoreKey) async throws -> StoredEntry? {
+        let now = UInt32(clamping: shards[0].clock.nowSeconds)
+        var result = key.bytes.withUnsafeBytes { read(key.hash, key: $0, nowSeconds: now) }
+        if case .mustWait = result {
+            result = await readWaiting(key.hash, key: key.bytes, nowSeconds: now)
+        }
+        guard case .hit(let entry, _) = result else { return nil }
+        return entry
+    }
+
+    package func store(_ entry: StoredEntry) async throws -> StoreOutcome {
+        guard let body = entry.detachedBody else { return enqueue(entry.entry) }
+        if let own = body as? DiskBody { return enqueue(entry.entry, body: own) }
+        return enqueue(entry.entry, body: try await copy(body, for: entry.entry.head.hash))
+    }
+
+    package func remove(_ key: StoreKey) async throws -> Bool {
+        let wasThere = enqueueRemoval(key.hash)
+        if wasThere { try await confirmRemoval(of: key.hash) }
+        return wasThere
+    }
+
+    package func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+        var removed = RemovalCount()
+        for shard in shards { removed = removed + (try await shard.removeAll(in: scope)) }
+        return removed
+    }
+
+    package func usage() async -> StoreUsage {
+        var usage = StoreUsage()
+        for shard in shards {
+            let (entries, queued) = shard.state.withLock { ($0.index.count, $0.queue.bytes) }
+            let balance = shard.ledger.balance
+            usage.entries += entries
+            usage.bytes += balance.usedBytes + queued
+            usage.capacityBytes += balance.capacityBytes
+        }
+        usage.bytes += DiskGeometry.reservedBytes(shardCount: shards.count)
+        usage.capacityBytes += DiskGeometry.reservedBytes(shardCount: shards.count)
+        return usage
+    }
+
+    package func flush() async throws {
+        for shard in shards { try await shard.flush() }
+    }
+
+    /// Writes somebody else's body to a file of ours.
+    private func copy(_ body: any BodyReader, for hash: KeyHash) async throws -> DiskBody {
+        let writer = try await beginBody(for: hash, expectedBytes: body.count)
+        var offset = 0
+        while offset < body.count {
+            let end = min(body.count, offset + BodyCodec.blockBytes)
+            let bytes = try await body.read(offset..<end)
+            guard !bytes.isEmpty else {
+                throw CacheError(.storageFailed, detail: "a body ended before its length")
+            }
+            try await writer.append(bytes)
+            offset += bytes.count
+        }
+        return try await writer.finish()
+    }
+}

@@ -1,0 +1,150 @@
+internal import CEngineShims
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+extension FileFault {
+    package static let wouldWait = Self(code: EAGAIN)
+    package static let interrupted = Self(code: EINTR)
+    package static let inputOutput = Self(code: EIO)
+    package static let noSpace = Self(code: ENOSPC)
+    package static let notFound = Self(code: ENOENT)
+    package static let exists = Self(code: EEXIST)
+    package static let tooManyFiles = Self(code: EMFILE)
+    package static let readOnly = Self(code: EROFS)
+    package static let notSupported = Self(code: EOPNOTSUPP)
+    package static let noPermission = Self(code: EACCES)
+
+    package var text: String { String(cString: strerror(code)) }
+
+    fileprivate static var last: Self { Self(code: errno) }
+}
+
+/// The machine's file system.
+///
+/// Files are 0600, directories 0700, links are not followed.
+package struct SystemFileSystem: FileSystem {
+    package init() {}
+
+    package func open(_ path: String, _ purpose: OpenPurpose) throws(FileFault) -> OpenFile {
+        var flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW
+        switch purpose {
+        case .existing: break
+        case .openOrCreate: flags |= O_CREAT
+        case .createNew: flags |= O_CREAT | O_EXCL
+        }
+        let descriptor = sysOpen(path, flags, 0o600)
+        guard descriptor >= 0 else { throw .last }
+        return OpenFile(descriptor: descriptor)
+    }
+
+    package func close(_ file: OpenFile) { _ = sysClose(file.descriptor) }
+
+    package func read(
+        _ file: OpenFile,
+        into bytes: UnsafeMutableRawBufferPointer,
+        at offset: Int
+    ) throws(FileFault) -> Int {
+        let count = pread(file.descriptor, bytes.baseAddress, bytes.count, off_t(offset))
+        guard count >= 0 else { throw .last }
+        return count
+    }
+
+    package func readCached(
+        _ file: OpenFile,
+        into bytes: UnsafeMutableRawBufferPointer,
+        at offset: Int
+    ) throws(FileFault) -> Int {
+        let count = ce_pread_cached(
+            file.descriptor,
+            bytes.baseAddress,
+            bytes.count,
+            Int64(offset)
+        )
+        guard count >= 0 else { throw FileFault(code: Int32(-count)) }
+        return count
+    }
+
+    package func write(
+        _ file: OpenFile,
+        from bytes: UnsafeRawBufferPointer,
+        at offset: Int
+    ) throws(FileFault) -> Int {
+        let count = pwrite(file.descriptor, bytes.baseAddress, bytes.count, off_t(offset))
+        guard count >= 0 else { throw .last }
+        return count
+    }
+
+    package func preallocate(_ file: OpenFile, bytes: Int) throws(FileFault) {
+        let result = ce_preallocate(file.descriptor, Int64(bytes))
+        guard result == 0 else { throw FileFault(code: -result) }
+    }
+
+    package func truncate(_ file: OpenFile, bytes: Int) throws(FileFault) {
+        guard ftruncate(file.descriptor, off_t(bytes)) == 0 else { throw .last }
+    }
+
+    package func size(_ file: OpenFile) throws(FileFault) -> Int {
+        var status = stat()
+        guard fstat(file.descriptor, &status) == 0 else { throw .last }
+        return Int(status.st_size)
+    }
+
+    package func synchronize(_ file: OpenFile) throws(FileFault) {
+        let result = ce_sync_data(file.descriptor)
+        guard result == 0 else { throw FileFault(code: -result) }
+    }
+
+    package func lock(_ file: OpenFile) throws(FileFault) {
+        guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { throw .last }
+    }
+
+    package func rename(_ path: String, to target: String) throws(FileFault) {
+        guard sysRename(path, target) == 0 else { throw .last }
+    }
+
+    package func unlink(_ path: String) throws(FileFault) {
+        guard sysUnlink(path) == 0 else { throw .last }
+    }
+
+    package func list(_ directory: String) throws(FileFault) -> [String] {
+        let descriptor = sysOpen(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw .last }
+        guard let stream = fdopendir(descriptor) else {
+            let fault = FileFault.last
+            _ = sysClose(descriptor)
+            throw fault
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let item = readdir(stream) {
+            let name = withUnsafePointer(to: &item.pointee.d_name) { start in
+                start.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    package func makeDirectory(_ path: String) throws(FileFault) {
+        guard mkdir(path, 0o700) == 0 else { throw .last }
+    }
+
+    package func synchronizeDirectory(_ path: String) throws(FileFault) {
+        let descriptor = sysOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw .last }
+        defer { _ = sysClose(descriptor) }
+        guard fsync(descriptor) == 0 else { throw .last }
+    }
+}
+
+// The C functions, under names that the methods above do not hide.
+private func sysOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
+    open(path, flags, mode)
+}
+private func sysClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
+private func sysRename(_ path: String, _ target: String) -> Int32 { rename(path, target) }
+private func sysUnlink(_ path: String) -> Int32 { unlink(path) }

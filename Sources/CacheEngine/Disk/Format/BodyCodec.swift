@@ -1,0 +1,156 @@
+internal import CLZ4
+
+/// How body bytes become stored bytes and back.
+///
+/// A body up to one block is one LZ4 block; a larger one is a table of the blocks' end offsets
+/// (u32 each, counted from the end of the table) and then the blocks. A block as long as its raw
+/// bytes is raw. Whatever saves too little is stored raw.
+package enum BodyCodec {
+    /// Raw bytes of one block; nothing ever decompresses more than this at once.
+    package static let blockBytes = 256 << 10
+    /// Bodies above this size are tried on their first bytes only.
+    private static let sampleThresholdBytes = 16 << 10
+    private static let sampleBytes = 4 << 10
+
+    /// Room that `compress` may need for a body of `rawCount` bytes.
+    package static func storedCountMax(rawCount: Int) -> Int {
+        rawCount + 4 * blockCount(rawCount)
+    }
+
+    package static func blockCount(_ rawCount: Int) -> Int {
+        (rawCount + blockBytes - 1) / blockBytes
+    }
+
+    /// Writes the stored form of `raw` to `stored`, which has room for `storedCountMax`.
+    package static func compress(
+        _ raw: UnsafeRawBufferPointer,
+        into stored: UnsafeMutableRawBufferPointer
+    ) -> (codec: EntryHead.Codec, storedCount: Int) {
+        if isWorthTrying(raw) {
+            let limit = raw.count / 10 * 9
+            if raw.count <= blockBytes {
+                let count = compressBlock(raw, into: .init(rebasing: stored[..<limit]))
+                if let count { return (.lz4, count) }
+            } else if let count = compressBlocks(raw, into: stored), count <= limit {
+                return (.lz4Blocks, count)
+            }
+        }
+        stored.copy(raw, at: 0)
+        return (.raw, raw.count)
+    }
+
+    /// Fills `raw` from its stored form; false when that is not exactly what it decompresses to.
+    package static func decompress(
+        _ stored: UnsafeRawBufferPointer,
+        _ codec: EntryHead.Codec,
+        into raw: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        switch codec {
+        case .raw:
+            guard stored.count == raw.count else { return false }
+            raw.copy(stored, at: 0)
+            return true
+        case .lz4:
+            return decompressBlock(stored, into: raw)
+        case .lz4Blocks:
+            return decompressBlocks(stored, into: raw)
+        }
+    }
+
+    /// One block into `stored`; nil when it does not fit there.
+    package static func compressBlock(
+        _ raw: UnsafeRawBufferPointer,
+        into stored: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        guard !raw.isEmpty, !stored.isEmpty else { return nil }
+        let count = LZ4_compress_default(
+            raw.baseAddress?.assumingMemoryBound(to: CChar.self),
+            stored.baseAddress?.assumingMemoryBound(to: CChar.self),
+            Int32(raw.count),
+            Int32(stored.count)
+        )
+        return count > 0 ? Int(count) : nil
+    }
+
+    package static func decompressBlock(
+        _ stored: UnsafeRawBufferPointer,
+        into raw: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        guard !raw.isEmpty, !stored.isEmpty, raw.count <= blockBytes else { return false }
+        let count = LZ4_decompress_safe(
+            stored.baseAddress?.assumingMemoryBound(to: CChar.self),
+            raw.baseAddress?.assumingMemoryBound(to: CChar.self),
+            Int32(stored.count),
+            Int32(raw.count)
+        )
+        return Int(count) == raw.count
+    }
+
+    private static func isWorthTrying(_ raw: UnsafeRawBufferPointer) -> Bool {
+        guard raw.count >= recordUnitBytes else { return false }
+        guard raw.count > sampleThresholdBytes else { return true }
+        return withUnsafeTemporaryAllocation(
+            byteCount: sampleBytes / 10 * 9,
+            alignment: 8
+        ) { scratch in
+            compressBlock(.init(rebasing: raw[..<sampleBytes]), into: scratch) != nil
+        }
+    }
+
+    private static func compressBlocks(
+        _ raw: UnsafeRawBufferPointer,
+        into stored: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        let tableBytes = 4 * blockCount(raw.count)
+        var end = 0
+        for block in 0..<blockCount(raw.count) {
+            let source = rawBlock(block, of: raw)
+            let start = tableBytes + end
+            let room = UnsafeMutableRawBufferPointer(
+                rebasing: stored[start..<start + source.count]
+            )
+            let smaller = UnsafeMutableRawBufferPointer(rebasing: room[..<(source.count - 1)])
+            if let count = compressBlock(source, into: smaller) {
+                end += count
+            } else {
+                room.copy(source, at: 0)
+                end += source.count
+            }
+            stored.setLittleEndian(UInt32(end), at: 4 * block)
+        }
+        return tableBytes + end
+    }
+
+    private static func decompressBlocks(
+        _ stored: UnsafeRawBufferPointer,
+        into raw: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        let tableBytes = 4 * blockCount(raw.count)
+        guard raw.count > blockBytes, stored.count > tableBytes else { return false }
+        var start = tableBytes
+        for block in 0..<blockCount(raw.count) {
+            let end = tableBytes + Int(stored.littleEndian(at: 4 * block, as: UInt32.self))
+            guard end > start, end <= stored.count else { return false }
+            let source = UnsafeRawBufferPointer(rebasing: stored[start..<end])
+            let target = UnsafeMutableRawBufferPointer(rebasing: raw[rawRange(block, raw.count)])
+            if source.count == target.count {
+                target.copy(source, at: 0)
+            } else if !decompressBlock(source, into: target) {
+                return false
+            }
+            start = end
+        }
+        return start == stored.count
+    }
+
+    private static func rawRange(_ block: Int, _ rawCount: Int) -> Range<Int> {
+        block * blockBytes..<min(rawCount, (block + 1) * blockBytes)
+    }
+
+    private static func rawBlock(
+        _ block: Int,
+        of raw: UnsafeRawBufferPointer
+    ) -> UnsafeRawBufferPointer {
+        .init(rebasing: raw[rawRange(block, raw.count)])
+    }
+}

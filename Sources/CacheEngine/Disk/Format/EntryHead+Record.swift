@@ -1,0 +1,83 @@
+extension EntryHead {
+    /// Bytes of the whole record on disk, padding included.
+    package var recordBytes: Int {
+        (recordPartsBytes + recordUnitBytes - 1) & ~(recordUnitBytes - 1)
+    }
+
+    /// Bytes of the record's parts: head, stored body, key, tags, metadata.
+    package var recordPartsBytes: Int {
+        Self.sizeBytes + storedCount + keyCount + tagsCount + metadataCount
+    }
+
+    /// The most bytes a record of this entry can take.
+    package var recordBytesMax: Int { entrySizeBytes + recordUnitBytes }
+}
+
+/// A record whose checksums hold, in bytes that somebody else keeps.
+package struct CheckedRecord {
+    package let head: EntryHead
+    private let bytes: UnsafeRawBufferPointer
+
+    /// Checks the record that begins `bytes` and lies at `offset` of the segment; nil when it is
+    /// damaged, cut off, or belongs elsewhere.
+    package init?(
+        _ bytes: UnsafeRawBufferPointer,
+        at offset: Int,
+        sealedBy seal: SegmentSeal
+    ) {
+        guard let head = EntryHead(decoding: bytes), head.recordPartsBytes <= bytes.count else {
+            return nil
+        }
+        let record = UnsafeRawBufferPointer(rebasing: bytes[..<head.recordPartsBytes])
+        let crc = seal.headerCRC(of: record, storedCount: head.storedCount, at: offset)
+        guard crc == head.headerCRC else { return nil }
+        self.head = head
+        self.bytes = record
+    }
+
+    /// Whether the stored body is what was written.
+    package var hasWholeBody: Bool { storedBody.crc32c() == head.bodyCRC }
+
+    package var storedBody: UnsafeRawBufferPointer {
+        .init(rebasing: bytes[EntryHead.sizeBytes..<EntryHead.sizeBytes + head.storedCount])
+    }
+
+    package var key: UnsafeRawBufferPointer {
+        let start = EntryHead.sizeBytes + head.storedCount
+        return .init(rebasing: bytes[start..<start + head.keyCount])
+    }
+
+    package var tags: UnsafeRawBufferPointer {
+        let start = EntryHead.sizeBytes + head.storedCount + head.keyCount
+        return .init(rebasing: bytes[start..<start + head.tagsCount])
+    }
+
+    package var metadata: UnsafeRawBufferPointer {
+        .init(rebasing: bytes[(bytes.count - head.metadataCount)...])
+    }
+
+    /// Key, tags and metadata as they stand.
+    package var tail: UnsafeRawBufferPointer {
+        .init(rebasing: bytes[(EntryHead.sizeBytes + head.storedCount)...])
+    }
+
+    /// The entry in memory, its body uncompressed; nil when the body does not decompress to its
+    /// stated length.
+    package func makeEntry() -> Entry? {
+        var memoryHead = head
+        memoryHead.codec = .raw
+        memoryHead.storedCount = head.rawCount
+        var isWhole = false
+        let storage = ByteStorage.make(count: memoryHead.entrySizeBytes) { destination in
+            memoryHead.encode(into: destination)
+            let bodyEnd = EntryHead.sizeBytes + head.rawCount
+            isWhole = BodyCodec.decompress(
+                storedBody,
+                head.codec,
+                into: .init(rebasing: destination[EntryHead.sizeBytes..<bodyEnd])
+            )
+            destination.copy(tail, at: bodyEnd)
+        }
+        return isWhole ? Entry(unchecked: storage) : nil
+    }
+}

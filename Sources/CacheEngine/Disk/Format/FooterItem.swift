@@ -1,0 +1,66 @@
+/// One record as the footer of its segment lists it, so that recovery reads no bodies.
+///
+///      0 placement u64 · identity u64
+///     16 offset u32                        in units of 64 bytes
+///     20 record size u24 · kind u8         in units of 64 bytes
+///     24 expires u32                       seconds since 1970
+///     28 sequence u32                      above the smallest one of the segment
+package struct FooterItem: Hashable, Sendable {
+    package static let sizeBytes = 32
+    package static let sizeUnitsMax = (1 << 24) - 1
+
+    package var hash: KeyHash
+    package var offset: Int
+    package var recordBytes: Int
+    package var flags: EntryHead.Flags
+    package var isRaw: Bool
+    package var expiresSeconds: UInt32
+    package var sequence: UInt64
+
+    package init(_ head: EntryHead, offset: Int) {
+        hash = head.hash
+        self.offset = offset
+        recordBytes = head.recordBytes
+        flags = head.flags.intersection(Self.listedFlags)
+        isRaw = head.codec == .raw
+        expiresSeconds = head.expiresSeconds
+        sequence = head.sequence
+    }
+
+    /// Reads an item of a footer whose checksum held.
+    package init(trusted bytes: UnsafeRawBufferPointer, at position: Int, sequenceMin: UInt64) {
+        hash = KeyHash(
+            placement: bytes.littleEndian(at: position),
+            identity: bytes.littleEndian(at: position + 8)
+        )
+        offset = Int(bytes.littleEndian(at: position + 16, as: UInt32.self)) * recordUnitBytes
+        let size = bytes.littleEndian(at: position + 20, as: UInt32.self)
+        recordBytes = Int(size & 0xFF_FFFF) * recordUnitBytes
+        flags = EntryHead.Flags(rawValue: UInt16(size >> 24) & 0xFF)
+            .intersection(Self.listedFlags)
+        isRaw = size >> 24 & Self.rawBit != 0
+        expiresSeconds = bytes.littleEndian(at: position + 24)
+        let distance = bytes.littleEndian(at: position + 28, as: UInt32.self)
+        sequence = sequenceMin &+ UInt64(distance)
+    }
+
+    package func encode(
+        into bytes: UnsafeMutableRawBufferPointer,
+        at position: Int,
+        sequenceMin: UInt64
+    ) {
+        let kind = UInt32(flags.rawValue) | (isRaw ? Self.rawBit : 0)
+        bytes.setLittleEndian(hash.placement, at: position)
+        bytes.setLittleEndian(hash.identity, at: position + 8)
+        bytes.setLittleEndian(UInt32(offset / recordUnitBytes), at: position + 16)
+        bytes.setLittleEndian(UInt32(recordBytes / recordUnitBytes) | kind << 24, at: position + 20)
+        bytes.setLittleEndian(expiresSeconds, at: position + 24)
+        bytes.setLittleEndian(UInt32(truncatingIfNeeded: sequence - sequenceMin), at: position + 28)
+    }
+
+    /// The flags that fit the kind byte as they are; bit 3 (`.pad` in a head) says the body is raw.
+    private static let listedFlags: EntryHead.Flags = [
+        .tombstone, .tagPurge, .reinserted, .jumbo, .session, .pinned,
+    ]
+    private static let rawBit: UInt32 = 1 << 3
+}

@@ -1,0 +1,93 @@
+/// The first 4 KiB of a segment: which life of the file this is.
+///
+///      0 magic u32 "CES1" · version u32
+///      8 store id 16 B
+///     24 shard u32 · slot u32
+///     32 generation u64                   rises with every segment the shard opens
+///     40 nonce u64                        random: bytes of the file's earlier lives never validate
+///     48 oldest generation u64            segments below it are dead, whatever their files say
+///     56 created u64                      seconds since 1970
+///     64 first sequence u64
+///     72 reserved u32 (0) · CRC u32       over bytes 0 ..< 76; zeros up to 4096
+package struct SegmentHeader: Hashable, Sendable {
+    package static let sizeBytes = 4_096
+    package static let magic: UInt32 = 0x3153_4543  // "CES1"
+    package static let version: UInt32 = 1
+
+    package var storeID: KeyHash
+    package var shard: Int
+    package var slot: Int
+    package var generation: UInt64
+    package var nonce: UInt64
+    package var oldestGeneration: UInt64
+    package var createdSeconds: UInt64
+    package var firstSequence: UInt64
+
+    package init(
+        storeID: KeyHash,
+        shard: Int,
+        slot: Int,
+        generation: UInt64,
+        nonce: UInt64,
+        oldestGeneration: UInt64,
+        createdSeconds: UInt64,
+        firstSequence: UInt64
+    ) {
+        self.storeID = storeID
+        self.shard = shard
+        self.slot = slot
+        self.generation = generation
+        self.nonce = nonce
+        self.oldestGeneration = oldestGeneration
+        self.createdSeconds = createdSeconds
+        self.firstSequence = firstSequence
+    }
+
+    /// Reads a header from bytes that may be anything; nil unless `encode` could have made them.
+    package init?(decoding bytes: UnsafeRawBufferPointer) {
+        guard bytes.count >= Self.sizeBytes,
+            bytes.littleEndian(at: 0, as: UInt32.self) == Self.magic,
+            bytes.littleEndian(at: 4, as: UInt32.self) == Self.version,
+            bytes.littleEndian(at: 72, as: UInt32.self) == 0,
+            bytes.littleEndian(at: 76, as: UInt32.self) == bytes.crc32c(upTo: 76)
+        else { return nil }
+        storeID = KeyHash(
+            placement: bytes.littleEndian(at: 8),
+            identity: bytes.littleEndian(at: 16)
+        )
+        shard = Int(bytes.littleEndian(at: 24, as: UInt32.self))
+        slot = Int(bytes.littleEndian(at: 28, as: UInt32.self))
+        generation = bytes.littleEndian(at: 32)
+        nonce = bytes.littleEndian(at: 40)
+        oldestGeneration = bytes.littleEndian(at: 48)
+        createdSeconds = bytes.littleEndian(at: 56)
+        firstSequence = bytes.littleEndian(at: 64)
+    }
+
+    /// Writes the header over the first 4 KiB of `bytes`.
+    package func encode(into bytes: UnsafeMutableRawBufferPointer) {
+        let page = UnsafeMutableRawBufferPointer(rebasing: bytes[..<Self.sizeBytes])
+        page.initializeMemory(as: UInt8.self, repeating: 0)
+        page.setLittleEndian(Self.magic, at: 0)
+        page.setLittleEndian(Self.version, at: 4)
+        page.setLittleEndian(storeID.placement, at: 8)
+        page.setLittleEndian(storeID.identity, at: 16)
+        page.setLittleEndian(UInt32(shard), at: 24)
+        page.setLittleEndian(UInt32(slot), at: 28)
+        page.setLittleEndian(generation, at: 32)
+        page.setLittleEndian(nonce, at: 40)
+        page.setLittleEndian(oldestGeneration, at: 48)
+        page.setLittleEndian(createdSeconds, at: 56)
+        page.setLittleEndian(firstSequence, at: 64)
+        page.setLittleEndian(UnsafeRawBufferPointer(page).crc32c(upTo: 76), at: 76)
+    }
+
+    /// What every record of this segment is sealed with.
+    package var seal: SegmentSeal {
+        var crc: UInt32 = 0
+        crc = crc.crc32c(adding: storeID.placement).crc32c(adding: storeID.identity)
+        crc = crc.crc32c(adding: UInt64(shard) << 32 | UInt64(slot))
+        crc = crc.crc32c(adding: generation).crc32c(adding: nonce)
+        return SegmentSeal(base: crc)
+    }
+}

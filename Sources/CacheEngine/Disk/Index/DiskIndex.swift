@@ -1,0 +1,84 @@
+/// Every entry of one disk shard: identity to place, 16 bytes a slot, in 256 tables that grow one
+/// at a time, so that no growth takes long.
+///
+/// Two keys with one identity share a slot: the later one is found, the earlier one forgotten. The
+/// reader compares whole keys.
+///
+/// `@unchecked Sendable`: the memory has one owner, this value, which cannot be copied.
+struct DiskIndex: ~Copyable, @unchecked Sendable {
+    private static let tableCount = 256
+
+    private let tables: UnsafeMutablePointer<IndexTable>
+    private(set) var count = 0
+    private(set) var allocatedBytes = 0
+
+    init(expectedCount: Int = 0) {
+        tables = .allocate(capacity: Self.tableCount)
+        for number in 0..<Self.tableCount {
+            (tables + number).initialize(
+                to: IndexTable(expectedCount: expectedCount / Self.tableCount)
+            )
+            allocatedBytes += tables[number].allocatedBytes
+        }
+    }
+
+    deinit {
+        tables.deinitialize(count: Self.tableCount)
+        tables.deallocate()
+    }
+
+    func place(of identity: UInt64) -> Place {
+        tables[Self.table(of: identity)].place(of: identity)
+    }
+
+    mutating func replace(_ identity: UInt64, with place: Place) -> Bool {
+        tables[Self.table(of: identity)].replace(identity, with: place)
+    }
+
+    mutating func set(_ identity: UInt64, to place: Place) -> Place {
+        changing(Self.table(of: identity)) { $0.set(identity, to: place) }
+    }
+
+    mutating func remove(_ identity: UInt64) -> Place {
+        changing(Self.table(of: identity)) { $0.remove(identity) }
+    }
+
+    mutating func removeAll(where isDead: (IndexTable.Slot) -> Bool) {
+        for number in 0..<Self.tableCount { removeAll(inTable: number, where: isDead) }
+    }
+
+    /// One of the tables only, so that the caller may let go of its lock in between.
+    mutating func removeAll(inTable number: Int, where isDead: (IndexTable.Slot) -> Bool) {
+        changing(number) { $0.removeAll(where: isDead) }
+    }
+
+    func forEach(_ visit: (IndexTable.Slot) -> Void) {
+        for number in 0..<Self.tableCount { tables[number].forEach(visit) }
+    }
+
+    static var tableNumbers: Range<Int> { 0..<tableCount }
+
+    private static func table(of identity: UInt64) -> Int { Int(identity >> 56) }
+
+    private mutating func changing<Result>(
+        _ number: Int,
+        _ change: (inout IndexTable) -> Result
+    ) -> Result {
+        let (count, bytes) = (tables[number].count, tables[number].allocatedBytes)
+        let result = change(&tables[number])
+        self.count += tables[number].count - count
+        allocatedBytes += tables[number].allocatedBytes - bytes
+        return result
+    }
+
+    #if ENGINE_CHECKS
+        func checkInvariants() {
+            var total = 0
+            for number in 0..<Self.tableCount {
+                tables[number].checkInvariants()
+                total += tables[number].count
+            }
+            precondition(total == count)
+        }
+    #endif
+}

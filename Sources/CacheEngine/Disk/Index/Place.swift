@@ -1,0 +1,125 @@
+/// Where the newest copy of an entry is, in 64 bits: in the write queue or in a segment.
+///
+///      0 …15 segment slot; 0xFFFF: the write queue
+///     16 …37 offset in units of 64 bytes; or the number of the queue's node
+///     38 …45 size class: how many bytes to read
+///     46 …47 frequency: reads since the record was written, at most 3
+///     48 …59 expiry in units of 4,096 s since the shard was opened, rounded up; 4095: look it up
+///     60 jumbo · 61 session · 62 pinned · 63 raw
+///
+/// Zero is no place.
+package struct Place: Hashable, Sendable {
+    package var bits: UInt64
+    package init(bits: UInt64) { self.bits = bits }
+
+    package static let none = Self(bits: 0)
+    package static let frequencyMax: UInt64 = 3
+    package static let segmentsMax = 0xFFFE
+    package static let queueNodesMax = 1 << 22
+    private static let queueMark: UInt64 = 0xFFFF
+
+    package struct Flags: OptionSet, Sendable {
+        package let rawValue: UInt64
+        package init(rawValue: UInt64) { self.rawValue = rawValue }
+        package static let jumbo = Self(rawValue: 1 << 60)
+        package static let session = Self(rawValue: 1 << 61)
+        package static let pinned = Self(rawValue: 1 << 62)
+        package static let raw = Self(rawValue: 1 << 63)
+    }
+
+    package init(segment: Int, offset: Int, recordBytes: Int, expiry: CoarseExpiry, flags: Flags) {
+        bits = UInt64(segment) | UInt64(offset / recordUnitBytes) << 16
+        bits |= UInt64(SizeClass(recordBytes: recordBytes).rawValue) << 38
+        bits |= UInt64(expiry.units) << 48 | flags.rawValue
+    }
+
+    package init(queueNode: Int, flags: Flags) {
+        bits = Self.queueMark | UInt64(queueNode) << 16 | 1 << 38 | flags.rawValue
+    }
+
+    package var isNone: Bool { bits == 0 }
+    package var isQueued: Bool { bits & 0xFFFF == Self.queueMark }
+    package var segment: Int { Int(bits & 0xFFFF) }
+    package var offset: Int { Int(bits >> 16 & 0x3F_FFFF) * recordUnitBytes }
+    package var queueNode: Int { Int(bits >> 16 & 0x3F_FFFF) }
+    package var recordBytesMax: Int {
+        SizeClass(rawValue: UInt8(truncatingIfNeeded: bits >> 38)).bytes
+    }
+    package var expiry: CoarseExpiry { CoarseExpiry(units: UInt32(bits >> 48 & 0xFFF)) }
+    package var flags: Flags { Flags(rawValue: bits & 0xF << 60) }
+
+    package var frequency: UInt64 {
+        get { bits >> 46 & 3 }
+        set { bits = bits & ~(3 << 46) | min(newValue, Self.frequencyMax) << 46 }
+    }
+
+    /// The part that says where the record is, and nothing that changes while it stays there.
+    package var location: UInt64 { bits & (1 << 38 - 1) }
+    package func isSameLocation(as other: Place) -> Bool { location == other.location }
+
+    package var storageClass: StorageClass {
+        if flags.contains(.session) { return .session }
+        return flags.contains(.pinned) ? .pinned : .permanent
+    }
+}
+
+extension Place.Flags {
+    package init(_ head: EntryHead.Flags, isRaw: Bool) {
+        self = []
+        if head.contains(.jumbo) { insert(.jumbo) }
+        if head.contains(.session) { insert(.session) }
+        if head.contains(.pinned) { insert(.pinned) }
+        if isRaw { insert(.raw) }
+    }
+}
+
+/// A record's size in eight bits, at most 1/16 too large: four bits of exponent, four of mantissa.
+package struct SizeClass: Hashable, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    package static let bytesMax = 31 << 14 * recordUnitBytes
+
+    package init(recordBytes: Int) {
+        let units = max(1, (recordBytes + recordUnitBytes - 1) / recordUnitBytes)
+        guard units >= 16 else {
+            rawValue = UInt8(units)
+            return
+        }
+        var exponent = Int.bitWidth - 1 - units.leadingZeroBitCount - 4
+        var mantissa = (units + (1 << exponent) - 1) >> exponent
+        if mantissa == 32 { (exponent, mantissa) = (exponent + 1, 16) }
+        rawValue = UInt8(min(255, exponent << 4 + 16 + (mantissa - 16)))
+    }
+
+    /// The most bytes a record of this class has.
+    package var bytes: Int {
+        guard rawValue >= 16 else { return Int(rawValue) * recordUnitBytes }
+        let (exponent, mantissa) = ((Int(rawValue) - 16) >> 4, (Int(rawValue) & 15) + 16)
+        return mantissa << exponent * recordUnitBytes
+    }
+}
+
+/// A record's expiry in twelve bits: enough to spare a read, never the last word.
+package struct CoarseExpiry: Hashable, Sendable {
+    package static let unitSeconds: UInt32 = 4_096
+    package static let unknown = Self(units: 0xFFF)
+
+    package let units: UInt32
+    package init(units: UInt32) { self.units = units }
+
+    package init(expiresSeconds: UInt32, baseSeconds: UInt32) {
+        guard expiresSeconds > baseSeconds else {
+            units = 0
+            return
+        }
+        let distance = UInt64(expiresSeconds - baseSeconds) + UInt64(Self.unitSeconds) - 1
+        units = UInt32(min(0xFFF, distance / UInt64(Self.unitSeconds)))
+    }
+
+    /// Whether the record is expired for certain.
+    package func isPast(nowSeconds: UInt32, baseSeconds: UInt32) -> Bool {
+        guard units != Self.unknown.units, nowSeconds >= baseSeconds else { return false }
+        return nowSeconds - baseSeconds >= units * Self.unitSeconds
+    }
+}

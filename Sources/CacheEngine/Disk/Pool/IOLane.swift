@@ -1,0 +1,100 @@
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The executor of one disk shard: its work runs in order, one piece at a time, on the I/O pool.
+///
+///     idle ──enqueue / requestWork──▶ scheduled ──a thread takes it──▶ running
+///      ▲                                  ▲─────more arrived meanwhile─────┤
+///      └──────────────────────────nothing left─────────────────────────────┘
+///
+/// An actor on a lane may wait for a device: no thread of Swift's pool is held up.
+package final class IOLane: SerialExecutor {
+    private struct Waiting {
+        var jobs: [UnownedJob] = []
+        var wantsWork = false
+        /// Scheduled or running: nobody else may hand the lane to the pool.
+        var isActive = false
+        var work: (@Sendable () -> Void)?
+    }
+
+    private let core: IOPoolCore
+    private let waiting = Mutex(Waiting())
+    /// The thread that runs the lane now, 0 between runs.
+    private let owner = Atomic<UInt>(0)
+
+    init(_ core: IOPoolCore) { self.core = core }
+
+    /// Sets the work that is requested later; once, before the first request.
+    package func setWork(_ work: @escaping @Sendable () -> Void) {
+        waiting.withLock { $0.work = work }
+    }
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let mustSchedule = waiting.withLock { waiting in
+            waiting.jobs.append(job)
+            return Self.becomesActive(&waiting)
+        }
+        if mustSchedule { core.submit(self) }
+    }
+
+    /// Runs the lane's work soon; many requests before it runs count as one.
+    package func requestWork() {
+        if noteAppointment() { core.submit(self) }
+    }
+
+    /// Runs the lane's work at that moment of the machine's monotonic clock.
+    package func requestWork(atNanoseconds nanoseconds: UInt64) {
+        core.wake(self, atNanoseconds: nanoseconds)
+    }
+
+    package func checkIsolated() {
+        precondition(owner.load(ordering: .relaxed) == Self.thisThread, "not on the shard's lane")
+    }
+
+    /// Notes that the lane's work is due; true when the caller must schedule the lane.
+    func noteAppointment() -> Bool {
+        waiting.withLock { waiting in
+            waiting.wantsWork = true
+            return Self.becomesActive(&waiting)
+        }
+    }
+
+    /// Runs what waits; a pool thread calls this.
+    func run() {
+        owner.store(Self.thisThread, ordering: .relaxed)
+        let (jobs, work) = waiting.withLock { waiting in
+            let taken = (waiting.jobs, waiting.wantsWork ? waiting.work : nil)
+            waiting.jobs = []
+            waiting.wantsWork = false
+            return taken
+        }
+        for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+        work?()
+        owner.store(0, ordering: .relaxed)
+        let hasMore = waiting.withLock { waiting in
+            waiting.isActive = !waiting.jobs.isEmpty || waiting.wantsWork
+            return waiting.isActive
+        }
+        if hasMore { core.submit(self) }
+    }
+
+    private static func becomesActive(_ waiting: inout Waiting) -> Bool {
+        guard !waiting.isActive else { return false }
+        waiting.isActive = true
+        return true
+    }
+
+    private static var thisThread: UInt {
+        #if canImport(Darwin)
+            UInt(bitPattern: pthread_self())
+        #else
+            UInt(pthread_self())
+        #endif
+    }
+}

@@ -1,0 +1,104 @@
+import Synchronization
+
+extension DiskShard {
+    /// Writes everything accepted before the call, and has the device confirm it where the
+    /// durability asks for that.
+    func flush() throws {
+        guard drainAll(), synchronizeOpenSegment() else {
+            throw CacheError(.storageFailed, detail: "the disk shard cannot be written")
+        }
+    }
+
+    /// Makes removals that were queued survive this process, and a power cut where configured.
+    func confirmRemovals() throws {
+        let isWritten = drainAll()
+        let isConfirmed = settings.durability != .synced || synchronizeOpenSegment()
+        guard isWritten, isConfirmed else {
+            throw CacheError(.storageFailed, detail: "a removal could not be written")
+        }
+    }
+
+    /// Removes what `scope` covers; durable before it returns.
+    func removeAll(in scope: RemovalScope) throws -> RemovalCount {
+        let removed = state.withLock { state in
+            state.condition == .closed ? nil : state.purge(scope)
+        }
+        guard let removed else { throw CacheError(.shutDown, detail: "the disk tier is closed") }
+        try confirmRemovals()
+        if scope == .everything { while !order.isEmpty { reclaimOldestSegment() } }
+        return removed
+    }
+
+    /// Changes the capacity; the files are small enough before it returns.
+    func setCapacity(_ bytes: Int) {
+        ledger.setCapacity(bytes)
+        while ledger.balance.freeBytes < 0 {
+            if makeRoom() { continue }
+            // What is left is the open segment and perhaps one more: let go of those as well.
+            guard writer.segment != nil || !order.isEmpty else { return }
+            _ = drainAll()
+            sealOpenSegment(isTorn: false)
+            while !order.isEmpty { reclaimOldestSegment() }
+            guard removeCleanSegment() else { return }
+        }
+    }
+
+    /// Writes and seals; accepts nothing from here on.
+    func close() {
+        _ = drainAll()
+        sealOpenSegment(isTorn: false)
+        state.withLock { $0.condition = .closed }
+    }
+
+    nonisolated func noteWritten(_ bytes: Int) {
+        state.withLock { $0.counters.bytesWritten += bytes }
+    }
+
+    nonisolated var statistics: DiskStatistics {
+        var statistics = state.withLock { state in
+            var counters = state.counters
+            counters.indexBytes = state.index.allocatedBytes
+            counters.indexEntries = state.index.count
+            counters.queuedBytes = state.queue.bytes
+            counters.shardsFailed = state.condition == .failed ? 1 : 0
+            return counters
+        }
+        statistics.fileBytes = ledger.balance.usedBytes
+        return statistics
+    }
+
+    #if ENGINE_CHECKS
+        package func checkInvariants() {
+            state.withLock { $0.checkInvariants() }
+            let slots = order + clean + (writer.segment.map { [$0.slot] } ?? [])
+            precondition(Set(slots).count == slots.count, "a segment is in two lists")
+            let balance = ledger.balance
+            precondition(balance.segmentBytes >= slots.count * settings.segmentBytes)
+        }
+    #endif
+}
+
+extension DiskShard {
+    /// Begins a body file, with room for `expectedBytes` set aside.
+    func beginBody(expectedBytes: Int?) throws -> BodyWriter {
+        let expected = expectedBytes ?? 0
+        let rows = BodyCodec.blockCount(expected) + 2
+        let reserved = DiskLedger.bodyFileBytes(
+            BodyFileFormat.headerBytes + expected + rows * BodyFileFormat.Block.sizeBytes
+        )
+        guard reserveBody(reserved) else {
+            throw CacheError(.storageFailed, detail: "no room for the body")
+        }
+        do throws(FileFault) {
+            let file = try BodyFileWriter.create(
+                in: settings.directory,
+                storeID: settings.storeID,
+                volume
+            )
+            return BodyWriter(self, file, reservedBytes: reserved)
+        } catch {
+            ledger.releaseBody(reserved)
+            throw CacheError(.storageFailed, detail: error.text)
+        }
+    }
+}

@@ -1,0 +1,220 @@
+import Synchronization
+
+/// What an attempt to read gave.
+package enum ReadResult: Sendable {
+    case hit(StoredEntry, DiskToken)
+    case miss
+    /// The device must be waited for: use `readWaiting`.
+    case mustWait
+}
+
+extension DiskShard {
+    /// Records above this size are not read, and not decompressed, on the caller's thread.
+    private static let inlineReadBytesMax = 256 << 10
+
+    nonisolated func read(
+        _ hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> ReadResult {
+        let found = state.withLock { state in
+            let found = state.lookUp(hash.identity, nowSeconds: nowSeconds)
+            if case .nothing = found { state.counters.misses += 1 }
+            return found
+        }
+        switch found {
+        case .nothing: return .miss
+        case .queued(let entry, let body, let token):
+            return queuedHit(entry, body, token, key)
+        case .onDisk(let lease):
+            guard lease.readBytes <= Self.inlineReadBytesMax else {
+                state.withLock { $0.giveBack(lease) }
+                return .mustWait
+            }
+            let outcome = RecordReader(volume: volume).read(lease, .pageCacheOnly)
+            guard case .entry(let entry, let sequence, let reference) = outcome else {
+                state.withLock { $0.giveBack(lease) }
+                return .mustWait
+            }
+            return finish(lease, entry, sequence, reference, key, nowSeconds)
+        }
+    }
+
+    /// The read of a page-cached record: gives the lease back and looks once more whether the
+    /// record may be used.
+    private nonisolated func finish(
+        _ lease: ReadLease,
+        _ entry: Entry,
+        _ sequence: UInt64,
+        _ reference: BodyReference?,
+        _ key: UnsafeRawBufferPointer,
+        _ nowSeconds: UInt32
+    ) -> ReadResult {
+        let isOther = !entry.withKey { $0.hasSameBytes(as: key) }
+        let isExpired = entry.head.isExpired(nowSeconds: nowSeconds)
+        var body: JumboFile?
+        let isUsable = state.withLock { state in
+            state.giveBack(lease)
+            state.counters.bytesRead += lease.readBytes
+            if let reference {
+                body = state.bodies[lease.identity]
+                guard body?.reference == reference else { return false }
+            }
+            guard !isOther, !isExpired, !state.isPurged(entry, sequence: sequence) else {
+                state.counters.misses += 1
+                return false
+            }
+            state.counters.hitsCached += 1
+            return true
+        }
+        guard isUsable else { return .miss }
+        return .hit(StoredEntry(entry, detachedBody: body.map(DiskBody.init)), lease.token)
+    }
+
+    private nonisolated func queuedHit(
+        _ entry: Entry,
+        _ body: JumboFile?,
+        _ token: DiskToken,
+        _ key: UnsafeRawBufferPointer
+    ) -> ReadResult {
+        let isSame = entry.withKey { $0.hasSameBytes(as: key) }
+        state.withLock { state in
+            if isSame { state.counters.hitsQueued += 1 } else { state.counters.misses += 1 }
+        }
+        guard isSame else { return .miss }
+        return .hit(StoredEntry(entry, detachedBody: body.map(DiskBody.init)), token)
+    }
+
+    // MARK: Waiting for the device
+
+    nonisolated func readWaiting(
+        _ hash: KeyHash,
+        key: [UInt8],
+        nowSeconds: UInt32
+    ) async -> ReadResult {
+        var early: Found = .nothing
+        let loaded = await withUnsafeContinuation { continuation in
+            early = join(hash, nowSeconds: nowSeconds, continuation)
+        }
+        if case .queued(let entry, let body, let token) = early {
+            return key.withUnsafeBytes { queuedHit(entry, body, token, $0) }
+        }
+        guard let loaded else {
+            state.withLock { $0.counters.misses += 1 }
+            return .miss
+        }
+        let isOther = !key.withUnsafeBytes { key in
+            loaded.entry.withKey { $0.hasSameBytes(as: key) }
+        }
+        let isUsable = state.withLock { state in
+            guard !isOther, !loaded.entry.head.isExpired(nowSeconds: nowSeconds),
+                !state.isPurged(loaded.entry, sequence: loaded.sequence)
+            else {
+                state.counters.misses += 1
+                return false
+            }
+            state.counters.hitsWaited += 1
+            return true
+        }
+        guard isUsable else { return .miss }
+        let body = loaded.body.map(DiskBody.init)
+        return .hit(StoredEntry(loaded.entry, detachedBody: body), loaded.token)
+    }
+
+    /// Joins a read of the same record that is under way, or starts one.
+    ///
+    /// What needs no read resumes the continuation with nil at once and is returned.
+    private nonisolated func join(
+        _ hash: KeyHash,
+        nowSeconds: UInt32,
+        _ continuation: UnsafeContinuation<LoadedEntry?, Never>
+    ) -> Found {
+        let (found, isLeader) = state.withLock { state -> (Found, Bool) in
+            let found = state.lookUp(hash.identity, nowSeconds: nowSeconds)
+            guard case .onDisk(let lease) = found else { return (found, false) }
+            if var running = state.reads[hash.identity] {
+                if running.location == lease.place.location, running.generation == lease.generation
+                {
+                    state.giveBack(lease)
+                    state.counters.readsJoined += 1
+                    running.waiters.append(continuation)
+                    state.reads[hash.identity] = running
+                    return (found, false)
+                }
+                // The record moved while its old place was being read: read for this caller alone.
+                return (found, true)
+            }
+            state.reads[hash.identity] = JoinedRead(
+                location: lease.place.location,
+                generation: lease.generation,
+                waiters: []
+            )
+            return (found, true)
+        }
+        guard case .onDisk(let lease) = found else {
+            continuation.resume(returning: nil)
+            return found
+        }
+        guard isLeader else { return found }
+        let isAccepted = pool.submit { [self] in
+            let loaded = load(lease, hash)
+            finish(lease, loaded, continuation)
+        }
+        if !isAccepted {
+            state.withLock { $0.counters.readsRefused += 1 }
+            finish(lease, nil, continuation)
+        }
+        return found
+    }
+
+    /// Reads on the I/O pool: once more when the record is damaged, then drops it.
+    private nonisolated func load(_ lease: ReadLease, _ hash: KeyHash) -> LoadedEntry? {
+        let reader = RecordReader(volume: volume)
+        for attempt in 0..<2 {
+            switch reader.read(lease, .waits) {
+            case .entry(let entry, let sequence, let reference):
+                let body = state.withLock { state in
+                    state.counters.bytesRead += lease.readBytes
+                    return reference == nil ? nil : state.bodies[lease.identity]
+                }
+                guard body?.reference == reference else { return nil }
+                return .init(entry: entry, body: body, sequence: sequence, token: lease.token)
+            case .mustWait, .damaged:
+                guard attempt == 1 else { continue }
+                state.withLock { state in
+                    state.counters.recordsDamaged += 1
+                    state.dropUnreadable(lease, hash: hash)
+                }
+            case .failed:
+                state.withLock { state in
+                    state.counters.readErrors += 1
+                    state.dropUnreadable(lease, hash: hash)
+                }
+                return nil
+            }
+        }
+        return nil
+    }
+
+    private nonisolated func finish(
+        _ lease: ReadLease,
+        _ loaded: LoadedEntry?,
+        _ continuation: UnsafeContinuation<LoadedEntry?, Never>
+    ) {
+        let (waiters, wake) = state.withLock {
+            state -> ([UnsafeContinuation<LoadedEntry?, Never>], ShardState.Wake) in
+            state.giveBack(lease)
+            var waiters: [UnsafeContinuation<LoadedEntry?, Never>] = []
+            if let running = state.reads[lease.identity],
+                running.location == lease.place.location, running.generation == lease.generation
+            {
+                waiters = running.waiters
+                state.reads[lease.identity] = nil
+            }
+            return (waiters, state.wakeAfterChange())
+        }
+        perform(wake)
+        continuation.resume(returning: loaded)
+        for waiter in waiters { waiter.resume(returning: loaded) }
+    }
+}

@@ -1,0 +1,225 @@
+import Synchronization
+
+extension DiskShard {
+    /// At most this share of a segment is written again when it is reclaimed: 1/4.
+    private static let reinsertionDivisor = 4
+    private static let reinsertionBytesMax = 1 << 20
+    private static let reinsertionFrequency: UInt64 = 2
+
+    private struct Kept: Sendable {
+        let identity: UInt64
+        let place: Place
+    }
+
+    /// Empties the oldest segment: entries in use are written again, the others are forgotten.
+    ///
+    /// Strictly the oldest: a tombstone must not go before the records that it keeps dead.
+    func reclaimOldestSegment() {
+        guard !order.isEmpty else { return }
+        let slot = order.removeFirst()
+        let kept = forgetEntries(in: slot)
+        reinsert(kept, from: slot)
+        state.withLock { state in
+            for entry in kept { state.forget(entry.identity, at: entry.place) }
+            state.segments[slot].state = .clean
+            state.counters.segmentsReclaimed += 1
+            let oldest = order.map { state.segments[$0].sequenceMin }.min()
+            if let oldest, oldest != .max { state.purges.forget(below: oldest) }
+        }
+        clean.append(slot)
+    }
+
+    /// Takes the segment's places out of the index, except those worth writing again.
+    private func forgetEntries(in slot: Int) -> [Kept] {
+        let now = nowSeconds
+        let mayKeep = writer.segment != nil
+        var kept: [Kept] = []
+        var room = settings.segmentBytes / Self.reinsertionDivisor
+        for table in DiskIndex.tableNumbers {
+            state.withLock { state in
+                var jumbos: [UInt64] = []
+                let base = settings.baseSeconds
+                state.index.removeAll(inTable: table) { entry in
+                    let place = entry.place
+                    guard !place.isQueued, place.segment == slot else { return false }
+                    let bytes = place.recordBytesMax
+                    if mayKeep, place.frequency >= Self.reinsertionFrequency,
+                        bytes <= Self.reinsertionBytesMax, bytes <= room,
+                        !place.expiry.isPast(nowSeconds: now, baseSeconds: base)
+                    {
+                        kept.append(Kept(identity: entry.identity, place: place))
+                        room -= bytes
+                        return false
+                    }
+                    if place.flags.contains(.jumbo) { jumbos.append(entry.identity) }
+                    return true
+                }
+                for identity in jumbos { state.bodies.removeValue(forKey: identity)?.doomHere() }
+            }
+        }
+        return kept.sorted { $0.place.offset < $1.place.offset }
+    }
+
+    private func reinsert(_ kept: [Kept], from slot: Int) {
+        guard !kept.isEmpty else { return }
+        let (file, seal, end) = state.withLock { state in
+            let info = state.segments[slot]
+            return (info.file, info.seal, info.recordsEnd)
+        }
+        for entry in kept {
+            let size = min(entry.place.recordBytesMax, end - entry.place.offset)
+            guard size >= EntryHead.sizeBytes else { continue }
+            let bytes = ByteStorage.make(capacity: size) { buffer in
+                try? volume.read(file, into: buffer, at: entry.place.offset)
+            }
+            guard let bytes else { continue }
+            let isPlaced = withExtendedLifetime(bytes) {
+                reinsert(entry, bytes.unsafeBytes, sealedBy: seal)
+            }
+            guard isPlaced else { break }
+            if writer.batch.count >= settings.batchBytes, !flushBatch() { break }
+        }
+        _ = flushBatch()
+    }
+
+    /// Places one record again; false when nothing more can be placed.
+    private func reinsert(
+        _ entry: Kept,
+        _ bytes: UnsafeRawBufferPointer,
+        sealedBy seal: SegmentSeal
+    ) -> Bool {
+        guard writer.segment != nil else { return false }
+        guard let record = CheckedRecord(bytes, at: entry.place.offset, sealedBy: seal),
+            record.hasWholeBody, record.head.hash.identity == entry.identity,
+            !record.head.isExpired(nowSeconds: nowSeconds)
+        else { return true }
+        // Under the lock, while the place is still the old one: what is queued for the key from
+        // here on is newer, and is written behind this record.
+        let sequence = state.withLock { state -> UInt64? in
+            let current = state.index.place(of: entry.identity)
+            guard !current.isQueued, current.isSameLocation(as: entry.place),
+                !state.purges.covers(
+                    sequence: record.head.sequence,
+                    storageClass: record.head.storageClass,
+                    createdSeconds: record.head.createdSeconds,
+                    tags: record.tags
+                )
+            else { return nil }
+            return state.takeSequence()
+        }
+        guard let sequence else { return true }
+        return hasRoomToReinsert(record)
+            && placeAgain(record, sequence: sequence, from: entry.place)
+    }
+
+    /// Only what fits the open segment: a reclaim must not need the room it is to make.
+    private func hasRoomToReinsert(_ record: CheckedRecord) -> Bool {
+        writer.hasRoom(
+            recordBytes: record.head.recordBytes,
+            batchBytes: writer.batch.count,
+            segmentBytes: settings.segmentBytes
+        )
+    }
+
+    // MARK: Room for bodies in files of their own
+
+    /// Takes `bytes` from the capacity for a body, with room made if need be.
+    func reserveBody(_ bytes: Int) -> Bool {
+        guard bytes <= ledger.balance.capacityBytes / 2 else { return false }
+        while !ledger.reserveBody(bytes) { guard makeRoom() else { return false } }
+        return true
+    }
+
+    /// Makes the files smaller by the oldest thing there is; false when nothing can go.
+    func makeRoom() -> Bool {
+        let before = ledger.balance.usedBytes
+        if removeCleanSegment() { return true }
+        let oldestBody = oldestBody()
+        let oldestSegment = order.first.map { slot in
+            state.withLock { $0.segments[slot].sequenceMin }
+        }
+        if let oldestSegment, order.count > 1 || oldestBody == nil,
+            oldestBody.map({ oldestSegment <= $0.sequence }) ?? true
+        {
+            reclaimOldestSegment()
+            if removeCleanSegment() { return true }
+        } else if let oldestBody {
+            dropBody(oldestBody.identity)
+        } else {
+            return false
+        }
+        // A file that a reader still holds goes later: no use in dropping more for it.
+        return ledger.balance.usedBytes < before
+    }
+
+    private func oldestBody() -> (identity: UInt64, sequence: UInt64)? {
+        state.withLock { state in
+            state.bodies.min { $0.value.sequence < $1.value.sequence }
+                .map { ($0.key, $0.value.sequence) }
+        }
+    }
+
+    /// Drops one body with its entry; the record that is left refers to no file and counts as dead.
+    private func dropBody(_ identity: UInt64) {
+        let body = state.withLock { state -> JumboFile? in
+            let place = state.index.place(of: identity)
+            // A queued one is left to the batch that writes it.
+            guard !place.isQueued else { return nil }
+            _ = state.index.remove(identity)
+            state.counters.bodiesReclaimed += 1
+            return state.bodies.removeValue(forKey: identity)
+        }
+        body?.doomHere()
+    }
+
+    /// Writes an entry's own body to a file; nil when there is no room or the device fails.
+    func writeBodyFile(of entry: Entry) -> JumboFile? {
+        let body = entry.body
+        let sizeMax = DiskLedger.bodyFileBytes(
+            BodyFileFormat.headerBytes + body.count
+                + BodyCodec.blockCount(body.count) * BodyFileFormat.Block.sizeBytes
+        )
+        guard reserveBody(sizeMax) else { return nil }
+        do throws(FileFault) {
+            var file = try BodyFileWriter.create(
+                in: settings.directory,
+                storeID: settings.storeID,
+                volume
+            )
+            do throws(FileFault) {
+                try file.append(body)
+                let reference = try file.finish(settings.durability)
+                let used = DiskLedger.bodyFileBytes(reference.fileBytes)
+                ledger.releaseBody(sizeMax - used)
+                state.withLock { $0.counters.bytesWritten += used }
+                return makeBody(reference)
+            } catch {
+                file.abandon()
+                throw error
+            }
+        } catch {
+            ledger.releaseBody(sizeMax)
+            return nil
+        }
+    }
+
+    nonisolated func makeBody(_ reference: BodyReference) -> JumboFile {
+        JumboFile(
+            reference,
+            path: settings.directory + "/" + BodyFileFormat.name(reference.fileID),
+            volume: volume,
+            pool: pool,
+            ledger: ledger
+        )
+    }
+}
+
+extension ShardState {
+    /// Takes an entry out that is still at `place`, for want of room.
+    mutating func forget(_ identity: UInt64, at place: Place) {
+        let current = index.place(of: identity)
+        guard !current.isQueued, current.isSameLocation(as: place) else { return }
+        _ = index.remove(identity)
+        if current.flags.contains(.jumbo) { bodies.removeValue(forKey: identity)?.doomHere() }
+    }
+}

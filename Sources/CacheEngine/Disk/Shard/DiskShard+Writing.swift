@@ -1,0 +1,375 @@
+import Synchronization
+
+extension DiskShard {
+    /// The lane's work: full batches at once, everything when its time has come.
+    func writeWhatIsDue() {
+        let now = monotonicNanoseconds()
+        let limit = state.withLock { state -> UInt64? in
+            state.noteWriting()
+            if state.condition == .failed {
+                guard now >= retryAt else { return nil }
+                return state.nextSequence
+            }
+            guard state.flushDeadline != 0, now >= state.flushDeadline else { return 0 }
+            state.flushDeadline = 0
+            return state.nextSequence
+        }
+        if let limit { drain(below: limit) }
+        perform(state.withLock { $0.wakeAfterChange() })
+    }
+
+    /// Writes everything that was accepted before the call; false when it could not be.
+    func drainAll() -> Bool {
+        let limit = state.withLock { state in
+            state.flushDeadline = 0
+            return state.nextSequence
+        }
+        for _ in 0..<Self.failuresMax {
+            if drain(below: limit) { return true }
+            if failures >= Self.failuresMax { break }
+        }
+        return false
+    }
+
+    /// Writes every queued node below `limit`, and full batches beyond it.
+    @discardableResult
+    func drain(below limit: UInt64) -> Bool {
+        while true {
+            let taken = state.withLock { $0.takeBatch(below: limit) }
+            if taken.isEmpty { return true }
+            guard write(taken) else { return false }
+        }
+    }
+
+    /// Writes one batch; false when the device failed and nodes went back to the queue.
+    private func write(_ taken: [WriteQueue.Taken]) -> Bool {
+        for (number, node) in taken.enumerated() where !place(node) {
+            fail(writer.placed.map(\.item) + taken[number...].map(WriteItem.node))
+            return false
+        }
+        return flushBatch()
+    }
+
+    // MARK: Putting a batch together
+
+    private func place(_ node: WriteQueue.Taken) -> Bool {
+        switch node.content {
+        case .tombstone:
+            return place(.node(node), flags: .tombstone, body: [])
+        case .purge(let scope):
+            return place(.node(node), flags: .tagPurge, body: PurgeRecord.encode(scope))
+        case .entry(let entry, let file):
+            let head = entry.head
+            var file = file
+            let isTooLong =
+                head.rawCount > settings.inlineBodyBytesMax
+                || head.recordBytesMax > settings.recordBytesMax
+            if file == nil, isTooLong {
+                file = writeBodyFile(of: entry)
+                guard file != nil else {
+                    // No room for this one; the batch goes on.
+                    state.withLock { $0.giveUp([.node(node)]) }
+                    return true
+                }
+            }
+            return place(entry, in: file, node)
+        }
+    }
+
+    private func place(_ entry: Entry, in file: JumboFile?, _ node: WriteQueue.Taken) -> Bool {
+        var head = entry.head
+        let tailBytes = head.entrySizeBytes - EntryHead.sizeBytes - head.rawCount
+        let bodyRoom =
+            file == nil
+            ? BodyCodec.storedCountMax(rawCount: head.rawCount) : BodyReference.sizeBytes
+        let sizeMax = EntryHead.sizeBytes + bodyRoom + tailBytes + recordUnitBytes
+        guard ensureRoom(for: sizeMax) else {
+            file.map { if case .entry(_, nil) = node.content { $0.doomHere() } }
+            return false
+        }
+        head.sequence = node.sequence
+        head.flags.remove([.tombstone, .tagPurge, .pad, .reinserted, .jumbo])
+        let room = writer.batch.room(for: sizeMax)
+        let bodyRange = EntryHead.sizeBytes..<EntryHead.sizeBytes + bodyRoom
+        let bodyBytes = UnsafeMutableRawBufferPointer(rebasing: room[bodyRange])
+        if let file {
+            head.flags.insert(.jumbo)
+            head.codec = .raw
+            head.storedCount = BodyReference.sizeBytes
+            head.rawCount = BodyReference.sizeBytes
+            file.reference.encode(into: bodyBytes)
+        } else {
+            entry.body.withUnsafeBytes { body in
+                (head.codec, head.storedCount) = BodyCodec.compress(body, into: bodyBytes)
+            }
+        }
+        withExtendedLifetime(entry.storage) {
+            let bytes = entry.storage.unsafeBytes
+            let tail = UnsafeRawBufferPointer(rebasing: bytes[(bytes.count - tailBytes)...])
+            room.copy(tail, at: EntryHead.sizeBytes + head.storedCount)
+        }
+        sealRecord(head, in: room, for: .node(node), body: file)
+        return true
+    }
+
+    /// Places a record that is not an entry.
+    private func place(_ item: WriteItem, flags: EntryHead.Flags, body: [UInt8]) -> Bool {
+        guard case .node(let node) = item else { return false }
+        let size = EntryHead.sizeBytes + body.count + recordUnitBytes
+        guard ensureRoom(for: size) else { return false }
+        var head = EntryHead(
+            hash: node.hash,
+            createdSeconds: nowSeconds,
+            expiresSeconds: EntryHead.neverExpires,
+            flags: flags,
+            keyCount: 0,
+            tagsCount: 0,
+            metadataCount: 0,
+            bodyCount: body.count
+        )
+        head.sequence = node.sequence
+        let room = writer.batch.room(for: size)
+        body.withUnsafeBytes { room.copy($0, at: EntryHead.sizeBytes) }
+        sealRecord(head, in: room, for: item, body: nil)
+        return true
+    }
+
+    /// Places a record that was read from an older segment, under a new sequence number.
+    func placeAgain(_ record: CheckedRecord, sequence: UInt64, from place: Place) -> Bool {
+        guard ensureRoom(for: record.head.recordBytes) else { return false }
+        var head = record.head
+        head.sequence = sequence
+        head.flags.insert(.reinserted)
+        let room = writer.batch.room(for: head.recordBytes)
+        room.copy(record.storedBody, at: EntryHead.sizeBytes)
+        room.copy(record.tail, at: EntryHead.sizeBytes + head.storedCount)
+        let item = WriteItem.reinsertion(identity: head.hash.identity, from: place)
+        sealRecord(head, in: room, for: item, body: nil)
+        return true
+    }
+
+    /// Completes the record in `room` with its head and checksums, and counts it to the batch.
+    private func sealRecord(
+        _ head: EntryHead,
+        in room: UnsafeMutableRawBufferPointer,
+        for item: WriteItem,
+        body: JumboFile?
+    ) {
+        guard let segment = writer.segment else { preconditionFailure("no open segment") }
+        var head = head
+        let record = UnsafeMutableRawBufferPointer(rebasing: room[..<head.recordPartsBytes])
+        let stored = EntryHead.sizeBytes..<EntryHead.sizeBytes + head.storedCount
+        head.bodyCRC = UnsafeRawBufferPointer(rebasing: record[stored]).crc32c()
+        head.encode(into: record)
+        let offset = segment.position + writer.batch.count
+        head.headerCRC = segment.seal.headerCRC(
+            of: UnsafeRawBufferPointer(record),
+            storedCount: head.storedCount,
+            at: offset
+        )
+        head.encode(into: record)
+        UnsafeMutableRawBufferPointer(rebasing: room[head.recordPartsBytes..<head.recordBytes])
+            .initializeMemory(as: UInt8.self, repeating: 0)
+        writer.placed.append(
+            .init(item: item, head: head, batchOffset: writer.batch.count, body: body)
+        )
+        writer.batch.count += head.recordBytes
+    }
+
+    // MARK: Writing a batch
+
+    /// Makes sure that the open segment has room for one more record, with a new one if need be.
+    private func ensureRoom(for recordBytes: Int) -> Bool {
+        if hasRoom(recordBytes) { return true }
+        guard flushBatch() else { return false }
+        sealOpenSegment(isTorn: false)
+        return openNextSegment() && hasRoom(recordBytes)
+    }
+
+    private func hasRoom(_ recordBytes: Int) -> Bool {
+        writer.hasRoom(
+            recordBytes: recordBytes,
+            batchBytes: writer.batch.count,
+            segmentBytes: settings.segmentBytes
+        )
+    }
+
+    /// Writes the batch to the open segment and makes its records the newest copies.
+    func flushBatch() -> Bool {
+        guard !writer.placed.isEmpty, var segment = writer.segment else { return true }
+        let accepted = writer.batch.count
+        padBatch(segment)
+        do throws(FileFault) {
+            let bytes = UnsafeRawBufferPointer(
+                rebasing: writer.batch.bytes[..<writer.batch.count]
+            )
+            try volume.write(segment.file, from: bytes, at: segment.position)
+        } catch {
+            fail(writer.placed.map(\.item))
+            return false
+        }
+        let start = segment.position
+        segment.items += writer.placed.map { FooterItem($0.head, offset: start + $0.batchOffset) }
+        segment.position += writer.batch.count
+        segment.isSynchronized = false
+        writer.segment = segment
+        commit(writer.placed, at: start, in: segment)
+        state.withLock { state in
+            state.counters.bytesWritten += segment.position - start
+            state.counters.bytesAccepted += accepted
+        }
+        writer.placed.removeAll(keepingCapacity: true)
+        writer.batch.count = 0
+        failures = 0
+        return true
+    }
+
+    /// Fills the batch up to a whole page with a record that says so.
+    private func padBatch(_ segment: LogWriter.OpenSegment) {
+        let gap = -writer.batch.count & (pageBytes - 1)
+        guard gap > 0 else { return }
+        var head = EntryHead(
+            hash: KeyHash(placement: 0, identity: 0),
+            createdSeconds: 0,
+            expiresSeconds: EntryHead.neverExpires,
+            flags: .pad,
+            keyCount: 0,
+            tagsCount: 0,
+            metadataCount: 0,
+            bodyCount: gap - EntryHead.sizeBytes
+        )
+        let room = writer.batch.room(for: gap)
+        room.initializeMemory(as: UInt8.self, repeating: 0)
+        let body = EntryHead.sizeBytes..<gap
+        head.bodyCRC = UnsafeRawBufferPointer(rebasing: room[body]).crc32c()
+        head.encode(into: room)
+        head.headerCRC = segment.seal.headerCRC(
+            of: UnsafeRawBufferPointer(room),
+            storedCount: head.storedCount,
+            at: segment.position + writer.batch.count
+        )
+        head.encode(into: room)
+        writer.batch.count += gap
+    }
+
+    private func commit(
+        _ placed: [LogWriter.Placed],
+        at start: Int,
+        in segment: LogWriter.OpenSegment
+    ) {
+        state.withLock { state in
+            state.segments[segment.slot].recordsEnd = segment.position
+            for record in placed {
+                let place = Place(
+                    segment: segment.slot,
+                    offset: start + record.batchOffset,
+                    recordBytes: record.head.recordBytes,
+                    expiry: .init(
+                        expiresSeconds: record.head.expiresSeconds,
+                        baseSeconds: settings.baseSeconds
+                    ),
+                    flags: .init(record.head.flags, isRaw: record.head.codec == .raw)
+                )
+                state.noteSequence(record.head.sequence, in: segment.slot)
+                state.settle(record, at: place)
+            }
+        }
+    }
+
+    // MARK: Failing
+
+    /// Gives up the open segment and everything that was to be written; what is on disk stays.
+    func fail(_ items: [WriteItem]) {
+        failures += 1
+        let hasFailed = failures >= Self.failuresMax
+        for record in writer.placed { if record.isOwnBody { record.body?.doom() } }
+        writer.placed.removeAll(keepingCapacity: true)
+        writer.batch.count = 0
+        if let segment = writer.segment {
+            order.append(segment.slot)
+            state.withLock { $0.segments[segment.slot].state = .sealed }
+            writer.segment = nil
+        }
+        state.withLock { state in
+            state.counters.writeErrors += 1
+            state.giveUp(items)
+            if hasFailed, state.condition == .working { state.condition = .failed }
+        }
+        if hasFailed {
+            retryAt = monotonicNanoseconds() + Self.retryNanoseconds
+            perform(.at(nanoseconds: retryAt))
+        }
+    }
+}
+
+extension LogWriter.Placed {
+    /// Whether the body's file was made for this record and belongs to nobody else yet.
+    var isOwnBody: Bool {
+        guard case .node(let node) = item, case .entry(_, nil) = node.content else { return false }
+        return body != nil
+    }
+}
+
+extension ShardState {
+    /// The next batch: what is due, or enough to be worth a write; empty when there is neither.
+    mutating func takeBatch(below limit: UInt64) -> [WriteQueue.Taken] {
+        while let first = queue.firstSequence {
+            guard first < limit || queue.bytes >= settings.batchBytes else { return [] }
+            let taken = queue.take(bytesMax: settings.batchBytes)
+            // Nothing but cancelled nodes: look further.
+            if !taken.isEmpty { return taken }
+        }
+        return []
+    }
+
+    mutating func noteSequence(_ sequence: UInt64, in slot: Int) {
+        segments[slot].sequenceMin = min(segments[slot].sequenceMin, sequence)
+        segments[slot].sequenceMax = max(segments[slot].sequenceMax, sequence)
+    }
+
+    /// Makes a written record the newest copy, unless something newer has come meanwhile.
+    mutating func settle(_ record: LogWriter.Placed, at place: Place) {
+        switch record.item {
+        case .node(let node):
+            let current = index.place(of: node.hash.identity)
+            defer { queue.finish(node.node) }
+            guard current.isQueued, current.queueNode == node.node else {
+                if record.isOwnBody { record.body?.doom() }
+                return
+            }
+            var place = place
+            place.frequency = current.frequency
+            _ = index.replace(node.hash.identity, with: place)
+            if record.isOwnBody, let body = record.body {
+                body.note(sequence: node.sequence)
+                bodies[node.hash.identity] = body
+            }
+        case .reinsertion(let identity, let from):
+            let current = index.place(of: identity)
+            guard !current.isQueued, current.isSameLocation(as: from) else { return }
+            _ = index.replace(identity, with: place)
+            bodies[identity]?.note(sequence: record.head.sequence)
+            counters.reinsertions += 1
+        }
+    }
+
+    /// Takes back what could not be written: entries are lost, removals are tried again.
+    mutating func giveUp(_ items: [WriteItem]) {
+        var again: [Int] = []
+        for item in items {
+            guard case .node(let node) = item else { continue }
+            guard case .entry = node.content else {
+                again.append(node.node)
+                continue
+            }
+            let current = index.place(of: node.hash.identity)
+            queue.finish(node.node)
+            guard current.isQueued, current.queueNode == node.node else { continue }
+            _ = index.remove(node.hash.identity)
+            if let body = bodies.removeValue(forKey: node.hash.identity) { body.doom() }
+            // A part of the batch may have reached the disk, and an older record may be there.
+            pushTombstone(node.hash)
+        }
+        queue.putBack(again)
+    }
+}

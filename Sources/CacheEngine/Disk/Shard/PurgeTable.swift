@@ -1,0 +1,83 @@
+/// The removals of many entries that are in force: which records died without being touched.
+///
+/// A record is dead when its sequence number is below that of a removal that covers it. Bounded:
+/// a table that is full forgets which tags it held and declares everything older dead.
+struct PurgeTable {
+    /// Tags kept apart; 16 bytes each and a hash table's overhead.
+    static let tagsMax = 65_536
+    /// Removals by time kept apart.
+    static let timesMax = 32
+
+    private struct TimePurge {
+        var scope: RemovalScope
+        var sequence: UInt64
+    }
+
+    private let hasher: KeyHasher
+    private var floor: UInt64 = 0
+    private var classFloors: [UInt64] = [0, 0, 0]
+    private var tags: [UInt64: UInt64] = [:]
+    private var times: [TimePurge] = []
+    /// The largest sequence number of any removal.
+    private(set) var sequenceMax: UInt64 = 0
+
+    init(hasher: KeyHasher) { self.hasher = hasher }
+
+    /// Whether only a record's own tags and times can tell whether it is dead.
+    var needsWholeRecord: Bool { !tags.isEmpty || !times.isEmpty }
+
+    mutating func insert(_ scope: RemovalScope, sequence: UInt64) {
+        sequenceMax = max(sequenceMax, sequence)
+        switch scope {
+        case .everything:
+            floor = max(floor, sequence)
+            forget(below: sequence)
+        case .storageClass(let kept):
+            classFloors[Int(kept.rawValue)] = max(classFloors[Int(kept.rawValue)], sequence)
+        case .tag(var tag):
+            if tags.count >= Self.tagsMax { escalate(to: sequence) }
+            tags[tag.withUTF8 { hash(UnsafeRawBufferPointer($0)) }] = sequence
+        case .storedAfter, .storedBefore:
+            times.removeAll { $0.scope == scope }
+            if times.count >= Self.timesMax { escalate(to: sequence) }
+            times.append(TimePurge(scope: scope, sequence: sequence))
+        }
+    }
+
+    func covers(
+        sequence: UInt64,
+        storageClass: StorageClass,
+        createdSeconds: UInt32,
+        tags bytes: UnsafeRawBufferPointer
+    ) -> Bool {
+        if sequence >= sequenceMax { return false }
+        if sequence < floor || sequence < classFloors[Int(storageClass.rawValue)] { return true }
+        for time in times where sequence < time.sequence {
+            switch time.scope {
+            case .storedAfter(let seconds) where Int64(createdSeconds) >= seconds: return true
+            case .storedBefore(let seconds) where Int64(createdSeconds) < seconds: return true
+            default: continue
+            }
+        }
+        guard !tags.isEmpty, !bytes.isEmpty else { return false }
+        var isDead = false
+        TagList.forEach(in: bytes) { tag in
+            if let purged = tags[hash(tag)], sequence < purged { isDead = true }
+        }
+        return isDead
+    }
+
+    /// Drops removals that no record older than `sequence` is left for.
+    mutating func forget(below sequence: UInt64) {
+        if !tags.isEmpty { tags = tags.filter { $0.value > sequence } }
+        times.removeAll { $0.sequence <= sequence }
+    }
+
+    private mutating func escalate(to sequence: UInt64) {
+        floor = max(floor, sequence)
+        tags.removeAll()
+        times.removeAll()
+    }
+
+    private func hash(_ tag: UnsafeRawBufferPointer) -> UInt64 { hasher.hash(tag).identity }
+}

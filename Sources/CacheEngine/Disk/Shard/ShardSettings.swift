@@ -1,0 +1,20 @@
+/// What one shard needs to know and never changes.
+struct ShardSettings: Sendable {
+    let number: Int
+    let directory: String
+    let storeID: KeyHash
+    let hasher: KeyHasher
+    let segmentBytes: Int
+    let queueBytesMax: Int
+    let batchBytes: Int
+    let flushNanoseconds: UInt64
+    let entryBytesMax: Int
+    let inlineBodyBytesMax: Int
+    let durability: DiskConfiguration.Durability
+    let admission: DiskConfiguration.Admission
+    /// The second that coarse expiries count from.
+    let baseSeconds: UInt32
+
+    /// The most bytes one record in the log may have.
+    var recordBytesMax: Int { min(segmentBytes / 2, SizeClass.bytesMax) }
+}

@@ -1,0 +1,129 @@
+/// What a look-up in the shard's state found.
+enum Found: Sendable {
+    case nothing
+    case queued(Entry, JumboFile?, DiskToken)
+    case onDisk(ReadLease)
+}
+
+/// The right to read one record: its segment is not used again before the lease is given back.
+struct ReadLease: Sendable {
+    let place: Place
+    let identity: UInt64
+    let file: OpenFile
+    let seal: SegmentSeal
+    let generation: UInt64
+    let readBytes: Int
+    let purgeSequence: UInt64
+
+    var token: DiskToken {
+        DiskToken(location: place.location, generation: generation, purgeSequence: purgeSequence)
+    }
+}
+
+/// Which copy of an entry a read gave: still current as long as nothing replaced or removed it.
+package struct DiskToken: Hashable, Sendable {
+    let location: UInt64
+    /// The segment's generation, or the sequence number of a queued entry.
+    let generation: UInt64
+    let purgeSequence: UInt64
+}
+
+/// Readers of one key that wait for one read of the device.
+struct JoinedRead {
+    let location: UInt64
+    let generation: UInt64
+    var waiters: [UnsafeContinuation<LoadedEntry?, Never>]
+}
+
+/// An entry as it came from disk, not yet compared with anybody's key.
+struct LoadedEntry: Sendable {
+    let entry: Entry
+    let body: JumboFile?
+    let sequence: UInt64
+    let token: DiskToken
+}
+
+extension ShardState {
+    /// Finds the newest copy and notes its use.
+    ///
+    /// A lease that comes back must be given back.
+    mutating func lookUp(_ identity: UInt64, nowSeconds: UInt32) -> Found {
+        var place = index.place(of: identity)
+        guard !place.isNone, condition != .closed else { return .nothing }
+        if place.frequency < Place.frequencyMax {
+            place.frequency += 1
+            _ = index.replace(identity, with: place)
+        }
+        if place.isQueued { return queued(at: place.queueNode, nowSeconds: nowSeconds) }
+        if place.expiry.isPast(nowSeconds: nowSeconds, baseSeconds: settings.baseSeconds) {
+            return .nothing
+        }
+        segments[place.segment].leases += 1
+        let info = segments[place.segment]
+        return .onDisk(
+            ReadLease(
+                place: place,
+                identity: identity,
+                file: info.file,
+                seal: info.seal,
+                generation: info.generation,
+                readBytes: min(place.recordBytesMax, info.recordsEnd - place.offset),
+                purgeSequence: purges.sequenceMax
+            )
+        )
+    }
+
+    private func queued(at node: Int, nowSeconds: UInt32) -> Found {
+        let node = queue[node]
+        guard case .entry(let entry, let body)? = node.content else { return .nothing }
+        let isDead = isPurged(entry, sequence: node.sequence)
+        if isDead || entry.head.isExpired(nowSeconds: nowSeconds) { return .nothing }
+        let token = DiskToken(
+            location: .max,
+            generation: node.sequence,
+            purgeSequence: purges.sequenceMax
+        )
+        return .queued(entry, body, token)
+    }
+
+    /// Whether a removal of many entries covers this one.
+    func isPurged(_ entry: Entry, sequence: UInt64) -> Bool {
+        guard sequence < purges.sequenceMax else { return false }
+        let head = entry.head
+        return entry.withTags { tags in
+            purges.covers(
+                sequence: sequence,
+                storageClass: head.storageClass,
+                createdSeconds: head.createdSeconds,
+                tags: tags
+            )
+        }
+    }
+
+    mutating func giveBack(_ lease: ReadLease) {
+        segments[lease.place.segment].leases -= 1
+        assert(segments[lease.place.segment].leases >= 0)
+    }
+
+    /// The token of the newest copy, or nil.
+    func token(of identity: UInt64) -> DiskToken? {
+        let place = index.place(of: identity)
+        guard !place.isNone else { return nil }
+        return DiskToken(
+            location: place.isQueued ? .max : place.location,
+            generation: place.isQueued
+                ? queue[place.queueNode].sequence : segments[place.segment].generation,
+            purgeSequence: purges.sequenceMax
+        )
+    }
+
+    /// Takes out a record that cannot be read, if it is still the newest.
+    ///
+    /// With a tombstone: a fault that passes must not bring it back after something was removed.
+    mutating func dropUnreadable(_ lease: ReadLease, hash: KeyHash) {
+        guard token(of: lease.identity)?.location == lease.place.location,
+            segments[lease.place.segment].generation == lease.generation
+        else { return }
+        _ = dropCopies(of: hash)
+    }
+}

@@ -1,0 +1,214 @@
+/// Everything about one disk shard that readers, the engine and the writer share; lives in the
+/// shard's mutex.
+///
+/// Invariants:
+/// 1. A queued place names a node that is queued or being written, and no two places name one.
+/// 2. A place on disk names a segment that is open or sealed, below its `recordsEnd`.
+/// 3. `bodies` holds a file for exactly the places flagged `.jumbo`.
+struct ShardState: ~Copyable {
+    enum Condition: UInt8, Sendable { case working, failed, closed }
+
+    let settings: ShardSettings
+    var index = DiskIndex()
+    var queue = WriteQueue()
+    var segments = Slab<SegmentInfo>()
+    var purges: PurgeTable
+    var bodies: [UInt64: JumboFile] = [:]
+    var admission: AdmissionFilter
+    var reads: [UInt64: JoinedRead] = [:]
+    var nextSequence: UInt64 = 1
+    var condition = Condition.working
+    var counters = DiskStatistics()
+    /// When the queue is written at the latest, on the machine's monotonic clock; 0: nothing waits.
+    var flushDeadline: UInt64 = 0
+    private var isWriteRequested = false
+
+    init(_ settings: ShardSettings) {
+        self.settings = settings
+        purges = PurgeTable(hasher: settings.hasher)
+        admission = AdmissionFilter(settings.admission)
+    }
+
+    /// What a change asks of the lane.
+    enum Wake: Hashable, Sendable {
+        case none
+        case now
+        case at(nanoseconds: UInt64)
+    }
+
+    // MARK: Changes
+
+    mutating func store(_ entry: Entry, body: JumboFile?, nowSeconds: UInt32) -> StoreOutcome {
+        let head = entry.head
+        if let reason = refusal(of: head, body: body, nowSeconds: nowSeconds) {
+            _ = dropCopies(of: head.hash)
+            if reason == .queueFull { counters.queueOverflows += 1 } else { counters.refusals += 1 }
+            return .refused(reason)
+        }
+        let sequence = takeSequence()
+        let node = queue.push(
+            .entry(entry, body),
+            hash: head.hash,
+            sequence: sequence,
+            sizeBytes: entry.sizeBytes,
+            coversOlderRecord: false
+        )
+        var flags = Place.Flags(head.flags.subtracting(.jumbo), isRaw: false)
+        if let body {
+            flags.insert(.jumbo)
+            body.note(sequence: sequence)
+        }
+        let old = index.set(head.hash.identity, to: Place(queueNode: node, flags: flags))
+        if supersede(old, of: head.hash.identity, by: body) { queue.noteOlderRecord(under: node) }
+        counters.stores += 1
+        return .stored
+    }
+
+    /// Takes the key's copies out; false when there were none.
+    mutating func dropCopies(of hash: KeyHash) -> Bool {
+        let old = index.remove(hash.identity)
+        guard !old.isNone else { return false }
+        if supersede(old, of: hash.identity, by: nil) { pushTombstone(hash) }
+        return true
+    }
+
+    mutating func purge(_ scope: RemovalScope) -> RemovalCount {
+        let sequence = takeSequence()
+        purges.insert(scope, sequence: sequence)
+        let removed = dropPlaces(in: scope)
+        _ = queue.push(
+            .purge(scope),
+            hash: KeyHash(placement: 0, identity: 0),
+            sequence: sequence,
+            sizeBytes: 0,
+            coversOlderRecord: false
+        )
+        return removed
+    }
+
+    mutating func pushTombstone(_ hash: KeyHash) {
+        guard condition != .closed else { return }
+        _ = queue.push(
+            .tombstone,
+            hash: hash,
+            sequence: takeSequence(),
+            sizeBytes: 0,
+            coversOlderRecord: true
+        )
+    }
+
+    mutating func takeSequence() -> UInt64 {
+        defer { nextSequence += 1 }
+        return nextSequence
+    }
+
+    private mutating func refusal(of head: EntryHead, body: JumboFile?, nowSeconds: UInt32)
+        -> StoreOutcome.Reason?
+    {
+        switch condition {
+        case .closed: return .closed
+        case .failed: return .deviceFailed
+        case .working: break
+        }
+        if let body, !body.adopt(by: head.hash.identity) { return .notAdmitted }
+        if head.isMemoryOnly { return .notAdmitted }
+        let bodyBytes = body?.reference.rawCount ?? 0
+        let around = head.entrySizeBytes - head.rawCount + recordUnitBytes
+        if head.entrySizeBytes + bodyBytes > settings.entryBytesMax { return .tooLarge }
+        if around + BodyReference.sizeBytes > settings.recordBytesMax { return .tooLarge }
+        guard queue.bytes + head.entrySizeBytes <= settings.queueBytesMax, !queue.isAtNodeLimit
+        else { return .queueFull }
+        let isKnown = !index.place(of: head.hash.identity).isNone
+        guard admission.admits(head, isKnown: isKnown, nowSeconds: nowSeconds) else {
+            return .notAdmitted
+        }
+        return nil
+    }
+
+    /// Deals with what a place pointed to; true when an older record may be on disk.
+    private mutating func supersede(_ old: Place, of identity: UInt64, by body: JumboFile?) -> Bool
+    {
+        if old.flags.contains(.jumbo) || body != nil {
+            let oldBody =
+                body.map { bodies.updateValue($0, forKey: identity) }
+                ?? bodies.removeValue(forKey: identity)
+            if let oldBody, oldBody !== body { oldBody.doom() }
+        }
+        guard old.isQueued else { return !old.isNone }
+        let node = queue[old.queueNode]
+        guard node.state == .queued else { return true }
+        queue.cancel(old.queueNode)
+        return node.coversOlderRecord
+    }
+
+    /// Takes out the places that `scope` covers, as far as places tell.
+    private mutating func dropPlaces(in scope: RemovalScope) -> RemovalCount {
+        var removed = RemovalCount()
+        var cancelled: [Int] = []
+        var dropped: [UInt64] = []
+        index.removeAll { slot in
+            switch scope {
+            case .everything: break
+            case .storageClass(let kept):
+                guard slot.place.storageClass == kept else { return false }
+            case .tag, .storedAfter, .storedBefore: return false
+            }
+            removed.entries += 1
+            removed.bytes += slot.place.isQueued ? 0 : slot.place.recordBytesMax
+            if slot.place.isQueued { cancelled.append(slot.place.queueNode) }
+            if slot.place.flags.contains(.jumbo) { dropped.append(slot.identity) }
+            return true
+        }
+        for node in cancelled where queue[node].state == .queued {
+            removed.bytes += queue[node].sizeBytes
+            queue.cancel(node)
+        }
+        for identity in dropped {
+            guard let body = bodies.removeValue(forKey: identity) else { continue }
+            removed.bytes += body.occupiedBytes
+            body.doom()
+        }
+        return removed
+    }
+
+    // MARK: When to write
+
+    /// What the lane must be told after a change.
+    mutating func wakeAfterChange() -> Wake {
+        guard !queue.isEmpty, condition != .failed else { return .none }
+        if queue.bytes >= settings.batchBytes {
+            guard !isWriteRequested else { return .none }
+            isWriteRequested = true
+            return .now
+        }
+        guard flushDeadline == 0 else { return .none }
+        flushDeadline = monotonicNanoseconds() + settings.flushNanoseconds
+        return .at(nanoseconds: flushDeadline)
+    }
+
+    /// The lane has taken notice of every wish so far.
+    mutating func noteWriting() { isWriteRequested = false }
+
+    #if ENGINE_CHECKS
+        borrowing func checkInvariants() {
+            index.checkInvariants()
+            queue.checkInvariants()
+            var nodes: Set<Int> = []
+            var jumbos: Set<UInt64> = []
+            index.forEach { slot in
+                if slot.place.flags.contains(.jumbo) { jumbos.insert(slot.identity) }
+                guard slot.place.isQueued else {
+                    let info = segments[slot.place.segment]
+                    precondition(info.state == .open || info.state == .sealed, "2: state")
+                    precondition(slot.place.offset < info.recordsEnd, "2: end")
+                    return
+                }
+                let node = queue[slot.place.queueNode]
+                precondition(node.state == .queued || node.state == .writing, "1: state")
+                precondition(node.hash.identity == slot.identity, "1: identity")
+                precondition(nodes.insert(slot.place.queueNode).inserted, "1: shared")
+            }
+            precondition(jumbos == Set(bodies.keys), "3: bodies")
+        }
+    #endif
+}

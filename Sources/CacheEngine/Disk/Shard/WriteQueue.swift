@@ -1,0 +1,176 @@
+/// What is accepted but not on disk yet, oldest first.
+///
+///     free ──push──▶ queued ──take──▶ writing ──finish──▶ free
+///                      └──cancel──▶ cancelled ──take──▶ free
+///
+/// Invariants:
+/// 1. Every queued and cancelled node is in the list exactly once; no other node is.
+/// 2. `bytes` is the sum of the entries' sizes over queued and writing nodes.
+/// 3. At most `Place.queueNodesMax` nodes exist. Stores are refused long before that; tombstones
+///    are as many as entries left the index, which is bounded by the device.
+struct WriteQueue: ~Copyable {
+    enum State: UInt8, Sendable { case free, queued, cancelled, writing }
+
+    enum Content: Sendable {
+        case entry(Entry, JumboFile?)
+        case tombstone
+        case purge(RemovalScope)
+    }
+
+    struct Node {
+        var state = State.free
+        /// An older record of the key may be on disk: if this one fails, a tombstone must follow.
+        var coversOlderRecord = false
+        var next: Int32 = -1
+        var sequence: UInt64 = 0
+        var hash = KeyHash(placement: 0, identity: 0)
+        var content: Content?
+        var sizeBytes = 0
+    }
+
+    /// One node handed to the writer.
+    struct Taken: Sendable {
+        let node: Int
+        let sequence: UInt64
+        let hash: KeyHash
+        let content: Content
+        let coversOlderRecord: Bool
+    }
+
+    private var nodes = Slab<Node>(capacity: 64)
+    private var firstFree: Int32 = -1
+    private var head: Int32 = -1
+    private var tail: Int32 = -1
+    private(set) var bytes = 0
+    /// Nodes that are queued or being written.
+    private(set) var liveCount = 0
+
+    var isEmpty: Bool { head < 0 }
+    var isAtNodeLimit: Bool { nodes.count >= Place.queueNodesMax - 1 && firstFree < 0 }
+
+    /// The sequence number of the oldest node in the list.
+    var firstSequence: UInt64? { head < 0 ? nil : nodes[Int(head)].sequence }
+
+    subscript(node: Int) -> Node {
+        _read { yield nodes[node] }
+    }
+
+    mutating func push(
+        _ content: Content,
+        hash: KeyHash,
+        sequence: UInt64,
+        sizeBytes: Int,
+        coversOlderRecord: Bool
+    ) -> Int {
+        var index = Int(firstFree)
+        if index >= 0 {
+            firstFree = nodes[index].next
+        } else {
+            index = nodes.count
+            nodes.append(Node())
+        }
+        nodes[index] = Node(
+            state: .queued,
+            coversOlderRecord: coversOlderRecord,
+            next: -1,
+            sequence: sequence,
+            hash: hash,
+            content: content,
+            sizeBytes: sizeBytes
+        )
+        bytes += sizeBytes
+        liveCount += 1
+        if tail >= 0 { nodes[Int(tail)].next = Int32(index) } else { head = Int32(index) }
+        tail = Int32(index)
+        return index
+    }
+
+    mutating func noteOlderRecord(under node: Int) { nodes[node].coversOlderRecord = true }
+
+    /// Takes back a node that nobody writes yet.
+    mutating func cancel(_ node: Int) {
+        precondition(nodes[node].state == .queued)
+        nodes[node].state = .cancelled
+        nodes[node].content = nil
+        bytes -= nodes[node].sizeBytes
+        nodes[node].sizeBytes = 0
+        liveCount -= 1
+    }
+
+    /// Hands out the oldest nodes, at least one and until `bytesMax` is reached.
+    mutating func take(bytesMax: Int) -> [Taken] {
+        var taken: [Taken] = []
+        var total = 0
+        while head >= 0, taken.isEmpty || total < bytesMax {
+            let index = Int(head)
+            head = nodes[index].next
+            if head < 0 { tail = -1 }
+            nodes[index].next = -1
+            guard nodes[index].state == .queued, let content = nodes[index].content else {
+                release(index)
+                continue
+            }
+            nodes[index].state = .writing
+            total += nodes[index].sizeBytes + EntryHead.sizeBytes
+            taken.append(
+                Taken(
+                    node: index,
+                    sequence: nodes[index].sequence,
+                    hash: nodes[index].hash,
+                    content: content,
+                    coversOlderRecord: nodes[index].coversOlderRecord
+                )
+            )
+        }
+        return taken
+    }
+
+    /// Ends the writing of a node, whatever came of it.
+    mutating func finish(_ node: Int) {
+        precondition(nodes[node].state == .writing)
+        bytes -= nodes[node].sizeBytes
+        liveCount -= 1
+        release(node)
+    }
+
+    /// Puts nodes that could not be written back in front, in their old order.
+    mutating func putBack(_ taken: [Int]) {
+        for node in taken.reversed() {
+            precondition(nodes[node].state == .writing)
+            nodes[node].state = .queued
+            nodes[node].next = head
+            if head < 0 { tail = Int32(node) }
+            head = Int32(node)
+        }
+    }
+
+    private mutating func release(_ node: Int) {
+        nodes[node] = Node()
+        nodes[node].next = firstFree
+        firstFree = Int32(node)
+    }
+
+    #if ENGINE_CHECKS
+        func checkInvariants() {
+            var (listed, at) = (0, head)
+            while at >= 0 {
+                let state = nodes[Int(at)].state
+                precondition(state == .queued || state == .cancelled, "1: list")
+                precondition(nodes[Int(at)].next >= 0 || at == tail, "1: tail")
+                (listed, at) = (listed + 1, nodes[Int(at)].next)
+            }
+            var (waiting, sum, live) = (0, 0, 0)
+            for index in 0..<nodes.count {
+                let node = nodes[index]
+                if node.state == .queued || node.state == .cancelled { waiting += 1 }
+                if node.state == .queued || node.state == .writing {
+                    sum += node.sizeBytes
+                    live += 1
+                }
+            }
+            precondition(waiting == listed, "1: list")
+            precondition(sum == bytes && live == liveCount, "2: bytes")
+            precondition(nodes.count <= Place.queueNodesMax, "3: limit")
+        }
+    #endif
+}

@@ -1,0 +1,270 @@
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct DiskTierTests {
+    @Test func queuedEntryIsReadableAtOnceAndStillAfterItIsWritten() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        #expect(tier.enqueue(try store.entry(1, version: 7)) == .stored)
+        #expect(try await store.version(1) == 7)
+        #expect(tier.statistics.hitsQueued == 1)
+        try await tier.flush()
+        #expect(try await store.version(1) == 7)
+        #expect(tier.statistics.hitsCached + tier.statistics.hitsWaited == 1)
+        await store.close()
+    }
+
+    @Test func entriesSurviveACleanReopenWithoutScanning() async throws {
+        let store = DiskStore(shards: 2)
+        let tier = try await store.open()
+        for number in 0..<100 { #expect(tier.enqueue(try store.entry(number)) == .stored) }
+        let again = try await store.reopen()
+        #expect(again.recovery.entries == 100)
+        #expect(again.recovery.torn == 0)
+        #expect(!again.recovery.isFresh)
+        for number in 0..<100 { #expect(try await store.version(number) == 0) }
+        await store.close()
+    }
+
+    @Test func flushedEntriesSurviveAnOpeningWithoutClose() async throws {
+        let store = DiskStore()
+        try await store.open()
+        for number in 0..<100 { _ = store.tier?.enqueue(try store.entry(number)) }
+        try await store.tier?.flush()
+        store.tier = nil
+        let again = try await store.openWhenFree()
+        #expect(again.recovery.entries == 100)
+        #expect(again.recovery.torn == 1)
+        for number in 0..<100 { #expect(try await store.version(number) == 0) }
+        await store.close()
+    }
+
+    @Test func replacementWinsBeforeAndAfterReopening() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        for version in 0..<5 {
+            _ = tier.enqueue(try store.entry(1, version: version))
+            if version % 2 == 0 { try await tier.flush() }
+            #expect(try await store.version(1) == version)
+        }
+        _ = try await store.reopen()
+        #expect(try await store.version(1) == 4)
+        await store.close()
+    }
+
+    @Test func removedEntryStaysRemoved() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        try await tier.flush()
+        #expect(try await tier.remove(store.storeKey(1)))
+        #expect(try await !tier.remove(store.storeKey(1)))
+        #expect(try await store.version(1) == nil)
+        _ = try await store.reopen()
+        #expect(try await store.version(1) == nil)
+        await store.close()
+    }
+
+    @Test func tagPurgeKillsOlderEntriesOnlyAndSurvivesReopening() async throws {
+        let store = DiskStore(shards: 2)
+        let tier = try await store.open()
+        for number in 0..<20 {
+            let tags = number % 2 == 0 ? ["even", "all"] : ["all"]
+            _ = tier.enqueue(try store.entry(number, tags: tags))
+            if number == 10 { try await tier.flush() }
+        }
+        _ = try await tier.removeAll(in: .tag("even"))
+        _ = tier.enqueue(try store.entry(4, version: 1, tags: ["even"]))
+        for reopened in [false, true] {
+            if reopened { _ = try await store.reopen() }
+            for number in 0..<20 {
+                let expected = number == 4 ? 1 : (number % 2 == 0 ? nil : 0)
+                #expect(try await store.version(number) == expected, "\(number)")
+            }
+        }
+        await store.close()
+    }
+
+    @Test(arguments: [
+        RemovalScope.everything, .storageClass(.pinned), .storedAfter(seconds: 2_000_000),
+        .storedBefore(seconds: 2_000_000),
+    ])
+    func purgeCoversWhatItSays(scope: RemovalScope) async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        _ = tier.enqueue(try store.entry(2, flags: .pinned))
+        try await tier.flush()
+        store.now = 3_000_000
+        _ = tier.enqueue(try store.entry(3))
+        _ = tier.enqueue(try store.entry(4, flags: .pinned))
+        _ = try await tier.removeAll(in: scope)
+        let dead: Set<Int> =
+            switch scope {
+            case .everything: [1, 2, 3, 4]
+            case .storageClass: [2, 4]
+            case .storedAfter: [3, 4]
+            default: [1, 2]
+            }
+        for reopened in [false, true] {
+            if reopened { _ = try await store.reopen() }
+            for number in 1...4 {
+                let isDead = try await store.version(number) == nil
+                #expect(isDead == dead.contains(number), "\(number)")
+            }
+        }
+        await store.close()
+    }
+
+    @Test func sessionEntriesEndWithTheSession() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1, version: 1))
+        try await tier.flush()
+        _ = tier.enqueue(try store.entry(1, version: 2, flags: .session))
+        _ = tier.enqueue(try store.entry(2))
+        #expect(try await store.version(1) == 2)
+        for _ in 0..<2 {
+            _ = try await store.reopen()
+            #expect(try await store.version(1) == nil)
+            #expect(try await store.version(2) == 0)
+        }
+        await store.close()
+    }
+
+    @Test func expiredEntryIsNotServed() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1, expires: UInt32(store.now) + 10))
+        _ = tier.enqueue(try store.entry(2, expires: UInt32(store.now)))
+        try await tier.flush()
+        #expect(try await store.version(1) == 0)
+        #expect(try await store.version(2) == nil)
+        store.now += 10
+        _ = try await store.reopen()
+        #expect(try await store.version(1) == nil)
+        await store.close()
+    }
+
+    @Test func memoryOnlyEntryLeavesNoByteAndRemovesTheOlderCopy() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        try await tier.flush()
+        let outcome = tier.enqueue(try store.entry(1, version: 1, flags: .memoryOnly))
+        #expect(outcome == .refused(.notAdmitted))
+        #expect(try await store.version(1) == nil)
+        _ = try await store.reopen()
+        #expect(try await store.version(1) == nil)
+        await store.close()
+    }
+
+    @Test func fullQueueRefusesAndTheOldEntryIsGone() async throws {
+        let store = DiskStore(segmentBytes: 1 << 20)
+        store.configuration.queueBytesMax = 2_000
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        try await tier.flush()
+        _ = tier.enqueue(try store.entry(2, bytes: 1_500))
+        #expect(tier.enqueue(try store.entry(1, version: 1)) == .refused(.queueFull))
+        #expect(tier.statistics.queueOverflows == 1)
+        #expect(try await store.version(1) == nil)
+        _ = try await store.reopen()
+        #expect(try await store.version(1) == nil)
+        #expect(try await store.version(2, bytes: 1_500) == 0)
+        await store.close()
+    }
+
+    @Test func oldestEntriesGoFirstAndTheCapacityHolds() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        let count = 3_000
+        for number in 0..<count {
+            _ = tier.enqueue(try store.entry(number, bytes: 900))
+            if number % 20 == 0 { try await tier.flush() }
+            if number % 200 == 0 {
+                #expect(store.fileBytes <= store.configuration.capacityBytes)
+            }
+        }
+        try await tier.flush()
+        #expect(try await store.version(count - 1) == 0)
+        #expect(try await store.version(0) == nil)
+        #expect(tier.statistics.segmentsReclaimed > 10)
+        let held = await tier.usage().entries
+        let again = try await store.reopen()
+        #expect(again.recovery.entries >= held)
+        await store.close()
+    }
+
+    @Test func entriesInUseOutliveTheirSegment() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        for number in 0..<2_000 {
+            _ = tier.enqueue(try store.entry(number, bytes: 900))
+            if number % 20 == 0 { try await tier.flush() }
+            if number % 5 == 0 { for _ in 0..<2 { #expect(try await store.version(0) == 0) } }
+        }
+        #expect(tier.statistics.reinsertions > 0)
+        _ = try await store.reopen()
+        #expect(try await store.version(0) == 0)
+        await store.close()
+    }
+
+    @Test func queueIsWrittenWhenItsTimeHasComeWithoutAnyCall() async throws {
+        let store = DiskStore()
+        store.configuration.flushMilliseconds = 1
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        // Bounded: each turn asks the lane's own thread, which runs its appointments in between.
+        for _ in 0..<1_000_000 where tier.statistics.queuedBytes > 0 { await Task.yield() }
+        #expect(tier.statistics.queuedBytes == 0)
+        #expect(try await store.version(1) == 0)
+        await store.close()
+    }
+
+    @Test func tokenIsCurrentUntilSomethingNewerComes() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        let hash = try store.storeKey(1).hash
+        _ = tier.enqueue(try store.entry(1))
+        try await tier.flush()
+        let token = try #require(tier.currentToken(hash))
+        #expect(tier.isCurrent(token, hash))
+        _ = tier.enqueue(try store.entry(1, version: 1))
+        #expect(!tier.isCurrent(token, hash))
+        let newer = try #require(tier.currentToken(hash))
+        _ = try await tier.removeAll(in: .tag("any"))
+        #expect(!tier.isCurrent(newer, hash))
+        tier.enqueueRemoval(hash)
+        #expect(tier.currentToken(hash) == nil && !tier.contains(hash))
+        await store.close()
+    }
+
+    @Test func incompressibleBodiesRoundTrip() async throws {
+        let store = DiskStore(segmentBytes: 1 << 20)
+        let tier = try await store.open()
+        var random = SeededRandom(seed: 1)
+        for size in [0, 1, 63, 64, 1_000, 16_384, 20_000, 250_000] {
+            let body = (0..<size).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+            _ = tier.enqueue(try store.entry(size, body: body))
+            try await tier.flush()
+            #expect(try await store.read(size)?.entry.body.array == body, "\(size)")
+        }
+        await store.close()
+    }
+
+    @Test func secondOpenerIsRefused() async throws {
+        let store = DiskStore()
+        _ = try await store.open()
+        let configuration = store.configuration
+        await #expect {
+            _ = try await DiskTier.open(configuration)
+        } throws: {
+            ($0 as? CacheError)?.code == .directoryInUse
+        }
+        await store.close()
+    }
+}

@@ -1,0 +1,179 @@
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct LargeBodyTests {
+    static let bytes = 700_001
+
+    static func store() -> DiskStore { DiskStore(segmentBytes: 256 << 10, segments: 64) }
+
+    /// Writes a body in uneven pieces and makes it the entry's.
+    @discardableResult
+    static func write(
+        _ number: Int,
+        version: Int = 0,
+        bytes: Int = bytes,
+        in store: DiskStore
+    ) async throws -> StoreOutcome {
+        let tier = try #require(store.tier)
+        let hash = try store.storeKey(number).hash
+        let writer = try await tier.beginBody(for: hash, expectedBytes: nil)
+        let body = DiskStore.body(number, version: version, bytes: bytes)
+        var offset = 0
+        while offset < body.count {
+            let end = min(body.count, offset + 100_000)
+            try await writer.append(ByteChunk(Array(body[offset..<end])))
+            offset = end
+        }
+        let finished = try await writer.finish()
+        return tier.enqueue(
+            try store.entry(number, version: version, body: []),
+            body: finished
+        )
+    }
+
+    @Test func bodyIsReadBlockByBlockQueuedWrittenAndReopened() async throws {
+        let store = Self.store()
+        let tier = try await store.open()
+        #expect(try await Self.write(1, in: store) == .stored)
+        #expect(try await store.version(1) == 0)
+        try await tier.flush()
+        #expect(try await store.version(1) == 0)
+        let again = try await store.reopen()
+        #expect(try await store.version(1) == 0)
+        let body = try #require(try await store.read(1)?.detachedBody)
+        #expect(body.count == Self.bytes)
+        let expected = DiskStore.body(1, version: 0, bytes: Self.bytes)
+        for range in [0..<1, 262_143..<262_145, 262_144..<262_145, 700_000..<700_001, 5..<5] {
+            var bytes: [UInt8] = []
+            while bytes.count < range.count {
+                bytes += try await body.read(range.lowerBound + bytes.count..<range.upperBound)
+                    .array
+            }
+            #expect(bytes == Array(expected[range]), "\(range)")
+        }
+        #expect(again.recovery.damaged == 0)
+        await store.close()
+    }
+
+    @Test func freshMetadataKeepsTheFile() async throws {
+        let store = Self.store()
+        let tier = try await store.open()
+        try await Self.write(1, in: store)
+        try await tier.flush()
+        let written = tier.statistics.bytesWritten
+        for _ in 0..<3 {
+            let body = try #require(try await store.read(1)?.detachedBody as? DiskBody)
+            #expect(tier.enqueue(try store.entry(1, body: []), body: body) == .stored)
+            try await tier.flush()
+        }
+        #expect(tier.statistics.bytesWritten - written < 100_000)
+        #expect(try await store.version(1) == 0)
+        _ = try await store.reopen()
+        #expect(try await store.version(1) == 0)
+        await store.close()
+    }
+
+    @Test func largeInlineEntryIsMovedToAFile() async throws {
+        let store = Self.store()
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1, bytes: 300_000))
+        #expect(try await store.version(1) == 0)
+        try await tier.flush()
+        #expect(try await store.read(1)?.detachedBody?.count == 300_000)
+        #expect(try await store.version(1) == 0)
+        _ = try await store.reopen()
+        #expect(try await store.version(1) == 0)
+        await store.close()
+    }
+
+    @Test func replacedBodyIsReadToItsEndAndThenItsFileGoes() async throws {
+        let store = Self.store()
+        let tier = try await store.open()
+        try await Self.write(1, in: store)
+        try await tier.flush()
+        var old = try await store.read(1)?.detachedBody
+        let first = try await old?.read(0..<10)
+        #expect(first?.count == 10)
+        _ = tier.enqueue(try store.entry(1, version: 1))
+        try await tier.flush()
+        #expect(try await store.version(1) == 1)
+        let last = try await old?.read(700_000..<700_001)
+        #expect(last?.array == [DiskStore.body(1, version: 0, bytes: Self.bytes)[700_000]])
+        old = nil
+        await store.close()
+        #expect(store.bodyFiles() == [])
+    }
+
+    @Test func growingBodyIsReadWhileItIsWritten() async throws {
+        let store = Self.store()
+        let tier = try await store.open()
+        let writer = try await tier.beginBody(for: store.storeKey(1).hash, expectedBytes: nil)
+        let body = DiskStore.body(1, version: 0, bytes: Self.bytes)
+        var written = 0
+        while written < body.count {
+            let end = min(body.count, written + 90_000)
+            try await writer.append(ByteChunk(Array(body[written..<end])))
+            written = end
+            var read: [UInt8] = []
+            while read.count < written {
+                read += try await writer.read(read.count..<written).array
+            }
+            #expect(read == Array(body[..<written]))
+        }
+        await writer.abandon()
+        #expect(store.bodyFiles() == [])
+        #expect(tier.statistics.fileBytes == 0)
+        await store.close()
+    }
+
+    @Test func unfinishedAndUnownedBodiesAreSweptAtTheNextOpening() async throws {
+        let store = Self.store()
+        let tier = try await store.open()
+        let writer = try await tier.beginBody(for: store.storeKey(1).hash, expectedBytes: 1_000)
+        try await writer.append(ByteChunk("half"))
+        #expect(store.bodyFiles().count == 1)
+        await store.close()
+        _ = try await store.open()
+        #expect(store.bodyFiles() == [])
+        await store.close()
+        _ = writer
+    }
+
+    @Test func bodiesCountTowardsTheCapacityAndTheOldestGoFirst() async throws {
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 16)
+        store.configuration.entryBytesMax = 1 << 20
+        let tier = try await store.open()
+        for number in 0..<40 {
+            #expect(
+                try await Self.write(number, version: 100, bytes: 400_000, in: store) == .stored
+            )
+            #expect(store.fileBytes <= store.configuration.capacityBytes)
+            let usage = await tier.usage()
+            #expect(usage.bytes <= usage.capacityBytes)
+        }
+        try await tier.flush()
+        #expect(try await store.version(39) == 100)
+        #expect(try await store.version(0) == nil)
+        #expect(tier.statistics.bodiesReclaimed + tier.statistics.segmentsReclaimed > 0)
+        _ = try await store.reopen()
+        #expect(try await store.version(39) == 100)
+        await store.close()
+    }
+
+    @Test func bodyOverTheLimitIsRefusedAtOnceAndWhileItGrows() async throws {
+        let store = Self.store()
+        store.configuration.entryBytesMax = 1_000
+        let tier = try await store.open()
+        let hash = try store.storeKey(1).hash
+        await #expect(throws: CacheError.self) {
+            _ = try await tier.beginBody(for: hash, expectedBytes: 1_001)
+        }
+        let writer = try await tier.beginBody(for: hash, expectedBytes: nil)
+        try await writer.append(ByteChunk([UInt8](repeating: 1, count: 1_000)))
+        await #expect(throws: CacheError.self) { try await writer.append(ByteChunk("x")) }
+        #expect(store.bodyFiles() == [])
+        await store.close()
+    }
+}
