@@ -26,6 +26,7 @@ test: build run-tests  ## unit, model, golden and tidy tests, with the O(n) inva
 
 .PHONY: run-tests
 run-tests:
+	@perf/setup tests || true  # the tests that need it say so
 	$(SWIFT) test --skip-build $(CHECKED)
 
 tsan: setup  ## the same tests under ThreadSanitizer

@@ -52,7 +52,7 @@ public final class LoopbackServer: Sendable {
     public var connectionCount: Int { state.counters.withLock { $0.connections } }
     /// How many connections are open now.
     public var openConnectionCount: Int { state.counters.withLock { $0.open.count } }
-    /// The requests that have come in whole, in order.
+    /// The first 256 requests that have come in whole, in order.
     public var requests: [LoopbackRequest] { state.counters.withLock { $0.log } }
 
     /// Closes the listener and every connection.
@@ -85,8 +85,8 @@ final class LoopbackServerState: Sendable {
         var isStopped = false
     }
 
-    /// More than any test looks at, and few enough for a test that sends a million.
-    static let logCountMax = 4096
+    /// More than any test looks at, and few enough for a test that sends many large bodies.
+    static let logCountMax = 256
 
     let counters = Mutex(Counters())
 

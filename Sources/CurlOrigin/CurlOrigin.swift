@@ -21,6 +21,7 @@ public final class CurlOrigin: Origin {
 
     /// Sends the request, and returns when the head of its answer is there.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+        try Task.checkCancellation()
         let prepared = try PreparedRequest(request, isProxied: configuration.proxy != nil)
         let exchange = Exchange(
             loop: try loop.get(),

@@ -110,7 +110,9 @@ extension EventLoop {
     }
 }
 
-/// The thread's body. It receives no signals: a write to a closed TLS connection must fail, not
+/// The thread's body.
+///
+/// It receives no signals: a write to a closed TLS connection must fail, not
 /// kill the process.
 private func runTable(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     var signals = sigset_t()

@@ -4,7 +4,9 @@
     internal import Darwin
 #endif
 
-/// Ends another thread's wait. Whoever holds it must not use it once the poller is closed.
+/// Ends another thread's wait.
+///
+/// Whoever holds it must not use it once the poller is closed.
 struct SocketWaker: Sendable {
     let descriptor: Int32
 

@@ -16,6 +16,7 @@ final class Transfer {
     /// The moment under which the deadline queue knows the transfer.
     var queuedMoment = UInt64.max
     private let clock: EventClock
+    private let book: DeadlineBook
     private var parser: HeadParser
     /// The first thing that went wrong on our side; libcurl only knows that a callback said no.
     private var failure: (any Error)?
@@ -30,6 +31,7 @@ final class Transfer {
         _ upload: UploadPipe?,
         easy: UnsafeMutableRawPointer,
         clock: EventClock,
+        book: DeadlineBook,
         configuration: CurlConfiguration
     ) {
         self.exchange = exchange
@@ -37,6 +39,7 @@ final class Transfer {
         self.upload = upload
         self.easy = easy
         self.clock = clock
+        self.book = book
         deadlines = TransferDeadlines(
             configuration.deadlines,
             headSeconds: request.headTimeoutSeconds,
@@ -60,6 +63,7 @@ final class Transfer {
     /// The reader has room again.
     func resumeReceiving() {
         deadlines.readerResumed(now: clock.now)
+        book.note(self)
         unpause(CURLPAUSE_RECV)
     }
 
@@ -92,6 +96,7 @@ final class Transfer {
         case .informational(let head): exchange.deliver(.informational(head))
         case .final(let head):
             deadlines.headArrived(now: clock.now)
+            book.note(self)
             exchange.deliver(.head(head))
         case .refused(let error):
             failure = failure ?? error

@@ -7,14 +7,13 @@ internal import CacheEngine
 ///
 /// Invariants:
 /// 1. A transfer is in `transfers` exactly as long as its handle is in the multi handle.
-/// 2. Every transfer with a deadline is in `deadlines`, at that moment or an earlier one.
 final class TransferTable {
     private let loop: EventLoop
     private let poller: SocketPoller
     private let multi: UnsafeMutableRawPointer
     private let clock = EventClock()
     private var transfers: [TransferID: Transfer] = [:]
-    private var deadlines = DeadlineQueue()
+    private let book = DeadlineBook()
     /// When libcurl wants to be called without a socket being ready.
     private var curlMoment = UInt64.max
     private var idleHandles: [UnsafeMutableRawPointer] = []
@@ -70,7 +69,7 @@ final class TransferTable {
     }
 
     private func waitMilliseconds() -> Int32 {
-        let moment = min(curlMoment, deadlines.first?.moment ?? .max)
+        let moment = min(curlMoment, book.next)
         guard moment != .max else { return -1 }
         guard moment > clock.now else { return 0 }
         // Rounded up: a wait that ends early would only be repeated.
@@ -88,9 +87,7 @@ final class TransferTable {
         switch command {
         case .start(let request, let upload, let exchange): start(request, upload, exchange)
         case .resume(let id):
-            guard let transfer = transfers[id] else { return }
-            transfer.resumeReceiving()
-            queueDeadline(transfer)
+            transfers[id]?.resumeReceiving()
         case .resumeUpload(let id): transfers[id]?.resumeSending()
         case .cancel(let id):
             guard let transfer = transfers[id] else { return }
@@ -111,6 +108,7 @@ final class TransferTable {
             upload,
             easy: easy,
             clock: clock,
+            book: book,
             configuration: loop.configuration
         )
         transfers[exchange.id] = transfer
@@ -118,7 +116,7 @@ final class TransferTable {
             end(transfer, .failure(CacheError(.originFailed, detail: "No room for a transfer")))
             return
         }
-        queueDeadline(transfer)
+        book.note(transfer)
     }
 
     // MARK: - Ends
@@ -135,16 +133,14 @@ final class TransferTable {
     }
 
     private func endExpired() {
-        while let first = deadlines.first, first.moment <= clock.now {
-            deadlines.removeFirst()
-            guard let transfer = transfers[first.transfer],
-                transfer.queuedMoment == first.moment
+        for due in book.takeDue(now: clock.now) {
+            guard let transfer = transfers[due.transfer], transfer.queuedMoment == due.moment
             else { continue }
             transfer.queuedMoment = .max
             if let kind = transfer.deadlines.expired(at: clock.now) {
                 end(transfer, .failure(CurlFailure.error(kind)))
             } else {
-                queueDeadline(transfer)
+                book.note(transfer)
             }
         }
     }
@@ -161,13 +157,6 @@ final class TransferTable {
         }
         transfer.upload?.close()
         transfer.exchange.finish(outcome)
-    }
-
-    private func queueDeadline(_ transfer: Transfer) {
-        let moment = transfer.deadlines.next
-        guard moment < transfer.queuedMoment else { return }
-        transfer.queuedMoment = moment
-        deadlines.insert(.init(moment: moment, transfer: transfer.exchange.id))
     }
 
     // MARK: - Callbacks
