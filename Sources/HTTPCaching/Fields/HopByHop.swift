@@ -64,8 +64,14 @@ package enum HopByHop {
                 || name.equals(lowercased: "last-modified")
         case 14: name.equals(lowercased: "content-length")
         case 16: name.equals(lowercased: "content-encoding")
-        case 17: name.equals(lowercased: "cdn-cache-control")
-        default: false
+        default: isTargeted(name)
         }
+    }
+
+    /// A targeted field, by its name (RFC 9213 §2).
+    private static func isTargeted(_ name: ByteRun) -> Bool {
+        let suffix: StaticString = "-cache-control"
+        let start = name.count - suffix.utf8CodeUnitCount
+        return start > 0 && name[start..<name.count].equals(lowercased: suffix)
     }
 }

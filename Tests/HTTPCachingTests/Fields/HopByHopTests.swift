@@ -44,7 +44,7 @@ struct HopByHopTests {
         let names = [
             "Cache-Control", "Pragma", "Vary", "Age", "Date", "Expires", "ETag", "Last-Modified",
             "Authorization", "Cookie", "Host", "Range", "Content-Length", "Content-Type",
-            "Content-Range", "Content-Encoding", "CDN-Cache-Control",
+            "Content-Range", "Content-Encoding", "CDN-Cache-Control", "Example-Cache-Control",
         ]
         let lines = names.map { ($0, "x") }
         let fields = FieldSection([("Connection", names.joined(separator: ", "))] + lines)

@@ -1,0 +1,27 @@
+import HTTPCaching
+
+/// Cache-Control lines: numbers stay in bounds, and a bare restriction added at the end of a line is
+/// always seen, whatever stands before it.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+    let input = [UInt8](UnsafeBufferPointer(start: start, count: count))
+    input.withByteRun { line in
+        var directives = ResponseDirectives()
+        directives.add(line)
+        precondition((directives.maxAgeSeconds ?? 0) <= DeltaSeconds.maximum)
+        precondition((directives.staleIfErrorSeconds ?? 0) <= DeltaSeconds.maximum)
+        var scanner = DirectiveScanner(line)
+        while let directive = scanner.next() {
+            precondition(FieldSection.isValidName(directive.name))
+            _ = directive.argument.namesFields
+        }
+    }
+    (input + Array(", no-store".utf8)).withByteRun { line in
+        var directives = ResponseDirectives()
+        directives.add(line)
+        precondition(directives.flags.contains(.noStore))
+    }
+    let fields = FieldSection([("Cache-Control", String(decoding: input, as: UTF8.self))])
+    _ = RequestFacts(method: .get, fields: fields)
+    return 0
+}

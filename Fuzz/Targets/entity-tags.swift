@@ -1,0 +1,16 @@
+import HTTPCaching
+
+/// Entity tags and lists of them: a tag equals itself weakly, and strongly when it is strong.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+    let input = [UInt8](UnsafeBufferPointer(start: start, count: count))
+    input.withByteRun { text in
+        var scanner = EntityTagScanner(text)
+        while let tag = scanner.next() {
+            precondition(tag.weaklyEquals(tag))
+            precondition(tag.stronglyEquals(tag) == tag.isStrong)
+            precondition(tag.opaque.count <= count)
+        }
+    }
+    return 0
+}

@@ -1,0 +1,31 @@
+import HTTPCaching
+
+/// Structured dictionaries, alone and as targeted cache control: one fault and the field is absent.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+    let input = [UInt8](UnsafeBufferPointer(start: start, count: count))
+    input.withByteRun { untrimmed in
+        // As it stands in a field section, where whitespace around a value is dropped.
+        let text = untrimmed.trimmed
+        var isSound = true
+        var members = 0
+        var dictionary = StructuredDictionary(text)
+        reading: while true {
+            switch dictionary.next() {
+            case .end: break reading
+            case .malformed:
+                isSound = false
+                break reading
+            case .member(let member):
+                members += 1
+                precondition(!member.key.isEmpty)
+            }
+        }
+        var fields = FieldSection()
+        let isValid = "CDN-Cache-Control".withByteRun { fields.append(name: $0, value: text) }
+        guard isValid else { return }
+        let targeted = ResponseDirectives.targeted(by: ["CDN-Cache-Control"], in: fields)
+        if targeted != nil { precondition(isSound && members > 0) }
+    }
+    return 0
+}
