@@ -80,6 +80,13 @@ let package = Package(
             dependencies: ["CurlOrigin", "CacheEngine", "CacheTestSupport"],
             swiftSettings: house
         ),
+        // The code that the documents show.
+        .target(
+            name: "Snippets",
+            dependencies: ["CacheEngine", "CacheTestSupport"],
+            path: "Examples/Snippets",
+            swiftSettings: house
+        ),
         .testTarget(name: "TidyTests", swiftSettings: house),
     ]
 )

@@ -29,6 +29,14 @@ struct SourceFile {
             .map { String($0.1) }
     }
 
+    /// The same and those inside others.
+    var declaredTypes: [String] {
+        text.matches(
+            of: /(?m)^\s*(?:[a-z]+ )*(?:struct|class|actor|enum|protocol|typealias) ([A-Z]\w+)/
+        )
+        .map { String($0.1) }
+    }
+
     static let packageRoot = URL(filePath: #filePath).appending(path: "../../..").standardized
 
     /// Every file below `folders` whose name ends in one of `endings`.

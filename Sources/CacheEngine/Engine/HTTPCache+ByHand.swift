@@ -47,7 +47,7 @@ extension HTTPCache {
     ) async throws -> StoreOutcome {
         let (key, _) = try key(of: request)
         let ticket = tiers.ledger.ticket()
-        let limit = ByteCount(tiers.entrySizeBytesMax)
+        let limit = ByteCount(tiers.gatheredBytesMax)
         guard let body = try await Self.body(of: response, upTo: limit) else {
             tiers.remove(key)
             note(.refused(.tooLarge))
@@ -145,10 +145,10 @@ extension HTTPCache {
     ///
     /// A fetch under way goes to those who asked before, and is not stored.
     ///
-    /// - Returns: Whether there was something in memory.
+    /// - Returns: Whether there was something.
     @discardableResult
     public func remove(_ request: CacheRequest) async throws -> Bool {
-        let isRemoved = tiers.remove(try key(of: request).key)
+        let isRemoved = try await tiers.removeDurably(try key(of: request).key)
         recorder.counters.add(.removals)
         return isRemoved
     }
@@ -158,7 +158,7 @@ extension HTTPCache {
     public func removeVariant(_ request: CacheRequest) async throws -> Bool {
         let selection = await select(try key(of: request).key, request)
         guard selection.stored != nil else { return false }
-        tiers.remove(selection.key)
+        _ = try await tiers.removeDurably(selection.key)
         recorder.counters.add(.removals)
         return true
     }

@@ -5,6 +5,7 @@ extension HTTPCache {
     /// Where the bytes go besides the readers.
     private enum Keeping {
         case inMemory([ByteChunk])
+        case onDisk(BodyWriter)
         case nowhere
     }
 
@@ -22,9 +23,9 @@ extension HTTPCache {
             while let piece = try await delivery.body.next() {
                 watch.advance()
                 total += piece.count
+                keeping = await keep(piece, total: total, keeping, delivery, proposal?.place)
                 chain.append(piece)
-                keep(piece, total: total, in: &keeping, chain)
-                if case .nowhere = keeping, await !roomOrReaders(chain) {
+                if case .nowhere = keeping, await !hasRoom(chain) {
                     delivery.body.cancel()
                     chain.fail(CancellationError())
                     return
@@ -35,33 +36,57 @@ extension HTTPCache {
             let error = supervisor.isOpen ? error : Self.shutDownError
             recorder.originFailed(error)
             chain.fail(error)
+            if case .onDisk(let writer) = keeping { await writer.abandon() }
             return
         }
-        if case .inMemory(let pieces) = keeping, !delivery.body.isOverlong, let proposal {
-            await store(pieces, delivery, load, proposal)
-        }
+        if let proposal { await store(keeping, delivery, load, proposal) }
         chain.finish()
     }
 
+    /// Adds a piece to what is kept; a failure to keep it is no business of the readers.
     private func keep(
         _ piece: ByteChunk,
         total: Int,
-        in keeping: inout Keeping,
-        _ chain: BodyChain
-    ) {
-        guard case .inMemory(var pieces) = keeping else { return }
-        keeping = .nowhere
-        guard total <= tiers.entrySizeBytesMax else {
-            recorder.refused(StoreRefusalReason("too-large"))
-            chain.pass()
-            return
+        _ keeping: Keeping,
+        _ delivery: Delivery,
+        _ place: StoragePlace?
+    ) async -> Keeping {
+        do {
+            switch keeping {
+            case .nowhere: return .nowhere
+            case .onDisk(let writer):
+                try await writer.append(piece)
+                return .onDisk(writer)
+            case .inMemory(let pieces):
+                guard total > tiers.gatheredBytesMax else { return .inMemory(pieces + [piece]) }
+                if place == .everywhere, delivery.storage == .whole,
+                    let writer = try await spill(pieces + [piece], delivery)
+                {
+                    return .onDisk(writer)
+                }
+            }
+            recorder.refused(StoreRefusalReason(StoreOutcome.Reason.tooLarge.rawValue))
+        } catch {
+            recorder.storageFailed(error)
         }
-        pieces.append(piece)
-        keeping = .inMemory(pieces)
+        delivery.chain.pass()
+        return .nowhere
+    }
+
+    /// From memory to a file: readers who are behind read back from there.
+    private func spill(_ pieces: [ByteChunk], _ delivery: Delivery) async throws -> BodyWriter? {
+        let writer = try await tiers.beginBody(
+            delivery.key.hash,
+            expectedCount: delivery.origin.expectedCount
+        )
+        guard let writer else { return nil }
+        for piece in pieces { try await writer.append(piece) }
+        delivery.chain.spill { range in try await writer.read(range) }
+        return writer
     }
 
     /// Waits for the readers; false when there is nobody to deliver to.
-    private func roomOrReaders(_ chain: BodyChain) async -> Bool {
+    private func hasRoom(_ chain: BodyChain) async -> Bool {
         await withTaskCancellationHandler {
             await chain.waitForRoom()
         } onCancel: {
@@ -72,38 +97,76 @@ extension HTTPCache {
     // MARK: Storing
 
     private func store(
-        _ pieces: [ByteChunk],
+        _ keeping: Keeping,
         _ delivery: Delivery,
         _ load: Load,
         _ proposal: StoreProposal
     ) async {
-        var facts = delivery.facts
-        facts.freshnessLifetimeSeconds = UInt32(clamping: proposal.lifetimeSeconds)
-        var parts: PartialBody?
-        var pieces = pieces
-        if case .part(let range) = delivery.storage {
-            guard
-                let combined = await combine(
-                    pieces,
-                    range,
+        switch keeping {
+        case .nowhere: return
+        case .onDisk(let writer):
+            guard !delivery.body.isOverlong else { return await writer.abandon() }
+            do {
+                let body = try await writer.finish()
+                let blueprint = blueprint(
                     delivery,
-                    with: load.selection.stored
+                    proposal,
+                    delivery.facts,
+                    proposal.fields.section
                 )
-            else { return }
-            pieces = combined.pieces
-            parts = combined.parts
-            if combined.parts.isComplete {
-                facts.status = 200
-                facts.flags.remove(.isPartial)
-                parts = nil
+                note(tiers.store(blueprint.entry(body: []), body: body, since: load.ticket))
+            } catch {
+                recorder.storageFailed(error)
             }
+        case .inMemory(let pieces):
+            guard !delivery.body.isOverlong else { return }
+            guard case .part(let range) = delivery.storage else {
+                let blueprint = blueprint(
+                    delivery,
+                    proposal,
+                    delivery.facts,
+                    proposal.fields.section
+                )
+                guard blueprint.isEncodable else { return }
+                return note(tiers.store(blueprint.entry(body: pieces), since: load.ticket))
+            }
+            await store(part: pieces, range, delivery, load, proposal)
         }
+    }
+
+    private func store(
+        part pieces: [ByteChunk],
+        _ range: ContentRange,
+        _ delivery: Delivery,
+        _ load: Load,
+        _ proposal: StoreProposal
+    ) async {
+        let held = load.selection.stored
+        guard let combined = await combine(pieces, range, delivery, with: held) else { return }
+        var facts = delivery.facts
         var fields = proposal.fields.section
-        if parts == nil, delivery.storage != .whole {
+        if combined.parts.isComplete {
+            facts.status = 200
+            facts.flags.remove(.isPartial)
             fields.remove("Content-Range")
-            fields.set("Content-Length", String(pieces.reduce(0) { $0 + $1.count }))
+            fields.set("Content-Length", String(combined.parts.heldBytes))
         }
-        let blueprint = EntryBlueprint(
+        let parts = combined.parts.isComplete ? nil : combined.parts
+        let blueprint = blueprint(delivery, proposal, facts, fields, parts)
+        guard blueprint.isEncodable else { return }
+        note(tiers.store(blueprint.entry(body: combined.pieces), since: load.ticket))
+    }
+
+    private func blueprint(
+        _ delivery: Delivery,
+        _ proposal: StoreProposal,
+        _ facts: StoredFacts,
+        _ fields: FieldSection,
+        _ parts: PartialBody? = nil
+    ) -> EntryBlueprint {
+        var facts = facts
+        facts.freshnessLifetimeSeconds = UInt32(clamping: proposal.lifetimeSeconds)
+        return EntryBlueprint(
             key: delivery.key,
             metadata: StoredResponse.metadata(
                 facts: facts,
@@ -116,8 +179,6 @@ extension HTTPCache {
             place: proposal.place,
             createdSeconds: delivery.origin.responseSeconds
         )
-        guard blueprint.isEncodable else { return }
-        note(tiers.store(blueprint.entry(body: pieces), since: load.ticket))
     }
 
     func note(_ outcome: StoreOutcome) {

@@ -6,17 +6,24 @@ extension StorageTiers {
         recorder: Recorder
     ) async throws -> StorageTiers {
         let second: Second
+        var hasher = KeyHasher.random()
         switch configuration.disk.kind {
         case .disabled: second = .none
         case .custom(let store):
             second = .queued(QueuedStore(store, supervisor: supervisor, recorder: recorder))
-        case .directory:
-            throw CacheError(.configurationInvalid, detail: "No disk in this build")
+        case .directory(let path, let capacity):
+            let disk = try await DiskTier.open(
+                configuration.disk.diskConfiguration(path, capacity),
+                clock: configuration.clock
+            )
+            // The seed of the directory: what is on disk must be found again.
+            hasher = disk.hasher
+            second = .disk(disk)
         }
         return StorageTiers(
             memory: MemoryTier(configuration.memory.memoryConfiguration),
             second: second,
-            hasher: .random(),
+            hasher: hasher,
             clock: configuration.clock,
             recorder: recorder
         )
@@ -33,5 +40,15 @@ extension MemoryOptions {
             entrySizeShareMax: entryShareMax,
             pinnedShareMax: pinnedShareMax
         )
+    }
+}
+
+extension DiskOptions {
+    func diskConfiguration(_ path: String, _ capacity: ByteCount) -> DiskConfiguration {
+        var disk = DiskConfiguration(directory: path, capacityBytes: capacity.bytes)
+        disk.durability = durability == .none ? .none : .onSeal
+        disk.foreignDirectory = foreignDirectory == .refuse ? .error : .startEmpty
+        disk.entryBytesMax = max(1, Int(Double(capacity.bytes) * entryShareMax))
+        return disk
     }
 }

@@ -4,6 +4,7 @@ final class StorageTiers: Sendable {
     /// What stands behind the memory.
     enum Second: Sendable {
         case none
+        case disk(DiskTier)
         case queued(QueuedStore)
     }
 
@@ -55,6 +56,7 @@ final class StorageTiers: Sendable {
         if let inMemory { return (StoredEntry(inMemory), .memory) }
         switch second {
         case .none: return nil
+        case .disk(let disk): return await entry(key, on: disk)
         case .queued(let store):
             let ticket = ledger.ticket()
             guard let found = await store.entry(for: key.storeKey),
@@ -71,6 +73,24 @@ final class StorageTiers: Sendable {
             }
             return (found, .disk)
         }
+    }
+
+    /// A disk hit in the page cache does not suspend.
+    private func entry(
+        _ key: RequestKey,
+        on disk: DiskTier
+    ) async -> (StoredEntry, CacheInfo.Tier)? {
+        let now = nowSeconds
+        var result = key.bytes.withUnsafeBytes { disk.read(key.hash, key: $0, nowSeconds: now) }
+        if case .mustWait = result {
+            result = await disk.readWaiting(key.hash, key: key.bytes, nowSeconds: now)
+        }
+        guard case .hit(let found, let token) = result else { return nil }
+        if found.detachedBody == nil {
+            memory.promote(found.entry, nowSeconds: now) { disk.isCurrent(token, key.hash) }
+        }
+        recorder.counters.add(.diskHits)
+        return (found, .disk)
     }
 
     // MARK: Writing
@@ -107,7 +127,37 @@ final class StorageTiers: Sendable {
             whileLocked: { _ in _ = storeBehind(new.entry) }
         )
         guard !isReplaced, peek(old.key) == nil else { return }
-        _ = store(new.entry, since: ticket)
+        if let body = new.detachedBody as? DiskBody {
+            _ = store(new.entry, body: body, since: ticket)
+        } else if new.detachedBody == nil {
+            _ = store(new.entry, since: ticket)
+        }
+    }
+
+    /// Stores an entry whose body is in a file of its own: it is kept on disk only.
+    func store(
+        _ entry: Entry,
+        body: DiskBody,
+        since ticket: RemovalLedger.Ticket
+    ) -> StoreOutcome {
+        guard case .disk(let disk) = second else { return .refused(.notAdmitted) }
+        let hash = entry.head.hash
+        var outcome = StoreOutcome.refused(.removedMeanwhile)
+        entry.withKey { key in
+            _ = memory.remove(hash, key: key) { _ in
+                guard entry.withTags({ ledger.permits(hash, tags: $0, since: ticket) }) else {
+                    return
+                }
+                outcome = disk.enqueue(entry, body: body)
+            }
+        }
+        return outcome
+    }
+
+    /// Where a body that is too large for memory can go while it arrives; nil when nowhere.
+    func beginBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter? {
+        guard case .disk(let disk) = second else { return nil }
+        return try await disk.beginBody(for: hash, expectedBytes: expectedCount)
     }
 
     /// The entry with the body of `old` and everything else from `blueprint`.
@@ -115,13 +165,22 @@ final class StorageTiers: Sendable {
         StoredEntry(blueprint.entry(body: [old.entry.body]), detachedBody: old.detachedBody)
     }
 
-    /// The largest entry that can be kept.
-    var entrySizeBytesMax: Int { memory.entrySizeBytesMax }
+    /// The largest body that is gathered in memory before it is stored.
+    var gatheredBytesMax: Int {
+        guard case .disk(let disk) = second else { return memory.entrySizeBytesMax }
+        return max(memory.entrySizeBytesMax, disk.configuration.inlineBodyBytesMax)
+    }
 
     /// Called while the key is locked.
     private func storeBehind(_ entry: Entry) -> StoreOutcome {
         switch second {
         case .none: return .refused(.notAdmitted)
+        case .disk(let disk):
+            if entry.head.isMemoryOnly {
+                disk.enqueueRemoval(entry.head.hash)
+                return .refused(.notAdmitted)
+            }
+            return disk.enqueue(entry)
         case .queued(let store):
             if entry.head.isMemoryOnly {
                 store.enqueueRemoval(StoredEntry(entry).key)
@@ -134,15 +193,29 @@ final class StorageTiers: Sendable {
     // MARK: Removing
 
     /// Removes the entry, and forbids fetches under way to bring it back.
+    ///
+    /// - Returns: Whether there was one, as far as is known without reading the disk.
     @discardableResult
     func remove(_ key: RequestKey) -> Bool {
         ledger.note(key.hash)
+        var wasBehind = false
         let removed = key.bytes.withUnsafeBytes { bytes in
             memory.remove(key.hash, key: bytes) { _ in
-                if case .queued(let store) = second { store.enqueueRemoval(key.storeKey) }
+                switch second {
+                case .none: break
+                case .disk(let disk): wasBehind = disk.enqueueRemoval(key.hash)
+                case .queued(let store): store.enqueueRemoval(key.storeKey)
+                }
             }
         }
-        return removed != nil
+        return removed != nil || wasBehind
+    }
+
+    /// The same, and the removal survives the end of the process once this returns.
+    func removeDurably(_ key: RequestKey) async throws -> Bool {
+        let isRemoved = remove(key)
+        if case .disk(let disk) = second { try await disk.confirmRemoval(of: key.hash) }
+        return isRemoved
     }
 
     /// Removes all entries in `scope`, and forbids fetches under way to bring them back.
@@ -155,25 +228,33 @@ final class StorageTiers: Sendable {
         let inMemory = memory.removeAll(in: scope)
         switch second {
         case .none: return inMemory
+        case .disk(let disk): return Self.sum(inMemory, try await disk.removeAll(in: scope))
         case .queued(let store):
             await store.drained()
-            let behind = try await store.store.removeAll(in: scope)
-            // What is in memory is behind it too, but for what may not leave memory.
-            return RemovalCount(
-                entries: max(inMemory.entries, behind.entries),
-                bytes: inMemory.bytes + behind.bytes
-            )
+            return Self.sum(inMemory, try await store.store.removeAll(in: scope))
         }
+    }
+
+    /// What is in memory is behind it too, but for what may not leave memory.
+    private static func sum(_ inMemory: RemovalCount, _ behind: RemovalCount) -> RemovalCount {
+        RemovalCount(
+            entries: max(inMemory.entries, behind.entries),
+            bytes: inMemory.bytes + behind.bytes
+        )
     }
 
     /// Changes how much the disk may hold.
     func setDiskCapacity(_ bytes: Int) async throws {
-        throw CacheError(.configurationInvalid, detail: "This cache has no disk of its own")
+        guard case .disk(let disk) = second else {
+            throw CacheError(.configurationInvalid, detail: "This cache has no disk of its own")
+        }
+        await disk.setCapacity(bytes)
     }
 
     func flush() async throws {
         switch second {
         case .none: break
+        case .disk(let disk): try await disk.flush()
         case .queued(let store):
             await store.drained()
             try await store.store.flush()
@@ -183,11 +264,16 @@ final class StorageTiers: Sendable {
     func usageBehind() async -> StoreUsage {
         switch second {
         case .none: StoreUsage()
+        case .disk(let disk): await disk.usage()
         case .queued(let store): await store.store.usage()
         }
     }
 
     func close() async {
-        if case .queued(let store) = second { await store.drained() }
+        switch second {
+        case .none: break
+        case .disk(let disk): await disk.close()
+        case .queued(let store): await store.drained()
+        }
     }
 }

@@ -1,0 +1,49 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A folder that is gone, with all that is in it, when the last holder lets go.
+public final class TemporaryFolder: Sendable {
+    /// Where the folder is.
+    public let path: String
+
+    /// Makes an empty folder.
+    public init() {
+        let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(base)/cache-engine-XXXXXX".utf8CString)
+        precondition(mkdtemp(&template) != nil, "No temporary folder can be made in \(base)")
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The names in the folder, or in one below it.
+    public func names(in subfolder: String = "") -> [String] {
+        Self.names(subfolder.isEmpty ? path : "\(path)/\(subfolder)")
+    }
+
+    deinit { Self.remove(path) }
+
+    private static func names(_ path: String) -> [String] {
+        guard let folder = opendir(path) else { return [] }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let item = readdir(folder) {
+            let name = withUnsafePointer(to: &item.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    private static func remove(_ path: String) {
+        for name in names(path) {
+            let inner = "\(path)/\(name)"
+            var status = stat()
+            guard lstat(inner, &status) == 0 else { continue }
+            if status.st_mode & S_IFMT == S_IFDIR { remove(inner) } else { unlink(inner) }
+        }
+        rmdir(path)
+    }
+}
