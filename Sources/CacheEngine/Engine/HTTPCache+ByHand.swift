@@ -46,6 +46,9 @@ extension HTTPCache {
         options: StoreOptions = StoreOptions()
     ) async throws -> StoreOutcome {
         let (key, _) = try key(of: request)
+        guard let tags = TagList(options.tags) else {
+            throw CacheError(.requestInvalid, detail: "The tags need more room than an entry has")
+        }
         let ticket = tiers.ledger.ticket()
         let limit = ByteCount(tiers.gatheredBytesMax)
         guard let body = try await Self.body(of: response, upTo: limit) else {
@@ -75,7 +78,7 @@ extension HTTPCache {
                 fields: made.fields,
                 userInfo: options.userInfo
             ),
-            tags: TagList(options.tags) ?? TagList(),
+            tags: tags,
             storageClass: options.storageClass,
             place: options.place,
             createdSeconds: clock.nowSeconds

@@ -214,9 +214,11 @@ public final class HTTPCache: Sendable {
     /// Ends all work: requests that wait get `.shutDown`, what was accepted is written out, and the
     /// directory is free when this returns.
     public func shutDown() async {
+        supervisor.close()
         for desk in desks { await desk.cancelAll() }
-        await tiers.close()
+        await tiers.drain()
         await supervisor.shutDown()
+        await tiers.close()
     }
 
     /// Returns when the background work that runs now has ended.

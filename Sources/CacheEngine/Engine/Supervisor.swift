@@ -28,6 +28,9 @@ final class Supervisor: Sendable {
         }
     }
 
+    /// From here on tasks are cancelled as they start.
+    func close() { state.withLock { $0.isOpen = false } }
+
     /// Cancels every task and returns when all have ended.
     func shutDown() async {
         let tasks = state.withLock { state in

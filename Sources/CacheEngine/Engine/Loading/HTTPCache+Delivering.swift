@@ -236,9 +236,16 @@ extension HTTPCache {
 
     // MARK: The hook
 
+    private static let tooManyTags = StoreRefusalReason("too-many-tags")
+
     /// What will be stored, after the application's own hook; nil when it is not to be.
     private func proposal(for delivery: Delivery, _ load: Load) async -> StoreProposal? {
         let options = configuration.storing
+        // What cannot be found by all its tags could not be purged by them.
+        guard let tags = tags(in: delivery.fields) else {
+            recorder.refused(Self.tooManyTags)
+            return nil
+        }
         let proposal = StoreProposal(
             request: load.request,
             status: delivery.origin.status,
@@ -246,7 +253,7 @@ extension HTTPCache {
             lifetimeSeconds: Int(delivery.facts.freshnessLifetimeSeconds),
             storageClass: load.policy.storageClass ?? options.storageClass,
             place: .everywhere,
-            tags: tags(in: delivery.fields),
+            tags: tags,
             userInfo: nil
         )
         guard let willStore = configuration.hooks.willStore else { return proposal }
@@ -255,6 +262,10 @@ extension HTTPCache {
                 try await willStore(proposal)
             }
             if changed == nil { recorder.refused(StoreRefusalReason("hook")) }
+            guard TagList(changed?.tags ?? []) != nil else {
+                recorder.refused(Self.tooManyTags)
+                return nil
+            }
             return changed
         } catch {
             recorder.hookFailed(error)
@@ -262,13 +273,13 @@ extension HTTPCache {
         }
     }
 
-    /// The tags that the answer itself names, by comma or space.
-    private func tags(in fields: FieldSection) -> [String] {
+    /// The tags that the answer itself names, by comma or space; nil when they are too many.
+    private func tags(in fields: FieldSection) -> [String]? {
         var tags: [String] = []
         for name in configuration.storing.tagFields {
             for line in fields.values(name) {
                 for tag in line.split(whereSeparator: { $0 == "," || $0 == " " }) {
-                    guard tags.count < configuration.storing.tagsMax else { return tags }
+                    guard tags.count < configuration.storing.tagsMax else { return nil }
                     tags.append(String(tag))
                 }
             }

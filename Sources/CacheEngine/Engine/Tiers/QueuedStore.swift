@@ -72,6 +72,11 @@ final class QueuedStore: Sendable {
         }
     }
 
+    /// Carries out what is still queued, on the caller's task.
+    func finish() async {
+        while let next = takeNext() { await carryOut(next) }
+    }
+
     private func add(_ operation: Operation, _ hash: KeyHash, _ state: inout State) {
         state.nextID += 1
         state.queue.append((state.nextID, hash, operation))

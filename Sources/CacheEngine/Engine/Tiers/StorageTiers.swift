@@ -269,11 +269,17 @@ final class StorageTiers: Sendable {
         }
     }
 
+    /// Returns when what was queued for a store of the application's has been carried out.
+    func drain() async {
+        if case .queued(let store) = second { await store.drained() }
+    }
+
+    /// Writes out what was accepted; nothing is stored behind the memory from here on.
     func close() async {
         switch second {
         case .none: break
         case .disk(let disk): await disk.close()
-        case .queued(let store): await store.drained()
+        case .queued(let store): await store.finish()
         }
     }
 }
