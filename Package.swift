@@ -46,6 +46,14 @@ let package = Package(
             swiftSettings: house
         ),
 
+        // HTTP in, HTTP out: the engine as a server.
+        .target(name: "CProxyShims"),
+        .target(
+            name: "CacheProxy",
+            dependencies: ["CacheEngine", "HTTPCaching", "CurlOrigin", "CProxyShims"],
+            swiftSettings: house
+        ),
+        .executableTarget(name: "cache-proxy", dependencies: ["CacheProxy"], swiftSettings: house),
         .target(name: "CacheTestSupport", dependencies: ["CacheEngine"], swiftSettings: house),
 
         // Counts heap allocations; for tests and benchmarks only.
@@ -85,6 +93,13 @@ let package = Package(
             name: "Snippets",
             dependencies: ["CacheEngine", "CacheTestSupport"],
             path: "Examples/Snippets",
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "CacheProxyTests",
+            dependencies: [
+                "CacheProxy", "CacheEngine", "HTTPCaching", "CurlOrigin", "CacheTestSupport",
+            ],
             swiftSettings: house
         ),
         .testTarget(name: "TidyTests", swiftSettings: house),

@@ -1,0 +1,144 @@
+import CProxyShims
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A socket that accepts connections.
+struct ListeningSocket: Sendable {
+    /// Connections the kernel holds until they are accepted.
+    private static let backlog: Int32 = 1_024
+
+    let descriptor: Int32
+    /// Where it listens, with the port that was chosen.
+    let address: ListenAddress
+
+    /// Listens at `address`, which this process may or may not share out among its sockets.
+    ///
+    /// - Throws: `SystemError`, also when the port is in use.
+    init(_ address: ListenAddress, sharing: Sharing) throws(SystemError) {
+        switch address {
+        case .tcp(let host, let port):
+            let family = host.contains(":") ? AF_INET6 : AF_INET
+            descriptor = try Self.open(family, address)
+            Self.set(descriptor, SOL_SOCKET, SO_REUSEADDR)
+            if sharing == .acrossWorkers { Self.set(descriptor, SOL_SOCKET, SO_REUSEPORT) }
+            // Taken over by every accepted connection.
+            Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
+            let isBound =
+                family == AF_INET6
+                ? Self.bindSix(descriptor, host, port) : Self.bindFour(descriptor, host, port)
+            let listens = isBound && listen(descriptor, Self.backlog) == 0
+            guard listens else { throw Self.failed(descriptor, address) }
+            self.address = .tcp(host: host, port: port == 0 ? Self.port(descriptor) : port)
+        case .unix(let path):
+            descriptor = try Self.open(AF_UNIX, address)
+            Self.removeAbandoned(path)
+            guard Self.bindPath(descriptor, path), listen(descriptor, Self.backlog) == 0 else {
+                throw Self.failed(descriptor, address)
+            }
+            self.address = address
+        }
+    }
+
+    enum Sharing: Hashable, Sendable {
+        /// The kernel spreads connections over all sockets of the port.
+        case acrossWorkers
+        /// A port in use is an error.
+        case none
+    }
+
+    private static func open(_ family: Int32, _ address: ListenAddress) throws(SystemError) -> Int32
+    {
+        #if canImport(Glibc)
+            let kind = Int32(SOCK_STREAM.rawValue)
+        #else
+            let kind = SOCK_STREAM
+        #endif
+        let descriptor = socket(family, kind, 0)
+        guard descriptor >= 0 else { throw SystemError("Cannot listen on \(address)") }
+        guard cp_prepare(descriptor) == 0 else { throw failed(descriptor, address) }
+        return descriptor
+    }
+
+    private static func failed(_ descriptor: Int32, _ address: ListenAddress) -> SystemError {
+        let error = SystemError("Cannot listen on \(address)")
+        close(descriptor)
+        return error
+    }
+
+    private static func set(_ descriptor: Int32, _ level: Int32, _ option: Int32) {
+        var one: Int32 = 1
+        setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    private static func bindFour(_ descriptor: Int32, _ host: String, _ port: UInt16) -> Bool {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { return false }
+        return bind(descriptor, &address)
+    }
+
+    private static func bindSix(_ descriptor: Int32, _ host: String, _ port: UInt16) -> Bool {
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(AF_INET6)
+        address.sin6_port = port.bigEndian
+        guard inet_pton(AF_INET6, host, &address.sin6_addr) == 1 else { return false }
+        return bind(descriptor, &address)
+    }
+
+    private static func bindPath(_ descriptor: Int32, _ path: String) -> Bool {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { room in
+            room.copyBytes(from: path.utf8.prefix(room.count - 1))
+        }
+        return bind(descriptor, &address)
+    }
+
+    private static func bind<Address>(_ descriptor: Int32, _ address: inout Address) -> Bool {
+        withUnsafeBytes(of: &address) { bytes in
+            guard let base = bytes.baseAddress else { return false }
+            let pointer = base.assumingMemoryBound(to: sockaddr.self)
+            #if canImport(Glibc)
+                return Glibc.bind(descriptor, pointer, socklen_t(bytes.count)) == 0
+            #else
+                return Darwin.bind(descriptor, pointer, socklen_t(bytes.count)) == 0
+            #endif
+        }
+    }
+
+    private static func port(_ descriptor: Int32) -> UInt16 {
+        var storage = sockaddr_storage()
+        var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &storage) { bytes in
+            guard let base = bytes.baseAddress,
+                getsockname(descriptor, base.assumingMemoryBound(to: sockaddr.self), &count) == 0
+            else { return 0 }
+            // The port stands at the same place in both families.
+            return UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self))
+        }
+    }
+
+    /// A socket file nobody listens on is left over from a process that was killed.
+    private static func removeAbandoned(_ path: String) {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
+        guard let probe = try? open(AF_UNIX, .unix(path: path)) else { return }
+        defer { close(probe) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { room in
+            room.copyBytes(from: path.utf8.prefix(room.count - 1))
+        }
+        let isRefused = withUnsafeBytes(of: &address) { bytes in
+            guard let base = bytes.baseAddress else { return false }
+            let pointer = base.assumingMemoryBound(to: sockaddr.self)
+            return connect(probe, pointer, socklen_t(bytes.count)) != 0 && errno == ECONNREFUSED
+        }
+        if isRefused { unlink(path) }
+    }
+}

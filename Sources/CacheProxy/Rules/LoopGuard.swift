@@ -1,0 +1,36 @@
+package import HTTPCaching
+
+/// Tells a request that has been here before (RFC 9110 §7.6.3, RFC 8586).
+package struct LoopGuard: Hashable, Sendable {
+    /// More proxies than this on one way are a loop whose members hide their names.
+    package static let hopsMax = 20
+
+    /// The name by which this proxy is known in Via and CDN-Loop.
+    package let name: String
+
+    package init(name: String) { self.name = name }
+
+    package func isLooping(_ fields: FieldSection) -> Bool {
+        var hops = 0
+        var isKnown = false
+        fields.forEachValue(of: "via") { line in
+            var members = ListScanner(line)
+            while let member = members.next() {
+                hops += 1
+                // received-protocol RWS received-by [ RWS comment ]
+                var words = member.string.split { $0 == " " || $0 == "\t" }.makeIterator()
+                _ = words.next()
+                if let by = words.next(), by == name { isKnown = true }
+            }
+        }
+        fields.forEachValue(of: "cdn-loop") { line in
+            var members = ListScanner(line)
+            while let member = members.next() {
+                hops += 1
+                let identifier = member.string.prefix { $0 != ";" && $0 != " " && $0 != "\t" }
+                if identifier == name { isKnown = true }
+            }
+        }
+        return isKnown || hops > Self.hopsMax
+    }
+}

@@ -1,0 +1,62 @@
+package import CacheEngine
+import HTTPCaching
+
+/// The fields of a request as they go to the cache and the origin: without those of the client's
+/// connection, and without those that its framing says anew.
+package enum RequestFields {
+    package static func make(
+        _ head: RequestHead,
+        _ bytes: UnsafeRawBufferPointer,
+        hostOverride: String?
+    ) -> HeaderFields {
+        var section = FieldSection()
+        section.reserveCapacity(sizeBytes(head) + (hostOverride?.utf8.count ?? 0))
+        if let hostOverride { section.append("Host", hostOverride) }
+        let dropsHost = hostOverride != nil
+        let mayDrop =
+            dropsHost
+            || !head.flags.isDisjoint(with: [
+                .hasConnectionFields, .hasContentLength, .expectsContinue, .expectsElse,
+            ])
+        for place in head.fields {
+            let name = UnsafeRawBufferPointer(rebasing: bytes[place.name])
+            if mayDrop, isDropped(name, dropsHost: dropsHost, keepsList: head.flags) { continue }
+            section.append(
+                nameBytes: name,
+                valueBytes: UnsafeRawBufferPointer(rebasing: bytes[place.value])
+            )
+        }
+        if head.flags.contains(.listsFields) {
+            section = HopByHop.strip(section, for: .forwardingRequest)
+        }
+        return HeaderFields(section)
+    }
+
+    private static func sizeBytes(_ head: RequestHead) -> Int {
+        head.fields.reduce(0) {
+            $0 + $1.name.count + $1.value.count + FieldCursor.lineHeaderBytes
+        }
+    }
+
+    private static func isDropped(
+        _ name: UnsafeRawBufferPointer,
+        dropsHost: Bool,
+        keepsList flags: RequestHead.Flags
+    ) -> Bool {
+        switch name.count {
+        case 2: RequestParser.equals(name, "te")
+        case 4: dropsHost && RequestParser.equals(name, "host")
+        case 6: RequestParser.equals(name, "expect")
+        case 7: RequestParser.equals(name, "trailer") || RequestParser.equals(name, "upgrade")
+        case 10:
+            // Where it names fields of its own it is needed until those are gone.
+            RequestParser.equals(name, "keep-alive")
+                || (!flags.contains(.listsFields) && RequestParser.equals(name, "connection"))
+        case 14: RequestParser.equals(name, "content-length")
+        case 16: RequestParser.equals(name, "proxy-connection")
+        case 17: RequestParser.equals(name, "transfer-encoding")
+        case 19: RequestParser.equals(name, "proxy-authorization")
+        default: false
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import HTTPCaching
+
+/// The absolute URL of a request: what it is cached under, and what the origin is asked for.
+///
+/// Host names and schemes compare without case (RFC 9110 §4.2.3) and a default port is no port, so
+/// these are brought to one form. Everything behind the authority stays byte for byte what the
+/// client sent: decoding, dot segments and double slashes mean what the origin says they mean, and
+/// a key that merged them could be made to answer one resource with another. For the same reason a
+/// dot at the end of a host name stays: some origins tell the two apart.
+package struct RequestURL: Hashable, Sendable {
+    package let text: String
+    /// The authority as the request spells it, where it must replace the Host field.
+    package let hostOverride: String?
+
+    /// A target in the form of RFC 9112 §3.2, with the authority of `Host` or of the listener.
+    package static func make(
+        _ head: RequestHead,
+        _ bytes: UnsafeRawBufferPointer,
+        defaultAuthority: String
+    ) -> Result<RequestURL, RequestFault> {
+        let target = UnsafeRawBufferPointer(rebasing: bytes[head.target])
+        if target[0] == 0x2F { return originForm(target, head, bytes, defaultAuthority) }
+        if head.methodKind == .options, target.count == 1, target[0] == 0x2A {
+            return originForm(target, head, bytes, defaultAuthority)
+        }
+        return absoluteForm(target)
+    }
+
+    private static func originForm(
+        _ target: UnsafeRawBufferPointer,
+        _ head: RequestHead,
+        _ bytes: UnsafeRawBufferPointer,
+        _ defaultAuthority: String
+    ) -> Result<RequestURL, RequestFault> {
+        if let host = head.host {
+            let authority = UnsafeRawBufferPointer(rebasing: bytes[host])
+            guard let end = normalizedEnd(authority, defaultPort: "80") else {
+                return .failure(.malformedHost)
+            }
+            let text = join("http://", .init(rebasing: authority[..<end]), target)
+            return .success(RequestURL(text: text, hostOverride: nil))
+        }
+        var authority = defaultAuthority
+        let text = authority.withUTF8 { join("http://", UnsafeRawBufferPointer($0), target) }
+        return .success(RequestURL(text: text, hostOverride: defaultAuthority))
+    }
+
+    private static func absoluteForm(
+        _ target: UnsafeRawBufferPointer
+    ) -> Result<RequestURL, RequestFault> {
+        let scheme: StaticString
+        let port: StaticString
+        if hasPrefix(target, "http://") {
+            (scheme, port) = ("http://", "80")
+        } else if hasPrefix(target, "https://") {
+            (scheme, port) = ("https://", "443")
+        } else {
+            return .failure(.malformedTarget)
+        }
+        let rest = UnsafeRawBufferPointer(rebasing: target[scheme.utf8CodeUnitCount...])
+        let authorityEnd = rest.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? rest.count
+        let authority = UnsafeRawBufferPointer(rebasing: rest[..<authorityEnd])
+        guard authority.allSatisfy(ByteClass.isAuthority),
+            let end = normalizedEnd(authority, defaultPort: port)
+        else { return .failure(.malformedTarget) }
+        let path = UnsafeRawBufferPointer(rebasing: rest[authorityEnd...])
+        let host = UnsafeRawBufferPointer(rebasing: authority[..<end])
+        let text = join(scheme, host, path)
+        return .success(
+            RequestURL(text: text, hostOverride: String(decoding: authority, as: UTF8.self))
+        )
+    }
+
+    /// Where an authority ends without its default or empty port; nil when it is not well formed.
+    private static func normalizedEnd(
+        _ authority: UnsafeRawBufferPointer,
+        defaultPort: StaticString
+    ) -> Int? {
+        guard !authority.isEmpty else { return nil }
+        var colon: Int?
+        var index = 0
+        if authority[0] == 0x5B {
+            guard let bracket = authority.firstIndex(of: 0x5D), bracket > 1 else { return nil }
+            index = bracket + 1
+            guard index == authority.count || authority[index] == 0x3A else { return nil }
+        }
+        while index < authority.count {
+            switch authority[index] {
+            case 0x3A:
+                guard colon == nil else { return nil }
+                colon = index
+            case 0x5B, 0x5D: return nil
+            default:
+                if colon != nil, !ByteClass.isDigit(authority[index]) { return nil }
+            }
+            index += 1
+        }
+        guard let colon else { return authority.count }
+        let port = UnsafeRawBufferPointer(rebasing: authority[(colon + 1)...])
+        guard colon > 0, port.count <= 5 else { return nil }
+        return port.isEmpty || RequestParser.equals(port, defaultPort) ? colon : authority.count
+    }
+
+    private static func hasPrefix(_ text: UnsafeRawBufferPointer, _ prefix: StaticString) -> Bool {
+        let count = prefix.utf8CodeUnitCount
+        guard text.count > count else { return false }
+        return RequestParser.equals(.init(rebasing: text[..<count]), prefix)
+    }
+
+    /// The authority is written in lower case, a target without a path gets its slash.
+    private static func join(
+        _ scheme: StaticString,
+        _ authority: UnsafeRawBufferPointer,
+        _ target: UnsafeRawBufferPointer
+    ) -> String {
+        let needsSlash = target.isEmpty || target[0] != 0x2F
+        let count = scheme.utf8CodeUnitCount + authority.count + target.count + (needsSlash ? 1 : 0)
+        return String(unsafeUninitializedCapacity: count) { buffer in
+            let out = UnsafeMutableRawBufferPointer(buffer)
+            var position = scheme.utf8CodeUnitCount
+            out.copyMemory(from: .init(start: scheme.utf8Start, count: position))
+            for byte in authority {
+                out[position] = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
+                position += 1
+            }
+            if needsSlash {
+                out[position] = 0x2F
+                position += 1
+            }
+            UnsafeMutableRawBufferPointer(rebasing: out[position...]).copyMemory(from: target)
+            return count
+        }
+    }
+}

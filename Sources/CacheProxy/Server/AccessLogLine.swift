@@ -1,0 +1,142 @@
+import CacheEngine
+import HTTPCaching
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// What the log says about one request: the combined format, then the cache's part in it, the
+/// seconds it took, and the host.
+///
+///     192.0.2.1 - - [01/Jan/2024:00:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" fresh 0.000 a
+struct AccessLogLine {
+    let client: String
+    let requestLine: [UInt8]
+    let referer: [UInt8]
+    let agent: [UInt8]
+    let host: [UInt8]
+    let startedNanoseconds: UInt64
+    var status = 0
+    var bodyBytes: Int?
+    var source: CacheInfo.Source?
+
+    /// Writes the line; anything that could end a quoted part, or the line, is written as `\xNN`.
+    func write(nowSeconds: Int64, nowNanoseconds: UInt64, to out: OutputBuffer) {
+        out.append(client.isEmpty ? "-" : client)
+        out.append(" - - [")
+        Self.append(date: nowSeconds, to: out)
+        out.append("] \"")
+        Self.append(escaped: requestLine, to: out)
+        out.append("\" ")
+        out.append(decimal: status)
+        out.append(" ")
+        if let bodyBytes { out.append(decimal: bodyBytes) } else { out.append("-") }
+        out.append(" \"")
+        Self.append(escaped: referer, to: out)
+        out.append("\" \"")
+        Self.append(escaped: agent, to: out)
+        out.append("\" ")
+        out.append(source?.rawValue ?? "-")
+        out.append(" ")
+        let micros = Int((nowNanoseconds &- startedNanoseconds) / 1_000)
+        out.append(decimal: micros / 1_000_000)
+        out.append(".")
+        let fraction = String(micros % 1_000_000)
+        out.append(String(repeating: "0", count: 6 - fraction.utf8.count) + fraction)
+        out.append(" ")
+        Self.append(escaped: host, to: out)
+        out.append("\n")
+    }
+
+    private static func append(escaped text: [UInt8], to out: OutputBuffer) {
+        if text.isEmpty { return out.append("-") }
+        for byte in text {
+            if byte < 0x20 || byte >= 0x7F || byte == 0x22 || byte == 0x5C {
+                out.append("\\x")
+                if byte < 0x10 { out.append("0") }
+                out.append(hexadecimal: Int(byte))
+            } else {
+                out.append(byte: byte)
+            }
+        }
+    }
+
+    /// `01/Jan/2024:00:00:00 +0000`, out of the date that HTTP writes.
+    private static func append(date seconds: Int64, to out: OutputBuffer) {
+        let text = Array(HTTPDate.string(seconds).utf8)
+        out.append(String(decoding: text[5..<7], as: UTF8.self) + "/")
+        out.append(String(decoding: text[8..<11], as: UTF8.self) + "/")
+        out.append(String(decoding: text[12..<16], as: UTF8.self) + ":")
+        out.append(String(decoding: text[17..<25], as: UTF8.self) + " +0000")
+    }
+}
+
+/// The lines of one worker on their way to the log, written together.
+final class AccessLog {
+    /// Bytes gathered before they are written.
+    private static let gatheredBytesMax = 64 * 1024
+
+    private let file: AccessLogFile
+    private let out = OutputBuffer(capacity: gatheredBytesMax + 16 * 1024)
+
+    init(_ file: AccessLogFile) { self.file = file }
+
+    func append(_ line: AccessLogLine, nowSeconds: Int64, nowNanoseconds: UInt64) {
+        line.write(nowSeconds: nowSeconds, nowNanoseconds: nowNanoseconds, to: out)
+        if out.count >= Self.gatheredBytesMax { flush() }
+    }
+
+    func flush() {
+        guard out.count > 0 else { return }
+        file.write(out.bytes)
+        out.removeAll()
+    }
+
+    func reopen() {
+        flush()
+        file.reopen()
+    }
+}
+
+extension Worker {
+    func beginLog(_ connection: Connection, _ head: RequestHead, _ bytes: UnsafeRawBufferPointer) {
+        func value(_ name: StaticString) -> [UInt8] {
+            for place in head.fields
+            where RequestParser.equals(UnsafeRawBufferPointer(rebasing: bytes[place.name]), name) {
+                return [UInt8](bytes[place.value])
+            }
+            return []
+        }
+        let version: StaticString = head.flags.contains(.isOldVersion) ? " HTTP/1.0" : " HTTP/1.1"
+        connection.logLine = AccessLogLine(
+            client: PeerAddress.text(connection.socket),
+            requestLine: [UInt8](bytes[head.method.lowerBound..<head.target.upperBound])
+                + Array("\(version)".utf8),
+            referer: value("referer"),
+            agent: value("user-agent"),
+            host: value("host"),
+            startedNanoseconds: clock.monotonicNanoseconds
+        )
+    }
+
+    func noteLog(_ connection: Connection, _ response: CacheResponse) {
+        connection.logLine?.status = response.status
+        connection.logLine?.source = response.info.source
+        if case .length(let count) = connection.answer.framing {
+            connection.logLine?.bodyBytes = count
+        }
+    }
+
+    func finishLog(_ connection: Connection) {
+        guard var line = connection.logLine.take() else { return }
+        // The client went before there was an answer; the number other servers write for it.
+        if line.status == 0 { line.status = 499 }
+        log?.append(
+            line,
+            nowSeconds: nowSeconds,
+            nowNanoseconds: clock.monotonicNanoseconds
+        )
+    }
+}

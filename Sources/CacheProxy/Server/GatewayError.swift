@@ -1,0 +1,44 @@
+import CacheEngine
+
+/// The answers this proxy gives in its own name (RFC 9110 §15.6).
+enum GatewayError {
+    static func response(for fault: RequestFault, name: String) -> CacheResponse {
+        response(status: fault.status, detail: fault.rawValue, name: name)
+    }
+
+    /// What a failed request means to the client.
+    static func response(for error: any Error, name: String) -> CacheResponse {
+        guard let error = error as? CacheError else {
+            return response(status: error is CancellationError ? 503 : 502, detail: "", name: name)
+        }
+        return response(status: status(error.code), detail: error.code.description, name: name)
+    }
+
+    static func status(_ code: CacheError.Code) -> Int {
+        switch code {
+        case .originTimedOut, .deadlineExceeded, .notCached: 504
+        case .requestInvalid: 400
+        case .shutDown: 503
+        case .loadRecursed: 508
+        default: 502
+        }
+    }
+
+    /// The detail is one of our own words, never a text from outside.
+    private static func response(status: Int, detail: String, name: String) -> CacheResponse {
+        let phrase = "\(StatusPhrase.text(status))"
+        var fields = HeaderFields([
+            ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
+        ])
+        if !detail.isEmpty {
+            fields.append("Proxy-Status", "\(name); detail=\"\(detail)\"")
+        }
+        if status == 405 { fields.append("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS") }
+        return CacheResponse(
+            status: status,
+            fields: fields,
+            body: BodyStream(ByteChunk("\(status) \(phrase)\n")),
+            info: CacheInfo(source: .generated)
+        )
+    }
+}

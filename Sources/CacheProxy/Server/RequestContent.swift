@@ -1,0 +1,135 @@
+import CacheEngine
+import Synchronization
+
+/// The content of a request on its way from a socket to whoever reads it.
+///
+/// Holds at most a window: when it is full the worker stops reading the socket, and is told when
+/// there is room again.
+final class RequestContent: BodySource {
+    static let windowBytes = 64 * 1024
+
+    private struct State {
+        var chunks: [ByteChunk] = []
+        var first = 0
+        var bytes = 0
+        var ending: Result<Void, CacheError>?
+        var waiter: UnsafeContinuation<Void, Never>?
+        var hasBegun = false
+        var isAbandoned = false
+        /// The worker waits for room.
+        var isPaused = false
+    }
+
+    private let state = Mutex(State())
+    /// Calls the worker.
+    private let onWanted: @Sendable () -> Void
+
+    init(onWanted: @escaping @Sendable () -> Void) { self.onWanted = onWanted }
+
+    // MARK: The worker's side
+
+    enum Admission: Hashable {
+        case goOn
+        case pause
+        /// Nobody wants the rest.
+        case discard
+    }
+
+    func push(_ chunk: ByteChunk) -> Admission {
+        let (admission, waiter) = state.withLock { state in
+            if state.isAbandoned { return (Admission.discard, state.waiter.take()) }
+            state.chunks.append(chunk)
+            state.bytes += chunk.count
+            state.isPaused = state.bytes >= Self.windowBytes
+            return (state.isPaused ? .pause : .goOn, state.waiter.take())
+        }
+        waiter?.resume()
+        return admission
+    }
+
+    func finish() { end(.success(())) }
+
+    func fail() {
+        end(.failure(CacheError(.requestInvalid, detail: "The request's content broke off")))
+    }
+
+    /// Whether somebody has asked for the content.
+    var hasBegun: Bool { state.withLock { $0.hasBegun } }
+
+    private func end(_ ending: Result<Void, CacheError>) {
+        let waiter = state.withLock { state in
+            if state.ending == nil { state.ending = ending }
+            return state.waiter.take()
+        }
+        waiter?.resume()
+    }
+
+    // MARK: The reader's side
+
+    func next() async throws -> ByteChunk? {
+        while true {
+            try Task.checkCancellation()
+            let (step, callsWorker) = state.withLock { take(&$0) }
+            if callsWorker { onWanted() }
+            switch step {
+            case .chunk(let chunk): return chunk
+            case .ended(let ending):
+                try ending.get()
+                return nil
+            case .wait: await wait()
+            }
+        }
+    }
+
+    func cancel() {
+        state.withLock { state in
+            state.isAbandoned = true
+            state.chunks = []
+            state.first = 0
+            state.bytes = 0
+        }
+        onWanted()
+    }
+
+    private enum Step {
+        case chunk(ByteChunk)
+        case ended(Result<Void, CacheError>)
+        case wait
+    }
+
+    private func take(_ state: inout State) -> (Step, callsWorker: Bool) {
+        let begins = !state.hasBegun
+        state.hasBegun = true
+        guard state.first < state.chunks.count else {
+            if let ending = state.ending { return (.ended(ending), false) }
+            return (.wait, begins)
+        }
+        let chunk = state.chunks[state.first]
+        state.first += 1
+        state.bytes -= chunk.count
+        if state.first == state.chunks.count {
+            state.chunks.removeAll(keepingCapacity: true)
+            state.first = 0
+        }
+        let hasRoom = state.isPaused && state.bytes <= Self.windowBytes / 2
+        if hasRoom { state.isPaused = false }
+        return (.chunk(chunk), begins || hasRoom)
+    }
+
+    private func wait() async {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                let isReady = state.withLock { state in
+                    if state.first < state.chunks.count || state.ending != nil || Task.isCancelled {
+                        return true
+                    }
+                    state.waiter = continuation
+                    return false
+                }
+                if isReady { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.waiter.take() }?.resume()
+        }
+    }
+}

@@ -1,0 +1,217 @@
+import CacheEngine
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// From a socket's bytes to requests.
+extension Worker {
+    /// Does everything that can be done for a connection now.
+    func advance(_ connection: Connection) {
+        var isMoving = true
+        while isMoving {
+            isMoving = usePending(connection)
+            readSocket(connection)
+            flush(connection)
+            // An answer that went out may have made room for what waits.
+            isMoving = (isMoving || connection.isReadable) && mayUseInput(connection)
+        }
+        if !connection.isClosed { settle(connection) }
+    }
+
+    private func mayUseInput(_ connection: Connection) -> Bool {
+        if connection.isClosed { return false }
+        if connection.isLingering { return true }
+        if connection.content != nil { return !connection.isContentPaused }
+        return connection.exchange == nil && !connection.closesBehindAnswer
+            && connection.queue.bytes + batchBytes < configuration.queuedBytesMax
+            && batch.count < Self.piecesMax - 2
+    }
+
+    private func readSocket(_ connection: Connection) {
+        while connection.isReadable, mayUseInput(connection) {
+            let count = read(connection.socket, scratch.baseAddress, scratch.count)
+            if count < 0 {
+                if errno == EINTR { continue }
+                connection.isReadable = false
+                if errno != EAGAIN && errno != EWOULDBLOCK { close(connection) }
+                return
+            }
+            if count == 0 {
+                connection.isReadable = false
+                return endInput(connection)
+            }
+            // A shorter read has emptied the socket; the next bytes are a new edge.
+            if count < scratch.count { connection.isReadable = false }
+            take(connection, UnsafeRawBufferPointer(rebasing: scratch[..<count]))
+        }
+    }
+
+    /// The client will send no more; it may still wait for answers.
+    private func endInput(_ connection: Connection) {
+        connection.hasEnded = true
+        if connection.isLingering || connection.content != nil { close(connection) }
+    }
+
+    private func take(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) {
+        if connection.isLingering { return discard(connection, bytes.count) }
+        if let pending = connection.pending {
+            pending.bytes.append(contentsOf: bytes)
+            _ = usePending(connection)
+            return
+        }
+        let used = use(connection, bytes)
+        guard used < bytes.count, !connection.isClosed, !connection.isLingering,
+            !connection.closesBehindAnswer || connection.content != nil
+        else { return }
+        if connection.exchange == nil && connection.content == nil {
+            // A head has begun, and its time is running.
+            setDeadline(connection, after: configuration.timeouts.headMilliseconds)
+        }
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[used...])
+        connection.pending = PendingInput(bytes: [UInt8](rest), parser: parser)
+        parser = RequestParser()
+    }
+
+    /// Goes on with bytes that could not be used when they came.
+    ///
+    /// - Returns: Whether some of them could be used.
+    private func usePending(_ connection: Connection) -> Bool {
+        guard let pending = connection.pending, mayUseInput(connection) else { return false }
+        swap(&parser, &pending.parser)
+        let wasWaiting = pending.bytes
+        let used = wasWaiting.withUnsafeBytes { use(connection, $0) }
+        guard used > 0 else {
+            swap(&parser, &pending.parser)
+            return false
+        }
+        if used == pending.bytes.count || connection.closesBehindAnswer && connection.content == nil
+        {
+            connection.pending = nil
+            parser.reset()
+        } else {
+            pending.bytes.removeFirst(used)
+            swap(&parser, &pending.parser)
+            if connection.exchange == nil && connection.content == nil {
+                setDeadline(connection, after: configuration.timeouts.headMilliseconds)
+            }
+        }
+        return true
+    }
+
+    /// Uses bytes as far as they go; how many were used.
+    ///
+    /// The parser is left with what it knows of the head that the unused ones begin.
+    private func use(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) -> Int {
+        var offset = 0
+        while !connection.isClosed {
+            if connection.content != nil {
+                guard useContent(connection, bytes, &offset) else { return offset }
+                continue
+            }
+            guard offset < bytes.count, mayUseInput(connection), !connection.isLingering else {
+                break
+            }
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
+            switch parser.parse(rest, configuration.wire) {
+            case .needsMore: return offset
+            case .complete(let count):
+                take(connection, request: parser.head, in: rest)
+                offset += count
+                parser.reset()
+            case .refused(let fault):
+                parser.reset()
+                refuse(connection, fault)
+                return bytes.count
+            }
+        }
+        return connection.isClosed || connection.isLingering ? bytes.count : offset
+    }
+
+    /// Uses bytes as content; false when no more of them can be used now.
+    private func useContent(
+        _ connection: Connection,
+        _ bytes: UnsafeRawBufferPointer,
+        _ offset: inout Int
+    ) -> Bool {
+        guard !connection.isContentPaused,
+            let step = connection.content?.decode(bytes, from: offset, configuration.wire)
+        else { return false }
+        switch step {
+        case .data(let range):
+            offset = range.upperBound
+            takeContent(connection, UnsafeRawBufferPointer(rebasing: bytes[range]))
+            return !connection.isClosed
+        case .needsMore:
+            offset = bytes.count
+            return false
+        case .end(let end):
+            offset = end
+            connection.content = nil
+            connection.sink?.finish()
+            connection.sink = nil
+            if connection.exchange != nil { removeDeadline(connection) }
+            return true
+        case .refused(let fault):
+            offset = bytes.count
+            failContent(connection, fault)
+            return false
+        }
+    }
+
+    private func takeContent(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) {
+        guard let sink = connection.sink else { return discard(connection, bytes.count) }
+        setDeadline(connection, after: configuration.timeouts.contentMilliseconds)
+        switch sink.push(ByteChunk(copying: bytes)) {
+        case .goOn: break
+        case .pause:
+            connection.isContentPaused = true
+            removeDeadline(connection)
+        case .discard:
+            connection.sink = nil
+            discard(connection, bytes.count)
+        }
+    }
+
+    /// Bytes nobody wants: a few are read to save the connection, or to let the answer arrive.
+    private func discard(_ connection: Connection, _ count: Int) {
+        connection.discardedBytes += count
+        if connection.discardedBytes > configuration.discardedBytesMax {
+            if connection.exchange == nil && connection.queue.isEmpty {
+                close(connection)
+            } else {
+                connection.closesBehindAnswer = true
+                connection.isContentPaused = true
+            }
+        }
+    }
+
+    private func failContent(_ connection: Connection, _ fault: RequestFault) {
+        connection.content = nil
+        connection.sink?.fail()
+        connection.sink = nil
+        guard !connection.answer.hasBegun, connection.exchange != nil else {
+            connection.closesBehindAnswer = true
+            connection.mustLinger = true
+            return
+        }
+        connection.exchange?.cancel()
+        connection.exchange = nil
+        refuse(connection, fault)
+    }
+
+    func resumeContent(_ connection: Connection) {
+        if connection.answer.expectsContinue, !connection.answer.hasBegun,
+            connection.content != nil
+        {
+            connection.answer.expectsContinue = false
+            let start = out.count
+            out.append("HTTP/1.1 100 Continue\r\n\r\n")
+            emitHead(connection, from: start)
+        }
+        connection.isContentPaused = false
+        setDeadline(connection, after: configuration.timeouts.contentMilliseconds)
+    }
+}

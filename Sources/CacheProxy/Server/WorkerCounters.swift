@@ -1,0 +1,53 @@
+import Synchronization
+
+/// What a worker has done.
+///
+/// Written by its thread alone, read by any.
+package final class WorkerCounters: Sendable {
+    package enum Counter: Int, CaseIterable, Sendable {
+        case connections
+        case connectionsOpen
+        case requests
+        case hits
+        case exchanges
+        case refused
+        case aborted
+        case timeouts
+        case bytesOut
+        case informational
+        case successful
+        case redirected
+        case clientErrors
+        case serverErrors
+        case otherStatuses
+    }
+
+    private let cells: [Cell] = Counter.allCases.map { _ in Cell() }
+
+    private final class Cell: Sendable {
+        let value = Atomic(0)
+    }
+
+    package init() {}
+
+    package subscript(counter: Counter) -> Int {
+        cells[counter.rawValue].value.load(ordering: .relaxed)
+    }
+
+    /// One writer, so a plain load and store will do.
+    func add(_ amount: Int, to counter: Counter) {
+        let cell = cells[counter.rawValue]
+        cell.value.store(cell.value.load(ordering: .relaxed) &+ amount, ordering: .relaxed)
+    }
+
+    func count(status: Int) {
+        switch status {
+        case 200..<300: add(1, to: .successful)
+        case 300..<400: add(1, to: .redirected)
+        case 400..<500: add(1, to: .clientErrors)
+        case 500..<600: add(1, to: .serverErrors)
+        case 100..<200: add(1, to: .informational)
+        default: add(1, to: .otherStatuses)
+        }
+    }
+}

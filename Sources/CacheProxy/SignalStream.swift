@@ -1,0 +1,45 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Signals as an asynchronous sequence.
+///
+/// From its making on they no longer end the process.
+struct SignalStream {
+    let stream: AsyncStream<Int32>
+
+    init(_ signals: [Int32]) throws(SystemError) {
+        var ends: (Int32, Int32) = (-1, -1)
+        let result = withUnsafeMutablePointer(to: &ends) { pair in
+            pair.withMemoryRebound(to: Int32.self, capacity: 2) { pipe($0) }
+        }
+        guard result == 0 else { throw SystemError("Cannot open a pipe for signals") }
+        let readEnd = ends.0
+        signalPipe = ends.1
+        let (stream, feed) = AsyncStream<Int32>.makeStream()
+        self.stream = stream
+        try ProxyServer.startThread {
+            var number: UInt8 = 0
+            while true {
+                let count = read(readEnd, &number, 1)
+                if count == 1 { feed.yield(Int32(number)) }
+                if count == 0 { return }
+            }
+        }
+        signal(SIGPIPE, SIG_IGN)
+        for number in signals {
+            signal(number) { number in
+                // Nothing but this call is allowed in a signal handler.
+                var byte = UInt8(truncatingIfNeeded: number)
+                _ = write(signalPipe, &byte, 1)
+            }
+        }
+    }
+}
+
+/// Where the signal handler writes.
+///
+/// `nonisolated(unsafe)`: written once, before any handler that reads it is installed.
+nonisolated(unsafe) private var signalPipe: Int32 = -1

@@ -1,0 +1,112 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Bytes on their way out, gathered in one piece of memory that is used again and again.
+///
+/// Belongs to one thread: it is deliberately not `Sendable`.
+///
+/// Invariants:
+/// 1. `count <= capacity`, and `base` points to `capacity` bytes that this object owns.
+package final class OutputBuffer {
+    private var base: UnsafeMutableRawPointer
+    private var capacity: Int
+    package private(set) var count = 0
+
+    package init(capacity: Int = 16 * 1024) {
+        self.capacity = max(64, capacity)
+        base = .allocate(byteCount: self.capacity, alignment: 16)
+    }
+
+    deinit { base.deallocate() }
+
+    /// The bytes written, valid until the next change.
+    package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+
+    package func removeAll() { count = 0 }
+
+    package func truncate(to count: Int) {
+        precondition(count <= self.count)
+        self.count = count
+    }
+
+    /// Room for `extra` more bytes, to be written and then claimed by `advance`.
+    @inline(__always)
+    package func room(for extra: Int) -> UnsafeMutableRawPointer {
+        if capacity - count < extra { grow(by: extra) }
+        return base + count
+    }
+
+    @inline(__always)
+    package func advance(by extra: Int) {
+        precondition(count + extra <= capacity)
+        count += extra
+    }
+
+    @inline(__always)
+    package func append(_ literal: StaticString) {
+        let extra = literal.utf8CodeUnitCount
+        room(for: extra).copyMemory(from: literal.utf8Start, byteCount: extra)
+        count += extra
+    }
+
+    @inline(__always)
+    package func append(_ bytes: UnsafeRawBufferPointer) {
+        guard let source = bytes.baseAddress else { return }
+        room(for: bytes.count).copyMemory(from: source, byteCount: bytes.count)
+        count += bytes.count
+    }
+
+    package func append(_ text: String) {
+        var text = text
+        text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+    }
+
+    @inline(__always)
+    package func append(byte: UInt8) {
+        room(for: 1).storeBytes(of: byte, as: UInt8.self)
+        count += 1
+    }
+
+    package func append(decimal number: Int) {
+        precondition(number >= 0)
+        // 2^63 has 19 digits.
+        let target = room(for: 20)
+        var rest = number
+        var length = 1
+        while rest >= 10 {
+            rest /= 10
+            length += 1
+        }
+        rest = number
+        var position = length - 1
+        while position >= 0 {
+            target.storeBytes(of: UInt8(0x30 + rest % 10), toByteOffset: position, as: UInt8.self)
+            rest /= 10
+            position -= 1
+        }
+        count += length
+    }
+
+    package func append(hexadecimal number: Int) {
+        precondition(number >= 0)
+        var shift = 60
+        while shift > 0, number >> shift == 0 { shift -= 4 }
+        while shift >= 0 {
+            let digit = UInt8(truncatingIfNeeded: number >> shift & 0xF)
+            append(byte: digit < 10 ? 0x30 + digit : 0x61 + digit - 10)
+            shift -= 4
+        }
+    }
+
+    private func grow(by extra: Int) {
+        let larger = max(capacity * 2, count + extra)
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
+        memory.copyMemory(from: base, byteCount: count)
+        base.deallocate()
+        base = memory
+        capacity = larger
+    }
+}

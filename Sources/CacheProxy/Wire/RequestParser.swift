@@ -1,0 +1,327 @@
+import HTTPCaching
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Reads the head of an HTTP/1.1 request (RFC 9112), strictly, as its bytes come in.
+///
+///     requestLine ──line──▶ fields ──empty line──▶ complete
+///          └──────fault──────┴──────▶ refused
+///
+/// A pure value: it is given all bytes of the head that are there so far, every time from the first
+/// one on, and says whether they are enough. Lines are looked at once; what was looked at is not
+/// kept here. It takes nothing that two parsers could read in two ways: a bare CR or LF, a folded
+/// line, whitespace before a colon, two lengths, a length beside a coding (RFC 9112 §11.2).
+///
+/// Invariants:
+/// 1. `lineStart <= scanned`, and neither is beyond the bytes given last.
+/// 2. `lineStart` is the byte behind a CRLF, or the first one.
+package struct RequestParser: Sendable {
+    package enum Step: Hashable, Sendable {
+        case needsMore
+        /// The head ends before this offset.
+        case complete(Int)
+        case refused(RequestFault)
+    }
+
+    private enum Phase: UInt8 {
+        case requestLine
+        case fields
+    }
+
+    private var phase = Phase.requestLine
+    private var lineStart = 0
+    private var scanned = 0
+    package private(set) var head = RequestHead()
+
+    package init() {}
+
+    package mutating func reset() {
+        phase = .requestLine
+        lineStart = 0
+        scanned = 0
+        head.reset()
+    }
+
+    /// Looks at what is new in `bytes`.
+    package mutating func parse(_ bytes: UnsafeRawBufferPointer, _ limits: WireLimits) -> Step {
+        while let lineEnd = nextLineFeed(in: bytes) {
+            guard lineEnd > lineStart, bytes[lineEnd - 1] == 0x0D else {
+                return .refused(.malformedLineEnd)
+            }
+            let line = lineStart..<(lineEnd - 1)
+            scanned = lineEnd + 1
+            if let fault = fault(of: line, bytes, limits) { return .refused(fault) }
+            let isEmpty = line.isEmpty
+            lineStart = lineEnd + 1
+            switch phase {
+            case .requestLine:
+                // One empty line in front is forgiven (RFC 9112 §2.2).
+                if isEmpty, line.lowerBound == 0 { continue }
+                if let fault = parseRequestLine(line, bytes, limits) { return .refused(fault) }
+                phase = .fields
+            case .fields where isEmpty:
+                if let fault = finish() { return .refused(fault) }
+                return .complete(lineStart)
+            case .fields:
+                if let fault = parseField(line, bytes, limits) { return .refused(fault) }
+            }
+        }
+        return checkUnfinishedLine(bytes, limits)
+    }
+
+    private mutating func nextLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
+        guard scanned < bytes.count, let base = bytes.baseAddress else { return nil }
+        guard let found = memchr(base + scanned, 0x0A, bytes.count - scanned) else {
+            scanned = bytes.count
+            return nil
+        }
+        return UnsafeRawPointer(found) - base
+    }
+
+    private func fault(
+        of line: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer,
+        _ limits: WireLimits
+    ) -> RequestFault? {
+        if line.upperBound + 2 > limits.headBytesMax { return .headTooLarge }
+        guard line.count > limits.lineBytesMax else { return nil }
+        return phase == .requestLine ? .targetTooLong : .lineTooLong
+    }
+
+    /// An attack need not be read to its end: limits hold for lines that are not complete, too.
+    private func checkUnfinishedLine(
+        _ bytes: UnsafeRawBufferPointer,
+        _ limits: WireLimits
+    ) -> Step {
+        let count = bytes.count - lineStart
+        if count > 0 {
+            let first = bytes[lineStart]
+            switch phase {
+            case .requestLine:
+                guard ByteClass.isToken(first) || (first == 0x0D && lineStart == 0) else {
+                    return .refused(.malformedRequestLine)
+                }
+            case .fields:
+                guard ByteClass.isToken(first) || first == 0x0D else {
+                    return .refused(.malformedField)
+                }
+            }
+        }
+        if count > limits.lineBytesMax {
+            return .refused(phase == .requestLine ? .targetTooLong : .lineTooLong)
+        }
+        if bytes.count >= limits.headBytesMax { return .refused(.headTooLarge) }
+        return .needsMore
+    }
+}
+
+// MARK: - The request line (RFC 9112 §3)
+
+extension RequestParser {
+    private mutating func parseRequestLine(
+        _ line: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer,
+        _ limits: WireLimits
+    ) -> RequestFault? {
+        var index = line.lowerBound
+        while index < line.upperBound, ByteClass.isToken(bytes[index]) { index += 1 }
+        head.method = line.lowerBound..<index
+        guard !head.method.isEmpty, index < line.upperBound, bytes[index] == 0x20 else {
+            return .malformedRequestLine
+        }
+        if head.method.count > limits.methodBytesMax { return .methodTooLong }
+        index += 1
+        let targetStart = index
+        while index < line.upperBound, ByteClass.isTarget(bytes[index]) { index += 1 }
+        head.target = targetStart..<index
+        guard !head.target.isEmpty, index < line.upperBound, bytes[index] == 0x20 else {
+            return .malformedRequestLine
+        }
+        if head.target.count > limits.targetBytesMax { return .targetTooLong }
+        if let fault = parseVersion(index + 1..<line.upperBound, bytes) { return fault }
+        head.methodKind = MethodKind(
+            nameBytes: UnsafeRawBufferPointer(rebasing: bytes[head.method])
+        )
+        return nil
+    }
+
+    private mutating func parseVersion(
+        _ range: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer
+    ) -> RequestFault? {
+        guard range.count == 8, Self.matches("HTTP/", bytes, at: range.lowerBound) else {
+            return .malformedRequestLine
+        }
+        let major = bytes[range.lowerBound + 5]
+        let minor = bytes[range.lowerBound + 7]
+        guard ByteClass.isDigit(major), bytes[range.lowerBound + 6] == 0x2E,
+            ByteClass.isDigit(minor)
+        else { return .malformedRequestLine }
+        guard major == 0x31 else { return .versionUnknown }
+        if minor == 0x30 { head.flags.insert(.isOldVersion) }
+        return nil
+    }
+
+    @inline(__always)
+    private static func matches(
+        _ literal: StaticString,
+        _ bytes: UnsafeRawBufferPointer,
+        at offset: Int
+    ) -> Bool {
+        guard let base = bytes.baseAddress else { return false }
+        return memcmp(base + offset, literal.utf8Start, literal.utf8CodeUnitCount) == 0
+    }
+}
+
+// MARK: - Field lines (RFC 9112 §5)
+
+extension RequestParser {
+    private mutating func parseField(
+        _ line: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer,
+        _ limits: WireLimits
+    ) -> RequestFault? {
+        guard head.fields.count < limits.fieldCountMax else { return .fieldsTooMany }
+        var index = line.lowerBound
+        while index < line.upperBound, ByteClass.isToken(bytes[index]) { index += 1 }
+        // Whitespace at the start (a folded line) or before the colon ends here, too.
+        guard index > line.lowerBound, index < line.upperBound, bytes[index] == 0x3A else {
+            return .malformedField
+        }
+        let name = line.lowerBound..<index
+        var lower = index + 1
+        var upper = line.upperBound
+        while lower < upper, ByteClass.isWhitespace(bytes[lower]) { lower += 1 }
+        while upper > lower, ByteClass.isWhitespace(bytes[upper - 1]) { upper -= 1 }
+        for place in lower..<upper where !ByteClass.isFieldContent(bytes[place]) {
+            return .malformedField
+        }
+        head.fields.append(RequestHead.FieldPlace(name: name, value: lower..<upper))
+        return notice(name: name, value: lower..<upper, bytes)
+    }
+
+    /// Takes in what the fields that delimit and route the message say.
+    private mutating func notice(
+        name: Range<Int>,
+        value: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer
+    ) -> RequestFault? {
+        let name = UnsafeRawBufferPointer(rebasing: bytes[name])
+        switch name.count {
+        case 2: if Self.equals(name, "te") { head.flags.insert(.hasConnectionFields) }
+        case 3: if Self.equals(name, "via") { head.flags.insert(.hasVia) }
+        case 4: if Self.equals(name, "host") { return noticeHost(value, bytes) }
+        case 6: if Self.equals(name, "expect") { noticeExpect(value, bytes) }
+        case 7:
+            if Self.equals(name, "upgrade") || Self.equals(name, "trailer") {
+                head.flags.insert(.hasConnectionFields)
+            }
+        case 8: if Self.equals(name, "cdn-loop") { head.flags.insert(.hasVia) }
+        case 10:
+            if Self.equals(name, "connection") {
+                head.flags.insert(.hasConnectionFields)
+                noticeConnection(value, bytes)
+            } else if Self.equals(name, "keep-alive") {
+                head.flags.insert(.hasConnectionFields)
+            }
+        case 14:
+            if Self.equals(name, "content-length") { return noticeLength(value, bytes) }
+        case 16, 19:
+            if Self.equals(name, "proxy-connection") || Self.equals(name, "proxy-authorization") {
+                head.flags.insert(.hasConnectionFields)
+            }
+        case 17:
+            if Self.equals(name, "transfer-encoding") { return noticeCoding(value, bytes) }
+        default: break
+        }
+        return nil
+    }
+
+    private mutating func noticeHost(
+        _ value: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer
+    ) -> RequestFault? {
+        guard head.host == nil else { return .hostRepeated }
+        for place in value where !ByteClass.isAuthority(bytes[place]) { return .malformedHost }
+        head.host = value
+        return nil
+    }
+
+    /// One line of digits; a list, a sign or a second line is how requests are smuggled.
+    private mutating func noticeLength(
+        _ value: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer
+    ) -> RequestFault? {
+        guard head.flags.insert(.hasContentLength).inserted else { return .contentLengthRepeated }
+        // 18 digits are below 2^63.
+        guard !value.isEmpty, value.count <= 18 else { return .contentLengthInvalid }
+        var length = 0
+        for place in value {
+            guard ByteClass.isDigit(bytes[place]) else { return .contentLengthInvalid }
+            length = length * 10 + Int(bytes[place] - 0x30)
+        }
+        head.framing = .length(length)
+        return nil
+    }
+
+    private mutating func noticeCoding(
+        _ value: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer
+    ) -> RequestFault? {
+        head.flags.insert(.hasConnectionFields)
+        guard head.flags.insert(.hasTransferEncoding).inserted else {
+            return .transferEncodingRepeated
+        }
+        guard Self.equals(UnsafeRawBufferPointer(rebasing: bytes[value]), "chunked") else {
+            return .transferCodingUnknown
+        }
+        return nil
+    }
+
+    private mutating func noticeExpect(_ value: Range<Int>, _ bytes: UnsafeRawBufferPointer) {
+        let text = UnsafeRawBufferPointer(rebasing: bytes[value])
+        head.flags.insert(Self.equals(text, "100-continue") ? .expectsContinue : .expectsElse)
+    }
+
+    private mutating func noticeConnection(_ value: Range<Int>, _ bytes: UnsafeRawBufferPointer) {
+        var members = ListScanner(ByteRun(UnsafeRawBufferPointer(rebasing: bytes[value])))
+        while let member = members.next() {
+            if member.equals(lowercased: "close") {
+                head.flags.insert(.wantsClose)
+            } else if member.equals(lowercased: "keep-alive") {
+                head.flags.insert(.wantsKeepAlive)
+            } else {
+                head.flags.insert(.listsFields)
+            }
+        }
+    }
+
+    /// What only the whole head can tell (RFC 9112 §3.2 and §6.3).
+    private mutating func finish() -> RequestFault? {
+        let isOld = head.flags.contains(.isOldVersion)
+        if head.host == nil, !isOld { return .hostMissing }
+        if head.flags.contains(.hasTransferEncoding) {
+            if head.flags.contains(.hasContentLength) { return .lengthAndTransferEncoding }
+            if isOld { return .transferEncodingInOldVersion }
+            head.framing = .chunked
+        }
+        return head.flags.contains(.expectsElse) && !isOld ? .expectationUnknown : nil
+    }
+
+    /// Whether `text` is the lower-case `literal` in any case.
+    @inline(__always)
+    static func equals(_ text: UnsafeRawBufferPointer, _ literal: StaticString) -> Bool {
+        guard text.count == literal.utf8CodeUnitCount else { return false }
+        let wanted = literal.utf8Start
+        for index in 0..<text.count {
+            let byte = text[index]
+            let folded = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
+            if folded != wanted[index] { return false }
+        }
+        return true
+    }
+}

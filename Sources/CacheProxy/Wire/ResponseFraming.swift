@@ -1,0 +1,22 @@
+import CacheEngine
+
+/// How the end of a response's content is told to the client (RFC 9112 §6.3).
+package enum ResponseFraming: Hashable, Sendable {
+    /// There is no content, and no field speaks of its length but the origin's own.
+    case none
+    /// Content-Length, and exactly that many bytes.
+    case length(Int)
+    case chunked
+    /// The end of the connection: what an HTTP/1.0 client understands.
+    case untilClose
+
+    package init(status: Int, isHead: Bool, bodyCount: Int?, isOldVersion: Bool) {
+        if isHead || status < 200 || status == 204 || status == 304 {
+            self = .none
+        } else if let bodyCount {
+            self = .length(bodyCount)
+        } else {
+            self = isOldVersion ? .untilClose : .chunked
+        }
+    }
+}

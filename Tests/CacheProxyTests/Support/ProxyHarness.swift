@@ -1,0 +1,87 @@
+import CacheEngine
+import CacheTestSupport
+import CurlOrigin
+import HTTPCaching
+
+@testable import CacheProxy
+
+/// A proxy, its cache and one or more origins, all on real sockets, for the length of one test.
+struct ProxyHarness: Sendable {
+    let service: ProxyService
+    let clock: TestClock
+    let port: UInt16
+
+    static let host = "example.test"
+
+    func client() throws -> WireClient { try WireClient(port) }
+
+    /// One request on a connection of its own.
+    func request(
+        _ target: String,
+        _ fields: [String] = [],
+        method: String = "GET",
+        body: String? = nil
+    ) async throws -> WireResponse {
+        var text = "\(method) \(target) HTTP/1.1\r\n"
+        if !fields.contains(where: { $0.lowercased().hasPrefix("host:") }) {
+            text += "Host: \(Self.host)\r\n"
+        }
+        text += fields.map { $0 + "\r\n" }.joined()
+        if let body { text += "Content-Length: \(body.utf8.count)\r\n" }
+        return try await client().exchange(text + "\r\n" + (body ?? ""), isHead: method == "HEAD")
+    }
+
+    func advance(_ seconds: Int64) { clock.advance(seconds: Double(seconds)) }
+
+    /// The date of the proxy's clock, shifted.
+    func date(_ offset: Int64 = 0) -> String { HTTPDate.string(clock.nowSeconds + offset) }
+}
+
+func withProxy<Result>(
+    origins: [UInt16],
+    configure: (inout ProxyConfiguration) -> Void = { _ in },
+    adjust: (inout Configuration) -> Void = { _ in },
+    _ body: (ProxyHarness) async throws -> Result
+) async throws -> Result {
+    var configuration = ProxyConfiguration()
+    configuration.listen = .tcp(host: "127.0.0.1", port: 0)
+    configuration.origins = origins.compactMap { OriginAddress("http://127.0.0.1:\($0)") }
+    configuration.name = "me"
+    configuration.memory = .megabytes(16)
+    configuration.drainSeconds = 0.2
+    configure(&configuration)
+    let clock = TestClock()
+    var curl = CurlConfiguration()
+    curl.deadlines.headSeconds = configuration.originSeconds
+    let service = try await ProxyService(
+        configuration,
+        upstream: CurlOrigin(configuration: curl),
+        clock: clock,
+        adjust: adjust
+    )
+    var port: UInt16 = 0
+    if case .tcp(_, let chosen) = service.address { port = chosen }
+    let harness = ProxyHarness(service: service, clock: clock, port: port)
+    do {
+        let result = try await body(harness)
+        await service.shutDown()
+        return result
+    } catch {
+        await service.shutDown()
+        throw error
+    }
+}
+
+/// A proxy in front of one scripted origin.
+func withProxy<Result>(
+    _ script: @escaping WireOrigin.Script,
+    configure: (inout ProxyConfiguration) -> Void = { _ in },
+    adjust: (inout Configuration) -> Void = { _ in },
+    _ body: (ProxyHarness, WireOrigin) async throws -> Result
+) async throws -> Result {
+    let origin = try WireOrigin(script)
+    defer { origin.stop() }
+    return try await withProxy(origins: [origin.port], configure: configure, adjust: adjust) {
+        try await body($0, origin)
+    }
+}

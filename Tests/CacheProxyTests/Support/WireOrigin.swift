@@ -1,0 +1,179 @@
+import Foundation
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// An origin on a real socket that answers, byte by byte, what a test says.
+final class WireOrigin: Sendable {
+    struct Request: Sendable {
+        var method: String
+        var target: String
+        var fields: [(name: String, value: String)]
+        var body: [UInt8]
+        /// Which connection it came over, and whether it was the first one there.
+        var connection: Int
+        var isFirst: Bool
+        /// How many requests came before it in all.
+        var number: Int
+
+        subscript(name: String) -> String? {
+            let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+            return values.isEmpty ? nil : values.joined(separator: ", ")
+        }
+        var head: String { "\(method) \(target)" }
+    }
+
+    /// What becomes of the connection behind an answer.
+    enum Then: Sendable { case keep, end, reset }
+
+    typealias Script = @Sendable (Request, WireSocket) throws -> Then
+
+    private struct State {
+        var requests: [Request] = []
+        var sockets: [WireSocket] = []
+        var isStopped = false
+    }
+
+    let port: UInt16
+    private let listener: Int32
+    private let state = Mutex(State())
+    private let script: Script
+
+    init(port wanted: UInt16 = 0, _ script: @escaping Script) throws {
+        self.script = script
+        listener = WireSocket.make()
+        var one: Int32 = 1
+        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, 4)
+        var address = WireSocket.address(wanted)
+        var count = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let socket = listener
+        let isListening = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket, $0, count) == 0 && listen(socket, 1_024) == 0
+                    && getsockname(socket, $0, &count) == 0
+            }
+        }
+        port = UInt16(bigEndian: address.sin_port)
+        guard isListening else { throw WireFailure("listen: \(errno)") }
+        let thread = Thread { [self] in acceptAll() }
+        thread.stackSize = 512 * 1024
+        thread.start()
+    }
+
+    var requests: [Request] { state.withLock { $0.requests } }
+    var heads: [String] { requests.map(\.head) }
+    var count: Int { state.withLock { $0.requests.count } }
+
+    func forget() { state.withLock { $0.requests = [] } }
+
+    /// Ends the listener and every connection.
+    func stop() {
+        let sockets = state.withLock { state in
+            guard !state.isStopped else { return [WireSocket]() }
+            state.isStopped = true
+            return state.sockets
+        }
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+        for socket in sockets { shutdown(socket.descriptor, Int32(SHUT_RDWR)) }
+    }
+
+    private func acceptAll() {
+        var number = 0
+        while true {
+            let descriptor = accept(listener, nil, nil)
+            if descriptor < 0 {
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                return
+            }
+            let socket = WireSocket(descriptor)
+            let isStopped = state.withLock { state in
+                state.sockets.append(socket)
+                return state.isStopped
+            }
+            if isStopped { return }
+            number += 1
+            let connection = number
+            let thread = Thread { [self] in serve(socket, connection) }
+            thread.stackSize = 512 * 1024
+            thread.start()
+        }
+    }
+
+    private func serve(_ socket: WireSocket, _ connection: Int) {
+        defer {
+            shutdown(socket.descriptor, Int32(SHUT_RDWR))
+            state.withLock { $0.sockets.removeAll { $0 === socket } }
+        }
+        var isFirst = true
+        while let request = try? read(socket, connection, isFirst) {
+            isFirst = false
+            switch try? script(request, socket) {
+            case .keep: continue
+            case .end, nil: return
+            case .reset:
+                state.withLock { $0.sockets.removeAll { $0 === socket } }
+                socket.abort()
+                return
+            }
+        }
+    }
+
+    private func read(_ socket: WireSocket, _ connection: Int, _ isFirst: Bool) throws -> Request? {
+        guard let head = try socket.read(through: "\r\n\r\n") else { return nil }
+        let lines = String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n")
+        let words = lines[0].split(separator: " ").map(String.init)
+        guard words.count == 3 else { return nil }
+        var request = Request(
+            method: words[0],
+            target: words[1],
+            fields: [],
+            body: [],
+            connection: connection,
+            isFirst: isFirst,
+            number: 0
+        )
+        for line in lines.dropFirst() where !line.isEmpty {
+            let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2 else { return nil }
+            request.fields.append((String(parts[0]), parts[1].trimmingCharacters(in: .whitespaces)))
+        }
+        if request["Transfer-Encoding"] != nil {
+            while let line = try socket.read(through: "\r\n") {
+                let text = String(decoding: line.dropLast(2), as: UTF8.self)
+                guard let size = Int(text, radix: 16),
+                    let data = try socket.read(exactly: size + 2)
+                else { return nil }
+                request.body += data.dropLast(2)
+                if size == 0 { break }
+            }
+        } else if let length = request["Content-Length"].flatMap({ Int($0) }) {
+            guard let body = try socket.read(exactly: length) else { return nil }
+            request.body = body
+        }
+        return state.withLock { state in
+            request.number = state.requests.count
+            state.requests.append(request)
+            return request
+        }
+    }
+}
+
+extension WireSocket {
+    /// Writes a response with a length; a `Date` in the fields is the caller's business.
+    func answer(
+        _ status: Int = 200,
+        _ fields: [String] = [],
+        _ body: String = "",
+        isHead: Bool = false
+    ) throws -> WireOrigin.Then {
+        var text = "HTTP/1.1 \(status) X\r\n" + fields.map { $0 + "\r\n" }.joined()
+        if status != 304, status != 204 { text += "Content-Length: \(body.utf8.count)\r\n" }
+        try write(text + "\r\n" + (isHead ? "" : body))
+        return .keep
+    }
+}

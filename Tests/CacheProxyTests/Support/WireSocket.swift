@@ -1,0 +1,181 @@
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A blocking socket with a time limit on every call, so that no test can hang.
+///
+/// `@unchecked Sendable`: one thread at a time uses it; the descriptor is set once.
+final class WireSocket: @unchecked Sendable {
+    static let limitSeconds = 20
+
+    private(set) var descriptor: Int32
+    private var buffer: [UInt8] = []
+
+    init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+        var limit = timeval(tv_sec: Self.limitSeconds, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    static func make() -> Int32 {
+        #if canImport(Glibc)
+            socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+    }
+
+    static func address(_ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        return address
+    }
+
+    static func connected(to port: UInt16, receiveBytes: Int32? = nil) throws -> WireSocket {
+        let descriptor = make()
+        if var receiveBytes {
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBytes, 4)
+        }
+        var address = address(port)
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else {
+            close(descriptor)
+            throw WireFailure("connect: \(errno)")
+        }
+        return WireSocket(descriptor)
+    }
+
+    func write(_ bytes: [UInt8]) throws {
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes[offset...].withUnsafeBytes { rest in
+                send(descriptor, rest.baseAddress, rest.count, Self.sendFlags)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw WireFailure("send: \(errno)") }
+            offset += count
+        }
+    }
+
+    #if canImport(Glibc)
+        private static let sendFlags = Int32(MSG_NOSIGNAL)
+    #else
+        private static let sendFlags: Int32 = 0
+    #endif
+
+    func write(_ text: String) throws { try write(Array(text.utf8)) }
+
+    func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Closes with a reset.
+    func abort() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        close(descriptor)
+        descriptor = -1
+    }
+
+    /// More bytes into the buffer; false at the end.
+    private func fill() throws -> Bool {
+        var chunk = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = recv(descriptor, &chunk, chunk.count, 0)
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == ECONNRESET { throw WireFailure("reset") }
+            guard count >= 0 else { throw WireFailure("recv: \(errno)") }
+            buffer += chunk[..<count]
+            return count > 0
+        }
+    }
+
+    /// Bytes up to and with `mark`; nil when the stream ends before.
+    func read(through mark: String, limit: Int = 1 << 20) throws -> [UInt8]? {
+        let mark = Array(mark.utf8)
+        var searched = 0
+        while true {
+            if buffer.count >= mark.count {
+                for start in searched...(buffer.count - mark.count)
+                where buffer[start..<start + mark.count].elementsEqual(mark) {
+                    let found = Array(buffer[..<(start + mark.count)])
+                    buffer.removeFirst(start + mark.count)
+                    return found
+                }
+                searched = buffer.count - mark.count + 1
+            }
+            guard buffer.count < limit, try fill() else { return nil }
+        }
+    }
+
+    func read(exactly count: Int) throws -> [UInt8]? {
+        while buffer.count < count {
+            guard try fill() else { return nil }
+        }
+        defer { buffer.removeFirst(count) }
+        return Array(buffer[..<count])
+    }
+
+    /// At most `count` bytes, as they come; empty at the end.
+    func read(upTo count: Int) throws -> [UInt8] {
+        if buffer.isEmpty, try !fill() { return [] }
+        let taken = Array(buffer.prefix(count))
+        buffer.removeFirst(taken.count)
+        return taken
+    }
+
+    func readToEnd() throws -> [UInt8] {
+        while try fill() {}
+        defer { buffer = [] }
+        return buffer
+    }
+
+    /// What is left when the peer has ended or reset the connection.
+    func readToEndOrReset() -> [UInt8] {
+        while (try? fill()) == true {}
+        defer { buffer = [] }
+        return buffer
+    }
+}
+
+struct WireFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// Waits until something is so, for as long as a test may take; whether it came to be.
+func eventually(_ isSo: @escaping @Sendable () -> Bool) async -> Bool {
+    let answer = try? await onThread {
+        for _ in 0..<WireSocket.limitSeconds * 200 {
+            if isSo() { return true }
+            poll(nil, 0, 5)
+        }
+        return isSo()
+    }
+    return answer ?? false
+}
+
+/// Runs blocking work on a thread of its own: the pool that runs tasks must stay free.
+func onThread<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+        let thread = Thread { continuation.resume(with: Swift.Result { try body() }) }
+        thread.stackSize = 512 * 1024
+        thread.start()
+    }
+}

@@ -1,0 +1,17 @@
+import HTTPCaching
+import Testing
+
+@testable import CacheProxy
+
+@Suite struct LoopGuardTests {
+    @Test(arguments: [
+        ("Via", "1.1 me", true), ("via", "1.0 a, HTTP/1.1 me (x, y)", true),
+        ("Via", "1.1 mee", false), ("Via", "me 1.1", false), ("CDN-Loop", "x; a=b, me; v=1", true),
+        ("CDN-Loop", "mee", false), ("X-Via", "1.1 me", false),
+        ("Via", Array(repeating: "1.1 x", count: 21).joined(separator: ","), true),
+        ("Via", Array(repeating: "1.1 x", count: 20).joined(separator: ","), false),
+    ])
+    func ownNameAndTooManyHopsAreALoop(_ row: (String, String, Bool)) {
+        #expect(LoopGuard(name: "me").isLooping(FieldSection([(row.0, row.1)])) == row.2)
+    }
+}

@@ -1,0 +1,92 @@
+import CacheEngine
+import HTTPCaching
+import Testing
+
+@testable import CacheProxy
+
+/// The key names what the origin will be asked for, and nothing is merged that an origin may tell
+/// apart.
+@Suite struct RequestURLTests {
+    struct Row: Sendable {
+        let target: String
+        let host: String?
+        let url: String?
+        init(_ target: String, _ host: String?, _ url: String?) {
+            self.target = target
+            self.host = host
+            self.url = url
+        }
+    }
+
+    static let rows: [Row] = [
+        .init("/a", "x", "http://x/a"), .init("/a", "EXAMPLE.com", "http://example.com/a"),
+        .init("/A?Q=R", "x", "http://x/A?Q=R"), .init("/a", "x:80", "http://x/a"),
+        .init("/a", "x:", "http://x/a"), .init("/a", "x:81", "http://x:81/a"),
+        .init("/a", "x:443", "http://x:443/a"), .init("/a", "x.", "http://x./a"),
+        .init("/a", "[::1]:80", "http://[::1]/a"), .init("/a", "[::1]", "http://[::1]/a"),
+        .init("/a", "x:8a", nil), .init("/a", "x:1:2", nil), .init("/a", "x:123456", nil),
+        .init("/a", "[::1", nil), .init("/a", "[]", nil), .init("/a", "", nil),
+        .init("/a", ":80", nil), .init("/a", "a]b", nil), .init("/a", "[::1]x", nil),
+        .init("/a", nil, "http://default:9/a"),
+        .init("http://Y/b", "x", "http://y/b"), .init("HTTP://y:80", "x", "http://y/"),
+        .init("http://y?q", "x", "http://y/?q"), .init("https://y:443/b", "x", "https://y/b"),
+        .init("https://y:80/b", "x", "https://y:80/b"), .init("ftp://y/b", "x", nil),
+        .init("http://u@y/b", "x", nil), .init("http:///b", "x", nil), .init("y:80", "x", nil),
+        .init("a", "x", nil), .init("*", "x", nil),
+        .init("//e.com/a", "x", "http://x//e.com/a"), .init("/a/../b", "x", "http://x/a/../b"),
+        .init("/a%2f..%2Fb", "x", "http://x/a%2f..%2Fb"),
+        .init("/a;x.css", "x", "http://x/a;x.css"),
+        .init("/a%3Fb%23c", "x", "http://x/a%3Fb%23c"), .init("/?", "x", "http://x/?"),
+        .init("/a?x=1&x=2;x=3", "x", "http://x/a?x=1&x=2;x=3"),
+        .init("/\\\"|^`{}", "x", "http://x/\\\"|^`{}"),
+    ]
+
+    @Test(arguments: rows)
+    func targetAndHostMakeTheURL(_ row: Row) {
+        let version = row.host == nil ? "1.0" : "1.1"
+        let host = row.host.map { "Host: \($0)\r\n" } ?? ""
+        let made = Self.make("GET \(row.target) HTTP/\(version)\r\n\(host)\r\n")
+        #expect(made?.text == row.url)
+    }
+
+    @Test func asteriskIsForOptionsOnly() {
+        #expect(Self.make("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")?.text == "http://x/*")
+        #expect(Self.make("GET * HTTP/1.1\r\nHost: x\r\n\r\n") == nil)
+    }
+
+    @Test func absoluteTargetReplacesTheHostField() {
+        let fields = Self.fields("GET http://Y:81/ HTTP/1.1\r\nHost: x\r\nA: b\r\n\r\n")
+        #expect(fields.pairs.map { "\($0.name)=\($0.value)" } == ["Host=Y:81", "A=b"])
+    }
+
+    @Test func originSeesTheHostAsItWasSent() {
+        let fields = Self.fields("GET / HTTP/1.1\r\nHost: EXAMPLE.com:80\r\n\r\n")
+        #expect(fields["Host"] == "EXAMPLE.com:80")
+    }
+
+    @Test func fieldsOfTheConnectionStayBehind() {
+        let fields = Self.fields(
+            "POST / HTTP/1.1\r\nHost: x\r\nConnection: close, X-Hop, Cache-Control\r\nX-Hop: 1\r\n"
+                + "Keep-Alive: 5\r\nTE: trailers\r\nTrailer: a\r\nUpgrade: h2c\r\n"
+                + "Proxy-Connection: x\r\nProxy-Authorization: y\r\nTransfer-Encoding: chunked\r\n"
+                + "Expect: 100-continue\r\nCache-Control: no-store\r\nCookie: c\r\n\r\n"
+        )
+        #expect(fields.pairs.map(\.name) == ["Host", "Cache-Control", "Cookie"])
+    }
+
+    static func make(_ text: String) -> RequestURL? {
+        let (step, parser) = RequestParserTests.parseWhole(text)
+        guard case .complete = step else { return nil }
+        return try? Array(text.utf8).withUnsafeBytes {
+            try RequestURL.make(parser.head, $0, defaultAuthority: "default:9").get()
+        }
+    }
+
+    static func fields(_ text: String) -> HeaderFields {
+        let (_, parser) = RequestParserTests.parseWhole(text)
+        return Array(text.utf8).withUnsafeBytes {
+            let url = try? RequestURL.make(parser.head, $0, defaultAuthority: "default:9").get()
+            return RequestFields.make(parser.head, $0, hostOverride: url?.hostOverride)
+        }
+    }
+}
