@@ -63,6 +63,9 @@ struct Arguments {
     /// The value given last.
     func value(_ flag: String) -> String? { values[flag]?.last }
 
+    /// Every value given, in order.
+    func values(_ flag: String) -> [String] { values[flag] ?? [] }
+
     /// A whole number of at least one.
     func count(_ flag: String) throws -> Int? {
         guard let text = value(flag) else { return nil }

@@ -12,7 +12,7 @@ enum BenchCommandLine {
     static var commands: [any Command.Type] {
         [
             ListCommand.self, RunCommand.self, CompareCommand.self, ReportCommand.self,
-            ProfileCommand.self, FlameCommand.self,
+            VersusCommand.self, ProfileCommand.self, FlameCommand.self,
         ]
     }
 

@@ -38,7 +38,7 @@ enum RunCommand: Command {
         }
     }
 
-    private static func measure(
+    static func measure(
         _ workloads: [Workload],
         _ plan: WorkloadPlan
     ) async throws -> [Measurement] {

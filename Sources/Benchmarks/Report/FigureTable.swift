@@ -35,13 +35,12 @@ enum FigureTable {
     ]
 
     private static func row(_ one: Measurement, _ table: inout Markup) {
-        let spread = one.rounds.spread
         let percentiles = one.percentiles?.named.map { Unit.nanoseconds.readable($0.value) }
         table.element("tr", []) { row in
             row.element("td", [("class", "l")], text: one.workload)
             row.element("td", [("class", "l")], text: one.metric)
             row.element("td", [], text: one.unit.readable(one.value))
-            row.element("td", [], text: spread == 0 ? "" : "±\((spread * 50).fixed(1)) %")
+            row.element("td", [], text: one.rounds.noiseText)
             for text in percentiles ?? ["", "", "", "", ""] { row.element("td", [], text: text) }
             row.element("td", [], text: one.ratio?.peer ?? "")
             row.element("td", ratioClass(one), text: one.ratio.map { $0.value.fixed(2) } ?? "")

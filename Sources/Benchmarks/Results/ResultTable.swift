@@ -22,12 +22,11 @@ package enum ResultTable {
     private static func cells(_ measurement: Measurement, name: String) -> [String] {
         func time(_ value: Double?) -> String { value.map(Unit.nanoseconds.readable) ?? "" }
         let percentiles = measurement.percentiles
-        let spread = measurement.rounds.spread
         return [
             name,
             measurement.metric,
             measurement.unit.readable(measurement.value),
-            spread == 0 ? "" : "±\((spread * 50).fixed(0)) %",
+            measurement.rounds.noiseText,
             time(percentiles?.p50),
             time(percentiles?.p99),
             time(percentiles?.p999),
@@ -35,6 +34,17 @@ package enum ResultTable {
             measurement.ratio?.peer ?? "",
             measurement.ratio.map { "\($0.value.fixed(2)) x" } ?? "",
         ]
+    }
+}
+
+extension Rounds {
+    /// Half the distance between the fastest and the slowest round, as a share of the median.
+    var noiseText: String {
+        switch spread {
+        case 0: ""
+        case 2...: "±>99 %"
+        default: "±\((spread * 50).fixed(0)) %"
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 /// Every workload there is, in the order they run.
 package enum WorkloadCatalogue {
-    package static let all: [Workload] = []
+    package static let all: [Workload] = [
+        .memoryHit, .memoryHitUnderWrites, .mixed, .hotKey, .store,
+    ]
 
     /// The workloads with those names; all of them when no name is given.
     package static func workloads(named names: [String]) throws -> [Workload] {

@@ -1,0 +1,142 @@
+import CacheEngine
+
+/// A memory hit beside other caches' in the same run.
+///
+/// Same keys (46 bytes), same bodies (128 bytes, the first byte read), same order, same threads.
+/// How the caller comes by the key makes a difference of its own, so there are three forms:
+/// `parsed`, bytes just received, hashed for each look-up on both sides, as in a server; `held`, a
+/// key of the caller's own whose hash is at hand on both sides; `same`, which is `held` for us, and
+/// on the JVM the very object that is stored, found by its address without looking at its bytes.
+package enum MemoryVersus {
+    package static let workload = "memory-hit"
+
+    /// One workload for all peers; the programs run until it is done.
+    package static func comparison(_ launches: [PeerProgram.Launch]) throws -> Workload {
+        let launches = launches.filter { $0.name != "urlcache" }
+        return Workload(name: workload, question: "a memory hit beside the peers'") { plan in
+            let peers = Shared { try launches.map { try PeerProgram($0, arguments: [$0.name]) } }
+            return [1_024, 100_000].flatMap { keys -> [any WorkloadCase] in
+                let fixture = Shared { MemoryFixture(keyCount: keys) }
+                return [1, 2].flatMap { threads in
+                    KeyForm.allCases.map { form in
+                        MemoryVersusCase(plan, fixture, peers, Setting(keys, threads, form))
+                    }
+                }
+            }
+        }
+    }
+
+    fileprivate enum KeyForm: String, CaseIterable {
+        case parsed
+        case held
+        case same
+    }
+
+    fileprivate struct Setting {
+        let keys: Int
+        let threads: Int
+        let form: KeyForm
+
+        init(_ keys: Int, _ threads: Int, _ form: KeyForm) {
+            self.keys = keys
+            self.threads = threads
+            self.form = form
+        }
+
+        func command(milliseconds: UInt64) -> String {
+            "memory-hit keys=\(keys) threads=\(threads) key=\(form.rawValue) "
+                + "milliseconds=\(milliseconds)"
+        }
+    }
+}
+
+private final class MemoryVersusCase: WorkloadCase {
+    private let plan: WorkloadPlan
+    private let shared: Shared<MemoryFixture>
+    private let peers: Shared<[PeerProgram]>
+    private let setting: MemoryVersus.Setting
+    private var roundNumber = 0
+
+    init(
+        _ plan: WorkloadPlan,
+        _ shared: Shared<MemoryFixture>,
+        _ peers: Shared<[PeerProgram]>,
+        _ setting: MemoryVersus.Setting
+    ) {
+        self.plan = plan
+        self.shared = shared
+        self.peers = peers
+        self.setting = setting
+    }
+
+    var parameters: [Measurement.Parameter] {
+        [
+            .init("keys", setting.keys), .init("threads", setting.threads),
+            .init("key", setting.form.rawValue),
+        ]
+    }
+
+    /// The JVM needs its time: what it runs first is interpreted.
+    func prepare() async throws {
+        for peer in try peers.get() {
+            _ = try peer.perform(
+                setting.command(milliseconds: plan.sized(smoke: 20, quick: 1_000, full: 2_000))
+            )
+        }
+        _ = ours(nanoseconds: plan.roundNanoseconds)
+    }
+
+    func round() async throws -> [Sample] {
+        roundNumber += 1
+        // Who goes first changes from round to round.
+        let isOursFirst = roundNumber % 2 == 0
+        var outcome = isOursFirst ? ours(nanoseconds: plan.roundNanoseconds * 2) : nil
+        var theirs: [(String, Double)] = []
+        for peer in try peers.get() {
+            let milliseconds = max(5, plan.roundNanoseconds * 2 / 1_000_000)
+            let answer = try peer.perform(setting.command(milliseconds: milliseconds))
+            theirs.append((peer.name, answer.nanosecondsPerOperation))
+        }
+        let mine = outcome ?? ours(nanoseconds: plan.roundNanoseconds * 2)
+        outcome = nil
+        try mine.requireAllCorrect("memory-hit")
+        let samples = theirs.map { name, time in
+            Sample.time("time_per_hit", mine.nanosecondsPerOperation, against: name, time)
+        }
+        return samples + [.allocations(mine.allocations, operations: mine.operations)]
+    }
+
+    func finish() async throws {
+        shared.release()
+        peers.made?.forEach { $0.finish() }
+        peers.release()
+    }
+
+    private func ours(nanoseconds: UInt64) -> TimedLoop.Outcome {
+        let fixture = shared.value
+        switch setting.form {
+        case .held, .same:
+            return TimedLoop.run(threads: setting.threads, nanoseconds: nanoseconds) {
+                fixture.hitsByHash(thread: $0, chunk: $1)
+            }
+        case .parsed:
+            return TimedLoop.run(threads: setting.threads, nanoseconds: nanoseconds) {
+                fixture.hits(thread: $0, chunk: $1)
+            }
+        }
+    }
+}
+
+extension Sample {
+    /// Nanoseconds for one operation, beside a peer's.
+    static func time(
+        _ quantity: String,
+        _ nanoseconds: Double,
+        against peer: String,
+        _ theirs: Double
+    ) -> Sample {
+        var sample = Sample.time(quantity, nanoseconds)
+        sample.reference = Reference(peer: peer, value: theirs)
+        return sample
+    }
+}

@@ -1,0 +1,161 @@
+import CacheEngine
+import CacheTestSupport
+
+/// A memory tier filled with the keys of a workload, and orders to ask for them in.
+final class MemoryFixture: Sendable {
+    /// Small enough that the tables, not the bodies, decide.
+    static let bodySizeBytes = 128
+    /// A moment at which everything is fresh.
+    static let nowSeconds: UInt32 = 1_700_000_000
+    /// Long enough that the order is not learned by the processor.
+    private static let sequenceLength = 1 << 18
+
+    /// Which keys are asked for how often.
+    enum Popularity: Sendable {
+        case uniform
+        case zipf(Double)
+    }
+
+    let keys: KeySet
+    let hasher: KeyHasher
+    let hashes: [KeyHash]
+    let tier: MemoryTier
+    private let sequence: [UInt32]
+
+    init(keyCount: Int, popularity: Popularity = .uniform, seed: UInt64 = 1) {
+        keys = KeySet(count: keyCount)
+        hasher = KeyHasher(seed: KeyHash(placement: seed, identity: ~seed))
+        // Twice what is needed: this asks how fast a hit is, not who is evicted.
+        let entrySizeBytes = Self.bodySizeBytes + KeySet.keySizeBytes + EntryHead.sizeBytes + 128
+        tier = MemoryTier(
+            MemoryConfiguration(capacityBytes: max(64 << 20, keyCount * entrySizeBytes * 2))
+        )
+        sequence = Self.sequence(keyCount, popularity, seed)
+        var hashes: [KeyHash] = []
+        hashes.reserveCapacity(keyCount)
+        let hasher = hasher
+        keys.withBytes { bytes in
+            for number in 0..<keyCount { hashes.append(hasher.hash(bytes.key(number))) }
+        }
+        self.hashes = hashes
+        for number in 0..<keyCount { tier.store(entry(number), nowSeconds: Self.nowSeconds) }
+    }
+
+    /// The number of the key to ask for: every thread walks the same order from elsewhere.
+    func keyNumber(_ thread: Int, _ step: Int) -> Int {
+        Int(sequence[(thread &* 65_537 &+ step) & (Self.sequenceLength - 1)])
+    }
+
+    /// An entry whose body tells which key it belongs to.
+    func entry(_ number: Int, bodySizeBytes: Int = bodySizeBytes) -> Entry {
+        keys.withBytes { bytes in
+            EntryMaker.entry(
+                hash: hashes[number],
+                key: bytes.key(number),
+                bodySizeBytes: bodySizeBytes,
+                firstByte: Self.firstByte(number)
+            )
+        }
+    }
+
+    static func firstByte(_ number: Int) -> UInt8 { UInt8(truncatingIfNeeded: number) }
+
+    /// Looks up a chunk of keys, hashing each; counts those whose body has the right first byte.
+    func hits(thread: Int, chunk: Int) -> UInt64 {
+        keys.withBytes { bytes in
+            var correct: UInt64 = 0
+            let first = chunk &* TimedLoop.chunkSize
+            for step in first..<first + TimedLoop.chunkSize {
+                let number = keyNumber(thread, step)
+                let key = bytes.key(number)
+                let hash = hasher.hash(key)
+                guard let entry = tier.entry(for: hash, key: key, nowSeconds: Self.nowSeconds)
+                else { continue }
+                if entry.firstBodyByte == Self.firstByte(number) { correct &+= 1 }
+            }
+            return correct
+        }
+    }
+
+    /// The same with the hash at hand, as a caller has it who keeps the key.
+    func hitsByHash(thread: Int, chunk: Int) -> UInt64 {
+        keys.withBytes { bytes in
+            var correct: UInt64 = 0
+            let first = chunk &* TimedLoop.chunkSize
+            for step in first..<first + TimedLoop.chunkSize {
+                let number = keyNumber(thread, step)
+                guard
+                    let entry = tier.entry(
+                        for: hashes[number],
+                        key: bytes.key(number),
+                        nowSeconds: Self.nowSeconds
+                    )
+                else { continue }
+                if entry.firstBodyByte == Self.firstByte(number) { correct &+= 1 }
+            }
+            return correct
+        }
+    }
+
+    /// Looks up one key.
+    func isHit(_ number: Int) -> Bool {
+        keys.withBytes { bytes in
+            let key = bytes.key(number)
+            let hash = hasher.hash(key)
+            let entry = tier.entry(for: hash, key: key, nowSeconds: Self.nowSeconds)
+            return entry?.firstBodyByte == Self.firstByte(number)
+        }
+    }
+
+    private static func sequence(
+        _ count: Int,
+        _ popularity: Popularity,
+        _ seed: UInt64
+    ) -> [UInt32] {
+        var random = SeededRandom(seed: seed)
+        switch popularity {
+        case .uniform:
+            return (0..<sequenceLength).map { _ in UInt32(random.next() % UInt64(count)) }
+        case .zipf(let exponent):
+            let sampler = ZipfSampler(count: count, exponent: exponent)
+            return sampler.scatteredSequence(sequenceLength, from: &random)
+        }
+    }
+}
+
+/// Entries as the workloads store them.
+enum EntryMaker {
+    static func entry(
+        hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        bodySizeBytes: Int,
+        firstByte: UInt8,
+        fill: ((UnsafeMutableRawBufferPointer) -> Void)? = nil
+    ) -> Entry {
+        let empty = UnsafeRawBufferPointer(start: nil, count: 0)
+        let head = EntryHead(
+            hash: hash,
+            createdSeconds: MemoryFixture.nowSeconds,
+            expiresSeconds: EntryHead.neverExpires,
+            keyCount: key.count,
+            tagsCount: 0,
+            metadataCount: 0,
+            bodyCount: bodySizeBytes
+        )
+        return Entry(head: head, key: key, tags: empty, metadata: empty) { body in
+            if let fill {
+                fill(body)
+            } else {
+                body.initializeMemory(as: UInt8.self, repeating: firstByte)
+            }
+            if !body.isEmpty { body[0] = firstByte }
+        }
+    }
+}
+
+extension Entry {
+    /// The first byte of the body: a hit reads it, so that the body is really there.
+    var firstBodyByte: UInt8 {
+        withExtendedLifetime(storage) { storage.unsafeBytes[EntryHead.sizeBytes] }
+    }
+}
