@@ -3,7 +3,7 @@ SOURCES := Package.swift $(wildcard Sources Tests Examples)
 CHECKED := -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
 
 .DEFAULT_GOAL := check
-.PHONY: help setup check format lint build test tsan
+.PHONY: help setup check format lint build test tsan bench thresholds
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -11,7 +11,7 @@ help:  ## list the targets
 setup:  ## install the system packages the build needs, or say which are missing
 	@perf/setup
 
-check: setup lint build run-tests  ## everything a change must pass; CI runs this
+check: setup lint build run-tests thresholds  ## everything a change must pass; CI runs this
 
 format:  ## rewrite the sources in house style
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
@@ -28,6 +28,13 @@ test: build run-tests  ## unit, model, golden and tidy tests, with the O(n) inva
 run-tests:
 	@perf/setup tests || true  # the tests that need it say so
 	$(SWIFT) test --skip-build $(CHECKED)
+
+bench: setup  ## the quick suite: one table, and a report in perf/out/
+	@perf/quick
+
+thresholds: setup  ## allocations per operation, against perf/thresholds.json
+	$(SWIFT) build -c release --product bench-cli
+	$$($(SWIFT) build -c release --show-bin-path)/bench-cli run --smoke --thresholds perf/thresholds.json
 
 tsan: setup  ## the same tests under ThreadSanitizer
 	$(SWIFT) test --sanitize=thread --scratch-path .build/tsan -Xswiftc -DENGINE_CHECKS

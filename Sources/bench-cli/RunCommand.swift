@@ -11,11 +11,15 @@ enum RunCommand: Command {
         .init("--threads", "N", "this many threads instead of several tries"),
         .init("--keys", "N", "this many keys instead of several tries"),
         .init("--directory", "DIR", "where disk workloads put their files"),
+        .init("--thresholds", "FILE", "exit 1 when an operation allocates more than it may"),
         .init("--json", "FILE", "write the results there as JSON"),
     ]
 
     static func run(_ arguments: Arguments) async throws -> ExitCode {
-        let workloads = try WorkloadCatalogue.workloads(named: arguments.positional)
+        let thresholds = try arguments.value("--thresholds").map(readThresholds)
+        var names = arguments.positional
+        if names.isEmpty, let thresholds { names = thresholds.allocationsMax.map(\.workload) }
+        let workloads = try WorkloadCatalogue.workloads(named: names)
         var plan = WorkloadPlan(scale: try scale(arguments))
         plan.threads = try arguments.count("--threads")
         plan.keys = try arguments.count("--keys")
@@ -26,7 +30,14 @@ enum RunCommand: Command {
         let result = RunResult(measurements: try await measure(workloads, plan))
         Terminal.say(ResultTable.text(result))
         if let file { try TextFile.write(result.json.encoded, to: file) }
-        return .success
+        let violations = thresholds?.violations(in: result.measurements) ?? []
+        for violation in violations { Terminal.complain(violation) }
+        return violations.isEmpty ? .success : .failure
+    }
+
+    private static func readThresholds(_ path: String) throws -> Thresholds {
+        let text = try TextFile.read(path)
+        do { return try Thresholds(parsing: text) } catch { throw UsageError("\(path): \(error)") }
     }
 
     static func scale(_ arguments: Arguments) throws -> WorkloadPlan.Scale {

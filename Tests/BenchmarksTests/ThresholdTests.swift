@@ -1,7 +1,8 @@
 import Benchmarks
 import Testing
 
-/// The promises in perf/thresholds.json, kept.
+/// How the promises in perf/thresholds.json are held; `make thresholds` holds an optimised build to
+/// them, for without optimisation closures and generics allocate where they otherwise do not.
 @Suite struct ThresholdTests {
     /// Where the file lies, seen from this one.
     static let path: String = {
@@ -9,13 +10,11 @@ import Testing
         return "/" + parts.joined(separator: "/") + "/perf/thresholds.json"
     }()
 
-    @Test(.enabled(if: Allocations.areCounted, "a sanitizer replaces malloc itself"))
-    func noWorkloadAllocatesMoreThanItMay() async throws {
+    @Test func everyThresholdNamesAWorkload() throws {
         let thresholds = try Thresholds(parsing: try TextFile.read(Self.path))
         let names = thresholds.allocationsMax.map(\.workload)
-        let workloads = try WorkloadCatalogue.workloads(named: names)
-        let found = try await SuiteRunner(plan: WorkloadPlan(scale: .smoke)).run(workloads)
-        #expect(thresholds.violations(in: found) == [])
+        #expect(names.contains("memory-hit"))
+        #expect(try WorkloadCatalogue.workloads(named: names).count == names.count)
     }
 
     @Test func oneAllocationTooManyIsAViolation() throws {

@@ -15,7 +15,7 @@ package final class Subprocess {
     /// Starts `arguments`, found in `PATH`; its errors go where ours go.
     package init(_ arguments: [String], errors: ErrorOutput = .inherited) throws {
         guard let name = arguments.first else { throw UsageError("no program named") }
-        let toChild = try Self.makePipe()
+        let toChild = try Self.makeSockets()
         let fromChild = try Self.makePipe()
         var actions = Self.emptyActions()
         posix_spawn_file_actions_init(&actions)
@@ -53,7 +53,11 @@ package final class Subprocess {
         try line.withUTF8 { bytes in
             var offset = 0
             while offset < bytes.count {
-                let count = TextFile.write(input, UnsafeRawBufferPointer(bytes), from: offset)
+                let rest = UnsafeRawBufferPointer(
+                    rebasing: UnsafeRawBufferPointer(bytes)[offset...]
+                )
+                let count = Self.sendQuietly(input, rest)
+                if count < 0, errno == EINTR { continue }
                 guard count > 0 else { throw UsageError("the peer program has gone away") }
                 offset += count
             }
@@ -107,6 +111,39 @@ package final class Subprocess {
         guard let process = try? Subprocess(arguments, errors: .dropped) else { return nil }
         let line = (try? process.receiveLine()) ?? nil
         return process.finish() == 0 ? line : nil
+    }
+
+    /// Sends what fits; a program that has ended is an error here, and no signal.
+    private static func sendQuietly(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        #if canImport(Darwin)
+            Darwin.send(socket, bytes.baseAddress, bytes.count, 0)
+        #else
+            Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL.rawValue))
+        #endif
+    }
+
+    private static func makeSockets() throws -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [0, 0]
+        #if canImport(Darwin)
+            let kind = SOCK_STREAM
+        #else
+            let kind = Int32(SOCK_STREAM.rawValue)
+        #endif
+        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {
+            throw UsageError("no socket: too many open files")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        #if canImport(Darwin)
+            var isSet: Int32 = 1
+            setsockopt(
+                ends[1],
+                SOL_SOCKET,
+                SO_NOSIGPIPE,
+                &isSet,
+                socklen_t(MemoryLayout<Int32>.size)
+            )
+        #endif
+        return (ends[0], ends[1])
     }
 
     private static func makePipe() throws -> (read: Int32, write: Int32) {
