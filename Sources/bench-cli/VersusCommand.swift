@@ -22,7 +22,7 @@ enum VersusCommand: Command {
         let peers = try arguments.values("--peer").map(PeerProgram.Launch.init(parsing:))
         let file = arguments.value("--json")
         if let file { try TextFile.write("", to: file) }
-        for line in try versus.descriptions(peers) { Terminal.say(line) }
+        for line in try versus.descriptions(peers, plan) { Terminal.say(line) }
         let workloads = try versus.workloads(peers)
         let result = RunResult(measurements: try await RunCommand.measure(workloads, plan))
         Terminal.say("\n" + ResultTable.text(result))

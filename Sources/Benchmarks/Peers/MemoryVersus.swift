@@ -90,15 +90,14 @@ private final class MemoryVersusCase: WorkloadCase {
         roundNumber += 1
         // Who goes first changes from round to round.
         let isOursFirst = roundNumber % 2 == 0
-        var outcome = isOursFirst ? ours(nanoseconds: plan.roundNanoseconds * 2) : nil
+        let first = isOursFirst ? ours(nanoseconds: plan.roundNanoseconds) : nil
         var theirs: [(String, Double)] = []
         for peer in try peers.get() {
-            let milliseconds = max(5, plan.roundNanoseconds * 2 / 1_000_000)
+            let milliseconds = max(5, plan.roundNanoseconds / 1_000_000)
             let answer = try peer.perform(setting.command(milliseconds: milliseconds))
             theirs.append((peer.name, answer.nanosecondsPerOperation))
         }
-        let mine = outcome ?? ours(nanoseconds: plan.roundNanoseconds * 2)
-        outcome = nil
+        let mine = first ?? ours(nanoseconds: plan.roundNanoseconds)
         try mine.requireAllCorrect("memory-hit")
         let samples = theirs.map { name, time in
             Sample.time("time_per_hit", mine.nanosecondsPerOperation, against: name, time)

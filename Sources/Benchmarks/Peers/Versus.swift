@@ -7,16 +7,32 @@ package enum Versus: String, Sendable, CaseIterable {
     package func workloads(_ peers: [PeerProgram.Launch]) throws -> [Workload] {
         switch self {
         case .memory:
-            [try MemoryVersus.comparison(peers)]
-                + (try WorkloadCatalogue.workloads(named: ["memory-hit-under-writes"]))
-        case .disk: []
+            try [MemoryVersus.comparison(peers), HTTPVersus.comparison(peers)]
+                + WorkloadCatalogue.workloads(named: [
+                    "memory-hit-under-writes", "stampede", "footprint",
+                ])
+        case .disk:
+            try [.diskHitWarm(beside: peers), .diskStore(beside: peers)]
+                + WorkloadCatalogue.workloads(named: [
+                    "disk-hit-cold", "restart", "footprint", "write-amplification",
+                ])
         }
     }
 
     /// What each peer is and how it is set up.
-    package func descriptions(_ launches: [PeerProgram.Launch]) throws -> [String] {
-        try launches.map { launch in
-            let peer = try PeerProgram(launch, arguments: [launch.name])
+    package func descriptions(
+        _ launches: [PeerProgram.Launch],
+        _ plan: WorkloadPlan
+    ) throws -> [String] {
+        let scratch = try ScratchDirectory(in: plan.scratchDirectory)
+        return try launches.map { launch in
+            var arguments = [launch.name]
+            if self == .disk {
+                let bodies = scratch.path + "/bodies"
+                try TextFile.write(BodyPool.shared.bytes, to: bodies)
+                arguments += [try scratch.makeDirectory(launch.name), bodies]
+            }
+            let peer = try PeerProgram(launch, arguments: arguments)
             defer { peer.finish() }
             return "\(launch.name): \(try peer.describe())"
         }

@@ -14,14 +14,17 @@ package enum TextFile {
     }
 
     package static func write(_ text: String, to path: String) throws {
+        try write(Array(text.utf8), to: path)
+    }
+
+    static func write(_ bytes: [UInt8], to path: String) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { throw failure("cannot write", path) }
         defer { close(descriptor) }
-        var text = text
-        try text.withUTF8 { bytes in
+        try bytes.withUnsafeBytes { bytes in
             var offset = 0
             while offset < bytes.count {
-                let written = Self.write(descriptor, UnsafeRawBufferPointer(bytes), from: offset)
+                let written = Self.write(descriptor, bytes, from: offset)
                 guard written > 0 else { throw failure("cannot write", path) }
                 offset += written
             }

@@ -24,6 +24,15 @@ package final class ScratchDirectory {
 
     deinit { Self.remove(path) }
 
+    /// A directory inside this one.
+    func makeDirectory(_ name: String) throws -> String {
+        let directory = path + "/" + name
+        guard mkdir(directory, 0o700) == 0 else {
+            throw UsageError("\(directory): \(TextFile.errorText(errno))")
+        }
+        return directory
+    }
+
     /// The files below the directory, with their sizes.
     package func files() -> [(path: String, sizeBytes: Int)] { Self.files(below: path) }
 

@@ -1,7 +1,9 @@
 /// Every workload there is, in the order they run.
 package enum WorkloadCatalogue {
     package static let all: [Workload] = [
-        .memoryHit, .memoryHitUnderWrites, .mixed, .hotKey, .store,
+        .memoryHit, .httpHit, .memoryHitUnderWrites, .mixed, .hotKey, .store, .diskHitWarm,
+        .diskHitCold, .diskStore, .stampede, .staleRefresh, .openLoop, .restart, .footprint,
+        .writeAmplification,
     ]
 
     /// The workloads with those names; all of them when no name is given.

@@ -123,7 +123,9 @@ public final class Peer {
         final CyclicBarrier line;
         long operations;
         long correct;
-        long elapsed;
+        /** Of the median chunk, as on the other side. */
+        double nanosecondsPerOperation;
+        private final long[] times = new long[1 << 17];
 
         Runner(Fixture fixture, int number, String form, long nanoseconds, CyclicBarrier line) {
             this.fixture = fixture;
@@ -140,13 +142,19 @@ public final class Peer {
                 return;
             }
             long start = System.nanoTime();
+            long last = start;
             int chunk = 0;
             do {
                 correct += chunk(chunk);
+                long now = System.nanoTime();
+                if (chunk < times.length) times[chunk] = now - last;
+                last = now;
                 chunk++;
-                elapsed = System.nanoTime() - start;
-            } while (elapsed < nanoseconds);
+            } while (last - start < nanoseconds);
             operations = (long) chunk * CHUNK;
+            int count = Math.min(chunk, times.length);
+            java.util.Arrays.sort(times, 0, count);
+            nanosecondsPerOperation = (double) times[(count - 1) / 2] / CHUNK;
         }
 
         private long chunk(int chunk) {
@@ -185,7 +193,7 @@ public final class Peer {
         long correct = 0;
         for (Runner runner : runners) {
             runner.join();
-            time += (double) runner.elapsed / runner.operations / threads;
+            time += runner.nanosecondsPerOperation / threads;
             operations += runner.operations;
             correct += runner.correct;
         }

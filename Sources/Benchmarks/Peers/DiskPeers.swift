@@ -1,0 +1,30 @@
+/// The peers of a disk workload, each in a directory of its own beside ours.
+final class DiskPeers {
+    private let launches: [PeerProgram.Launch]
+    private var running: [PeerProgram] = []
+
+    init(_ launches: [PeerProgram.Launch]) { self.launches = launches }
+
+    /// Starts them; they take their bodies from a file that is ours.
+    func start(in scratch: ScratchDirectory) throws {
+        guard !launches.isEmpty else { return }
+        let bodies = scratch.path + "/bodies"
+        try TextFile.write(BodyPool.shared.bytes, to: bodies)
+        for launch in launches {
+            let directory = try scratch.makeDirectory(launch.name)
+            running.append(
+                try PeerProgram(launch, arguments: [launch.name, directory, bodies])
+            )
+        }
+    }
+
+    /// Has each of them do the work, one after the other.
+    func perform(_ command: String) throws -> [(name: String, answer: PeerProgram.Answer)] {
+        try running.map { ($0.name, try $0.perform(command)) }
+    }
+
+    func finish() {
+        for peer in running { peer.finish() }
+        running = []
+    }
+}

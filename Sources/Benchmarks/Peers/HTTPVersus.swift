@@ -1,0 +1,68 @@
+import CacheEngine
+
+/// A fresh HTTP hit beside Foundation's URLCache: a request in, a response with its fields out.
+enum HTTPVersus {
+    static func comparison(_ launches: [PeerProgram.Launch]) throws -> Workload {
+        let launches = launches.filter { $0.name == "urlcache" }
+        return Workload(name: "http-hit", question: "a fresh HTTP hit beside URLCache") { plan in
+            [1_024].map { HTTPVersusCase(plan, launches, keyCount: $0) }
+        }
+    }
+}
+
+private final class HTTPVersusCase: WorkloadCase {
+    private let plan: WorkloadPlan
+    private let launches: [PeerProgram.Launch]
+    private let keyCount: Int
+    private var fixture: HTTPFixture?
+    private var peers: [PeerProgram] = []
+
+    init(_ plan: WorkloadPlan, _ launches: [PeerProgram.Launch], keyCount: Int) {
+        self.plan = plan
+        self.launches = launches
+        self.keyCount = keyCount
+    }
+
+    var parameters: [Measurement.Parameter] {
+        [.init("keys", keyCount), .init("threads", 1), .init("call", "respond")]
+    }
+
+    func prepare() async throws {
+        fixture = try await HTTPFixture(keyCount: keyCount)
+        peers = try launches.map { try PeerProgram($0, arguments: [$0.name]) }
+        _ = try theirs(milliseconds: 200)
+        _ = try await ours(nanoseconds: plan.roundNanoseconds)
+    }
+
+    func round() async throws -> [Sample] {
+        let outcome = try await ours(nanoseconds: plan.roundNanoseconds)
+        try outcome.requireAllCorrect("http-hit")
+        let time = outcome.nanosecondsPerOperation
+        let samples = try theirs(milliseconds: max(5, plan.roundNanoseconds / 1_000_000)).map {
+            Sample.time("time_per_hit", time, against: $0, $1)
+        }
+        let allocated = Sample.allocations(outcome.allocations, operations: outcome.operations)
+        return (samples.isEmpty ? [.time("time_per_hit", time)] : samples) + [allocated]
+    }
+
+    func finish() async throws {
+        for peer in peers { peer.finish() }
+        peers = []
+        await fixture?.cache.shutDown()
+        fixture = nil
+    }
+
+    private func ours(nanoseconds: UInt64) async throws -> TimedLoop.Outcome {
+        guard let fixture else { throw WorkloadFailure("not prepared") }
+        return try await TaskTeam.run(tasks: 1, nanoseconds: nanoseconds) {
+            try await fixture.isHit(fixture.number($0, $1))
+        }
+    }
+
+    private func theirs(milliseconds: UInt64) throws -> [(String, Double)] {
+        try peers.map { peer in
+            let command = "http-hit keys=\(keyCount) threads=1 milliseconds=\(milliseconds)"
+            return (peer.name, try peer.perform(command).nanosecondsPerOperation)
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import CacheEngine
+
+/// A disk tier of its own in a scratch directory, and the same bodies in a bare file beside it.
+final class DiskFixture {
+    let keys: KeySet
+    let bodySizeBytes: Int
+    let tier: DiskTier
+    let scratch: ScratchDirectory
+    let hashes: [KeyHash]
+
+    private init(keys: KeySet, bodySizeBytes: Int, tier: DiskTier, scratch: ScratchDirectory) {
+        self.keys = keys
+        self.bodySizeBytes = bodySizeBytes
+        self.tier = tier
+        self.scratch = scratch
+        hashes = keys.withBytes { bytes in
+            (0..<keys.count).map { tier.hasher.hash(bytes.key($0)) }
+        }
+    }
+
+    /// An empty tier with room for `entryCount` entries, twice over.
+    static func empty(
+        _ plan: WorkloadPlan,
+        entryCount: Int,
+        bodySizeBytes: Int
+    ) async throws -> DiskFixture {
+        let scratch = try ScratchDirectory(in: plan.scratchDirectory)
+        let wanted = entryCount * (bodySizeBytes + 256) * 2
+        let tier = try await DiskTier.open(
+            DiskConfiguration(
+                directory: scratch.path + "/tier",
+                capacityBytes: max(128 << 20, wanted)
+            )
+        )
+        return DiskFixture(
+            keys: KeySet(count: entryCount),
+            bodySizeBytes: bodySizeBytes,
+            tier: tier,
+            scratch: scratch
+        )
+    }
+
+    /// Stores every entry and writes it out.
+    func fill() async throws {
+        for number in 0..<keys.count { try await store(number) }
+        try await tier.flush()
+    }
+
+    /// Stores one entry; waits where the queue is full.
+    func store(_ number: Int) async throws {
+        let entry = entry(number)
+        for _ in 0..<Self.attemptsMax {
+            switch tier.enqueue(entry) {
+            case .stored: return
+            case .refused(.queueFull): try await tier.flush()
+            case .refused(let reason): throw WorkloadFailure("the disk refused: \(reason)")
+            }
+        }
+        throw WorkloadFailure("the disk's queue stays full")
+    }
+
+    /// A queue that is full after so many flushes will not be empty after another.
+    private static let attemptsMax = 100
+
+    func entry(_ number: Int) -> Entry {
+        keys.withBytes { bytes in
+            EntryMaker.entry(
+                hash: hashes[number],
+                key: bytes.key(number),
+                bodySizeBytes: bodySizeBytes,
+                firstByte: MemoryFixture.firstByte(number)
+            ) { BodyPool.shared.copyBody(number, into: $0) }
+        }
+    }
+
+    /// Reads one entry from the disk; true when its body is there and the right one.
+    func isHit(_ number: Int) async -> Bool {
+        let result = keys.withBytes { bytes in
+            tier.read(
+                hashes[number],
+                key: bytes.key(number),
+                nowSeconds: MemoryFixture.nowSeconds
+            )
+        }
+        switch result {
+        case .hit(let stored, _): return isRight(stored, number)
+        case .miss: return false
+        case .mustWait: return await isHitAfterWaiting(number)
+        }
+    }
+
+    private func isHitAfterWaiting(_ number: Int) async -> Bool {
+        let key = keys.withBytes { [UInt8]($0.key(number)) }
+        let result = await tier.readWaiting(
+            hashes[number],
+            key: key,
+            nowSeconds: MemoryFixture.nowSeconds
+        )
+        guard case .hit(let stored, _) = result else { return false }
+        return isRight(stored, number)
+    }
+
+    private func isRight(_ stored: StoredEntry, _ number: Int) -> Bool {
+        stored.entry.head.rawCount == bodySizeBytes
+            && stored.entry.firstBodyByte == MemoryFixture.firstByte(number)
+    }
+}
+
+/// The bytes that bodies on disk are cut from: the same for us and for every peer.
+///
+/// Body `n` of size `s` begins at `n * stride` modulo the pool's size less `s`, and carries the low
+/// byte of `n` in front: bodies that lie side by side on disk share no long runs.
+struct BodyPool: Sendable {
+    static let shared = BodyPool(bytes: SyntheticBody.bytes(count: 4 << 20, seed: 11))
+    static let stride = 506_816
+
+    let bytes: [UInt8]
+
+    func copyBody(_ number: Int, into target: UnsafeMutableRawBufferPointer) {
+        guard !target.isEmpty else { return }
+        bytes.withUnsafeBytes { bytes in
+            let start = number * Self.stride % (bytes.count - target.count)
+            target.copyMemory(from: .init(rebasing: bytes[start..<start + target.count]))
+        }
+        target[0] = MemoryFixture.firstByte(number)
+    }
+}

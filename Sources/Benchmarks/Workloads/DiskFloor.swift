@@ -1,0 +1,102 @@
+internal import CLZ4
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The physical floor of a disk cache: one file, places known, pread and LZ4 and nothing else.
+///
+/// No checksum, no index, no key comparison, no allocation: the two buffers are used again and
+/// again. What a cache takes beyond this is its own.
+final class DiskFloor {
+    private struct Place {
+        let offset: Int
+        let storedCount: Int
+    }
+
+    let path: String
+    private let file: Int32
+    private let bodySizeBytes: Int
+    private var places: [Place] = []
+    private var stored: [UInt8]
+    private var raw: [UInt8]
+
+    init(path: String, entryCount: Int, bodySizeBytes: Int) throws {
+        self.path = path
+        self.bodySizeBytes = bodySizeBytes
+        file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw UsageError("\(path): \(TextFile.errorText(errno))") }
+        stored = [UInt8](repeating: 0, count: Int(LZ4_compressBound(Int32(bodySizeBytes))))
+        raw = [UInt8](repeating: 0, count: bodySizeBytes)
+        var offset = 0
+        for number in 0..<entryCount {
+            raw.withUnsafeMutableBytes { BodyPool.shared.copyBody(number, into: $0) }
+            let count = Self.compress(raw, into: &stored)
+            guard count > 0, pwrite(file, stored, count, off_t(offset)) == count else {
+                throw WorkloadFailure("the floor could not be written")
+            }
+            places.append(Place(offset: offset, storedCount: count))
+            offset += count
+        }
+    }
+
+    deinit { close(file) }
+
+    /// Reads and decompresses one body; true when it is the right one.
+    func isHit(_ number: Int) -> Bool {
+        let place = places[number]
+        let count = stored.withUnsafeMutableBytes { bytes in
+            pread(file, bytes.baseAddress, place.storedCount, off_t(place.offset))
+        }
+        guard count == place.storedCount else { return false }
+        let size = Int32(bodySizeBytes)
+        let decompressed = stored.withUnsafeBytes { stored in
+            raw.withUnsafeMutableBytes { raw in
+                LZ4_decompress_safe(
+                    stored.baseAddress?.assumingMemoryBound(to: CChar.self),
+                    raw.baseAddress?.assumingMemoryBound(to: CChar.self),
+                    Int32(count),
+                    size
+                )
+            }
+        }
+        return decompressed == size && raw[0] == MemoryFixture.firstByte(number)
+    }
+
+    static func compress(_ raw: [UInt8], into stored: inout [UInt8]) -> Int {
+        raw.withUnsafeBytes { raw in
+            stored.withUnsafeMutableBytes { stored in
+                Int(
+                    LZ4_compress_default(
+                        raw.baseAddress?.assumingMemoryBound(to: CChar.self),
+                        stored.baseAddress?.assumingMemoryBound(to: CChar.self),
+                        Int32(raw.count),
+                        Int32(stored.count)
+                    )
+                )
+            }
+        }
+    }
+}
+
+/// Empties the page cache of files, so that the next read asks the device.
+enum PageCache {
+    static func drop(_ scratch: ScratchDirectory) {
+        for file in scratch.files() { drop(file.path) }
+    }
+
+    private static func drop(_ path: String) {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        // Only pages that are on the device can be dropped.
+        fsync(file)
+        #if os(Linux)
+            posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED)
+        #else
+            _ = fcntl(file, F_NOCACHE, 1)
+        #endif
+    }
+}

@@ -1,0 +1,160 @@
+import CacheEngine
+import CacheTestSupport
+
+extension Workload {
+    /// A hit on disk whose pages the system still has in memory.
+    static let diskHitWarm = Workload(
+        name: "disk-hit-warm",
+        question: "a page-cached disk hit, beside a bare pread and LZ4 of the same bytes"
+    ) { plan in DiskHitCase.sizes(plan).map { DiskHitCase(plan, .warm, bodySizeBytes: $0 << 10) } }
+
+    /// The same beside other stores on the same device.
+    static func diskHitWarm(beside peers: [PeerProgram.Launch]) -> Workload {
+        Workload(name: diskHitWarm.name, question: diskHitWarm.question) { plan in
+            DiskHitCase.sizes(plan).map {
+                DiskHitCase(plan, .warm, bodySizeBytes: $0 << 10, peers: peers)
+            }
+        }
+    }
+
+    /// A hit on disk that has to ask the device.
+    static let diskHitCold = Workload(
+        name: "disk-hit-cold",
+        question: "a disk hit with an empty page cache, beside a bare cold read"
+    ) { plan in DiskHitCase.sizes(plan).map { DiskHitCase(plan, .cold, bodySizeBytes: $0 << 10) } }
+}
+
+private final class DiskHitCase: WorkloadCase {
+    enum Temperature {
+        case warm
+        case cold
+    }
+
+    static func sizes(_ plan: WorkloadPlan) -> [Int] {
+        plan.sized(smoke: [1, 64], quick: [1, 4, 16, 64, 256], full: [1, 4, 16, 64, 256])
+    }
+
+    private let plan: WorkloadPlan
+    private let temperature: Temperature
+    private let bodySizeBytes: Int
+    private let entryCount: Int
+    private var fixture: DiskFixture?
+    private var floor: DiskFloor?
+    private var random = SeededRandom(seed: 1)
+    private var roundNumber = 0
+    private let peers: DiskPeers
+
+    init(
+        _ plan: WorkloadPlan,
+        _ temperature: Temperature,
+        bodySizeBytes: Int,
+        peers: [PeerProgram.Launch] = []
+    ) {
+        self.plan = plan
+        self.peers = DiskPeers(peers)
+        self.temperature = temperature
+        self.bodySizeBytes = bodySizeBytes
+        let bytes = plan.sized(smoke: 1 << 20, quick: 32 << 20, full: 128 << 20)
+        entryCount = max(16, min(20_000, bytes / bodySizeBytes))
+    }
+
+    var parameters: [Measurement.Parameter] { [.init("size", "\(bodySizeBytes >> 10) KiB")] }
+
+    func prepare() async throws {
+        let fixture = try await DiskFixture.empty(
+            plan,
+            entryCount: entryCount,
+            bodySizeBytes: bodySizeBytes
+        )
+        try await fixture.fill()
+        self.fixture = fixture
+        floor = try DiskFloor(
+            path: fixture.scratch.path + "/floor",
+            entryCount: entryCount,
+            bodySizeBytes: bodySizeBytes
+        )
+        try peers.start(in: fixture.scratch)
+        _ = try peers.perform("disk-store size=\(bodySizeBytes) entries=\(entryCount)")
+    }
+
+    func round() async throws -> [Sample] {
+        guard let fixture, let floor else { throw WorkloadFailure("not prepared") }
+        roundNumber += 1
+        let numbers = numbersOfRound()
+        if temperature == .cold { PageCache.drop(fixture.scratch) }
+        // Who goes first changes from round to round.
+        var bare = Histogram()
+        if roundNumber % 2 == 0 { bare = try timeFloor(floor, numbers) }
+        let allocationsBefore = Allocations.ofAllThreads
+        var ours = Histogram()
+        for number in numbers {
+            let before = monotonicNanoseconds()
+            let isHit = await fixture.isHit(number)
+            ours.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
+            try WorkloadFailure.require(isHit, "disk-hit: entry \(number) is not there")
+        }
+        let allocations = Allocations.ofAllThreads &- allocationsBefore
+        if roundNumber % 2 == 1 { bare = try timeFloor(floor, numbers) }
+        let theirs = try peers.perform(
+            "disk-hit size=\(bodySizeBytes) entries=\(entryCount) operations=\(numbers.count)"
+        )
+        let mine = Double(ours.percentile(0.5))
+        return samples(ours, bare, allocations, operations: numbers.count)
+            + theirs.map { peer, answer in
+                .time("time_per_hit", mine, against: peer, answer.nanosecondsPerOperation)
+            }
+    }
+
+    func finish() async throws {
+        peers.finish()
+        await fixture?.tier.close()
+        fixture = nil
+        floor = nil
+    }
+
+    private func samples(
+        _ ours: Histogram,
+        _ bare: Histogram,
+        _ allocations: UInt64,
+        operations: Int
+    ) -> [Sample] {
+        let allocated = Sample.allocations(allocations, operations: operations)
+        switch temperature {
+        case .warm:
+            let (mine, bare) = (Double(ours.percentile(0.5)), Double(bare.percentile(0.5)))
+            return [.time("time_per_hit", mine, ours, floor: bare), allocated]
+        case .cold:
+            // Medians: a device is late now and then, for both.
+            let (mine, device) = (Double(ours.percentile(0.5)), Double(bare.percentile(0.5)))
+            return [
+                .time("time_per_hit", mine, ours, floor: device),
+                .time("time_above_device", max(0, mine - device)),
+            ]
+        }
+    }
+
+    /// Warm: as many as fit the time, in random order; cold: each entry once, far apart.
+    private func numbersOfRound() -> [Int] {
+        switch temperature {
+        case .warm:
+            let expected = 2_000 + bodySizeBytes / 3
+            let count = max(50, min(20_000, Int(plan.roundNanoseconds) / expected))
+            return (0..<count).map { _ in Int(random.next() % UInt64(entryCount)) }
+        case .cold:
+            let count = min(entryCount / 2, plan.sized(smoke: 8, quick: 60, full: 300))
+            let gap = entryCount / count
+            return (0..<count).map { $0 * gap }.shuffled(using: &random)
+        }
+    }
+
+    private func timeFloor(_ floor: DiskFloor, _ numbers: [Int]) throws -> Histogram {
+        var histogram = Histogram()
+        for number in numbers {
+            let before = monotonicNanoseconds()
+            let isHit = floor.isHit(number)
+            histogram.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
+            try WorkloadFailure.require(isHit, "disk-hit: the floor is broken")
+        }
+        return histogram
+    }
+}

@@ -1,0 +1,132 @@
+import CacheEngine
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+extension Workload {
+    /// Putting entries on disk until all of them are with the operating system.
+    static let diskStore = Workload(
+        name: "disk-store",
+        question: "new entries onto the disk, flushed; beside the slower of raw pwrite and LZ4"
+    ) { plan in
+        plan.sized(smoke: [4], quick: [4, 64], full: [1, 4, 16, 64, 256])
+            .map { DiskStoreCase(plan, bodySizeBytes: $0 << 10) }
+    }
+
+    /// The same beside other stores on the same device.
+    static func diskStore(beside peers: [PeerProgram.Launch]) -> Workload {
+        Workload(name: diskStore.name, question: diskStore.question) { plan in
+            plan.sized(smoke: [4], quick: [4, 64], full: [1, 4, 16, 64, 256])
+                .map { DiskStoreCase(plan, bodySizeBytes: $0 << 10, peers: peers) }
+        }
+    }
+}
+
+private final class DiskStoreCase: WorkloadCase {
+    private let plan: WorkloadPlan
+    private let bodySizeBytes: Int
+    private let entryCount: Int
+    private var fixture: DiskFixture?
+
+    private let peers: DiskPeers
+
+    init(_ plan: WorkloadPlan, bodySizeBytes: Int, peers: [PeerProgram.Launch] = []) {
+        self.plan = plan
+        self.peers = DiskPeers(peers)
+        self.bodySizeBytes = bodySizeBytes
+        entryCount = plan.sized(smoke: 1 << 20, quick: 32 << 20, full: 128 << 20) / bodySizeBytes
+    }
+
+    var parameters: [Measurement.Parameter] { [.init("size", "\(bodySizeBytes >> 10) KiB")] }
+
+    func prepare() async throws {
+        fixture = try await DiskFixture.empty(
+            plan,
+            entryCount: entryCount,
+            bodySizeBytes: bodySizeBytes
+        )
+        // Files come into being and grow in the first round; what is asked is the steady state.
+        try await fixture?.fill()
+        try await fixture?.fill()
+        if let scratch = fixture?.scratch { try peers.start(in: scratch) }
+        _ = try peers.perform(storing)
+    }
+
+    private var storing: String { "disk-store size=\(bodySizeBytes) entries=\(entryCount)" }
+
+    func round() async throws -> [Sample] {
+        guard let fixture else { throw WorkloadFailure("not prepared") }
+        let bytes = Double(entryCount * bodySizeBytes)
+        let floor = min(compressionRate(), try writingRate(fixture.scratch.path + "/raw"))
+        let allocationsBefore = Allocations.ofAllThreads
+        let start = monotonicNanoseconds()
+        try await fixture.fill()
+        let elapsed = Double(monotonicNanoseconds() - start)
+        let allocations = Allocations.ofAllThreads &- allocationsBefore
+        let last = await fixture.isHit(entryCount - 1)
+        try WorkloadFailure.require(last, "disk-store: the last entry is not there")
+        func throughput(against peer: String, _ theirs: Double) -> Sample {
+            var sample = Sample.higherIsBetter(
+                "throughput",
+                bytes / elapsed * 1e9,
+                .bytesPerSecond
+            )
+            sample.reference = .init(peer: peer, value: theirs)
+            return sample
+        }
+        let theirs = try peers.perform(storing)
+        let size = Double(bodySizeBytes)
+        return [throughput(against: "floor", floor)]
+            + theirs.map { peer, answer in
+                throughput(against: peer, size / answer.nanosecondsPerOperation * 1e9)
+            }
+            + [
+                .time("time_per_store", elapsed / Double(entryCount)),
+                .allocations(allocations, operations: entryCount),
+            ]
+    }
+
+    func finish() async throws {
+        peers.finish()
+        await fixture?.tier.close()
+        fixture = nil
+    }
+
+    /// Body bytes that one thread compresses in a second.
+    private func compressionRate() -> Double {
+        var raw = [UInt8](repeating: 0, count: bodySizeBytes)
+        var stored = [UInt8](repeating: 0, count: bodySizeBytes + bodySizeBytes / 128 + 64)
+        let count = max(1, entryCount / 4)
+        var elapsed: UInt64 = 0
+        for number in 0..<count {
+            raw.withUnsafeMutableBytes { BodyPool.shared.copyBody(number, into: $0) }
+            let start = monotonicNanoseconds()
+            _ = DiskFloor.compress(raw, into: &stored)
+            elapsed += Stopwatch.elapsed(from: start, to: monotonicNanoseconds())
+        }
+        return Double(count * bodySizeBytes) / Double(max(1, elapsed)) * 1e9
+    }
+
+    /// Bytes that one thread hands to the operating system in a second, in the engine's batches.
+    private func writingRate(_ path: String) throws -> Double {
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw UsageError("\(path): \(TextFile.errorText(errno))") }
+        defer { close(file) }
+        let batch = Array(BodyPool.shared.bytes[..<(256 << 10)])
+        let batches = max(4, entryCount * bodySizeBytes / batch.count / 4)
+        func write() throws -> UInt64 {
+            let start = monotonicNanoseconds()
+            for number in 0..<batches {
+                let count = pwrite(file, batch, batch.count, off_t(number * batch.count))
+                try WorkloadFailure.require(count == batch.count, "a raw write failed")
+            }
+            return monotonicNanoseconds() - start
+        }
+        // Once to make the file, once to see how fast it is written over, as a recycled segment is.
+        _ = try write()
+        return Double(batches * batch.count) / Double(max(1, try write())) * 1e9
+    }
+}

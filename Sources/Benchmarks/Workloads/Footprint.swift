@@ -1,0 +1,142 @@
+import CacheEngine
+import CacheTestSupport
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+extension Workload {
+    /// What an entry costs beyond its own bytes.
+    static let footprint = Workload(
+        name: "footprint",
+        question: "bytes an entry takes beyond its own, in memory and in the disk's index; RSS"
+    ) { plan in [MemoryFootprintCase(plan), ChurnFootprintCase(plan), IndexFootprintCase(plan)] }
+}
+
+/// Many small entries: the accounted bytes beyond the entries' own.
+private final class MemoryFootprintCase: WorkloadCase {
+    private let plan: WorkloadPlan
+    init(_ plan: WorkloadPlan) { self.plan = plan }
+
+    private var entryCount: Int { plan.sized(smoke: 5_000, quick: 200_000, full: 1_000_000) }
+    var parameters: [Measurement.Parameter] { [.init("entries", entryCount)] }
+    func prepare() async throws {}
+
+    func round() async throws -> [Sample] {
+        let fixture = MemoryFixture(keyCount: entryCount)
+        let usage = fixture.tier.usage()
+        try WorkloadFailure.require(usage.entries == entryCount, "footprint: entries are missing")
+        let own = fixture.entry(0).sizeBytes
+        let perEntry = Double(usage.bytes) / Double(usage.entries)
+        return [
+            .lowerIsBetter("memory_overhead_per_entry", perEntry - Double(own), .bytes),
+            .lowerIsBetter("memory_per_entry", perEntry, .bytes),
+        ]
+    }
+}
+
+/// A full memory through which four times its capacity passes: what the process really takes.
+private final class ChurnFootprintCase: WorkloadCase {
+    private let plan: WorkloadPlan
+    init(_ plan: WorkloadPlan) { self.plan = plan }
+
+    private var capacityBytes: Int {
+        plan.sized(smoke: 16 << 20, quick: 128 << 20, full: 512 << 20)
+    }
+    var parameters: [Measurement.Parameter] {
+        [.init("capacity", Unit.bytes.readable(Double(capacityBytes)))]
+    }
+    func prepare() async throws {}
+
+    func round() async throws -> [Sample] {
+        ResidentMemory.giveBack()
+        let before = ResidentMemory.bytes
+        let tier = MemoryTier(MemoryConfiguration(capacityBytes: capacityBytes))
+        var random = SeededRandom(seed: 5)
+        let hasher = KeyHasher(seed: KeyHash(placement: 3, identity: 4))
+        var peak = 0
+        var stored = 0
+        var number: UInt64 = 0
+        while stored < capacityBytes * 4 {
+            number += 1
+            // From 256 B to 64 KiB, as many in each octave.
+            let size = 256 << Int(random.next() % 9)
+            let entry = withUnsafeBytes(of: number) { key in
+                EntryMaker.entry(
+                    hash: hasher.hash(key),
+                    key: key,
+                    bodySizeBytes: size,
+                    firstByte: 1
+                )
+            }
+            tier.store(entry, nowSeconds: MemoryFixture.nowSeconds)
+            stored += entry.sizeBytes
+            if number % 4_096 == 0 { peak = max(peak, ResidentMemory.bytes) }
+        }
+        peak = max(peak, ResidentMemory.bytes)
+        let accounted = tier.usage().bytes
+        try WorkloadFailure.require(
+            accounted <= capacityBytes && accounted > capacityBytes / 2,
+            "footprint: \(accounted) bytes accounted of \(capacityBytes)"
+        )
+        return [
+            .lowerIsBetter(
+                "resident_over_accounted",
+                Double(max(0, peak - before)) / Double(capacityBytes),
+                .share
+            )
+        ]
+    }
+}
+
+/// Many entries on disk: the memory their index takes.
+private final class IndexFootprintCase: WorkloadCase {
+    private let plan: WorkloadPlan
+    init(_ plan: WorkloadPlan) { self.plan = plan }
+
+    private var entryCount: Int { plan.sized(smoke: 5_000, quick: 200_000, full: 1_000_000) }
+    var parameters: [Measurement.Parameter] { [.init("entries", entryCount)] }
+    func prepare() async throws {}
+
+    func round() async throws -> [Sample] {
+        let fixture = try await DiskFixture.empty(plan, entryCount: entryCount, bodySizeBytes: 64)
+        try await fixture.fill()
+        let statistics = fixture.tier.statistics
+        await fixture.tier.close()
+        try WorkloadFailure.require(statistics.indexEntries > 0, "footprint: an empty index")
+        return [
+            .lowerIsBetter(
+                "disk_index_per_entry",
+                Double(statistics.indexBytes) / Double(statistics.indexEntries),
+                .bytes
+            )
+        ]
+    }
+}
+
+/// What the operating system says this process takes.
+enum ResidentMemory {
+    static var bytes: Int {
+        #if os(Linux)
+            let fields = (try? TextFile.read("/proc/self/statm"))?.split(separator: " ") ?? []
+            let pages = fields.count > 1 ? Int(fields[1]) ?? 0 : 0
+            return pages * sysconf(Int32(_SC_PAGESIZE))
+        #else
+            var usage = rusage()
+            getrusage(RUSAGE_SELF, &usage)
+            return usage.ru_maxrss
+        #endif
+    }
+
+    /// Returns freed memory to the system, so that what follows is seen.
+    static func giveBack() {
+        #if canImport(Glibc)
+            // Declared in a header that the module map leaves out.
+            guard let symbol = dlsym(nil, "malloc_trim") else { return }
+            typealias Trim = @convention(c) (Int) -> Int32
+            _ = unsafeBitCast(symbol, to: Trim.self)(0)
+        #endif
+    }
+}

@@ -1,0 +1,152 @@
+import CacheEngine
+import CacheTestSupport
+
+/// A cache with fresh answers in memory, and the requests for them.
+final class HTTPFixture: Sendable {
+    static let bodySizeBytes = 1_024
+
+    let cache: HTTPCache
+    let requests: [CacheRequest]
+    private let sequence: [UInt32]
+    private static let sequenceLength = 1 << 16
+
+    init(keyCount: Int, origin: any Origin = NumberedOrigin()) async throws {
+        let room = keyCount * (Self.bodySizeBytes + 1_024) * 2
+        cache = try await HTTPCache(
+            configuration: Configuration(memory: .bytes(max(64 << 20, room))),
+            origin: origin
+        )
+        requests = (0..<keyCount).map { number in
+            CacheRequest(
+                url: KeySet.text(number),
+                fields: ["Accept": "*/*", "Accept-Encoding": "gzip", "User-Agent": "bench"]
+            )
+        }
+        var random = SeededRandom(seed: 1)
+        sequence = (0..<Self.sequenceLength).map { _ in
+            UInt32(random.next() % UInt64(keyCount))
+        }
+        for (number, request) in requests.enumerated() {
+            let outcome = try await cache.store(
+                NumberedOrigin.response(number, bodySizeBytes: Self.bodySizeBytes),
+                for: request
+            )
+            try WorkloadFailure.require(outcome == .stored, "an answer was refused: \(outcome)")
+        }
+    }
+
+    func number(_ worker: Int, _ step: Int) -> Int {
+        Int(sequence[(worker &* 7_919 &+ step) & (Self.sequenceLength - 1)])
+    }
+
+    /// Asks as every caller does; true for a fresh answer with the right body.
+    func isHit(_ number: Int) async throws -> Bool {
+        let response = try await cache.respond(to: requests[number])
+        return Self.isRight(response, number)
+    }
+
+    /// Asks without being able to wait.
+    func isHitAtOnce(_ number: Int) -> Bool {
+        guard let response = cache.cachedResponse(for: requests[number]) else { return false }
+        return Self.isRight(response, number)
+    }
+
+    static func isRight(_ response: CacheResponse, _ number: Int) -> Bool {
+        response.status == 200
+            && response.body.availableChunk?.withUnsafeBytes { $0.first }
+                == MemoryFixture.firstByte(number)
+    }
+}
+
+/// An origin whose answer to `…/000042` begins with the byte 42.
+struct NumberedOrigin: Origin {
+    func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+        let digits = request.url.utf8.suffix(12).filter { $0 >= 0x30 && $0 <= 0x39 }
+        let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        let response = Self.response(number, bodySizeBytes: HTTPFixture.bodySizeBytes)
+        return OriginResponse(
+            status: response.status,
+            fields: response.fields,
+            body: response.body
+        )
+    }
+
+    static func response(
+        _ number: Int,
+        bodySizeBytes: Int,
+        lifetime: String = "public, max-age=86400"
+    ) -> CacheResponse {
+        CacheResponse(
+            status: 200,
+            fields: [
+                "Content-Type": "text/html; charset=utf-8", "Cache-Control": lifetime,
+                "ETag": "\"\(number)\"", "Content-Length": "\(bodySizeBytes)",
+                "Server": "bench",
+            ],
+            body: BodyStream(
+                ByteChunk(count: bodySizeBytes) { BodyPool.shared.copyBody(number, into: $0) }
+            )
+        )
+    }
+}
+
+/// Work of several tasks that run at once, each until time is up.
+enum TaskTeam {
+    /// Repeats `operation` in every task; it says whether it went as it should.
+    static func run(
+        tasks: Int,
+        nanoseconds: UInt64,
+        _ operation: @escaping @Sendable (_ worker: Int, _ step: Int) async throws -> Bool
+    ) async throws -> TimedLoop.Outcome {
+        let allocationsBefore = Allocations.ofAllThreads
+        let parts = try await withThrowingTaskGroup(of: TimedLoop.Outcome.self) { group in
+            for worker in 0..<tasks {
+                group.addTask { try await repeated(worker, nanoseconds, operation) }
+            }
+            var parts: [TimedLoop.Outcome] = []
+            for try await part in group { parts.append(part) }
+            return parts
+        }
+        var whole = TimedLoop.sum(parts)
+        whole.allocations = Allocations.ofAllThreads &- allocationsBefore
+        return whole
+    }
+
+    private static let stepsBetweenLooks = 256
+
+    private static func repeated(
+        _ worker: Int,
+        _ nanoseconds: UInt64,
+        _ operation: @Sendable (_ worker: Int, _ step: Int) async throws -> Bool
+    ) async throws -> TimedLoop.Outcome {
+        var mine = TimedLoop.Outcome()
+        let start = monotonicNanoseconds()
+        var last = start
+        repeat {
+            for step in mine.operations..<mine.operations + stepsBetweenLooks
+            where try await operation(worker, step) { mine.correct += 1 }
+            mine.operations += stepsBetweenLooks
+            let now = monotonicNanoseconds()
+            mine.histogram.record(now &- last)
+            last = now
+        } while last &- start < nanoseconds
+        let median = mine.histogram.percentile(0.5)
+        mine.nanosecondsPerOperation = Double(median) / Double(stepsBetweenLooks)
+        return mine
+    }
+
+    /// Times `count` operations of one task, one by one.
+    static func runSingly(
+        count: Int,
+        _ operation: (_ step: Int) async throws -> Bool
+    ) async throws -> TimedLoop.Outcome {
+        var outcome = TimedLoop.Outcome(operations: count)
+        for step in 0..<count {
+            let before = monotonicNanoseconds()
+            let isCorrect = try await operation(step)
+            outcome.histogram.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
+            if isCorrect { outcome.correct += 1 }
+        }
+        return outcome
+    }
+}
