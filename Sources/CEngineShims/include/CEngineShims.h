@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "CReaderRecords.h"
+
 /// CRC-32C (Castagnoli) of `count` bytes, continuing from `crc` (0 to start).
 /// Uses the processor's instruction where there is one.
 uint32_t ce_crc32c(uint32_t crc, const void *_Nullable bytes, size_t count);

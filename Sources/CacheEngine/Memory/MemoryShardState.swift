@@ -1,0 +1,140 @@
+import Synchronization
+
+/// What a shard's lock guards: the slots, the policy's queues over them, and the counts.
+///
+/// Invariants, checked by `checkInvariants()`:
+/// 1. A slot holds an entry iff it is in one queue of the policy.
+/// 2. `count` is the number of slots that hold an entry.
+///
+/// `@unchecked Sendable`: owned by the shard's mutex and touched only inside it.
+struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unchecked Sendable {
+    /// Answers the policy's questions from the entries themselves.
+    struct Facts: SlotFacts {
+        let table: EntryTable
+
+        func identity(of slot: Int) -> UInt64 { entry(slot).head.hash.identity }
+        func chargeBytes(of slot: Int) -> Int { entry(slot).chargeBytes }
+        func hits(of slot: Int) -> Int { table.hits(of: slot) }
+        func setHits(of slot: Int, to hits: Int) { table.setHits(of: slot, to: hits) }
+
+        private func entry(_ slot: Int) -> Entry {
+            // The policy asks only about slots in its queues (invariant 1).
+            Entry(unchecked: table.entry(at: slot).unsafelyUnwrapped.takeUnretainedValue())
+        }
+    }
+
+    private(set) var table: EntryTable
+    private(set) var policy: Policy
+    private(set) var count = 0
+    private let shared: SharedPolicyState
+    var counters = MemoryCounters()
+
+    init(bucketCount: Int, shared: SharedPolicyState) {
+        table = EntryTable(bucketCount: bucketCount)
+        policy = Policy(slotCount: table.slotCount, shared: shared)
+        self.shared = shared
+    }
+
+    static func sizeBytes(bucketCount: Int) -> Int {
+        let slots = bucketCount * EntryTable.bucketSlots
+        return EntryTable.sizeBytes(slotCount: slots) + Policy.sizeBytes(slotCount: slots)
+    }
+
+    var sizeBytes: Int { Self.sizeBytes(bucketCount: table.bucketCount) }
+    var isFull: Bool { count >= table.entriesMax }
+    /// The size to grow to.
+    var nextBucketCount: Int { table.bucketCount + max(8, table.bucketCount / 4) }
+
+    func entry(at slot: Int) -> Entry? {
+        table.entry(at: slot).map { Entry(unchecked: $0.takeUnretainedValue()) }
+    }
+
+    /// Links an entry whose hash is not here; the table is not full.
+    mutating func insert(_ entry: Entry, _ hash: KeyHash, isPinned: Bool) {
+        precondition(!isFull)
+        let slot = table.insert(Unmanaged.passRetained(entry.storage), hash)
+        let charge = entry.chargeBytes
+        count += 1
+        countPinned(entry, charge)
+        policy.insert(slot, chargeBytes: charge, isPinned: isPinned, Facts(table: table))
+        policy.settle(Facts(table: table))
+        counters.insertions += 1
+        checkInvariants()
+    }
+
+    /// Puts `entry` where another of the same hash was, and returns that one's reference.
+    mutating func replace(_ slot: Int, by entry: Entry, _ hash: KeyHash) -> Unmanaged<ByteStorage> {
+        let old = table.entry(at: slot).unsafelyUnwrapped
+        let oldEntry = Entry(unchecked: old.takeUnretainedValue())
+        let (oldCharge, charge) = (oldEntry.chargeBytes, entry.chargeBytes)
+        countPinned(oldEntry, -oldCharge)
+        countPinned(entry, charge)
+        table.replace(slot, by: Unmanaged.passRetained(entry.storage), hash)
+        policy.changeCharge(of: slot, from: oldCharge, to: charge)
+        counters.insertions += 1
+        checkInvariants()
+        return old
+    }
+
+    /// Unlinks what is in the slot and returns its reference.
+    mutating func remove(_ slot: Int) -> Unmanaged<ByteStorage> {
+        let reference = table.entry(at: slot).unsafelyUnwrapped
+        let entry = Entry(unchecked: reference.takeUnretainedValue())
+        let charge = entry.chargeBytes
+        policy.remove(slot, chargeBytes: charge)
+        table.remove(slot, entry.head.hash)
+        count -= 1
+        countPinned(entry, -charge)
+        checkInvariants()
+        return reference
+    }
+
+    /// Moves everything to a larger table and returns the old one.
+    mutating func grow(bucketCount: Int) -> EntryTable {
+        let old = table
+        let new = EntryTable(bucketCount: bucketCount)
+        policy.grow(slotCount: new.slotCount) { slot in
+            let reference = old.entry(at: slot).unsafelyUnwrapped
+            let hash = Entry(unchecked: reference.takeUnretainedValue()).head.hash
+            let place = new.insert(reference, hash)
+            new.setHits(of: place, to: old.hits(of: slot))
+            return place
+        }
+        table = new
+        checkInvariants()
+        return old
+    }
+
+    /// The slot that must go from this part, or another life for the one in turn.
+    mutating func next(
+        in part: EvictionPart,
+        against rival: Double?,
+        mayRequeue: MayRequeue
+    ) -> EvictionStep {
+        policy.next(in: part, against: rival, mayRequeue: mayRequeue, Facts(table: table))
+    }
+
+    func candidate() -> (slot: Int, priority: Double)? { policy.candidate(Facts(table: table)) }
+
+    func frequencySum(ofFirst bytes: Int, sumMax: Int) -> Int {
+        policy.frequencySum(ofFirst: bytes, sumMax: sumMax, Facts(table: table))
+    }
+
+    private func countPinned(_ entry: Entry, _ bytes: Int) {
+        guard entry.head.storageClass == .pinned else { return }
+        shared.pinnedBytes.add(bytes, ordering: .relaxed)
+    }
+
+    func checkInvariants() {
+        #if ENGINE_CHECKS
+            guard count < 64 else { return }
+            var found = 0
+            for slot in 0..<table.slotCount {
+                guard let entry = entry(at: slot) else { continue }
+                found += 1
+                precondition(table.slot(of: entry.head.hash) == slot)
+            }
+            precondition(found == count)
+        #endif
+    }
+}

@@ -1,0 +1,103 @@
+import Synchronization
+
+/// Finds out whether turning weak newcomers away helps, by trying both on a sample of the keys.
+///
+/// Two shadow caches see the same sampled requests, one with the gate and one without; whichever
+/// has gained more lately decides for the real cache. Against a loop or a scan the gate is what
+/// keeps anything at all; where popularity moves it only gets in the way.
+final class GateTrial: Sendable {
+    /// The shadows, under the trial's lock.
+    ///
+    /// `@unchecked Sendable`: owned by the mutex and touched only inside it.
+    private struct State: ~Copyable, @unchecked Sendable {
+        var closed: ShadowCache
+        var open: ShadowCache
+        var closedGain = 0.0
+        var openGain = 0.0
+        var sampleShift = 0
+        var capacityBytes: Int
+    }
+
+    /// What remains of a gain after each sampled request.
+    private static let remembrance = 0.9998
+    /// How much better the open gate must do before a closed one is opened.
+    private static let openingMargin = 0.07
+    private static let closingMargin = 0.01
+    private static let slotCountMax = 1024
+
+    private let state: Mutex<State>
+    private let sampleMask = Atomic<UInt64>(0)
+    private let shared: SharedPolicyState
+    private let exponent: SizeExponent
+    let sizeBytes: Int
+
+    init(shared: SharedPolicyState) {
+        self.shared = shared
+        exponent = SizeExponent(shared.objective)
+        let capacityBytes = shared.capacityBytes.load(ordering: .relaxed)
+        let slotCount = max(64, min(Self.slotCountMax, capacityBytes >> 12))
+        sizeBytes = 2 * ShadowCache.sizeBytes(slotCount: slotCount)
+        func shadow(_ gate: ShadowCache.Gate) -> ShadowCache {
+            ShadowCache(
+                slotCount: slotCount,
+                objective: shared.objective,
+                capacityBytes: capacityBytes,
+                gate: gate
+            )
+        }
+        state = Mutex(
+            State(closed: shadow(.closed), open: shadow(.open), capacityBytes: capacityBytes)
+        )
+    }
+
+    /// Whether requests for the key are part of the trial.
+    func isSampled(_ identity: UInt64) -> Bool {
+        identity >> 24 & sampleMask.load(ordering: .relaxed) == 0
+    }
+
+    /// A sampled key was asked for; dropped when another thread is telling the same moment.
+    func note(_ identity: UInt64, chargeBytes: Int) {
+        state.withLockIfAvailable { state in
+            guard isSampled(identity) else { return }
+            let gain = exponent.gain(of: chargeBytes)
+            state.closedGain *= Self.remembrance
+            state.openGain *= Self.remembrance
+            if state.closed.access(identity, chargeBytes: chargeBytes) { state.closedGain += gain }
+            if state.open.access(identity, chargeBytes: chargeBytes) { state.openGain += gain }
+            if state.closed.isOutOfSlots || state.open.isOutOfSlots { thinOut(&state) }
+            decide(state.closedGain, state.openGain)
+        }
+    }
+
+    /// The real cache has another capacity.
+    func setCapacity(_ bytes: Int) {
+        state.withLock { state in
+            state.capacityBytes = bytes
+            resize(&state)
+        }
+    }
+
+    private func decide(_ closed: Double, _ open: Double) {
+        let most = max(closed, open)
+        if shared.gateIsOn.load(ordering: .relaxed) {
+            guard open - closed > Self.openingMargin * most else { return }
+            shared.gateIsOn.store(false, ordering: .relaxed)
+        } else {
+            guard closed - open > Self.closingMargin * most else { return }
+            shared.gateIsOn.store(true, ordering: .relaxed)
+        }
+    }
+
+    /// Halves the sample.
+    private func thinOut(_ state: inout State) {
+        state.sampleShift += 1
+        sampleMask.store((1 << UInt64(state.sampleShift)) - 1, ordering: .relaxed)
+        resize(&state)
+    }
+
+    private func resize(_ state: inout State) {
+        let bytes = state.capacityBytes >> state.sampleShift
+        state.closed.resize(capacityBytes: bytes) { isSampled($0) }
+        state.open.resize(capacityBytes: bytes) { isSampled($0) }
+    }
+}
