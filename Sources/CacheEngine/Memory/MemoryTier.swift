@@ -113,10 +113,12 @@ package final class MemoryTier: Sendable {
     ) -> Entry? {
         let entry =
             switch shards {
-            case .sizeAware(let set): set.shard(of: hash).lockedEntry(hash, key)
-            case .s3FIFO(let set): set.shard(of: hash).lockedEntry(hash, key)
+            case .sizeAware(let set): set.shard(of: hash).lockedEntry(hash)
+            case .s3FIFO(let set): set.shard(of: hash).lockedEntry(hash)
             }
-        guard let entry, !entry.isExpired(nowSeconds: nowSeconds) else { return nil }
+        guard let entry, !entry.isExpired(nowSeconds: nowSeconds),
+            entry.withKey({ $0.hasSameBytes(as: key) })
+        else { return nil }
         return entry
     }
 
@@ -124,15 +126,18 @@ package final class MemoryTier: Sendable {
 
     /// Keeps `entry`, replacing what was there; a refusal removes what was there too.
     ///
-    /// `whileLocked` runs once, inside the key's critical section. It must be short, and must not
-    /// call the memory.
+    /// `isPermitted` is asked first; when it says no, nothing changes and the outcome is
+    /// `.removedMeanwhile`. `whileLocked` runs once otherwise. Both run inside the key's critical
+    /// section, must be short, and must not call the memory; `isPermitted` may be asked again.
     @discardableResult
     package func store(
         _ entry: Entry,
         nowSeconds: UInt32,
-        whileLocked: (StoreVerdict) -> Void = { _ in }
+        whileLocked: (StoreVerdict) -> Void = { _ in },
+        onlyIf isPermitted: () -> Bool = { true }
     ) -> StoreOutcome {
-        put(entry, nowSeconds, onlyIf: { _ in true }, whileLocked) ?? .stored
+        put(entry, nowSeconds, onlyIf: { _ in isPermitted() }, whileLocked)
+            ?? .refused(.removedMeanwhile)
     }
 
     /// Puts an entry read from disk into memory, if the key is absent and `isCurrent` under the lock.
@@ -142,7 +147,9 @@ package final class MemoryTier: Sendable {
         nowSeconds: UInt32,
         onlyIf isCurrent: () -> Bool = { true }
     ) -> Bool {
-        guard refusal(of: entry, nowSeconds) == nil else { return false }
+        guard refusal(of: entry, nowSeconds) == nil, !isOccupied(entry.head.hash) else {
+            return false
+        }
         let outcome = put(
             entry,
             nowSeconds,
@@ -240,6 +247,11 @@ package final class MemoryTier: Sendable {
 
     // MARK: Looking
 
+    /// The largest entry that is kept.
+    package var entrySizeBytesMax: Int {
+        Int(Double(commons.used.capacity) * entrySizeShareMax)
+    }
+
     /// How much is held, without walking any shard.
     package func usage() -> StoreUsage {
         var usage = StoreUsage(
@@ -273,6 +285,13 @@ package final class MemoryTier: Sendable {
     private func shardIndex(of hash: KeyHash) -> Int {
         // A shift by 64, for a single shard, gives zero.
         Int(truncatingIfNeeded: (hash.placement >> shardShift) & shardMask)
+    }
+
+    private func isOccupied(_ hash: KeyHash) -> Bool {
+        switch shards {
+        case .sizeAware(let set): set.shard(of: hash).lockedEntry(hash) != nil
+        case .s3FIFO(let set): set.shard(of: hash).lockedEntry(hash) != nil
+        }
     }
 
     private func put(
