@@ -80,7 +80,7 @@ let package = Package(
 
         .testTarget(
             name: "CacheEngineTests",
-            dependencies: ["CacheEngine", "CacheTestSupport"],
+            dependencies: ["CacheEngine", "CacheTestSupport", "CAllocationCounter"],
             swiftSettings: house
         ),
         .testTarget(

@@ -4,6 +4,11 @@ extension Entry {
     /// Counted by what the head declares, so that a replay can charge for bodies it does not hold.
     var chargeBytes: Int { Self.allocationBytes(head.entrySizeBytes) }
 
+    /// What an entry with an empty key and so many bytes of body is charged.
+    package static func chargeBytes(bodyCount: Int) -> Int {
+        allocationBytes(EntryHead.sizeBytes + bodyCount)
+    }
+
     /// The bytes an allocation of `count` entry bytes really takes.
     static func allocationBytes(_ count: Int) -> Int {
         let object = count + objectHeaderBytes

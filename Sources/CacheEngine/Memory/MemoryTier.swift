@@ -267,6 +267,17 @@ package final class MemoryTier: Sendable {
         return usage
     }
 
+    /// The part of the bytes in use that no entry is charged for: tables, queues, sketches.
+    package var overheadBytes: Int {
+        let fixed = HitCounts.sizeBytes + (trial?.sizeBytes ?? 0)
+        switch shards {
+        case .sizeAware(let set):
+            return set.shards.reduce(fixed) { $0 + $1.state.withLock { $0.sizeBytes } }
+        case .s3FIFO(let set):
+            return set.shards.reduce(fixed) { $0 + $1.state.withLock { $0.sizeBytes } }
+        }
+    }
+
     package func counters() -> MemoryCounters {
         var sum = MemoryCounters()
         switch shards {

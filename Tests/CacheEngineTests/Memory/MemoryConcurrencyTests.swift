@@ -1,0 +1,68 @@
+import CAllocationCounter
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct MemoryConcurrencyTests {
+    /// Readers and writers of the same few keys, in a memory that always evicts.
+    @Test(arguments: [EvictionPolicy.sizeAware(.balanced), .s3FIFO])
+    func readersSeeWholeEntriesWhileOthersWrite(policy: EvictionPolicy) async {
+        let tier = MemoryTier(
+            MemoryConfiguration(capacityBytes: 128 << 10, policy: policy, shardCount: 2)
+        )
+        let torn = await withTaskGroup(of: Int.self) { group in
+            for worker in 0..<4 {
+                group.addTask { Self.work(on: tier, worker: worker) }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(torn == 0)
+        let usage = tier.usage()
+        #expect(usage.bytes <= usage.capacityBytes)
+    }
+
+    /// How many entries were not the key's own, or not whole.
+    private static func work(on tier: MemoryTier, worker: Int) -> Int {
+        var random = SeededRandom(seed: UInt64(worker))
+        var torn = 0
+        for round in 0..<2_000 {
+            let number = random.next() % 48
+            let key = "key-\(number)"
+            switch random.next() % 8 {
+            case 0, 1:
+                // The version carries the key's number, so that another key's entry shows.
+                let version = UInt64(round) << 8 | number
+                let count = Int(random.next() % 6_000)
+                tier.store(
+                    MemoryFixtures.entry(key, version: version, bodyCount: count),
+                    nowSeconds: 0
+                )
+            case 2 where round % 64 == 0: _ = tier.removeAll(in: .storedBefore(seconds: 1))
+            case 2: tier.removeKey(key)
+            default:
+                guard let found = tier.look(key) else { continue }
+                if MemoryFixtures.version(of: found).map({ $0 & 0xFF }) != number { torn += 1 }
+            }
+        }
+        return torn
+    }
+
+    @Test(.enabled(if: ce_allocation_counting_is_available() == 1))
+    func hitAllocatesNothing() {
+        let tier = MemoryTier(MemoryConfiguration(capacityBytes: 4 << 20))
+        tier.store(MemoryFixtures.entry("key"), nowSeconds: 0)
+        let key = Array("key".utf8)
+        let allocations = key.withUnsafeBytes { key in
+            let hash = MemoryFixtures.hasher.hash(key)
+            _ = tier.entry(for: hash, key: key, nowSeconds: 0)
+            let before = ce_allocation_count()
+            for _ in 0..<100 {
+                _ = tier.entry(for: hash, key: key, nowSeconds: 0)
+                _ = tier.withEntry(for: hash, key: key, nowSeconds: 0) { $0.sizeBytes }
+            }
+            return ce_allocation_count() - before
+        }
+        #expect(allocations == 0)
+    }
+}

@@ -1,0 +1,90 @@
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+/// Runs the memory beside a map that forgets nothing: the memory may forget, but must not invent,
+/// bring back, or take more room than it was given.
+@Suite struct MemoryModelTests {
+    private struct Legal {
+        var entry: Entry
+        var version: UInt64
+        var isTagged: Bool
+    }
+
+    private static let policies: [EvictionPolicy] = [
+        .sizeAware(.balanced), .s3FIFO, .sizeAware(.requests), .sizeAware(.bytes),
+    ]
+
+    @Test(arguments: 0..<UInt64(64))
+    func neverInventsNorBringsBack(seed: UInt64) async {
+        var random = SeededRandom(seed: seed)
+        let tier = MemoryTier(
+            MemoryConfiguration(
+                capacityBytes: 256 << 10,
+                policy: Self.policies[Int(seed % 4)],
+                shardCount: 1 << Int(seed / 4 % 4)
+            )
+        )
+        var model: [String: Legal] = [:]
+        var now: UInt32 = 100
+        var version: UInt64 = 0
+        for _ in 0..<300 {
+            let key = "key-\(random.next() % 60)"
+            version += 1
+            let isTagged = random.next() % 2 == 0
+            let entry = MemoryFixtures.entry(
+                key,
+                version: version,
+                bodyCount: Int(random.next() % (random.next() % 8 == 0 ? 60_000 : 3_000)),
+                createdSeconds: now,
+                expiresSeconds: random.next() % 3 == 0 ? now + UInt32(random.next() % 40) : .max,
+                flags: random.next() % 10 == 0 ? [.pinned] : [],
+                tags: isTagged ? ["t"] : []
+            )
+            let legal = Legal(entry: entry, version: version, isTagged: isTagged)
+            switch random.next() % 20 {
+            case 0..<8:
+                let outcome = tier.store(entry, nowSeconds: now)
+                model[key] = outcome == .stored ? legal : nil
+            case 8:
+                if tier.promote(entry, nowSeconds: now) {
+                    // Only what the memory had forgotten may be promoted over.
+                    model[key] = legal
+                }
+            case 9:
+                guard let old = model[key] else { break }
+                let isReplaced = tier.replaceIfSame(entry, expecting: old.entry, nowSeconds: now)
+                if isReplaced { model[key] = tier.look(key, nowSeconds: now) == nil ? nil : legal }
+            case 10:
+                tier.removeKey(key)
+                model[key] = nil
+            case 11:
+                _ = tier.removeAll(in: .tag("t"))
+                model = model.filter { !$0.value.isTagged }
+            case 12: now += UInt32(random.next() % 5)
+            case 13: await tier.sweepExpired(nowSeconds: now)
+            case 14: tier.setCapacity(128 << 10 + Int(random.next() % (256 << 10)))
+            default: Self.compare(tier, model, key, now, seed)
+            }
+            let usage = tier.usage()
+            #expect(usage.bytes <= usage.capacityBytes, "seed \(seed)")
+        }
+        for key in model.keys { Self.compare(tier, model, key, now, seed) }
+        let left = tier.usage().entries
+        #expect(tier.removeAll(in: .everything).entries == left)
+        for key in model.keys { #expect(tier.look(key, nowSeconds: now) == nil, "seed \(seed)") }
+    }
+
+    private static func compare(
+        _ tier: MemoryTier,
+        _ model: [String: Legal],
+        _ key: String,
+        _ now: UInt32,
+        _ seed: UInt64
+    ) {
+        guard let found = tier.look(key, nowSeconds: now) else { return }
+        #expect(MemoryFixtures.version(of: found) == model[key]?.version, "seed \(seed) \(key)")
+        #expect(!found.isExpired(nowSeconds: now), "seed \(seed) \(key)")
+    }
+}

@@ -1,0 +1,63 @@
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct PolicyTests {
+    @Test func sketchNeverCountsTooLowUntilItHalves() {
+        var sketch = FrequencySketch(keys: 500)
+        for key in 0..<200 { for _ in 0..<(key % 10) { sketch.count(UInt64(key)) } }
+        for key in 0..<200 { #expect(sketch.frequency(of: UInt64(key)) >= key % 10) }
+        sketch.grow(keys: 4_000)
+        for key in 0..<200 { #expect(sketch.frequency(of: UInt64(key)) >= key % 10) }
+    }
+
+    @Test func sketchForgetsHalfInTheEnd() {
+        var sketch = FrequencySketch(keys: 64)
+        sketch.count(1, times: 15)
+        for key in 2..<1_300 { sketch.count(UInt64(key)) }
+        #expect(sketch.frequency(of: 1) < 15)
+    }
+
+    @Test func queuesKeepOrderAndKnowTheLeastTail() {
+        let queues = SlotQueues(queueCount: 3, slotCount: 8)
+        for slot in 0..<4 { queues.push(slot, to: slot % 2, stamp: Double(10 + slot)) }
+        #expect(queues.queueOfLeastStamp(in: 0..<3)?.stamp == 10)
+        queues.remove(0)
+        #expect(queues.queueOfLeastStamp(in: 0..<3)?.stamp == 11)
+        #expect(queues.tail(of: 0) == 2)
+        #expect(queues.queue(of: 0) == nil)
+        queues.remove(2)
+        #expect(queues.tail(of: 0) == nil)
+    }
+
+    @Test func ghostRemembersOnceAndNotForEver() {
+        var ghost = GhostTable(entries: 64)
+        ghost.remember(77)
+        let first = ghost.take(77)
+        let second = ghost.take(77)
+        #expect(first && !second)
+    }
+
+    @Test func loopLargerThanTheMemoryStillHits() {
+        // Whoever evicts the oldest first never has what a loop asks for next.
+        #expect(Self.loopHits(.sizeAware(.balanced)) > 400)
+        #expect(Self.loopHits(.s3FIFO) < 400)
+    }
+
+    private static func loopHits(_ policy: EvictionPolicy) -> Int {
+        let body = 8 << 10
+        let capacity = 200 * Entry.chargeBytes(bodyCount: body)
+        let tier = MemoryTier(MemoryConfiguration(capacityBytes: capacity, policy: policy))
+        for _ in 0..<20 {
+            for object in UInt64(0)..<600 {
+                let hash = withUnsafeBytes(of: object) { MemoryFixtures.hasher.hash($0) }
+                let key = UnsafeRawBufferPointer(start: nil, count: 0)
+                if tier.withEntry(for: hash, key: key, nowSeconds: 0, { _ in true }) == nil {
+                    tier.store(.declaringBody(hash: hash, bodyCount: body), nowSeconds: 0)
+                }
+            }
+        }
+        return tier.counters().hits
+    }
+}
