@@ -11,7 +11,7 @@ help:  ## list the targets
 setup:  ## install the system packages the build needs, or say which are missing
 	@perf/setup
 
-check: setup lint build run-tests thresholds  ## everything a change must pass; CI runs this
+check: setup lint build docs run-tests thresholds  ## everything a change must pass; CI runs this
 
 format:  ## rewrite the sources in house style
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
@@ -35,6 +35,10 @@ bench: setup  ## the quick suite: one table, and a report in perf/out/
 thresholds: setup  ## allocations per operation, against perf/thresholds.json
 	$(SWIFT) build -c release --product bench-cli
 	$$($(SWIFT) build -c release --show-bin-path)/bench-cli run --smoke --thresholds perf/thresholds.json
+
+.PHONY: docs
+docs:  ## the library's documentation; warnings fail
+	@docs/build
 
 tsan: setup  ## the same tests under ThreadSanitizer
 	$(SWIFT) test --sanitize=thread --scratch-path .build/tsan -Xswiftc -DENGINE_CHECKS
