@@ -70,28 +70,16 @@ public struct MemoryOptions: Hashable, Sendable {
     /// Bytes in all: bodies, fields, keys and the tables themselves.
     public var capacity: ByteCount
     /// What is given up first when room is needed.
-    public var eviction: Eviction
-    /// The largest entry kept in memory, as a share of one shard.
+    public var eviction: EvictionPolicy
+    /// The largest entry kept in memory, as a share of the capacity.
     public var entryShareMax: Double
     /// The share of the memory that pinned entries may hold.
     public var pinnedShareMax: Double
 
-    /// What the choice of victims should serve.
-    public enum Eviction: Hashable, Sendable {
-        /// As many requests as possible answered from memory: small answers are worth more.
-        case requestHits
-        /// Between the two.
-        case balanced
-        /// As many bytes as possible answered from memory.
-        case byteHits
-        /// Segmented first-in-first-out (S3-FIFO): the least work per store.
-        case s3FIFO
-    }
-
     /// Options for that much memory.
     public init(
         capacity: ByteCount,
-        eviction: Eviction = .requestHits,
+        eviction: EvictionPolicy = .sizeAware(.balanced),
         entryShareMax: Double = 0.1,
         pinnedShareMax: Double = 0.25
     ) {

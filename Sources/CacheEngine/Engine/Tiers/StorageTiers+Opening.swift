@@ -37,6 +37,7 @@ extension MemoryOptions {
     var memoryConfiguration: MemoryConfiguration {
         MemoryConfiguration(
             capacityBytes: capacity.bytes,
+            policy: eviction,
             entrySizeShareMax: entryShareMax,
             pinnedShareMax: pinnedShareMax
         )
