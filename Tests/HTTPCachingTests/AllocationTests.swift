@@ -119,6 +119,22 @@ struct AllocationTests {
         #expect(reuse == .serve(ageSeconds: 41))
     }
 
+    @Test func variantKeysAreWrittenWithoutAllocating() throws {
+        let vary = try #require(Vary(["accept-encoding", "accept-language", "cookie", "x-none"]))
+        var folding = VariantRules()
+        folding.overrides["accept-encoding"] = .best(of: ["br", "gzip"])
+        for rules in [VariantRules.standard, folding] {
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(512)
+            let count = allocations {
+                bytes.removeAll(keepingCapacity: true)
+                VariantKey.append(vary, request: Self.request, rules: rules, to: &bytes)
+            }
+            #expect(count == 0)
+            #expect(bytes.count > 100)
+        }
+    }
+
     @Test func lookingUpAFieldDoesNotAllocate() {
         var isFound = false
         let count = allocations {

@@ -23,7 +23,7 @@ package struct VariantRules: Hashable, Sendable {
     package static let standard = VariantRules()
 
     package func normalization(of lowercasedName: String) -> FieldNormalization {
-        if let override = overrides[lowercasedName] { return override }
+        if !overrides.isEmpty, let override = overrides[lowercasedName] { return override }
         switch lowercasedName {
         case "accept-encoding", "accept-language", "accept-charset": return .weighted
         // Not lists: a comma in these is content.
@@ -40,147 +40,179 @@ extension FieldNormalization {
     fileprivate static let memberSeparator: UInt8 = 0x01
     fileprivate static let weightSeparator: UInt8 = 0x02
 
-    /// Appends the normal form of the field's value in `request`.
-    func append(_ name: String, of request: FieldSection, to bytes: inout [UInt8]) {
+    /// Appends the normal form of the field's value in `request`, allocating nothing else.
+    func append(_ name: ByteRun, of request: FieldSection, to bytes: inout [UInt8]) {
         switch self {
         case .verbatim: Self.appendJoined(name, request, to: &bytes)
         case .list: Self.appendList(name, request, to: &bytes)
         case .weighted:
-            for (position, member) in WeightedToken.all(name, in: request).enumerated() {
-                if position > 0 { bytes.append(Self.memberSeparator) }
-                member.append(to: &bytes)
+            let isShort = WeightedToken.withAll(name, in: request) { tokens in
+                for index in tokens.indices {
+                    if index > 0 { bytes.append(Self.memberSeparator) }
+                    tokens[index].append(to: &bytes)
+                }
             }
+            if !isShort { Self.appendList(name, request, to: &bytes) }
         case .best(let offered):
-            let wanted = WeightedToken.all(name, in: request)
-            if let best = WeightedToken.best(of: offered, accepting: wanted) {
-                bytes.append(contentsOf: best.utf8)
+            WeightedToken.withAll(name, in: request) { wanted in
+                guard let best = WeightedToken.best(of: offered, accepting: wanted) else { return }
+                offered[best].withByteRun { $0.appendLowercased(to: &bytes) }
             }
         }
     }
 
     private static func appendJoined(
-        _ name: String,
+        _ name: ByteRun,
         _ request: FieldSection,
         to bytes: inout [UInt8]
     ) {
-        name.withByteRun { name in
-            var isFirst = true
-            request.forEachValue(of: name) { value in
-                if !isFirst { bytes.append(memberSeparator) }
-                isFirst = false
-                bytes.append(contentsOf: value.buffer)
-            }
+        var isFirst = true
+        request.forEachValue(of: name) { value in
+            if !isFirst { bytes.append(memberSeparator) }
+            isFirst = false
+            bytes.append(contentsOf: value.buffer)
         }
     }
 
     private static func appendList(
-        _ name: String,
+        _ name: ByteRun,
         _ request: FieldSection,
         to bytes: inout [UInt8]
     ) {
-        name.withByteRun { name in
-            var isFirst = true
-            request.forEachValue(of: name) { value in
-                var members = ListScanner(value)
-                while let member = members.next() {
-                    if !isFirst { bytes.append(memberSeparator) }
-                    isFirst = false
-                    bytes.append(contentsOf: member.buffer)
-                }
+        var isFirst = true
+        request.forEachValue(of: name) { value in
+            var members = ListScanner(value)
+            while let member = members.next() {
+                if !isFirst { bytes.append(memberSeparator) }
+                isFirst = false
+                bytes.append(contentsOf: member.buffer)
             }
         }
     }
 }
 
-/// One member of Accept-Encoding, Accept-Language and the like: a token and its weight.
-struct WeightedToken: Hashable {
-    /// More members than this are read as one text: nobody negotiates with that many.
-    static let membersMax = 64
+/// One member of Accept-Encoding, Accept-Language and the like: a token, borrowed, and its weight.
+struct WeightedToken {
+    /// More members than this are compared as they stand: nobody negotiates with that many.
+    static let membersMax = 32
 
-    let token: String
+    let token: ByteRun
     /// RFC 9110 §12.4.2 `qvalue`, in thousandths.
-    let permille: Int
+    let permille: UInt16
 
-    static func all(_ name: String, in request: FieldSection) -> [WeightedToken] {
-        var tokens: [WeightedToken] = []
-        name.withByteRun { name in
-            request.forEachValue(of: name) { value in
-                var members = ListScanner(value)
-                while tokens.count < membersMax, let member = members.next() {
-                    tokens.append(WeightedToken(member))
+    /// Lends all members of the field, the heaviest first and equal ones by name; false, and nothing
+    /// is lent, when there are too many.
+    @discardableResult
+    static func withAll(
+        _ name: ByteRun,
+        in request: FieldSection,
+        _ body: (UnsafeBufferPointer<WeightedToken>) -> Void
+    ) -> Bool {
+        withUnsafeTemporaryAllocation(of: WeightedToken.self, capacity: membersMax) { slots in
+            request.withUnsafeBytes { buffer in
+                var count = 0
+                var cursor = FieldCursor(buffer)
+                while let line = cursor.next() {
+                    guard line.name.equalsIgnoringCase(name) else { continue }
+                    var members = ListScanner(line.value)
+                    while let member = members.next() {
+                        guard count < membersMax else { return false }
+                        insert(WeightedToken(member), into: slots, count: count)
+                        count += 1
+                    }
                 }
-                // What is over the limit still counts, as it stands.
-                while let rest = members.next() {
-                    tokens.append(WeightedToken(token: rest.string, permille: -1))
-                }
+                body(UnsafeBufferPointer(rebasing: slots[0..<count]))
+                return true
             }
         }
-        tokens.sort { ($1.permille, $0.token) < ($0.permille, $1.token) }
-        return tokens
     }
 
-    init(token: String, permille: Int) {
-        self.token = token
-        self.permille = permille
+    /// Keeps the first `count` slots sorted.
+    ///
+    /// The type is trivial, so slots need no deinitialising.
+    private static func insert(
+        _ token: WeightedToken,
+        into slots: UnsafeMutableBufferPointer<WeightedToken>,
+        count: Int
+    ) {
+        precondition(count < slots.count)
+        var place = count
+        slots.initializeElement(at: count, to: token)
+        while place > 0, token.precedes(slots[place - 1]) {
+            slots[place] = slots[place - 1]
+            slots[place - 1] = token
+            place -= 1
+        }
     }
 
     /// A member with any other parameter, or a weight that is none, stays one opaque text.
-    init(_ member: ByteRun) {
-        let parts = member.string.lowercased().split(
-            separator: ";",
-            omittingEmptySubsequences: false
-        )
-        .map { Self.trim($0) }
-        if parts.count == 1 {
-            self.init(token: parts[0], permille: 1_000)
-        } else if parts.count == 2, parts[1].hasPrefix("q="),
-            let weight = Self.weight(parts[1].dropFirst(2))
-        {
-            self.init(token: parts[0], permille: weight)
-        } else {
-            self.init(token: parts.joined(separator: ";"), permille: 1_000)
+    private init(_ member: ByteRun) {
+        guard let semicolon = member.index(of: .semicolon),
+            let weight = Self.weight(member[(semicolon + 1)..<member.count].trimmed)
+        else {
+            token = member
+            permille = 1_000
+            return
         }
+        token = member[0..<semicolon].trimmed
+        permille = weight
+    }
+
+    private func precedes(_ other: WeightedToken) -> Bool {
+        if permille != other.permille { return permille > other.permille }
+        for index in 0..<min(token.count, other.token.count) {
+            let (mine, theirs) = (token[index].lowercased, other.token[index].lowercased)
+            if mine != theirs { return mine < theirs }
+        }
+        return token.count < other.token.count
     }
 
     func append(to bytes: inout [UInt8]) {
-        bytes.append(contentsOf: token.utf8)
+        token.appendLowercased(to: &bytes)
         guard permille != 1_000 else { return }
         bytes.append(FieldNormalization.weightSeparator)
-        bytes.append(contentsOf: String(permille).utf8)
+        bytes.append(UInt8(permille >> 8))
+        bytes.append(UInt8(permille & 0xFF))
     }
 
-    /// The offered value of the highest weight; of equals, the one offered first.
-    static func best(of offered: [String], accepting wanted: [WeightedToken]) -> String? {
-        var best: (value: String, permille: Int)?
-        let anyWeight = wanted.first { $0.token == "*" }?.permille ?? 0
-        for value in offered {
-            let lowered = value.lowercased()
-            let weight = wanted.first { $0.token == lowered }?.permille ?? anyWeight
-            if weight > (best?.permille ?? 0) { best = (lowered, weight) }
+    /// The index of the offered value of the highest weight; of equals, of the one offered first.
+    static func best(
+        of offered: [String],
+        accepting wanted: UnsafeBufferPointer<WeightedToken>
+    ) -> Int? {
+        var best: Int?
+        var bestWeight: UInt16 = 0
+        let anyWeight = wanted.first { $0.token.equals(exactly: "*") }?.permille ?? 0
+        for index in offered.indices {
+            let weight = offered[index].withByteRun { value in
+                wanted.first { $0.token.equalsIgnoringCase(value) }?.permille ?? anyWeight
+            }
+            guard weight > bestWeight else { continue }
+            best = index
+            bestWeight = weight
         }
-        return best?.value
+        return best
     }
 
-    private static func trim(_ text: Substring) -> String {
-        let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-        let head = text.drop(while: isBlank)
-        let tail = head.reversed().drop(while: isBlank).count
-        return String(head.prefix(tail))
-    }
-
-    /// `0` to `1` with up to three decimals.
-    private static func weight(_ text: Substring) -> Int? {
-        let bytes = Array(text.utf8)
-        guard let first = bytes.first, first == .zero || first == .zero + 1, bytes.count <= 5,
-            bytes.count == 1 || bytes[1] == .dot
+    /// `q=` and `0` to `1` with up to three decimals; nil for anything else.
+    private static func weight(_ text: ByteRun) -> UInt16? {
+        guard text.count >= 3, text.count <= 7, text[0].lowercased == 0x71,
+            text[1] == .equalsSign, text[2] == .zero || text[2] == .zero + 1,
+            text.count == 3 || text[3] == .dot
         else { return nil }
-        var permille = Int(first - .zero) * 1_000
-        var unit = 100
-        for byte in bytes.dropFirst(2) {
-            guard byte.isDigit else { return nil }
-            permille += Int(byte - .zero) * unit
+        var permille = UInt16(text[2] - .zero) * 1_000
+        var unit: UInt16 = 100
+        for index in min(4, text.count)..<text.count {
+            guard text[index].isDigit else { return nil }
+            permille += UInt16(text[index] - .zero) * unit
             unit /= 10
         }
         return permille <= 1_000 ? permille : nil
+    }
+}
+
+extension ByteRun {
+    fileprivate func appendLowercased(to bytes: inout [UInt8]) {
+        for index in 0..<count { bytes.append(self[index].lowercased) }
     }
 }

@@ -10,28 +10,33 @@ package struct VariantKey: Hashable, Sendable {
 
     package init(_ vary: Vary, request: FieldSection, rules: VariantRules = .standard) {
         bytes = []
+        bytes.reserveCapacity(128)
         Self.append(vary, request: request, rules: rules, to: &bytes)
     }
 
-    /// Appends the key to bytes that the caller keeps and reuses.
+    /// Appends the key to bytes that the caller keeps and reuses, allocating nothing else.
     package static func append(
         _ vary: Vary,
         request: FieldSection,
         rules: VariantRules,
         to bytes: inout [UInt8]
     ) {
-        for name in vary.names {
-            bytes.append(UInt8(name.utf8.count))
-            bytes.append(contentsOf: name.utf8)
-            bytes.append(request.contains(name) ? 1 : 0)
-            let lengthOffset = bytes.count
-            bytes.append(contentsOf: [0, 0, 0, 0])
-            rules.normalization(of: name).append(name, of: request, to: &bytes)
-            let length = UInt32(clamping: bytes.count - lengthOffset - 4)
-            for position in 0..<4 {
-                bytes[lengthOffset + position] = UInt8(
-                    truncatingIfNeeded: length >> UInt32(8 * position)
-                )
+        for index in vary.names.indices {
+            let name = vary.names[index]
+            let normalization = rules.normalization(of: name)
+            name.withByteRun { name in
+                bytes.append(UInt8(name.count))
+                bytes.append(contentsOf: name.buffer)
+                bytes.append(request.contains(name) ? 1 : 0)
+                let lengthOffset = bytes.count
+                for _ in 0..<4 { bytes.append(0) }
+                normalization.append(name, of: request, to: &bytes)
+                let length = UInt32(clamping: bytes.count - lengthOffset - 4)
+                for position in 0..<4 {
+                    bytes[lengthOffset + position] = UInt8(
+                        truncatingIfNeeded: length >> UInt32(8 * position)
+                    )
+                }
             }
         }
     }
