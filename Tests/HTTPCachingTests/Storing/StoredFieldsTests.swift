@@ -71,6 +71,12 @@ struct StoredFieldsTests {
         let lines: Lines = [("Cache-Control", "private=\"set-cookie\""), ("Set-Cookie", "a=b")]
         #expect(!Self.stored(lines).contains("set-cookie"))
         #expect(Self.stored(lines, rules: .private).contains("set-cookie"))
+        let both: Lines = [
+            ("Cache-Control", "no-cache=\"a\", private=\"b\""), ("a", "1"), ("b", "2"),
+        ]
+        #expect(!Self.stored(both).contains("b"))
+        #expect(Self.stored(both, rules: .private).contains("b"))
+        #expect(!Self.stored(both, rules: .private).contains("a"))
         let targeted: Lines = [("CDN-Cache-Control", "private=\"a\", max-age=9"), ("a", "1")]
         #expect(!Self.stored(targeted).contains("a"))
     }
