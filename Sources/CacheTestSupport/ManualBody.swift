@@ -26,6 +26,9 @@ public final class ManualBody: BodySource {
     /// Whether the reader has gone before the end.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
+    /// How many pieces wait to be read.
+    public var unreadCount: Int { state.withLock { $0.events.count } }
+
     /// Adds a piece.
     public func feed(_ text: String) { add(.chunk(ByteChunk(text))) }
     /// Adds a piece.

@@ -45,6 +45,10 @@ public struct CacheError: Error, Hashable, Sendable {
     public let code: Code
     /// What happened, for people to read.
     public let detail: String
+    /// Whether the attempts that failed were other requests'.
+    ///
+    /// A crowd whose every attempt failed shares the last error.
+    public var isShared = false
 
     /// An error of the given kind.
     public init(_ code: Code, detail: String) {

@@ -22,6 +22,10 @@ public struct Configuration: Sendable {
     public var cacheStatus: CacheStatusField
     /// The clock; a test brings its own.
     public var clock: any CacheClock
+    /// The executor of the cache's own tasks; nil for the process's global one.
+    public var taskExecutor: (any TaskExecutor)?
+    /// The seed of the keys' hashes; a simulation needs to know it.
+    package var hasher: KeyHasher?
 
     /// Whose cache it is.
     public enum Mode: String, Hashable, Sendable {

@@ -45,7 +45,7 @@ struct Exchange: Sendable {
             // Before the look-up: what is removed after it must not be brought back.
             let ticket = cache.tiers.ledger.ticket()
             let selection = policy.reads ? await cache.select(key, request) : .nothing(key)
-            if let response = try await reuse(selection, key) { return response }
+            if let response = try await reuse(selection, key, ticket) { return response }
             guard policy.onMiss == .load else { throw Self.notCached }
             let load = load(key, selection, ticket)
             if let response = try await finish(await fly(load), load) { return response }
@@ -77,7 +77,11 @@ struct Exchange: Sendable {
     }
 
     /// The answer from the store, where that is allowed; starts refreshes behind it.
-    private func reuse(_ selection: Selection, _ key: RequestKey) async throws -> CacheResponse? {
+    private func reuse(
+        _ selection: Selection,
+        _ key: RequestKey,
+        _ ticket: RemovalLedger.Ticket
+    ) async throws -> CacheResponse? {
         let preferences = cache.preferences(policy)
         guard let stored = selection.stored else {
             let decision = ReuseDecision.decideMiss(request: facts, preferences: preferences)
@@ -93,14 +97,16 @@ struct Exchange: Sendable {
         case .serve(let age):
             let response = serve(stored, .fresh, selection.tier, age)
             if response != nil, cache.isRefreshDue(stored, ageSeconds: age) {
-                await refresh(selection, key)
+                await refresh(selection, key, ticket)
             }
             return response
         case .serveStale(let age):
-            if policy.freshness == .acceptAnyAgeThenRefresh { await refresh(selection, key) }
+            if policy.freshness == .acceptAnyAgeThenRefresh {
+                await refresh(selection, key, ticket)
+            }
             return serve(stored, .stale, selection.tier, age)
         case .serveStaleThenRevalidate(let age):
-            await refresh(selection, key)
+            await refresh(selection, key, ticket)
             return serve(stored, .stale, selection.tier, age)
         case .gatewayTimeout: return gatewayTimeout()
         case .revalidate, .fetch: return nil
@@ -130,15 +136,19 @@ struct Exchange: Sendable {
     }
 
     /// Brings the stored response up to date without anyone waiting for it.
-    private func refresh(_ selection: Selection, _ key: RequestKey) async {
-        let load = plainLoad(key, selection, cache.tiers.ledger.ticket())
+    private func refresh(
+        _ selection: Selection,
+        _ key: RequestKey,
+        _ ticket: RemovalLedger.Ticket
+    ) async {
+        let load = plainLoad(key, selection, ticket)
         let desk = cache.desk(key.hash)
         _ = await desk.refresh(
             selection.key.hash,
-            nowNanoseconds: cache.clock.monotonicNanoseconds
-        ) { flight in
-            cache.startLeading(flight, load, desk: desk)
-        }
+            load,
+            nowNanoseconds: cache.clock.monotonicNanoseconds,
+            circumstances(load, desk)
+        )
     }
 
     /// A load of the whole resource, without this client's own conditions.
@@ -176,8 +186,8 @@ struct Exchange: Sendable {
     }
 
     private func company(_ load: Load) -> Company {
-        guard request.options.collapsing == .shared, policy.reads, policy.writes,
-            !facts.flags.contains(.noStore), request.body == nil,
+        guard isCollapsed, policy.reads, policy.writes, request.body == nil,
+            facts.flags.isDisjoint(with: [.noStore, .hasIfMatch, .hasIfUnmodifiedSince]),
             request.method == .get || request.method == .head || request.method == .query
         else { return .none }
         let isShared = cache.configuration.mode == .shared
@@ -187,25 +197,56 @@ struct Exchange: Sendable {
         {
             return .none
         }
-        if request.method == .head { return .follow }
-        if load.stored == nil, facts.hasRange || facts.isConditional { return .follow }
+        if request.method == .head || facts.hasRange { return .follow }
+        if load.stored == nil, facts.isConditional { return .follow }
         return .lead
+    }
+
+    private var isCollapsed: Bool {
+        guard request.options.collapsing == .shared else { return false }
+        return cache.configuration.hooks.collapsing?(request) != .alone
+    }
+
+    /// What the desk has to ask about this request while it has the key to itself.
+    private func circumstances(
+        _ load: Load,
+        _ desk: HTTPFlightDesk
+    ) -> HTTPFlightDesk.Circumstances {
+        let tiers = cache.tiers
+        let looked = load.selection.stored?.entry.storage
+        let isDemanding = demandsNewerThanItself
+        return HTTPFlightDesk.Circumstances(
+            isOutdated: { flight in
+                if isDemanding, !flight.isUnanswered { return true }
+                return !tiers.ledger.isCurrent(load.key.hash, since: flight.founder.ticket)
+            },
+            hasNews: {
+                // A disk entry that memory has not taken up is no news.
+                guard let present = tiers.peek(load.selection.key) else { return false }
+                return present.storage !== looked
+            },
+            lead: { flight in cache.startLeading(flight, load, desk: desk) }
+        )
+    }
+
+    /// Whether only an answer that the origin gives after this request will do.
+    private var demandsNewerThanItself: Bool {
+        if policy.freshness == .alwaysValidate { return true }
+        guard cache.configuration.storing.requestDirectives == .honour else { return false }
+        return facts.flags.contains(.noCache) || facts.maxAgeSeconds == 0
     }
 
     private func fly(_ load: Load) async -> FlightOutcome<FlightAnswer> {
         let company = company(load)
         if case .none = company { return .goAlone(.requested) }
         let desk = cache.desk(load.key.hash)
-        let isFirstLook = load.selection.stored == nil
-        let lead = { (flight: HTTPFlight) in cache.startLeading(flight, load, desk: desk) }
-        var leading: ((HTTPFlight) -> Task<Void, Never>)?
-        if case .lead = company { leading = lead }
+        var circumstances = circumstances(load, desk)
+        if case .follow = company { circumstances.lead = nil }
         let boarding = await desk.board(
             load.selection.key.hash,
             load,
             nowNanoseconds: cache.clock.monotonicNanoseconds,
-            isStored: { isFirstLook && cache.tiers.peek(load.selection.key) != nil },
-            lead: leading
+            circumstances
         )
         switch boarding {
         case .outcome(let outcome): return outcome
@@ -221,8 +262,11 @@ struct Exchange: Sendable {
     ) async -> FlightOutcome<FlightAnswer> {
         var timer: Task<Void, Never>?
         if let seconds = request.options.timeoutSeconds {
+            // What earlier waits took of the request's time is gone.
+            let waited = cache.clock.monotonicNanoseconds &- startedNanoseconds
+            let limit = HTTPCache.nanoseconds(seconds)
+            let nanoseconds = limit > waited ? limit - waited : 0
             timer = cache.supervisor.start { [clock = cache.clock] in
-                let nanoseconds = HTTPCache.nanoseconds(seconds)
                 guard (try? await clock.sleep(nanoseconds: nanoseconds)) != nil else { return }
                 let error = CacheError(.deadlineExceeded, detail: "No answer within \(seconds) s")
                 flight.leave(waiter, with: .failed(error, isShared: false))
@@ -230,6 +274,7 @@ struct Exchange: Sendable {
         }
         let outcome = await flight.outcome(of: waiter)
         timer?.cancel()
+        if case .answered(_, isLeader: true) = outcome { return outcome }
         let now = cache.clock.monotonicNanoseconds
         cache.recorder.waited(nanoseconds: now &- startedNanoseconds)
         return outcome
@@ -245,12 +290,20 @@ struct Exchange: Sendable {
             try Task.checkCancellation()
             return nil
         case .goAlone(let reason): return try await alone(load, because: reason)
-        case .failed(let error, _): return try standIn(for: error, load)
+        case .failed(let error, let isShared):
+            return try standIn(for: isShared ? Self.shared(error) : error, load)
         case .answered(let answer, let isLeader):
             if !isLeader, isForAnotherVariant(answer, load) { return nil }
             if let response = present(answer, load, isLeader: isLeader) { return response }
+            // The body broke off, or is too far ahead to be joined.
             return try await alone(load, because: .unshareable)
         }
+    }
+
+    private static func shared(_ error: any Error) -> any Error {
+        guard var error = error as? CacheError else { return error }
+        error.isShared = true
+        return error
     }
 
     /// Whether the answer varies, and this request selects another variant.
@@ -296,10 +349,11 @@ struct Exchange: Sendable {
     private func askAlone(_ load: Load) async -> FlightOutcome<FlightAnswer> {
         let flight = HTTPFlight(
             key: load.selection.key.hash,
+            founder: load,
             machine: FlightStateMachine(isWanted: false, waitersMax: 1, attemptsMax: 1),
             startedNanoseconds: startedNanoseconds
         )
-        let place = flight.join(load, nowNanoseconds: startedNanoseconds, isLeader: true)
+        let place = flight.join(load, as: .leader, nowNanoseconds: startedNanoseconds)
         guard case .waiting(let waiter) = place else {
             preconditionFailure("A new flight takes its first passenger")
         }

@@ -17,7 +17,7 @@ public final class HTTPCache: Sendable {
     let origin: any Origin
     let tiers: StorageTiers
     let desks: [HTTPFlightDesk]
-    let gate: OriginGate
+    let gate: OriginGate?
     let supervisor: Supervisor
     let recorder: Recorder
     let clock: any CacheClock
@@ -40,7 +40,7 @@ public final class HTTPCache: Sendable {
         self.configuration = configuration
         self.origin = origin
         clock = configuration.clock
-        supervisor = Supervisor()
+        supervisor = Supervisor(executor: configuration.taskExecutor)
         recorder = Recorder(onEvent: configuration.hooks.onEvent)
         tiers = try await StorageTiers.open(
             configuration,
@@ -50,7 +50,7 @@ public final class HTTPCache: Sendable {
         desks = (0..<Self.deskCount).map { _ in
             HTTPFlightDesk(limits: configuration.flights, desks: Self.deskCount)
         }
-        gate = OriginGate(perKeyMax: configuration.flights.originRequestsPerKeyMax)
+        gate = configuration.flights.originRequestsPerKeyMax.map { OriginGate(perKeyMax: $0) }
         variantRules = configuration.storing.variantRules
         let policy = configuration.policy
         defaultRules = configuration.storing.rules(mode: configuration.mode, policy: policy)
@@ -215,7 +215,7 @@ public final class HTTPCache: Sendable {
     /// directory is free when this returns.
     public func shutDown() async {
         supervisor.close()
-        for desk in desks { await desk.cancelAll() }
+        for desk in desks { await desk.abortAll(Self.shutDownError) }
         await tiers.drain()
         await supervisor.shutDown()
         await tiers.close()

@@ -2,47 +2,78 @@ import Synchronization
 
 /// Owns the tasks that outlive the call that started them: leading fetches, refreshes, writes.
 ///
-/// Invariant: once `shutDown` has returned no such task runs, and none is started any more.
+///     open ──close──▶ closing ──shutDown──▶ closed
+///
+/// While closing, tasks may still be started, so that what was accepted is written out and whoever
+/// waits is told; they are owned like the others.
+///
+/// Invariant: when `shutDown` returns, none of these tasks runs.
 final class Supervisor: Sendable {
+    /// What a task is there for.
+    enum Work: Hashable, Sendable {
+        /// Asks the origin, or watches over who does: pointless once the cache is closing.
+        case loading
+        /// Carries out what has been accepted.
+        case writing
+    }
+
     private struct State {
         var isOpen = true
-        var tasks: [Int: Task<Void, Never>] = [:]
+        var tasks: [Int: (work: Work, task: Task<Void, Never>)] = [:]
         var nextID = 0
     }
 
+    private let executor: (any TaskExecutor)?
     private let state = Mutex(State())
+
+    /// `executor` runs the tasks; nil for the global one.
+    init(executor: (any TaskExecutor)? = nil) { self.executor = executor }
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// Starts a task; one that is already cancelled when the cache is closed.
-    func start(_ work: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+    /// How many tasks run.
+    var taskCount: Int { state.withLock { $0.tasks.count } }
+
+    /// Starts a task; a loading one is cancelled from the outset when the cache is closing.
+    func start(
+        _ work: Work = .loading,
+        _ body: @escaping @Sendable () async -> Void
+    ) -> Task<Void, Never> {
         state.withLock { state in
             let id = state.nextID
             state.nextID += 1
-            let task = Task { [self] in
-                await work()
+            let task = Task(executorPreference: executor) { [self] in
+                await body()
                 _ = self.state.withLock { $0.tasks.removeValue(forKey: id) }
             }
-            if state.isOpen { state.tasks[id] = task } else { task.cancel() }
+            state.tasks[id] = (work, task)
+            if !state.isOpen, work == .loading { task.cancel() }
             return task
         }
     }
 
-    /// From here on tasks are cancelled as they start.
-    func close() { state.withLock { $0.isOpen = false } }
+    /// From here on nothing new is begun: loads are cancelled, writes go on.
+    func close() {
+        let loads = state.withLock { state in
+            state.isOpen = false
+            return state.tasks.values.filter { $0.work == .loading }
+        }
+        for load in loads { load.task.cancel() }
+    }
 
     /// Cancels every task and returns when all have ended.
     func shutDown() async {
-        let tasks = state.withLock { state in
-            state.isOpen = false
-            return Array(state.tasks.values)
+        close()
+        while true {
+            let tasks = state.withLock { Array($0.tasks.values) }
+            if tasks.isEmpty { return }
+            for task in tasks { task.task.cancel() }
+            for task in tasks { await task.task.value }
         }
-        for task in tasks { task.cancel() }
-        for task in tasks { await task.value }
     }
 
     /// Returns when the tasks that run now have ended.
     func waitUntilIdle() async {
-        for task in state.withLock({ Array($0.tasks.values) }) { await task.value }
+        for task in state.withLock({ Array($0.tasks.values) }) { await task.task.value }
     }
 }

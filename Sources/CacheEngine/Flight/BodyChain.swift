@@ -4,7 +4,7 @@ import Synchronization
 /// follow at their own pace.
 ///
 ///     whole ──spill──▶ spilled        readers may start at byte 0
-///       └────pass────▶ passing        nobody joins; chunks are dropped once read
+///       └────pass────▶ passing        nobody joins once chunks are gone
 ///
 /// While *whole*, every chunk is kept, for readers and for the entry that will be stored. Once
 /// *spilled*, chunks behind the window are read back from where they were written. While *passing*
@@ -14,10 +14,11 @@ import Synchronization
 /// Invariants, checked by `checkInvariants()`:
 /// 1. `chunks` cover `firstOffset..<endOffset` without a gap.
 /// 2. While whole, `firstOffset` is 0.
-/// 3. No reader stands beyond `endOffset`.
+/// 3. Who sleeps is a reader, and each reader sleeps once.
 final class BodyChain: Sendable {
     /// Reads back what was written out, at any offset below what the chain has dropped.
     typealias SpillReader = @Sendable (Range<Int>) async throws -> ByteChunk
+    typealias ReaderID = Int
 
     private enum Mode {
         case whole
@@ -32,8 +33,9 @@ final class BodyChain: Sendable {
     }
 
     private struct Reader {
+        /// The first byte it has still to read; a reader of a part may stand beyond the end.
         var offset: Int
-        var continuation: UnsafeContinuation<Void, Never>?
+        var sleep: WaitingLine<UnsafeContinuation<Void, Never>>.Ticket?
         var isCutOff = false
     }
 
@@ -44,11 +46,17 @@ final class BodyChain: Sendable {
         var chunkOffsets: [Int] = []
         var firstOffset = 0
         var endOffset = 0
-        var readers: [Int: Reader] = [:]
-        var nextReader = 0
-        /// How far the fastest reader has come.
+        var readers: [ReaderID: Reader] = [:]
+        var lastReader = 0
+        /// How far the fastest of the readers has come.
         var fastestOffset = 0
+        var sleepers = WaitingLine<UnsafeContinuation<Void, Never>>()
         var writer: UnsafeContinuation<Void, Never>?
+
+        var isOpen: Bool {
+            if case .open = ending { return true }
+            return false
+        }
     }
 
     /// The announced length of the whole body.
@@ -62,15 +70,22 @@ final class BodyChain: Sendable {
         self.windowBytes = windowBytes
     }
 
-    // MARK: Writing
-
     /// How many readers follow.
     var readerCount: Int { state.withLock { $0.readers.count } }
 
-    /// Adds bytes behind the others and wakes who waits for them.
+    /// The bytes that are held in memory.
+    var heldBytes: Int { state.withLock { $0.endOffset - $0.firstOffset } }
+
+    /// Whether the body stands still because those who read it do not read on.
+    var isHeldUpByReaders: Bool { state.withLock { $0.writer != nil && !$0.readers.isEmpty } }
+
+    // MARK: Writing
+
+    /// Adds bytes behind the others and wakes who waits for them; nothing once the body has ended.
     func append(_ chunk: ByteChunk) {
         guard !chunk.isEmpty else { return }
-        wake { state in
+        change { state in
+            guard state.isOpen else { return }
             state.chunks.append(chunk)
             state.chunkOffsets.append(state.endOffset)
             state.endOffset += chunk.count
@@ -80,7 +95,7 @@ final class BodyChain: Sendable {
 
     /// From here on what readers have passed is dropped: it can be read back.
     func spill(_ reader: @escaping SpillReader) {
-        wake { state in
+        change { state in
             state.mode = .spilled(reader)
             trim(&state)
         }
@@ -88,21 +103,33 @@ final class BodyChain: Sendable {
 
     /// From here on nothing is kept for those who come later.
     func pass() {
-        wake { state in
+        change { state in
             state.mode = .passing
             trim(&state)
         }
     }
 
     /// The body is complete.
-    func finish() { wake { $0.ending = .complete } }
+    func finish() { end(.complete) }
 
     /// The body broke off.
-    func fail(_ error: any Error) { wake { $0.ending = .broken(error) } }
+    ///
+    /// No reader is to take another task's cancellation for its own.
+    func fail(_ error: any Error) {
+        let gone = CacheError(.originFailed, detail: "The fetch of this body was given up")
+        end(.broken(error is CancellationError ? gone : error))
+    }
+
+    /// The first end counts.
+    private func end(_ ending: Ending) {
+        change { state in
+            if state.isOpen { state.ending = ending }
+        }
+    }
 
     /// Suspends while the fastest reader is a whole window behind.
     ///
-    /// - Returns: False when those who read have left and nothing is kept.
+    /// - Returns: False when those who read have left and nothing is kept, or the body has ended.
     func waitForRoom() async -> Bool {
         await withUnsafeContinuation { continuation in
             let mayGoOn = state.withLock { state in
@@ -113,8 +140,9 @@ final class BodyChain: Sendable {
             if mayGoOn { continuation.resume() }
         }
         return state.withLock { state in
+            guard state.isOpen else { return false }
             guard case .passing = state.mode else { return true }
-            return !state.readers.isEmpty || state.nextReader == 0
+            return !state.readers.isEmpty || state.lastReader == 0
         }
     }
 
@@ -123,14 +151,15 @@ final class BodyChain: Sendable {
 
     // MARK: Reading
 
-    /// A stream of the bytes from `range`, or nil when the beginning is gone.
+    /// A stream of the bytes from `range`; nil when its beginning is gone, or the body broke off.
     func stream(_ range: Range<Int>? = nil) -> BodyStream? {
         let lower = range?.lowerBound ?? 0
-        let reader = state.withLock { state -> Int? in
+        let reader = state.withLock { state -> ReaderID? in
+            if case .broken = state.ending { return nil }
             if case .passing = state.mode, lower < state.firstOffset { return nil }
-            state.nextReader += 1
-            state.readers[state.nextReader] = Reader(offset: min(lower, state.endOffset))
-            return state.nextReader
+            state.lastReader += 1
+            state.readers[state.lastReader] = Reader(offset: lower)
+            return state.lastReader
         }
         guard let reader else { return nil }
         let source = BodyChainReader(self, id: reader, range: lower..<(range?.upperBound ?? .max))
@@ -146,16 +175,13 @@ final class BodyChain: Sendable {
     }
 
     /// The next bytes for a reader that stands at `offset` and wants none beyond `limit`.
-    func step(_ reader: Int, at offset: Int, limit: Int) -> Step {
+    func step(_ reader: ReaderID, at offset: Int, limit: Int) -> Step {
         let (step, writer) = state.withLock { state -> (Step, UnsafeContinuation<Void, Never>?) in
-            guard var place = state.readers[reader] else { return (.end, nil) }
-            if place.isCutOff { return (.failed(Self.tooSlow), nil) }
-            let step = next(in: state, at: offset, limit: limit)
-            if case .chunk(let chunk) = step {
-                place.offset = offset + chunk.count
-                state.readers[reader] = place
-                state.fastestOffset = max(state.fastestOffset, place.offset)
+            guard let place = state.readers[reader], !place.isCutOff else {
+                return (.failed(Self.tooSlow), nil)
             }
+            let step = next(in: state, at: offset, limit: limit)
+            if case .chunk(let chunk) = step { move(reader, to: offset + chunk.count, &state) }
             return (step, isRoomy(state) ? state.writer.take() : nil)
         }
         writer?.resume()
@@ -163,42 +189,40 @@ final class BodyChain: Sendable {
     }
 
     /// A reader has read up to `offset` by itself.
-    func advance(_ reader: Int, to offset: Int) {
-        state.withLock { state in
-            state.readers[reader]?.offset = offset
-            state.fastestOffset = max(state.fastestOffset, offset)
-        }
+    func advance(_ reader: ReaderID, to offset: Int) {
+        state.withLock { move(reader, to: offset, &$0) }
     }
 
     /// Suspends until there is something beyond `offset`, or the reader's task is cancelled.
-    func waitForBytes(_ reader: Int, beyond offset: Int) async {
+    func waitForBytes(_ reader: ReaderID, beyond offset: Int) async {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let isReady = state.withLock { state in
-                    guard state.readers[reader] != nil else { return true }
-                    if case .open = state.ending, state.endOffset <= offset, !Task.isCancelled {
-                        state.readers[reader]?.continuation = continuation
-                        return false
-                    }
-                    return true
+                    guard let place = state.readers[reader], !place.isCutOff, state.isOpen,
+                        state.endOffset <= offset, !Task.isCancelled
+                    else { return true }
+                    state.readers[reader]?.sleep = state.sleepers.enter(continuation)
+                    return false
                 }
                 if isReady { continuation.resume() }
             }
         } onCancel: {
-            state.withLock { $0.readers[reader]?.continuation.take() }?.resume()
+            state.withLock { wakeUp(reader, &$0) }?.resume()
         }
     }
 
     /// The reader is gone.
-    func leave(_ reader: Int) {
-        let (waiting, writer) = state.withLock { state in
+    func leave(_ reader: ReaderID) {
+        let (sleeper, writer) = state.withLock { state in
+            let sleeper = wakeUp(reader, &state)
             let place = state.readers.removeValue(forKey: reader)
-            if place?.offset == state.fastestOffset {
-                state.fastestOffset = state.readers.values.map(\.offset).max() ?? state.endOffset
+            if let place, place.offset >= state.fastestOffset {
+                state.fastestOffset = state.readers.values.map(\.offset).max() ?? place.offset
             }
-            return (place?.continuation, isRoomy(state) ? state.writer.take() : nil)
+            trim(&state)
+            return (sleeper, isRoomy(state) ? state.writer.take() : nil)
         }
-        waiting?.resume()
+        sleeper?.resume()
         writer?.resume()
     }
 
@@ -209,10 +233,25 @@ final class BodyChain: Sendable {
         detail: "The body is stored nowhere, and this reader fell behind the others"
     )
 
+    private func move(_ reader: ReaderID, to offset: Int, _ state: inout State) {
+        guard state.readers[reader] != nil else { return }
+        state.readers[reader]?.offset = offset
+        state.fastestOffset = max(state.fastestOffset, offset)
+    }
+
+    private func wakeUp(
+        _ reader: ReaderID,
+        _ state: inout State
+    ) -> UnsafeContinuation<Void, Never>? {
+        guard let ticket = state.readers[reader]?.sleep.take() else { return nil }
+        return state.sleepers.leave(ticket)
+    }
+
     private func next(in state: State, at offset: Int, limit: Int) -> Step {
         if offset >= limit { return .end }
         if offset < state.firstOffset {
             guard case .spilled(let reader) = state.mode else { return .failed(Self.tooSlow) }
+            if case .broken(let error) = state.ending { return .failed(error) }
             return .readBack(reader, offset..<min(limit, state.firstOffset))
         }
         if offset < state.endOffset { return .chunk(chunk(in: state, at: offset, limit: limit)) }
@@ -237,31 +276,42 @@ final class BodyChain: Sendable {
     }
 
     private func isRoomy(_ state: State) -> Bool {
-        guard case .passing = state.mode else { return true }
-        if state.readers.isEmpty, state.nextReader > 0 { return true }
+        guard case .passing = state.mode, state.isOpen else { return true }
+        if state.readers.isEmpty, state.lastReader > 0 { return true }
         return state.endOffset - state.fastestOffset < windowBytes
     }
 
     /// Drops what lies behind the window, or what nobody needs.
     private func trim(_ state: inout State) {
         defer { checkInvariants(state) }
-        let keepFrom: Int
         switch state.mode {
         case .whole: return
-        case .spilled:
-            keepFrom = state.endOffset - windowBytes
-        case .passing where state.nextReader == 0: return
-        case .passing:
-            let limit = state.fastestOffset - windowBytes
-            for (id, place) in state.readers where place.offset < limit && !place.isCutOff {
-                state.readers[id]?.isCutOff = true
-            }
-            let slowest = state.readers.values.filter { !$0.isCutOff }.map(\.offset).min()
-            keepFrom = slowest ?? state.endOffset
+        case .spilled: drop(before: state.endOffset - windowBytes, &state)
+        case .passing where state.lastReader == 0: return
+        case .passing: drop(before: cutOff(&state), &state)
         }
+    }
+
+    /// Gives up the readers who are too slow.
+    ///
+    /// - Returns: Where the slowest of the others stands.
+    private func cutOff(_ state: inout State) -> Int {
+        let limit = min(state.fastestOffset, state.endOffset) - windowBytes
+        var slowest = state.endOffset
+        for (id, place) in state.readers where !place.isCutOff {
+            if place.offset < limit {
+                state.readers[id]?.isCutOff = true
+            } else {
+                slowest = min(slowest, place.offset)
+            }
+        }
+        return slowest
+    }
+
+    private func drop(before offset: Int, _ state: inout State) {
         var dropped = 0
         while dropped < state.chunks.count,
-            state.chunkOffsets[dropped] + state.chunks[dropped].count <= keepFrom
+            state.chunkOffsets[dropped] + state.chunks[dropped].count <= offset
         { dropped += 1 }
         guard dropped > 0 else { return }
         state.firstOffset = state.chunkOffsets[dropped - 1] + state.chunks[dropped - 1].count
@@ -269,18 +319,13 @@ final class BodyChain: Sendable {
         state.chunkOffsets.removeFirst(dropped)
     }
 
-    private func wake(_ change: (inout State) -> Void) {
-        let (waiting, writer) = state.withLock { state in
-            change(&state)
-            var waiting: [UnsafeContinuation<Void, Never>] = []
-            for id in state.readers.keys {
-                if let continuation = state.readers[id]?.continuation.take() {
-                    waiting.append(continuation)
-                }
-            }
-            return (waiting, isRoomy(state) ? state.writer.take() : nil)
+    /// Changes the state, and resumes outside the lock whom that concerns.
+    private func change(_ body: (inout State) -> Void) {
+        let (sleepers, writer) = state.withLock { state in
+            body(&state)
+            return (state.sleepers.removeAll(), isRoomy(state) ? state.writer.take() : nil)
         }
-        for continuation in waiting { continuation.resume() }
+        for sleeper in sleepers { sleeper.element.resume() }
         writer?.resume()
     }
 
@@ -292,7 +337,7 @@ final class BodyChain: Sendable {
                 offset += chunk.count
             }
             precondition(offset == state.endOffset)
-            precondition(state.readers.values.allSatisfy { $0.offset <= state.endOffset })
+            precondition(state.sleepers.count <= state.readers.count)
             if case .whole = state.mode { precondition(state.firstOffset == 0) }
         #endif
     }

@@ -3,11 +3,11 @@ import Synchronization
 /// One reader's place in the body of a flight.
 final class BodyChainReader: BodySource {
     private let chain: BodyChain
-    private let id: Int
+    private let id: BodyChain.ReaderID
     private let limit: Int
     private let offset: Atomic<Int>
 
-    init(_ chain: BodyChain, id: Int, range: Range<Int>) {
+    init(_ chain: BodyChain, id: BodyChain.ReaderID, range: Range<Int>) {
         self.chain = chain
         self.id = id
         limit = range.upperBound
@@ -15,6 +15,18 @@ final class BodyChainReader: BodySource {
     }
 
     func next() async throws -> ByteChunk? {
+        do {
+            let chunk = try await nextChunk()
+            if chunk == nil { chain.leave(id) }
+            return chunk
+        } catch {
+            // A reader that will not come again must not hold up the others.
+            chain.leave(id)
+            throw error
+        }
+    }
+
+    private func nextChunk() async throws -> ByteChunk? {
         while true {
             try Task.checkCancellation()
             let place = offset.load(ordering: .relaxed)
@@ -24,20 +36,15 @@ final class BodyChainReader: BodySource {
                 return chunk
             case .readBack(let read, let range):
                 let chunk = try await read(range)
-                guard !chunk.isEmpty else {
+                guard !chunk.isEmpty, chunk.count <= range.count else {
                     throw CacheError(.storageFailed, detail: "A body could not be read back")
                 }
                 offset.store(place + chunk.count, ordering: .relaxed)
                 chain.advance(id, to: place + chunk.count)
                 return chunk
-            case .end:
-                chain.leave(id)
-                return nil
-            case .failed(let error):
-                chain.leave(id)
-                throw error
-            case .wait:
-                await chain.waitForBytes(id, beyond: place)
+            case .end: return nil
+            case .failed(let error): throw error
+            case .wait: await chain.waitForBytes(id, beyond: place)
             }
         }
     }

@@ -4,6 +4,9 @@ import Synchronization
 ///
 /// The machine decides under the lock; continuations are resumed outside it, so waking ten thousand
 /// waiters holds nobody up.
+///
+/// Invariant: `waiting` holds everyone in the machine's line, and besides them only those who have
+/// been told before they suspended.
 final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     typealias Outcome = FlightOutcome<Answer>
     typealias WaiterID = FlightStateMachine.WaiterID
@@ -20,29 +23,41 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         var machine: FlightStateMachine
         var waiting: [WaiterID: Waiting] = [:]
         var answer: Answer?
-        var leader: WaiterID?
+        var licence = FlightLicence()
         var task: Task<Void, Never>?
+        /// A second key, known once the answer has told how it varies.
+        var variantKey: KeyHash?
     }
 
     let key: KeyHash
+    /// The request it was started for; nobody joins who may not have an answer of that age.
+    let founder: Request
     /// When it began, on the monotonic clock.
     let startedNanoseconds: UInt64
     private let state: Mutex<State>
 
-    init(key: KeyHash, machine: FlightStateMachine, startedNanoseconds: UInt64) {
+    init(
+        key: KeyHash,
+        founder: Request,
+        machine: FlightStateMachine,
+        startedNanoseconds: UInt64
+    ) {
         self.key = key
+        self.founder = founder
         self.startedNanoseconds = startedNanoseconds
         state = Mutex(State(machine: machine))
     }
 
-    var waiterCount: Int { state.withLock { $0.machine.waiters.count } }
-
+    var waiterCount: Int { state.withLock { $0.machine.waiterCount } }
     var isUnanswered: Bool { state.withLock { $0.machine.isUnanswered } }
+    /// Whether nobody can join any more.
+    var isOver: Bool { state.withLock { $0.machine.isOver } }
 
-    /// The leading task, so that an abandoned flight can be ended.
-    func attach(_ task: Task<Void, Never>) { state.withLock { $0.task = task } }
-
-    func cancel() { state.withLock { $0.task }?.cancel() }
+    /// The key of the variant that is being fetched, where it is not the flight's own.
+    var variantKey: KeyHash? {
+        get { state.withLock { $0.variantKey } }
+        set { state.withLock { $0.variantKey = newValue } }
+    }
 
     // MARK: For those who wait
 
@@ -52,16 +67,18 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         case known(Outcome)
     }
 
-    /// Joins; `isLeader` for the one whose request is sent first.
-    func join(_ request: Request, nowNanoseconds: UInt64, isLeader: Bool = false) -> Place {
+    func join(
+        _ request: Request,
+        as role: FlightStateMachine.Role = .follower,
+        nowNanoseconds: UInt64
+    ) -> Place {
         state.withLock { state in
-            switch state.machine.join() {
+            switch state.machine.join(as: role) {
             case .wait(let waiter):
                 state.waiting[waiter] = Waiting(
                     request: request,
                     sinceNanoseconds: nowNanoseconds
                 )
-                if isLeader { state.leader = waiter }
                 return .waiting(waiter)
             case .readAnswer:
                 guard let answer = state.answer else { return .known(.lookAgain) }
@@ -72,7 +89,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         }
     }
 
-    /// Suspends until the flight has something to say to this waiter.
+    /// Suspends until the flight has something to say to this waiter; to be called once.
     func outcome(of waiter: WaiterID) async -> Outcome {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -98,37 +115,48 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     /// - Returns: Whether it was still waiting.
     @discardableResult
     func leave(_ waiter: WaiterID, with outcome: Outcome) -> Bool {
-        let (didLeave, isAbandoned) = state.withLock { state in
-            (state.machine.leave(waiter) == .resume(waiter), state.machine.isAbandoned)
-        }
-        if didLeave { tell([waiter]) { _ in outcome } }
-        if isAbandoned { cancel() }
-        return didLeave
+        let action = state.withLock { $0.machine.leave(waiter) }
+        guard action != .nothing else { return false }
+        tell([waiter]) { _ in outcome }
+        if action == .resumeAndEndFetch { cancel() }
+        return true
     }
 
     // MARK: For the leader
+
+    /// The leading task, so that a fetch nobody wants can be ended.
+    func attach(_ task: Task<Void, Never>) {
+        let isOver = state.withLock { state in
+            state.task = task
+            return state.machine.isOver
+        }
+        if isOver { task.cancel() }
+    }
+
+    private func cancel() { state.withLock { $0.task }?.cancel() }
 
     /// Which attempt is under way.
     ///
     /// A leader of an earlier one has been given up.
     var attempt: Int { state.withLock { $0.machine.attempts } }
 
+    /// What the attempt under way may store with.
+    var licence: FlightLicence { state.withLock { $0.licence } }
+
     /// The head is there: tells everyone, in one go.
     ///
-    /// With `isShareable` false only the leader's own caller gets the answer.
-    ///
     /// - Returns: False when the attempt had been given up; nobody is told then.
-    func answer(_ answer: Answer, isShareable: Bool, attempt: Int) -> Bool {
+    func answer(_ answer: Answer, for audience: FlightAudience, attempt: Int) -> Bool {
         let told = state.withLock { state -> (waiters: [WaiterID], leader: WaiterID?)? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
-            if isShareable { state.answer = answer }
-            let waiters = isShareable ? state.machine.answered() : state.machine.landed()
-            return (waiters, state.leader)
+            if audience == .everyone { state.answer = answer }
+            let leader = state.machine.leader
+            return (state.machine.answered(for: audience), leader)
         }
         guard let told else { return false }
         tell(told.waiters) { waiter in
             if waiter == told.leader { return .answered(answer, isLeader: true) }
-            return isShareable ? .answered(answer, isLeader: false) : .goAlone(.unshareable)
+            return audience == .leader ? .goAlone(.unshareable) : .answered(answer, isLeader: false)
         }
         return true
     }
@@ -145,35 +173,32 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     /// The attempt failed before any head.
     func fail(_ error: any Error, attempt: Int) -> Failure {
-        let failed = state.withLock {
-            state -> (leader: WaiterID?, action: FlightStateMachine.FailAction)? in
+        let result = state.withLock { state -> (leader: WaiterID?, next: Failure, [WaiterID])? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
-            let leader = state.leader
-            // The failed request's own caller has its answer: the error.
-            if let leader { _ = state.machine.leave(leader) }
-            let action = state.machine.failed()
-            if case .elect(let next) = action { state.leader = next }
-            return (leader, action)
+            state.licence.revoke()
+            let leader = state.machine.dismissLeader()
+            switch state.machine.failed() {
+            case .giveUp(let waiters): return (leader, .over, waiters)
+            case .elect(let next):
+                guard let request = state.waiting[next]?.request else {
+                    preconditionFailure("Who is in the line has a request")
+                }
+                state.licence = FlightLicence()
+                return (leader, .elected(request, attempt: attempt + 1), [])
+            }
         }
-        guard let failed else { return .superseded }
-        if let leader = failed.leader { tell([leader]) { _ in .failed(error, isShared: false) } }
-        switch failed.action {
-        case .elect(let next):
-            let request = state.withLock { $0.waiting[next]?.request }
-            if let request { return .elected(request, attempt: attempt + 1) }
-            // It left in between: the next one, or the end.
-            return fail(error, attempt: attempt + 1)
-        case .giveUp(let waiters):
-            tell(waiters) { _ in .failed(error, isShared: true) }
-            return .over
-        }
+        guard let (leader, failure, waiters) = result else { return .superseded }
+        // The failed request's own caller has its answer: the error.
+        if let leader { tell([leader]) { _ in .failed(error, isShared: false) } }
+        tell(waiters) { _ in .failed(error, isShared: true) }
+        return failure
     }
 
     /// Those who have waited since before `nanoseconds`, the leader's own caller apart.
     func waiters(since nanoseconds: UInt64) -> [WaiterID] {
         state.withLock { state in
             state.machine.waiters.filter { waiter in
-                guard waiter != state.leader, let waiting = state.waiting[waiter] else {
+                guard waiter != state.machine.leader, let waiting = state.waiting[waiter] else {
                     return false
                 }
                 return waiting.sinceNanoseconds <= nanoseconds
@@ -190,7 +215,30 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         tell(waiters) { _ in .lookAgain }
     }
 
+    /// A newer flight takes the key: what this one brings goes to those who asked before, and is
+    /// stored by nobody.
+    func retire() { licence.revoke() }
+
+    /// It has taken too long: the fetch is ended, and whoever waits looks again.
+    func giveUp() {
+        retire()
+        land()
+        cancel()
+    }
+
+    /// Ends the flight, and tells whoever waits why.
+    func abort(_ error: any Error) {
+        let waiters = state.withLock { state in
+            state.licence.revoke()
+            state.answer = nil
+            return state.machine.landed()
+        }
+        cancel()
+        tell(waiters) { _ in .failed(error, isShared: false) }
+    }
+
     private func tell(_ waiters: [WaiterID], _ outcome: (WaiterID) -> Outcome) {
+        guard !waiters.isEmpty else { return }
         var ready: [(UnsafeContinuation<Outcome, Never>, Outcome)] = []
         ready.reserveCapacity(waiters.count)
         state.withLock { state in

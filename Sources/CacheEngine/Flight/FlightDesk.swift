@@ -1,9 +1,10 @@
-import Synchronization
-
 /// Starts flights and knows which are under way, for the keys of one shard.
 ///
 /// The actor owns the tables; what waits and what is answered lives in each `Flight`. Every table
 /// is bounded: when one is full, requests fetch for themselves and nobody stalls.
+///
+/// Invariant: `flights` holds a flight under its own key until it has ended or another has taken
+/// its place, and under its variant's key as long.
 actor FlightDesk<Request: Sendable, Answer: Sendable> {
     typealias Member = Flight<Request, Answer>
 
@@ -25,7 +26,7 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
     private var backOffs: [KeyHash: BackOff] = [:]
     private var escapes: [KeyHash: Int] = [:]
 
-    /// Entries of one side table; the oldest knowledge is thrown away first.
+    /// Entries of one side table; beyond it what was known is forgotten.
     private static var sideTableMax: Int { 4_096 }
 
     init(limits: FlightLimits, desks: Int) {
@@ -33,46 +34,48 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
         flightsMax = max(1, limits.flightsMax / max(1, desks))
     }
 
+    // MARK: Boarding
+
     /// What boarding came to.
     enum Boarding {
         case aboard(Member, Member.Place)
         case outcome(FlightOutcome<Answer>)
     }
 
-    /// Joins the flight of `key`, or starts one where `lead` may.
-    ///
-    /// `isStored` tells whether the store has an answer by now: asked once, here, because a flight
-    /// may have landed between the request's look-up and this call. `lead` starts the leading task;
-    /// it is nil for a request that can follow but not lead.
+    /// What only the caller of `board` can tell; asked with the desk to itself.
+    struct Circumstances {
+        /// Whether the flight under way is too old for this request: what it brings was removed
+        /// after it began, or its answer came before the request and must be newer.
+        var isOutdated: (Member) -> Bool = { _ in false }
+        /// Whether the store has changed since the request looked: a flight may have landed.
+        var hasNews: () -> Bool = { false }
+        /// Starts the leading task; nil for a request that can follow but not lead.
+        var lead: ((Member) -> Task<Void, Never>)?
+    }
+
+    /// Joins the flight of `key`, or starts one where the request may lead.
     func board(
         _ key: KeyHash,
         _ request: Request,
         nowNanoseconds: UInt64,
-        isStored: () -> Bool,
-        lead: ((Member) -> Task<Void, Never>)?
+        _ circumstances: Circumstances
     ) -> Boarding {
-        if let flight = flights[key] {
-            if !isOverdue(flight, nowNanoseconds) {
+        if let flight = current(key, nowNanoseconds) {
+            if !circumstances.isOutdated(flight) {
                 return .aboard(flight, flight.join(request, nowNanoseconds: nowNanoseconds))
             }
-            flights[key] = nil
-            flight.land()
+            // A request that cannot lead leaves the flight to those who can use it.
+            guard circumstances.lead != nil else { return .outcome(.goAlone(.requested)) }
+            flight.retire()
+            remove(flight)
         }
-        if let known = sharedErrors[key] {
-            if known.untilNanoseconds > nowNanoseconds {
-                return .outcome(.failed(known.error, isShared: true))
-            }
-            sharedErrors[key] = nil
-        }
-        if let until = hitForMissUntil[key] {
-            if until > nowNanoseconds { return .outcome(.goAlone(.hitForMiss)) }
-            hitForMissUntil[key] = nil
-        }
-        guard let lead else { return .outcome(.goAlone(.requested)) }
+        if let known = knownOutcome(key, nowNanoseconds) { return .outcome(known) }
+        guard let lead = circumstances.lead else { return .outcome(.goAlone(.requested)) }
         guard flights.count < flightsMax else { return .outcome(.goAlone(.tableFull)) }
-        if isStored() { return .outcome(.lookAgain) }
-        let flight = register(key, isWanted: limits.abandoned == .finish, nowNanoseconds)
-        let place = flight.join(request, nowNanoseconds: nowNanoseconds, isLeader: true)
+        if circumstances.hasNews() { return .outcome(.lookAgain) }
+        let isWanted = limits.abandoned == .finish
+        let flight = register(key, request, isWanted: isWanted, nowNanoseconds)
+        let place = flight.join(request, as: .leader, nowNanoseconds: nowNanoseconds)
         flight.attach(lead(flight))
         return .aboard(flight, place)
     }
@@ -80,24 +83,109 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
     /// Starts a flight that nobody waits for, unless one is under way or the last one failed.
     func refresh(
         _ key: KeyHash,
+        _ request: Request,
         nowNanoseconds: UInt64,
-        lead: (Member) -> Task<Void, Never>
+        _ circumstances: Circumstances
     ) -> Bool {
-        guard flights[key] == nil, flights.count < flightsMax else { return false }
+        if let flight = current(key, nowNanoseconds) {
+            guard circumstances.isOutdated(flight) else { return false }
+            flight.retire()
+            remove(flight)
+        }
         if let backOff = backOffs[key], backOff.untilNanoseconds > nowNanoseconds { return false }
-        let flight = register(key, isWanted: true, nowNanoseconds)
+        guard flights.count < flightsMax, !circumstances.hasNews(), let lead = circumstances.lead
+        else { return false }
+        let flight = register(key, request, isWanted: true, nowNanoseconds)
         flight.attach(lead(flight))
         return true
     }
 
-    /// Whether `flight` still holds its key: a late one must not overwrite what came after it.
+    /// The flight under way that can still be joined.
+    private func current(_ key: KeyHash, _ nowNanoseconds: UInt64) -> Member? {
+        guard let flight = flights[key] else { return nil }
+        if flight.isUnanswered {
+            let limit = flight.startedNanoseconds + Self.nanoseconds(limits.ageSecondsMax)
+            guard nowNanoseconds >= limit else { return flight }
+            flight.giveUp()
+        } else if !flight.isOver {
+            return flight
+        }
+        remove(flight)
+        return nil
+    }
+
+    /// What a flight of this key came to a moment ago.
+    private func knownOutcome(
+        _ key: KeyHash,
+        _ nowNanoseconds: UInt64
+    ) -> FlightOutcome<Answer>? {
+        if let known = sharedErrors[key] {
+            if known.untilNanoseconds > nowNanoseconds {
+                return .failed(known.error, isShared: true)
+            }
+            sharedErrors[key] = nil
+        }
+        if let until = hitForMissUntil[key] {
+            if until > nowNanoseconds { return .goAlone(.hitForMiss) }
+            hitForMissUntil[key] = nil
+        }
+        return nil
+    }
+
+    private func register(
+        _ key: KeyHash,
+        _ founder: Request,
+        isWanted: Bool,
+        _ nowNanoseconds: UInt64
+    ) -> Member {
+        let flight = Member(
+            key: key,
+            founder: founder,
+            machine: FlightStateMachine(
+                isWanted: isWanted,
+                waitersMax: limits.waitersMax,
+                attemptsMax: limits.attemptsMax
+            ),
+            startedNanoseconds: nowNanoseconds
+        )
+        flights[key] = flight
+        return flight
+    }
+
+    // MARK: Landing
+
+    /// Whether `flight` still holds its key.
     func isCurrent(_ flight: Member) -> Bool { flights[flight.key] === flight }
 
     /// The flight is over; the key is free.
     func end(_ flight: Member) {
-        if flights[flight.key] === flight { flights[flight.key] = nil }
+        remove(flight)
         flight.land()
     }
+
+    private func remove(_ flight: Member) {
+        if flights[flight.key] === flight { flights[flight.key] = nil }
+        if let key = flight.variantKey, flights[key] === flight { flights[key] = nil }
+    }
+
+    /// The answer varies: runs `body` with nothing else of this shard's in between, and puts the
+    /// flight that holds `licence` under the key that `body` finds as well.
+    func settleVariant<Result: Sendable>(
+        of key: KeyHash,
+        _ licence: FlightLicence?,
+        _ body: @Sendable () -> (Result, KeyHash)
+    ) -> Result {
+        let (result, variantKey) = body()
+        if let licence, let flight = flights[key], flight.licence === licence,
+            flights[variantKey] == nil
+        {
+            flight.variantKey = variantKey
+            flights[variantKey] = flight
+        }
+        return result
+    }
+
+    // MARK: What is known of a key
 
     /// Every attempt of the flight failed; for a while its error answers those who come next.
     func noteFailure(of flight: Member, _ error: any Error, nowNanoseconds: UInt64) {
@@ -147,32 +235,18 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
         escapes[key] = count > 1 ? count - 1 : nil
     }
 
+    // MARK: As a whole
+
     /// Runs `body` with nothing else of this shard's in between.
     func serially<Result: Sendable>(_ body: @Sendable () -> Result) -> Result { body() }
 
-    /// How many flights are under way.
+    /// How many keys have a flight under way.
     var count: Int { flights.count }
 
-    /// Ends every flight.
-    func cancelAll() {
-        for flight in flights.values { flight.cancel() }
-    }
-
-    private func register(_ key: KeyHash, isWanted: Bool, _ nowNanoseconds: UInt64) -> Member {
-        let machine = FlightStateMachine(
-            isWanted: isWanted,
-            waitersMax: limits.waitersMax,
-            attemptsMax: limits.attemptsMax
-        )
-        let flight = Member(key: key, machine: machine, startedNanoseconds: nowNanoseconds)
-        flights[key] = flight
-        return flight
-    }
-
-    private func isOverdue(_ flight: Member, _ nowNanoseconds: UInt64) -> Bool {
-        guard flight.isUnanswered else { return false }
-        let limit = flight.startedNanoseconds + Self.nanoseconds(limits.ageSecondsMax)
-        return nowNanoseconds >= limit
+    /// Ends every flight; whoever waits gets `error`.
+    func abortAll(_ error: any Error) {
+        for flight in flights.values { flight.abort(error) }
+        flights = [:]
     }
 
     private func makeRoom<Value>(in table: inout [KeyHash: Value]) {

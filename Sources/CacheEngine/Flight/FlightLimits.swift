@@ -18,8 +18,10 @@ public struct FlightLimits: Hashable, Sendable {
     public var hitForMissSeconds = 5.0
     /// How often a request looks, waits and looks again before it asks for itself.
     public var lookUpsMax = 8
-    /// Origin requests of one key at one time, those that were not collapsed included.
-    public var originRequestsPerKeyMax = 64
+    /// Origin requests of one key at one time, from the request to the end of the body.
+    ///
+    /// The others queue. Nil for no limit: answers that never end hold their places.
+    public var originRequestsPerKeyMax: Int?
     /// Seconds until a failed background refresh is tried again; doubles up to 32 times this.
     public var refreshBackOffSeconds = 1.0
     /// Seconds after which a flight without a head gives its key to a new one.

@@ -1,13 +1,23 @@
 /// What waiting for a flight came to.
 enum FlightOutcome<Answer: Sendable>: Sendable {
-    /// The origin answered; `isFirst` for the request that was sent.
+    /// The origin answered; `isLeader` for the request that was sent.
     case answered(Answer, isLeader: Bool)
     /// The answer may not be shared: ask for yourself.
     case goAlone(FlightEscape)
     /// Look into the store again.
     case lookAgain
-    /// Every attempt failed, with this error.
+    /// Every attempt failed, with this error; `isShared` when none of them was this request's own.
     case failed(any Error, isShared: Bool)
+}
+
+/// Who may have an answer.
+enum FlightAudience: Hashable, Sendable, CaseIterable {
+    /// Those who wait, and those who come while the body arrives.
+    case everyone
+    /// Those who wait now: the answer is not good for anybody who asks later.
+    case waiting
+    /// The request that was sent; the others ask for themselves.
+    case leader
 }
 
 /// Why a request left the crowd and asked for itself.

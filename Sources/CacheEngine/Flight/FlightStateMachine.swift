@@ -1,10 +1,11 @@
 /// One origin fetch shared by every request that asked for the same key while it ran.
 ///
 ///     fetching ──answered──▶ answered ──landed──▶ landed
-///      │    ▲
-///    failed │ elected
-///      ▼    │
-///     re-electing ──nobody left, or attempts used up──▶ landed
+///      │    ▲ │                                     ▲
+///      │    │ └──answered for few, abandoned────────┤
+///    failed │ elected                               │
+///      ▼    │                                       │
+///     re-electing ──nobody left, or no attempts─────┘
 ///
 /// A pure value: it never suspends, reads no clock and holds no task. `Flight` performs the actions
 /// it returns.
@@ -12,8 +13,9 @@
 /// Invariants, checked by `checkInvariants()`:
 /// 1. Waiters exist only while fetching.
 /// 2. `attempts` is between 1 and `attemptsMax`.
+/// 3. A leader that still waits is among the waiters.
 struct FlightStateMachine {
-    typealias WaiterID = Int
+    typealias WaiterID = WaitingLine<Void>.Ticket
 
     private enum State {
         case fetching
@@ -23,10 +25,11 @@ struct FlightStateMachine {
 
     private var state = State.fetching
     /// In the order they came; the first takes over when the leader fails.
-    private(set) var waiters: [WaiterID] = []
+    private var line = WaitingLine<Void>()
+    /// Whose request is under way, while that one waits.
+    private(set) var leader: WaiterID?
     private(set) var attempts = 1
-    private var isWanted: Bool
-    private var nextWaiter = 0
+    private let isWanted: Bool
 
     let waitersMax: Int
     let attemptsMax: Int
@@ -39,6 +42,13 @@ struct FlightStateMachine {
         self.attemptsMax = attemptsMax
     }
 
+    /// Whether no head has arrived yet.
+    var isUnanswered: Bool { state == .fetching }
+    /// Whether whoever asks from now on must look elsewhere.
+    var isOver: Bool { state == .landed }
+    var waiterCount: Int { line.count }
+    var waiters: [WaiterID] { line.everyone.map(\.ticket) }
+
     enum JoinAction: Hashable {
         /// Wait under this name until told.
         case wait(WaiterID)
@@ -50,21 +60,30 @@ struct FlightStateMachine {
         case refuse
     }
 
-    mutating func join() -> JoinAction {
+    mutating func join(as role: Role = .follower) -> JoinAction {
         defer { checkInvariants() }
         switch state {
         case .landed: return .lookAgain
         case .answered: return .readAnswer
         case .fetching:
-            guard waiters.count < waitersMax else { return .refuse }
-            nextWaiter += 1
-            waiters.append(nextWaiter)
-            return .wait(nextWaiter)
+            guard line.count < waitersMax else { return .refuse }
+            let waiter = line.enter(())
+            if role == .leader { leader = waiter }
+            return .wait(waiter)
         }
     }
 
+    /// Whose request it is that is sent.
+    enum Role: Hashable, Sendable {
+        case leader
+        case follower
+    }
+
     enum LeaveAction: Hashable {
-        case resume(WaiterID)
+        /// Tell it that it is out.
+        case resume
+        /// The same, and end the fetch: nobody is left who wants it.
+        case resumeAndEndFetch
         /// It was told already.
         case nothing
     }
@@ -72,22 +91,18 @@ struct FlightStateMachine {
     /// A waiter gives up; its place is free at once.
     mutating func leave(_ waiter: WaiterID) -> LeaveAction {
         defer { checkInvariants() }
-        guard let position = waiters.firstIndex(of: waiter) else { return .nothing }
-        waiters.remove(at: position)
-        return .resume(waiter)
+        guard line.leave(waiter) != nil else { return .nothing }
+        if leader == waiter { leader = nil }
+        guard line.isEmpty, !isWanted else { return .resume }
+        state = .landed
+        return .resumeAndEndFetch
     }
 
-    /// Whether no head has arrived yet.
-    var isUnanswered: Bool { state == .fetching }
-
-    /// Whether nobody waits and nobody will miss the answer.
-    var isAbandoned: Bool { state == .fetching && waiters.isEmpty && !isWanted }
-
     /// The answer's head is there; everyone who waited is to be told, once.
-    mutating func answered() -> [WaiterID] {
+    mutating func answered(for audience: FlightAudience) -> [WaiterID] {
         precondition(state == .fetching, "A flight is answered once")
         defer { checkInvariants() }
-        state = .answered
+        state = audience == .everyone ? .answered : .landed
         return release()
     }
 
@@ -100,16 +115,25 @@ struct FlightStateMachine {
 
     /// The attempt failed before any head: the first who waits takes over, while attempts last.
     ///
-    /// `leader` is the waiter whose request failed; the failure is that request's answer.
+    /// The leader is out of the line by then: the failure is its own request's answer.
     mutating func failed() -> FailAction {
-        precondition(state == .fetching, "A flight fails before it is answered")
+        precondition(state == .fetching && leader == nil, "A flight fails before it is answered")
         defer { checkInvariants() }
-        if attempts < attemptsMax, let next = waiters.first {
+        if attempts < attemptsMax, let next = line.first {
             attempts += 1
-            return .elect(next)
+            leader = next.ticket
+            return .elect(next.ticket)
         }
         state = .landed
         return .giveUp(release())
+    }
+
+    /// Takes the leader out of the line, to be told of its own request's failure.
+    mutating func dismissLeader() -> WaiterID? {
+        defer { checkInvariants() }
+        guard let waiter = leader.take() else { return nil }
+        _ = line.leave(waiter)
+        return waiter
     }
 
     /// Nothing more will come: whoever asks from now on looks again.
@@ -120,16 +144,16 @@ struct FlightStateMachine {
     }
 
     private mutating func release() -> [WaiterID] {
-        let released = waiters
-        waiters = []
-        return released
+        leader = nil
+        return line.removeAll().map(\.ticket)
     }
 
     func checkInvariants() {
         #if ENGINE_CHECKS
-            precondition(state == .fetching || waiters.isEmpty)
+            precondition(state == .fetching || line.isEmpty)
             precondition((1...attemptsMax).contains(attempts))
-            precondition(Set(waiters).count == waiters.count)
+            precondition(leader == nil || !line.isEmpty)
+            line.checkInvariants()
         #endif
     }
 }

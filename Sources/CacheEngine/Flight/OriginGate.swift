@@ -3,78 +3,68 @@ import Synchronization
 /// Lets a bounded number of origin requests of one key through at a time; the rest queue.
 ///
 /// What was not collapsed must not become ten thousand connections.
+///
+/// Invariant: whoever queues does so because `active` places of the lane are taken; a lane without
+/// anybody does not exist.
 final class OriginGate: Sendable {
+    private typealias Line = WaitingLine<UnsafeContinuation<Bool, Never>>
+
     private struct Lane {
         var active = 0
-        var queue: [(id: Int, continuation: UnsafeContinuation<Bool, Never>)] = []
-    }
-
-    private struct State {
-        var lanes: [KeyHash: Lane] = [:]
-        var nextID = 0
+        var line = Line()
     }
 
     private let perKeyMax: Int
-    private let state = Mutex(State())
+    private let lanes = Mutex<[KeyHash: Lane]>([:])
 
     init(perKeyMax: Int) { self.perKeyMax = max(1, perKeyMax) }
 
-    /// Runs `body` once there is room; throws when the task is cancelled while it queues.
-    func pass<Result: Sendable>(
-        _ key: KeyHash,
-        _ body: () async throws -> Result
-    ) async throws -> Result {
-        try await enter(key)
-        defer { leave(key) }
-        return try await body()
-    }
+    /// How many keys have a request under way.
+    var keyCount: Int { lanes.withLock { $0.count } }
 
+    /// Returns once there is room; throws when the task is cancelled while it queues.
     func enter(_ key: KeyHash) async throws {
-        let id = state.withLock { state -> Int? in
-            if state.lanes[key, default: Lane()].active < perKeyMax {
-                state.lanes[key, default: Lane()].active += 1
-                return nil
-            }
-            state.nextID += 1
-            return state.nextID
-        }
-        guard let id else { return }
+        guard !takePlace(key) else { return }
+        let ticket = Mutex<Line.Ticket?>(nil)
         let mayGo = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                let answer = state.withLock { state -> Bool? in
+                let answer = lanes.withLock { lanes -> Bool? in
                     if Task.isCancelled { return false }
-                    if state.lanes[key, default: Lane()].active < perKeyMax {
-                        state.lanes[key, default: Lane()].active += 1
+                    if lanes[key, default: Lane()].active < perKeyMax {
+                        lanes[key, default: Lane()].active += 1
                         return true
                     }
-                    state.lanes[key]?.queue.append((id, continuation))
+                    let place = lanes[key, default: Lane()].line.enter(continuation)
+                    ticket.withLock { $0 = place }
                     return nil
                 }
                 if let answer { continuation.resume(returning: answer) }
             }
         } onCancel: {
-            let continuation = state.withLock { state -> UnsafeContinuation<Bool, Never>? in
-                guard let index = state.lanes[key]?.queue.firstIndex(where: { $0.id == id }) else {
-                    return nil
-                }
-                return state.lanes[key]?.queue.remove(at: index).continuation
+            let continuation = lanes.withLock { lanes in
+                ticket.withLock { $0 }.flatMap { lanes[key]?.line.leave($0) }
             }
             continuation?.resume(returning: false)
         }
         if !mayGo { throw CancellationError() }
     }
 
+    private func takePlace(_ key: KeyHash) -> Bool {
+        lanes.withLock { lanes in
+            guard lanes[key, default: Lane()].active < perKeyMax else { return false }
+            lanes[key, default: Lane()].active += 1
+            return true
+        }
+    }
+
+    /// Gives the place to whoever came first.
     func leave(_ key: KeyHash) {
-        let next = state.withLock { state -> UnsafeContinuation<Bool, Never>? in
-            guard var lane = state.lanes[key] else { return nil }
-            var next: UnsafeContinuation<Bool, Never>?
-            if lane.queue.isEmpty {
-                lane.active -= 1
-            } else {
-                next = lane.queue.removeFirst().continuation
-            }
-            state.lanes[key] = lane.active == 0 ? nil : lane
-            return next
+        let next = lanes.withLock { lanes -> UnsafeContinuation<Bool, Never>? in
+            // The place is handed on as it is: `active` counts it all the while.
+            if let next = lanes[key]?.line.popFirst() { return next }
+            lanes[key]?.active -= 1
+            if lanes[key]?.active == 0 { lanes[key] = nil }
+            return nil
         }
         next?.resume(returning: true)
     }

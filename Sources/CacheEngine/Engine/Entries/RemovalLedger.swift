@@ -9,14 +9,17 @@ import Synchronization
 ///
 /// `@unchecked Sendable`: the slots are atomics in memory that lives as long as the object.
 final class RemovalLedger: @unchecked Sendable {
-    struct Ticket: Hashable, Sendable {
+    struct Ticket: Sendable {
         fileprivate let sequence: UInt64
+        /// What an attempt of a flight stores with besides.
+        var licence: FlightLicence?
     }
 
     private static let slotsCount = 4_096
 
     private let sequence = Atomic<UInt64>(1)
     private let everything = Atomic<UInt64>(0)
+    private let anyTag = Atomic<UInt64>(0)
     private let slots: UnsafeMutablePointer<Atomic<UInt64>>
 
     init() {
@@ -35,7 +38,10 @@ final class RemovalLedger: @unchecked Sendable {
     func note(_ key: KeyHash) { raise(slots[Self.slot(key.placement)]) }
 
     /// What carries the tag was removed.
-    func note(tag: UnsafeRawBufferPointer) { raise(slots[Self.slot(tag: tag)]) }
+    func note(tag: UnsafeRawBufferPointer) {
+        raise(slots[Self.slot(tag: tag)])
+        raise(anyTag)
+    }
 
     /// A removal that no key or tag describes.
     func noteEverything() { raise(everything) }
@@ -45,7 +51,8 @@ final class RemovalLedger: @unchecked Sendable {
     /// Asked inside the key's critical
     /// section, so that a removal is either seen here or comes after the store.
     func permits(_ key: KeyHash, tags: UnsafeRawBufferPointer, since ticket: Ticket) -> Bool {
-        guard everything.load(ordering: .acquiring) <= ticket.sequence,
+        guard ticket.licence?.isValid != false,
+            everything.load(ordering: .acquiring) <= ticket.sequence,
             slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.sequence
         else { return false }
         var isPermitted = true
@@ -57,9 +64,19 @@ final class RemovalLedger: @unchecked Sendable {
         return isPermitted
     }
 
+    /// Whether a fetch that began with `ticket` may still answer a request that comes now.
+    ///
+    /// Its tags may not be known yet: any tag's removal counts.
+    func isCurrent(_ key: KeyHash, since ticket: Ticket) -> Bool {
+        everything.load(ordering: .acquiring) <= ticket.sequence
+            && anyTag.load(ordering: .acquiring) <= ticket.sequence
+            && slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.sequence
+    }
+
     private func raise(_ slot: borrowing Atomic<UInt64>) {
         let now = sequence.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-        slot.store(now, ordering: .releasing)
+        // Two removals may come here in either order; the slot only rises.
+        slot.max(now, ordering: .acquiringAndReleasing)
     }
 
     private static func slot(_ placement: UInt64) -> Int {

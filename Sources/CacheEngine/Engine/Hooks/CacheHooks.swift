@@ -14,6 +14,11 @@ public struct CacheHooks: Sendable {
     /// How long `willStore` may take.
     public var willStoreSecondsMax = 5.0
 
+    /// Whether a request may share an origin request with others; nil lets every request.
+    ///
+    /// Asked where the request's own options let it.
+    public var collapsing: (@Sendable (CacheRequest) -> RequestOptions.Collapsing)?
+
     /// Told what happens, on the thread it happens on: be quick.
     public var onEvent: (@Sendable (CacheEvent) -> Void)?
 

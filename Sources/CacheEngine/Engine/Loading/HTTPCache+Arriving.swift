@@ -265,7 +265,8 @@ extension HTTPCache {
         let present = await tiers.entry(load.key)?.0.entry
         let desk = desk(load.key.hash)
         let isNewVariant = load.stored == nil
-        return await desk.serially { [self] in
+        return await desk.settleVariant(of: load.selection.key.hash, load.ticket.licence) {
+            [self] in
             let current = tiers.peek(load.key) ?? present
             let known = current.flatMap { VariantIndex($0) }
             var index = known ?? VariantIndex(vary, nonce: Self.randomNonce())
@@ -282,11 +283,8 @@ extension HTTPCache {
                 )
                 _ = tiers.store(blueprint.entry(body: []), since: load.ticket)
             }
-            return FlightAnswer.Variance(
-                index: index,
-                vary: vary,
-                key: variantKey(load.key, index, vary, load.request)
-            )
+            let key = variantKey(load.key, index, vary, load.request)
+            return (FlightAnswer.Variance(index: index, vary: vary, key: key), key.hash)
         }
     }
 

@@ -20,7 +20,7 @@ extension HTTPCache {
     ///
     /// The place in the key's gate is given back when the body has ended or is let go.
     func ask(_ request: OriginRequest, for key: KeyHash) async throws -> OriginAnswer {
-        try await gate.enter(key)
+        try await gate?.enter(key)
         recorder.counters.add(.originRequests)
         let requestSeconds = clock.nowSeconds
         do {
@@ -30,7 +30,7 @@ extension HTTPCache {
             let expectedCount = try expectedBodyCount(of: response, to: request)
             let body = MeasuredBody(response.body, expected: expectedCount) {
                 [gate, recorder] bytes in
-                gate.leave(key)
+                gate?.leave(key)
                 recorder.counters.add(.originBytes, bytes)
             }
             return OriginAnswer(
@@ -42,7 +42,7 @@ extension HTTPCache {
                 responseSeconds: clock.nowSeconds
             )
         } catch {
-            gate.leave(key)
+            gate?.leave(key)
             throw Self.typed(error)
         }
     }

@@ -4,6 +4,14 @@ import HTTPCaching
 extension HTTPCache {
     static let shutDownError = CacheError(.shutDown, detail: "The cache has been shut down")
 
+    /// A flight as its leader and its watcher see it.
+    struct Leading: Sendable {
+        let flight: HTTPFlight
+        /// Where others join; nil for a request that is alone.
+        let desk: HTTPFlightDesk?
+        let watch: FlightWatch
+    }
+
     /// Starts the task that leads `flight`, and the one that watches over it.
     func startLeading(
         _ flight: HTTPFlight,
@@ -11,80 +19,82 @@ extension HTTPCache {
         desk: HTTPFlightDesk?
     ) -> Task<Void, Never> {
         recorder.counters.add(.flights)
-        let watch = FlightWatch(load)
-        let leader = startLeader(flight, load, attempt: 1, desk: desk, watch)
-        let watcher = supervisor.start { [self] in await self.watch(flight, desk: desk, watch) }
-        watch.attach(watcher: watcher)
+        let leading = Leading(flight: flight, desk: desk, watch: FlightWatch())
+        let leader = startLeader(leading, load, attempt: 1)
+        let watcher = supervisor.start { [self] in await watch(leading, load) }
+        leading.watch.attach(watcher: watcher)
         return leader
     }
 
-    private func startLeader(
-        _ flight: HTTPFlight,
-        _ load: Load,
-        attempt: Int,
-        desk: HTTPFlightDesk?,
-        _ watch: FlightWatch
-    ) -> Task<Void, Never> {
+    private func startLeader(_ leading: Leading, _ load: Load, attempt: Int) -> Task<Void, Never> {
         let leader = supervisor.start { [self] in
-            guard await lead(flight, load, attempt: attempt, desk: desk, watch) else { return }
-            await desk?.end(flight)
-            flight.land()
-            watch.end()
+            let last = await lead(leading, load, attempt: attempt)
+            // Another leader may have taken over; the flight is its own then.
+            guard leading.flight.isOver || leading.flight.attempt == last else { return }
+            await end(leading)
         }
-        watch.begin(load, leader: leader)
+        leading.flight.attach(leader)
+        leading.watch.attach(leader: leader)
         return leader
+    }
+
+    private func end(_ leading: Leading) async {
+        await leading.desk?.end(leading.flight)
+        leading.flight.land()
+        leading.watch.end()
     }
 
     /// Asks until somebody's request is answered or nobody is left to try.
     ///
-    /// - Returns: False when this leader was given up for another.
-    private func lead(
-        _ flight: HTTPFlight,
-        _ load: Load,
-        attempt: Int,
-        desk: HTTPFlightDesk?,
-        _ watch: FlightWatch
-    ) async -> Bool {
+    /// - Returns: The last attempt that was this leader's.
+    private func lead(_ leading: Leading, _ load: Load, attempt: Int) async -> Int {
         var load = load
         var attempt = attempt
         while true {
+            load.ticket.licence = leading.flight.licence
             do {
-                let arrival = try await arrive(load)
-                return await land(arrival, flight, load, attempt: attempt, desk: desk, watch)
+                guard supervisor.isOpen else { throw Self.shutDownError }
+                await land(try await arrive(load), leading, load, attempt: attempt)
+                return attempt
             } catch {
-                switch await giveUp(flight, load, error, attempt: attempt, desk) {
-                case .superseded: return false
-                case .over: return true
-                case .elected(let next, let nextAttempt):
-                    load = next
-                    attempt = nextAttempt
+                let failure = await giveUp(leading, load, error, attempt: attempt)
+                guard case .elected(let next, let nextAttempt) = failure else {
+                    return attempt
                 }
+                load = next
+                attempt = nextAttempt
             }
         }
     }
 
     /// An attempt failed: who tries next, if anyone.
     private func giveUp(
-        _ flight: HTTPFlight,
+        _ leading: Leading,
         _ load: Load,
         _ error: any Error,
-        attempt: Int,
-        _ desk: HTTPFlightDesk?
+        attempt: Int
     ) async -> HTTPFlight.Failure {
+        let error = shown(error)
+        let failure = leading.flight.fail(error, attempt: attempt)
+        if case .superseded = failure { return failure }
         recorder.originFailed(error)
-        let error = supervisor.isOpen ? error : Self.shutDownError
-        if load.purpose == .refresh { await noteRefresh(load, desk, succeeded: false) }
-        let failure = flight.fail(error, attempt: attempt)
+        if load.purpose == .refresh { await noteRefresh(load, leading.desk, succeeded: false) }
         switch failure {
-        case .superseded: break
         case .elected: recorder.counters.add(.reElections)
         case .over:
-            guard !(error is CancellationError) else { break }
             recorder.counters.add(.sharedErrors)
             let now = clock.monotonicNanoseconds
-            await desk?.noteFailure(of: flight, error, nowNanoseconds: now)
+            await leading.desk?.noteFailure(of: leading.flight, error, nowNanoseconds: now)
+        case .superseded: break
         }
         return failure
+    }
+
+    /// The error as those who wait for the fetch may see it: its own cancellation is none of theirs.
+    private func shown(_ error: any Error) -> any Error {
+        guard supervisor.isOpen else { return Self.shutDownError }
+        guard error is CancellationError else { return error }
+        return CacheError(.originFailed, detail: "The origin gave the request up")
     }
 
     private func noteRefresh(_ load: Load, _ desk: HTTPFlightDesk?, succeeded: Bool) async {
@@ -97,96 +107,126 @@ extension HTTPCache {
     }
 
     /// The head has arrived: tells those who wait, then sees the body home.
-    ///
-    /// - Returns: False when this leader was given up for another.
     private func land(
         _ arrival: Arrival,
-        _ flight: HTTPFlight,
+        _ leading: Leading,
         _ load: Load,
-        attempt: Int,
-        desk: HTTPFlightDesk?,
-        _ watch: FlightWatch
-    ) async -> Bool {
-        if let desk, arrival.sharing != .failure {
-            let isShareable = arrival.sharing == .everyone
-            if !isShareable { recorder.counters.add(.hitForMissMarks) }
-            await desk.noteShareable(
-                isShareable,
-                flight.key,
-                nowNanoseconds: clock.monotonicNanoseconds
-            )
-        }
-        guard
-            flight.answer(
-                arrival.answer,
-                isShareable: arrival.sharing == .everyone,
-                attempt: attempt
-            )
-        else { return false }
+        attempt: Int
+    ) async {
+        let audience = audience(of: arrival)
+        await noteShareable(arrival, leading)
+        guard leading.flight.answer(arrival.answer, for: audience, attempt: attempt) else { return }
         if load.purpose == .refresh {
-            await noteRefresh(load, desk, succeeded: arrival.sharing != .failure)
+            await noteRefresh(load, leading.desk, succeeded: arrival.sharing != .failure)
         }
         if let refusal = arrival.answer.refusal { recorder.refused(refusal) }
         if let delivery = arrival.delivery {
-            watch.arriving(delivery.chain)
-            await deliver(delivery, load, watch)
+            leading.watch.arriving(delivery.chain)
+            await deliver(delivery, load, leading.watch)
         }
-        return true
+    }
+
+    /// An answer that must be confirmed before each use serves those who waited for it, and nobody
+    /// who comes later.
+    private func audience(of arrival: Arrival) -> FlightAudience {
+        guard arrival.sharing == .everyone else { return .leader }
+        let facts: StoredFacts?
+        if case .confirmed(let stored) = arrival.answer.content {
+            facts = stored.facts
+        } else {
+            facts = arrival.answer.facts
+        }
+        guard let facts, facts.isFresh(at: clock.nowSeconds), !facts.flags.contains(.noCache)
+        else { return .waiting }
+        return .everyone
+    }
+
+    /// Marks the key whose answer is for the asker alone, and removes the mark when one is not.
+    private func noteShareable(_ arrival: Arrival, _ leading: Leading) async {
+        let now = clock.monotonicNanoseconds
+        let key = leading.flight.key
+        switch arrival.sharing {
+        case .failure: break
+        case .everyone: await desk(key).noteShareable(true, key, nowNanoseconds: now)
+        case .askerOnly:
+            guard let desk = leading.desk else { return }
+            recorder.counters.add(.hitForMissMarks)
+            await desk.noteShareable(false, key, nowNanoseconds: now)
+        }
     }
 
     // MARK: Watching
 
     /// Ends what takes too long: a head that does not come, a body that stands still, a wait for
     /// somebody else's answer.
-    private func watch(_ flight: HTTPFlight, desk: HTTPFlightDesk?, _ watch: FlightWatch) async {
+    private func watch(_ leading: Leading, _ load: Load) async {
         let limits = configuration.originLimits
         let waitMax = configuration.flights.waitSecondsMax
         let tickSeconds = max(0.01, min(waitMax, limits.headSecondsMax, limits.idleSecondsMax) / 2)
         var seen = (attempt: 1, pieces: 0)
         var sinceNanoseconds = clock.monotonicNanoseconds
-        while !watch.hasEnded {
+        while !leading.watch.hasEnded {
             do {
                 try await clock.sleep(nanoseconds: Self.nanoseconds(tickSeconds))
             } catch { return }
             let now = clock.monotonicNanoseconds
-            await releaseLateWaiters(flight, desk, nowNanoseconds: now)
-            let current = (attempt: flight.attempt, pieces: watch.pieceCount)
-            if current != seen {
+            await releaseLateWaiters(leading, nowNanoseconds: now)
+            let current = (leading.flight.attempt, leading.watch.pieceCount)
+            if current != seen || leading.watch.isHeldUpByReaders {
                 seen = current
                 sinceNanoseconds = now
             }
-            let isUnanswered = flight.isUnanswered
+            let isUnanswered = leading.flight.isUnanswered
             let limit = isUnanswered ? limits.headSecondsMax : limits.idleSecondsMax
             guard now - sinceNanoseconds >= Self.nanoseconds(limit) else { continue }
             let error = CacheError(
                 .originTimedOut,
                 detail: "The origin has sent nothing for \(limit) seconds"
             )
-            watch.expire(error)
-            let failure = await giveUp(flight, watch.load, error, attempt: seen.attempt, desk)
-            // The old leader may hang for ever; the next one does not wait for it.
-            if case .elected(let next, let attempt) = failure {
-                _ = startLeader(flight, next, attempt: attempt, desk: desk, watch)
-            } else {
-                await desk?.end(flight)
-                flight.land()
-                return
-            }
+            recorder.counters.add(.timeouts)
+            guard isUnanswered else { return await expire(leading, error) }
+            guard await replaceLeader(leading, load, error, attempt: seen.attempt) else { return }
         }
     }
 
-    private func releaseLateWaiters(
-        _ flight: HTTPFlight,
-        _ desk: HTTPFlightDesk?,
-        nowNanoseconds: UInt64
-    ) async {
-        guard let desk else { return }
+    /// A body stands still.
+    private func expire(_ leading: Leading, _ error: CacheError) async {
+        leading.flight.retire()
+        recorder.originFailed(error)
+        leading.watch.expire(error)
+        await end(leading)
+    }
+
+    /// A head does not come: the old leader may hang for ever, and the next does not wait for it.
+    ///
+    /// - Returns: False when the flight is over.
+    private func replaceLeader(
+        _ leading: Leading,
+        _ load: Load,
+        _ error: CacheError,
+        attempt: Int
+    ) async -> Bool {
+        switch await giveUp(leading, load, error, attempt: attempt) {
+        case .superseded: return true
+        case .elected(let next, let nextAttempt):
+            leading.watch.expire(error)
+            _ = startLeader(leading, next, attempt: nextAttempt)
+            return true
+        case .over:
+            leading.watch.expire(error)
+            await end(leading)
+            return false
+        }
+    }
+
+    private func releaseLateWaiters(_ leading: Leading, nowNanoseconds: UInt64) async {
+        guard let desk = leading.desk else { return }
         let limit = Self.nanoseconds(configuration.flights.waitSecondsMax)
         guard nowNanoseconds >= limit else { return }
-        for waiter in flight.waiters(since: nowNanoseconds - limit) {
-            guard await desk.enterEscape(flight.key) else { return }
-            if !flight.leave(waiter, with: .goAlone(.waitedTooLong)) {
-                await desk.leaveEscape(flight.key)
+        for waiter in leading.flight.waiters(since: nowNanoseconds - limit) {
+            guard await desk.enterEscape(leading.flight.key) else { return }
+            if !leading.flight.leave(waiter, with: .goAlone(.waitedTooLong)) {
+                await desk.leaveEscape(leading.flight.key)
             }
         }
     }

@@ -12,7 +12,7 @@ struct Load: Sendable {
     let key: RequestKey
     /// The key of what is fetched, as far as known: of the variant, where there are some.
     let selection: Selection
-    let ticket: RemovalLedger.Ticket
+    var ticket: RemovalLedger.Ticket
     let purpose: Purpose
 
     enum Purpose: Hashable, Sendable {

@@ -51,6 +51,8 @@ final class MeasuredBody: BodySource, @unchecked Sendable {
 
     func cancel() { end() }
 
+    deinit { end() }
+
     private func checkLength() throws {
         guard let expected, received < expected else { return }
         throw CacheError(

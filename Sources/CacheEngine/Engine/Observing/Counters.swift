@@ -5,7 +5,7 @@ enum Counter: Int, CaseIterable {
     case freshHits, staleHits, revalidations, fallbacks, originAnswers, collapsedAnswers, generated
     case originRequests, originFailures, originBytes
     case stored, refused, hookFailures, storageErrors
-    case flights, waiters, reElections, escapes, hitForMissMarks, sharedErrors
+    case flights, waiters, reElections, escapes, hitForMissMarks, sharedErrors, timeouts
     case refreshes, refreshFailures, removals, invalidations, diskHits
 }
 

@@ -76,6 +76,8 @@ final class Recorder: Sendable {
         statistics.waiters = counters[.waiters]
         statistics.reElections = counters[.reElections]
         statistics.hitForMissMarks = counters[.hitForMissMarks]
+        statistics.sharedErrors = counters[.sharedErrors]
+        statistics.timeouts = counters[.timeouts]
         statistics.refreshes = counters[.refreshes]
         statistics.refreshFailures = counters[.refreshFailures]
         statistics.diskHits = counters[.diskHits]

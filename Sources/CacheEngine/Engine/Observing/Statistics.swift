@@ -26,6 +26,10 @@ public struct Statistics: Sendable {
     public var escapes: [String: Int] = [:]
     /// Keys marked because their answer could not be shared.
     public var hitForMissMarks = 0
+    /// Crowds whose every attempt failed.
+    public var sharedErrors = 0
+    /// Fetches that were given up because the origin sent nothing for too long.
+    public var timeouts = 0
     /// Background refreshes, and those that failed.
     public var refreshes = 0
     /// Background refreshes that failed.
@@ -93,6 +97,8 @@ extension Statistics {
             escapes.sorted { $0.key < $1.key }.map { ("{reason=\"\($0.key)\"}", Double($0.value)) }
         )
         counter("hit_for_miss_marks_total", hitForMissMarks)
+        counter("shared_errors_total", sharedErrors)
+        counter("origin_timeouts_total", timeouts)
         counter("refreshes_total", refreshes)
         counter("refresh_failures_total", refreshFailures)
         counter("disk_hits_total", diskHits)

@@ -89,7 +89,7 @@ final class QueuedStore: Sendable {
             return !state.isDraining
         }
         guard mustStart else { return }
-        _ = supervisor.start { [self] in
+        _ = supervisor.start(.writing) { [self] in
             while let next = takeNext() { await carryOut(next) }
         }
     }

@@ -6,7 +6,7 @@ extension StorageTiers {
         recorder: Recorder
     ) async throws -> StorageTiers {
         let second: Second
-        var hasher = KeyHasher.random()
+        var hasher = configuration.hasher ?? .random()
         switch configuration.disk.kind {
         case .disabled: second = .none
         case .custom(let store):

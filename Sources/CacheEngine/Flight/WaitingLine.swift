@@ -1,0 +1,91 @@
+/// A queue that anybody may leave from the middle.
+///
+/// Leaving crosses a place out; places are swept once most are crossed out, so that every operation
+/// costs O(log n), amortised, and ten thousand who leave at once are no burden.
+///
+/// Invariants, checked by `checkInvariants()`:
+/// 1. Tickets ascend.
+/// 2. `count` places are taken, all of them at or behind `front`.
+struct WaitingLine<Element> {
+    typealias Ticket = Int
+
+    private var places: [(ticket: Ticket, element: Element?)] = []
+    private var front = 0
+    private var lastTicket = 0
+    private(set) var count = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    /// Stands at the end; the ticket is never given twice.
+    mutating func enter(_ element: Element) -> Ticket {
+        lastTicket += 1
+        places.append((lastTicket, element))
+        count += 1
+        return lastTicket
+    }
+
+    /// Takes out whoever holds the ticket; nil when nobody does any more.
+    mutating func leave(_ ticket: Ticket) -> Element? {
+        guard let position = position(of: ticket), let element = places[position].element.take()
+        else { return nil }
+        count -= 1
+        sweep()
+        return element
+    }
+
+    /// Who came first of those who still stand.
+    var first: (ticket: Ticket, element: Element)? {
+        for place in places[front...] {
+            if let element = place.element { return (place.ticket, element) }
+        }
+        return nil
+    }
+
+    mutating func popFirst() -> Element? {
+        guard let first else { return nil }
+        return leave(first.ticket)
+    }
+
+    /// Everyone, in the order they came; the line is empty afterwards.
+    mutating func removeAll() -> [(ticket: Ticket, element: Element)] {
+        let all = everyone
+        places = []
+        front = 0
+        count = 0
+        return all
+    }
+
+    /// Everyone, in the order they came.
+    var everyone: [(ticket: Ticket, element: Element)] {
+        places[front...].compactMap { place in place.element.map { (place.ticket, $0) } }
+    }
+
+    private func position(of ticket: Ticket) -> Int? {
+        var low = front
+        var high = places.count
+        while low < high {
+            let middle = (low + high) / 2
+            if places[middle].ticket < ticket { low = middle + 1 } else { high = middle }
+        }
+        return low < places.count && places[low].ticket == ticket ? low : nil
+    }
+
+    private mutating func sweep() {
+        while front < places.count, places[front].element == nil { front += 1 }
+        if places.count > 2 * count + 16 {
+            places = places[front...].filter { $0.element != nil }
+            front = 0
+        }
+        checkInvariants()
+    }
+
+    /// O(1) of it always; the rest is for the tests of the line itself.
+    func checkInvariants() {
+        #if ENGINE_CHECKS
+            precondition(count >= 0 && count <= places.count - front)
+            precondition(front == places.count || places[front].element != nil)
+        #endif
+    }
+}
+
+extension WaitingLine: Sendable where Element: Sendable {}

@@ -1,0 +1,335 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// What becomes of a crowd when its fetch, or one of the crowd, fails.
+@Suite struct FailingTests {
+    @Test func s06AttemptsAreBoundedByANumberAndNotByTheCrowd() async throws {
+        let scene = try await FlightScene { $0.flights.attemptsMax = 3 }
+        let callers = await scene.crowd(100)
+        for attempt in 0..<3 {
+            #expect(scene.origin.count == attempt + 1)
+            #expect(scene.origin.held.count == 1)
+            try await scene.fail(attempt, "attempt \(attempt)")
+        }
+        #expect(scene.origin.count == 3)
+        let errors = callers.compactMap { $0.error as? CacheError }
+        #expect(errors.count == 100)
+        #expect(errors.filter(\.isShared).count == 97)
+        #expect(errors.filter(\.isShared).allSatisfy { $0.detail == "attempt 2" })
+        let statistics = await scene.world.statistics
+        #expect(statistics.reElections == 2 && statistics.sharedErrors == 1)
+        await scene.close()
+    }
+
+    @Test func s06TheSharedErrorAnswersForASecond() async throws {
+        let scene = try await FlightScene { $0.flights.attemptsMax = 1 }
+        _ = await scene.crowd(2)
+        try await scene.fail(0, "down")
+        await scene.world.advance(seconds: 0.9)
+        let early = try #require(await scene.crowd(1).first)
+        #expect((early.error as? CacheError)?.isShared == true)
+        #expect((early.error as? CacheError)?.detail == "down")
+        #expect(scene.origin.count == 1)
+        await scene.world.advance(seconds: 0.2)
+        let later = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1)
+        #expect(later.isComplete)
+        await scene.close()
+    }
+
+    @Test func s06OneFollowerTakesOverAndAnswersTheRest() async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(20)
+        try await scene.fail(0)
+        #expect(callers.filter { $0.errorCode == .originFailed }.count == 1)
+        try await scene.answer(1)
+        #expect(callers.filter { $0.isComplete && $0.text == "hello" }.count == 19)
+        #expect(scene.origin.count == 2)
+        await scene.close()
+    }
+
+    @Test func s07FollowersOfABrokenBodyNeverSeeACleanEnd() async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(10)
+        let body = try await scene.begin(0)
+        await body.feed("half", scene.world)
+        body.fail(CacheError(.originFailed, detail: "reset"))
+        await scene.world.settle()
+        #expect(callers.allSatisfy { $0.text == "half" && $0.errorCode == .originFailed })
+        let next = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1, body: "whole")
+        #expect(next.isComplete && next.text == "whole")
+        await scene.close()
+    }
+
+    @Test func s07ABodyShorterThanAnnouncedIsBroken() async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(3)
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Content-Length": "10"]
+        let body = try await scene.begin(0, fields: fields)
+        await body.feed("half", scene.world)
+        await body.finish(scene.world)
+        #expect(callers.allSatisfy { $0.text == "half" && $0.errorCode == .bodyTruncated })
+        _ = await scene.crowd(1)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1)
+        await scene.close()
+    }
+
+    @Test(arguments: raceSeeds)
+    func s07WhoJoinsAsTheBodyBreaksGetsAWholeOneOrAnError(seed: UInt64) async throws {
+        let scene = try await FlightScene(seed: seed)
+        var callers = await scene.crowd(2)
+        let body = try await scene.begin(0)
+        await body.feed("half", scene.world)
+        body.fail(CacheError(.originFailed, detail: "reset"))
+        callers += await scene.crowd(4)
+        for exchange in scene.origin.held { exchange.answer(body: "half and half") }
+        await scene.world.settle()
+        for caller in callers {
+            #expect(caller.end != nil)
+            if caller.isComplete { #expect(caller.text == "half and half") }
+            #expect(!(caller.error is CancellationError))
+        }
+        await scene.close()
+    }
+
+    @Test func s08TheFlightGoesOnWithoutItsLeader() async throws {
+        let scene = try await FlightScene { $0.flights.abandoned = .cancel }
+        let leader = try #require(await scene.crowd(1).first)
+        let followers = await scene.crowd(5)
+        leader.cancel()
+        await scene.world.settle()
+        #expect(leader.error is CancellationError)
+        try await scene.answer(0)
+        #expect(followers.allSatisfy { $0.isComplete && $0.text == "hello" })
+        #expect(scene.origin.count == 1)
+        await scene.close()
+    }
+
+    @Test func s08AWantedAnswerIsStoredWithNobodyWaiting() async throws {
+        let scene = try await FlightScene { $0.flights.abandoned = .finish }
+        let leader = try #require(await scene.crowd(1).first)
+        leader.cancel()
+        await scene.world.settle()
+        #expect(scene.origin.held.count == 1)
+        try await scene.answer(0)
+        let next = try #require(await scene.crowd(1).first)
+        #expect(next.info?.source == .fresh)
+        await scene.close()
+    }
+
+    @Test(arguments: raceSeeds)
+    func s08NobodySeesAnotherRequestsCancellation(seed: UInt64) async throws {
+        let scene = try await FlightScene(seed: seed) {
+            $0.flights.abandoned = .cancel
+            $0.flights.attemptsMax = 2
+        }
+        let leavers = await scene.crowd(2)
+        for leaver in leavers { leaver.cancel() }
+        let stayers = await scene.crowd(4)
+        for exchange in scene.origin.held { exchange.answer() }
+        await scene.world.settle()
+        #expect(leavers.allSatisfy { $0.error is CancellationError })
+        #expect(stayers.allSatisfy { $0.isComplete && $0.text == "hello" })
+        await scene.close()
+    }
+
+    /// An origin that cancels by itself has failed; nobody was cancelled.
+    @Test func s08AnOriginsOwnCancellationIsAFailure() async throws {
+        let scene = try await FlightScene { $0.flights.attemptsMax = 1 }
+        let callers = await scene.crowd(3)
+        scene.origin.held.first?.fail(CancellationError())
+        await scene.world.settle()
+        #expect(callers.allSatisfy { $0.errorCode == .originFailed })
+        await scene.close()
+    }
+
+    @Test func s09AWaiterThatLeavesFreesItsPlaceAtOnce() async throws {
+        let scene = try await FlightScene { $0.flights.waitersMax = 2 }
+        let pair = await scene.crowd(2)
+        #expect(scene.origin.count == 1)
+        _ = await scene.crowd(1)
+        #expect(scene.origin.count == 2)
+        pair[1].cancel()
+        await scene.world.settle()
+        #expect(pair[1].error is CancellationError || pair[0].error is CancellationError)
+        let next = await scene.crowd(1)
+        #expect(scene.origin.count == 2)
+        for exchange in scene.origin.held { exchange.answer() }
+        await scene.world.settle()
+        #expect(next[0].isComplete)
+        #expect(await scene.world.statistics.escapes["crowded"] == 1)
+        await scene.close()
+    }
+
+    /// The reader of a body that is stored nowhere leaves: the writer does not wait for it.
+    @Test func s09AReaderThatLeavesHoldsNobodyUp() async throws {
+        let piece = String(repeating: "x", count: 64 * 1_024)
+        let scene = try await FlightScene {
+            $0.memory = .megabytes(4)
+            $0.originLimits.windowBytes = 64 * 1_024
+        }
+        let readers = await scene.crowd(2)
+        let body = try await scene.begin(0)
+        for _ in 0..<80 { await body.feed(piece, scene.world) }
+        readers[0].cancel()
+        for _ in 0..<80 { await body.feed(piece, scene.world) }
+        await body.finish(scene.world)
+        #expect(readers[1].isComplete && readers[1].bytes.count == 160 * piece.utf8.count)
+        await scene.close()
+    }
+
+    @Test func s10AHungLeaderIsReplacedAndItsLateAnswerOverwritesNothing() async throws {
+        let scene = try await FlightScene(cancellation: .ignored) {
+            $0.originLimits.headSecondsMax = 4
+        }
+        let callers = await scene.crowd(3)
+        await scene.world.advance(seconds: 6)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1, body: "new")
+        #expect(callers.filter { $0.isComplete && $0.text == "new" }.count == 2)
+        #expect(callers.filter { $0.errorCode == .originTimedOut }.count == 1)
+        try await scene.answer(0, body: "old")
+        let next = try #require(await scene.crowd(1).first)
+        #expect(next.info?.source == .fresh && next.text == "new")
+        await scene.close()
+    }
+
+    @Test func s10ABodyThatStandsStillFreesItsKey() async throws {
+        let scene = try await FlightScene { $0.originLimits.idleSecondsMax = 4 }
+        let first = try #require(await scene.crowd(1).first)
+        let stuck = try await scene.begin(0)
+        await stuck.feed("old ", scene.world)
+        await scene.world.advance(seconds: 8)
+        #expect(first.errorCode == .originTimedOut)
+        let second = try #require(await scene.crowd(1).first)
+        try await scene.answer(1, body: "new")
+        #expect(second.text == "new")
+        await stuck.feed("end", scene.world)
+        await stuck.finish(scene.world)
+        let third = try #require(await scene.crowd(1).first)
+        #expect(third.info?.source == .fresh && third.text == "new")
+        await scene.close()
+    }
+
+    @Test func s10AFlightPastItsAgeGivesItsKeyToOneNewLeader() async throws {
+        let scene = try await FlightScene(cancellation: .ignored) {
+            $0.flights.ageSecondsMax = 3
+            $0.flights.waitSecondsMax = 1_000
+            $0.originLimits.headSecondsMax = 1_000
+        }
+        let old = await scene.crowd(3)
+        await scene.world.advance(seconds: 4)
+        let new = await scene.crowd(3)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1, body: "new")
+        #expect((old + new).allSatisfy { $0.isComplete && $0.text == "new" })
+        try await scene.answer(0, body: "old")
+        #expect(await scene.crowd(1).first?.text == "new")
+        await scene.close()
+    }
+
+    @Test func s11AWaiterPastItsLimitAsksForItselfAndIsNotStored() async throws {
+        let scene = try await FlightScene {
+            $0.flights.waitSecondsMax = 2
+            $0.flights.escapesMax = 2
+        }
+        let callers = await scene.crowd(6)
+        await scene.world.advance(seconds: 4)
+        #expect(scene.origin.count == 3)
+        try await scene.answer(1, body: "escaped")
+        #expect(callers.filter { $0.text == "escaped" }.count == 1)
+        let next = try #require(await scene.crowd(1).first)
+        #expect(next.status == nil)
+        try await scene.answer(0, body: "shared")
+        try await scene.answer(2, body: "escaped")
+        for exchange in scene.origin.held { exchange.answer(body: "escaped") }
+        await scene.world.settle()
+        #expect(callers.allSatisfy(\.isComplete))
+        #expect(await scene.crowd(1).first?.text == "shared")
+        #expect(try #require(await scene.world.statistics.escapes["waitedTooLong"]) >= 2)
+        await scene.close()
+    }
+
+    @Test func s11EscapesOfOneKeyAreCapped() async throws {
+        let scene = try await FlightScene {
+            $0.flights.waitSecondsMax = 2
+            $0.flights.escapesMax = 2
+            $0.originLimits.headSecondsMax = 1_000
+            $0.flights.ageSecondsMax = 1_000
+        }
+        _ = await scene.crowd(20)
+        await scene.world.advance(seconds: 50)
+        #expect(scene.origin.count == 3)
+        for exchange in scene.origin.held { exchange.answer() }
+        await scene.world.settle()
+        await scene.close()
+    }
+
+    @Test func s25ARequestsOwnDeadlineBoundsAllItsWaits() async throws {
+        let scene = try await FlightScene(cancellation: .ignored) {
+            $0.flights.ageSecondsMax = 3
+            $0.originLimits.headSecondsMax = 1_000
+        }
+        let patient = try #require(await scene.crowd(1).first)
+        let hasty = CacheRequest.page.with { $0.options.timeoutSeconds = 5 }
+        let caller = try #require(await scene.crowd(1, hasty).first)
+        // After three seconds a newcomer takes the key, and both look again.
+        await scene.world.advance(seconds: 3.5)
+        _ = await scene.crowd(1)
+        #expect(scene.origin.count == 2 && caller.end == nil)
+        await scene.world.advance(seconds: 1.6)
+        #expect(caller.errorCode == .deadlineExceeded)
+        try await scene.answer(1)
+        #expect(patient.isComplete)
+        try await scene.answer(0)
+        await scene.close()
+    }
+
+    @Test func s25LookingAgainIsCapped() async throws {
+        let scene = try await FlightScene { $0.flights.lookUpsMax = 1 }
+        func speaking(_ language: String) -> CacheRequest {
+            .page.with { $0.fields["Accept-Language"] = language }
+        }
+        let german = await scene.crowd(1, speaking("de"))
+        let english = await scene.crowd(1, speaking("en"))
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+        try await scene.answer(0, fields: fields, body: "de")
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1, fields: fields, body: "en")
+        #expect(german[0].text == "de" && english[0].text == "en")
+        #expect(await scene.world.statistics.escapes["lookedTooOften"] == 1)
+        await scene.close()
+    }
+
+    @Test func s27AFailingStoreIsInvisible() async throws {
+        let scene = try await FlightScene {
+            $0.memory = .disabled
+            $0.disk = .store(FailingStore())
+        }
+        for round in 0..<2 {
+            let callers = await scene.crowd(3)
+            try await scene.answer(round, body: "whole")
+            #expect(callers.allSatisfy { $0.isComplete && $0.text == "whole" })
+        }
+        #expect(scene.origin.count == 2)
+        #expect(await scene.world.statistics.storageErrors > 0)
+        await scene.close()
+    }
+}
+
+/// A store whose device is gone.
+private struct FailingStore: CacheStore {
+    private static let gone = CacheError(.storageFailed, detail: "No space left on device")
+
+    func entry(for key: StoreKey) async throws -> StoredEntry? { throw Self.gone }
+    func store(_ entry: StoredEntry) async throws -> StoreOutcome { throw Self.gone }
+    func remove(_ key: StoreKey) async throws -> Bool { throw Self.gone }
+    func removeAll(in scope: RemovalScope) async throws -> RemovalCount { throw Self.gone }
+    func usage() async -> StoreUsage { StoreUsage() }
+    func flush() async throws { throw Self.gone }
+}

@@ -1,0 +1,243 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// What a crowd gets from one fetch that goes well.
+@Suite struct SharingTests {
+    @Test func s01TenThousandMissesAreOneRequest() async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(10_000)
+        #expect(scene.origin.count == 1)
+        let body = String(repeating: "byte for byte, ", count: 1_000)
+        try await scene.answer(0, body: body)
+        #expect(callers.allSatisfy { $0.isComplete && $0.text == body })
+        #expect(callers.filter { $0.info?.source == .origin }.count == 1)
+        #expect(scene.origin.count == 1)
+        await scene.close()
+    }
+
+    @Test(arguments: raceSeeds)
+    func s01TheOriginIsAskedOnceInWhateverOrderMissesCome(seed: UInt64) async throws {
+        let scene = try await FlightScene(seed: seed)
+        var callers = (0..<12).map { _ in scene.world.ask(.page) }
+        scene.world.executor.start { [origin = scene.origin] in
+            for _ in 0..<20 where origin.count == 0 { await Task.yield() }
+            origin.exchanges.first?.answer()
+        }
+        await scene.world.settle()
+        callers += await scene.crowd(4)
+        scene.origin.held.first?.answer()
+        await scene.world.settle()
+        #expect(callers.allSatisfy { $0.isComplete && $0.text == "hello" })
+        #expect(scene.origin.count == 1)
+        await scene.close()
+    }
+
+    @Test func s02FollowersGetTheHeadWithoutTimePassing() async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(100)
+        #expect(callers.allSatisfy { $0.status == nil })
+        let body = try await scene.begin(0)
+        #expect(callers.allSatisfy { $0.status == 200 && $0.end == nil })
+        #expect(scene.world.clock.monotonicNanoseconds == 0)
+        await body.finish(scene.world)
+        await scene.close()
+    }
+
+    @Test func s03FollowersReadBeforeTheBodyEnds() async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(10)
+        let body = try await scene.begin(0)
+        await body.feed("first ", scene.world)
+        #expect(callers.allSatisfy { $0.text == "first " && $0.end == nil })
+        await body.feed("second", scene.world)
+        await body.finish(scene.world)
+        #expect(callers.allSatisfy { $0.text == "first second" && $0.isComplete })
+        await scene.close()
+    }
+
+    @Test func s04WhoJoinsInTheMiddleGetsTheBodyFromItsFirstByte() async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1)
+        let body = try await scene.begin(0)
+        await body.feed("first ", scene.world)
+        let late = try #require(await scene.crowd(1).first)
+        #expect(late.text == "first ")
+        #expect(late.info?.source == .collapsed)
+        await body.feed("second", scene.world)
+        await body.finish(scene.world)
+        #expect(late.isComplete && late.text == "first second")
+        let after = try #require(await scene.crowd(1).first)
+        #expect(after.info?.source == .fresh && after.text == "first second")
+        #expect(scene.origin.count == 1)
+        await scene.close()
+    }
+
+    @Test(arguments: raceSeeds)
+    func s04WhoComesAsTheFlightIsSealedNeverMeetsADeadOne(seed: UInt64) async throws {
+        let scene = try await FlightScene(seed: seed)
+        _ = await scene.crowd(1)
+        let body = try await scene.begin(0)
+        await body.feed("whole", scene.world)
+        body.finish()
+        let racers = await scene.crowd(6)
+        #expect(racers.allSatisfy { $0.isComplete && $0.text == "whole" })
+        #expect(scene.origin.count == 1)
+        await scene.close()
+    }
+
+    /// A body that fits nowhere: what is held of it is the window, whoever reads.
+    @Test func s05ASlowFollowerNeitherSlowsTheOthersNorGrowsMemory() async throws {
+        let piece = String(repeating: "x", count: 64 * 1_024)
+        let scene = try await FlightScene {
+            $0.memory = .megabytes(4)
+            $0.originLimits.windowBytes = 4 * 64 * 1_024
+        }
+        let slow = try #require(await scene.crowd(1, reading: .stepwise).first)
+        let quick = await scene.crowd(3)
+        let body = try await scene.begin(0)
+        for _ in 0..<200 { await body.feed(piece, scene.world) }
+        #expect(quick.allSatisfy { $0.bytes.count == 200 * piece.utf8.count })
+        #expect(body.unreadCount == 0)
+        await body.finish(scene.world)
+        #expect(quick.allSatisfy(\.isComplete))
+        for _ in 0..<200 where slow.end == nil {
+            slow.readOn()
+            await scene.world.settle()
+        }
+        #expect(slow.errorCode == .readerTooSlow)
+        await scene.close()
+    }
+
+    @Test func s05TheFillWaitsForTheOnlyReaderOfABodyThatIsNotStored() async throws {
+        let piece = String(repeating: "x", count: 64 * 1_024)
+        let scene = try await FlightScene {
+            $0.memory = .megabytes(4)
+            $0.originLimits.windowBytes = 4 * 64 * 1_024
+        }
+        let reader = try #require(await scene.crowd(1, reading: .stepwise).first)
+        let body = try await scene.begin(0)
+        for _ in 0..<200 { await body.feed(piece, scene.world) }
+        let held = 200 - body.unreadCount
+        // What memory gathers of a body before it is too large, and the window behind that.
+        #expect(held < 100)
+        body.finish()
+        // A reader who takes his time is no reason to give the origin up.
+        await scene.world.advance(seconds: 200)
+        for _ in 0..<300 where reader.end == nil {
+            reader.readOn()
+            await scene.world.settle()
+        }
+        #expect(reader.isComplete && reader.bytes.count == 200 * piece.utf8.count)
+        await scene.close()
+    }
+
+    @Test func s26AHeadIsAnsweredByTheFlightOfAGet() async throws {
+        let scene = try await FlightScene()
+        let get = try #require(await scene.crowd(1).first)
+        let head = try #require(await scene.crowd(1, .page.with { $0.method = .head }).first)
+        #expect(scene.origin.count == 1)
+        try await scene.answer(0)
+        #expect(head.isComplete && head.status == 200 && head.bytes.isEmpty)
+        #expect(head.fields["Content-Length"] == "5")
+        #expect(get.isComplete && get.text == "hello")
+        await scene.close()
+    }
+
+    @Test func s26AGetIsNeverAnsweredByTheFlightOfAHead() async throws {
+        let scene = try await FlightScene()
+        let head = try #require(await scene.crowd(1, .page.with { $0.method = .head }).first)
+        let get = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.exchanges.map(\.request.method) == [.head, .get])
+        try await scene.answer(0, fields: ["Content-Length": "5"], body: "")
+        #expect(head.isComplete)
+        #expect(get.status == nil)
+        try await scene.answer(1)
+        #expect(get.isComplete && get.text == "hello")
+        await scene.close()
+    }
+
+    @Test func s26ARangeIsAnsweredAsSoonAsTheGrowingBodyHoldsIt() async throws {
+        let scene = try await FlightScene()
+        let whole = try #require(await scene.crowd(1).first)
+        let part = try #require(
+            await scene.crowd(1, .page.with { $0.fields["Range"] = "bytes=2-5" }).first
+        )
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Content-Length": "10"]
+        let body = try await scene.begin(0, fields: fields)
+        await body.feed("0123", scene.world)
+        #expect(part.status == 206 && part.text == "23" && part.end == nil)
+        await body.feed("456", scene.world)
+        #expect(part.isComplete && part.text == "2345")
+        #expect(part.fields["Content-Range"] == "bytes 2-5/10")
+        #expect(whole.end == nil)
+        await body.feed("789", scene.world)
+        await body.finish(scene.world)
+        #expect(whole.isComplete && whole.text == "0123456789")
+        #expect(scene.origin.count == 1)
+        await scene.close()
+    }
+
+    @Test func s29EveryAnswerSaysWhatHappened() async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(5)
+        await scene.world.advance(seconds: 0.5)
+        try await scene.answer(0)
+        let collapsed = callers.filter { $0.info?.source == .collapsed }
+        #expect(collapsed.count == 4)
+        for caller in collapsed {
+            let status = try #require(caller.fields["Cache-Status"])
+            #expect(status.contains("; collapsed"), "\(status)")
+            #expect(status.contains("fwd=uri-miss") && status.contains("stored"), "\(status)")
+        }
+        let statistics = await scene.world.statistics
+        #expect(statistics.flights == 1)
+        #expect(statistics.waiters == 4)
+        #expect(statistics.waitMilliseconds.first { $0.upperBound == 1_000 }?.count == 4)
+        #expect(statistics.answers[.collapsed] == 4)
+        let text = statistics.prometheusText()
+        for name in [
+            "flights", "waiters", "reelections", "escapes", "hit_for_miss_marks",
+            "origin_timeouts", "shared_errors",
+        ] { #expect(text.contains("cache_\(name)_total"), "\(name)") }
+        #expect(text.contains("cache_wait_milliseconds_bucket{le=\"1000\"} 4"))
+        await scene.close()
+    }
+
+    @Test func s30ARequestThatWantsToBeAloneIs() async throws {
+        let scene = try await FlightScene()
+        let alone = CacheRequest.page.with { $0.options.collapsing = .alone }
+        let callers = await scene.crowd(3, alone)
+        #expect(scene.origin.count == 3)
+        for index in 0..<3 { try await scene.answer(index, body: "answer \(index)") }
+        #expect(Set(callers.map(\.text)) == ["answer 0", "answer 1", "answer 2"])
+        #expect(callers.allSatisfy { $0.info?.source == .origin })
+        await scene.close()
+    }
+
+    @Test func s30ARuleCanSwitchCollapsingOff() async throws {
+        let scene = try await FlightScene {
+            $0.hooks.collapsing = { $0.url.contains("/page") ? .alone : .shared }
+        }
+        _ = await scene.crowd(3)
+        #expect(scene.origin.count == 3)
+        _ = await scene.crowd(3, CacheRequest(url: "http://example.com/other"))
+        #expect(scene.origin.count == 4)
+        for exchange in scene.origin.held { exchange.answer() }
+        await scene.world.settle()
+        await scene.close()
+    }
+
+    /// Neither a crowd's error nor its mark reaches who is alone.
+    @Test func s30WhoIsAloneKnowsNothingOfTheCrowd() async throws {
+        let scene = try await FlightScene { $0.flights.attemptsMax = 1 }
+        _ = await scene.crowd(2)
+        try await scene.fail(0)
+        let alone = CacheRequest.page.with { $0.options.collapsing = .alone }
+        let caller = try #require(await scene.crowd(1, alone).first)
+        try await scene.answer(1)
+        #expect(caller.isComplete && caller.info?.source == .origin)
+        #expect(caller.fields["Cache-Status"]?.contains("collapsed") == false)
+        await scene.close()
+    }
+}
