@@ -5,7 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-ssize_t ce_pread_cached(int file, void *bytes, size_t count, int64_t offset) {
+intptr_t ce_pread_cached(int file, void *bytes, size_t count, int64_t offset) {
 #if defined(__linux__) && defined(RWF_NOWAIT)
     struct iovec part = {.iov_base = bytes, .iov_len = count};
     ssize_t got = preadv2(file, &part, 1, offset, RWF_NOWAIT);

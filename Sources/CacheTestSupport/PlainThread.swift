@@ -37,15 +37,20 @@ public enum PlainThread {
         #else
             var thread = pthread_t()
         #endif
-        let status = pthread_create(&thread, &attributes, { argument in
-            #if canImport(Darwin)
-                let pointer: UnsafeMutableRawPointer? = argument
-            #else
-                let pointer = argument
-            #endif
-            if let pointer { Unmanaged<Errand>.fromOpaque(pointer).takeRetainedValue().body() }
-            return nil
-        }, errand)
+        let status = pthread_create(
+            &thread,
+            &attributes,
+            { argument in
+                #if canImport(Darwin)
+                    let pointer: UnsafeMutableRawPointer? = argument
+                #else
+                    let pointer = argument
+                #endif
+                if let pointer { Unmanaged<Errand>.fromOpaque(pointer).takeRetainedValue().body() }
+                return nil
+            },
+            errand
+        )
         precondition(status == 0, "No thread could be started")
         pthread_attr_destroy(&attributes)
     }

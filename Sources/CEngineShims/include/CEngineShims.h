@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "CReaderRecords.h"
 
@@ -13,7 +12,7 @@ uint32_t ce_crc32c(uint32_t crc, const void *_Nullable bytes, size_t count);
 
 /// Reads up to `count` bytes that are already in the page cache, without waiting for the device.
 /// Returns how many, or -errno; -EAGAIN: not cached; -EOPNOTSUPP: this file system cannot say.
-ssize_t ce_pread_cached(int file, void *_Nullable bytes, size_t count, int64_t offset);
+intptr_t ce_pread_cached(int file, void *_Nullable bytes, size_t count, int64_t offset);
 
 /// Gives the file `count` bytes of room; 0, or -errno.
 int ce_preallocate(int file, int64_t count);

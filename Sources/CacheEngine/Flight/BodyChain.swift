@@ -294,10 +294,11 @@ final class BodyChain: Sendable {
 
     /// Gives up the readers who are too slow.
     ///
-    /// - Returns: Where the slowest of the others stands.
+    /// - Returns: Where the slowest of the others stands, or a window behind the end: who has been
+    ///   told of the body and has not begun to read must find its beginning as long as may be.
     private func cutOff(_ state: inout State) -> Int {
         let limit = min(state.fastestOffset, state.endOffset) - windowBytes
-        var slowest = state.endOffset
+        var slowest = state.endOffset - windowBytes
         for (id, place) in state.readers where !place.isCutOff {
             if place.offset < limit {
                 state.readers[id]?.isCutOff = true

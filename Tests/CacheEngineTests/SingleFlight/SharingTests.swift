@@ -100,7 +100,7 @@ import Testing
         #expect(quick.allSatisfy { $0.bytes.count == 200 * piece.utf8.count })
         #expect(body.unreadCount == 0)
         await body.finish(scene.world)
-        #expect(quick.allSatisfy(\.isComplete))
+        #expect(quick.allSatisfy { $0.isComplete })
         for _ in 0..<200 where slow.end == nil {
             slow.readOn()
             await scene.world.settle()

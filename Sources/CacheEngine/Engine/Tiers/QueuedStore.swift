@@ -23,6 +23,9 @@ final class QueuedStore: Sendable {
     /// More than this is refused: a store that is slower than the traffic must not fill memory.
     private static let queuedBytesMax = 64 << 20
 
+    /// The largest entry that is gathered for the store, whatever memory would keep.
+    static let entryBytesMax = 8 << 20
+
     let store: any CacheStore
     private let supervisor: Supervisor
     private let recorder: Recorder

@@ -167,8 +167,12 @@ final class StorageTiers: Sendable {
 
     /// The largest body that is gathered in memory before it is stored.
     var gatheredBytesMax: Int {
-        guard case .disk(let disk) = second else { return memory.entrySizeBytesMax }
-        return max(memory.entrySizeBytesMax, disk.configuration.inlineBodyBytesMax)
+        switch second {
+        case .none: memory.entrySizeBytesMax
+        case .disk(let disk):
+            max(memory.entrySizeBytesMax, disk.configuration.inlineBodyBytesMax)
+        case .queued: max(memory.entrySizeBytesMax, QueuedStore.entryBytesMax)
+        }
     }
 
     /// Called while the key is locked.

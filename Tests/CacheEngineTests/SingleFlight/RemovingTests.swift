@@ -1,0 +1,207 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// Removal, refreshes and limits while a flight is under way.
+@Suite struct RemovingTests {
+    static let tagged: HeaderFields = ["Cache-Control": "max-age=60", "Cache-Tag": "news"]
+
+    enum Removal: CaseIterable, Sendable {
+        case ofTheKey, ofTheTag, ofEverything
+
+        func perform(_ cache: HTTPCache) async {
+            switch self {
+            case .ofTheKey: _ = try? await cache.remove(.page)
+            case .ofTheTag: _ = try? await cache.purge(tag: "news")
+            case .ofEverything: _ = try? await cache.removeAll()
+            }
+        }
+    }
+
+    @Test(arguments: Removal.allCases)
+    func s18ARemovalBeatsTheFlightBeforeItsHead(removal: Removal) async throws {
+        let scene = try await FlightScene()
+        let before = await scene.crowd(3)
+        await scene.world.perform(removal.perform)
+        let after = await scene.crowd(3)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(0, fields: Self.tagged, body: "old")
+        #expect(before.allSatisfy { $0.isComplete && $0.text == "old" })
+        #expect(after.allSatisfy { $0.status == nil })
+        try await scene.answer(1, fields: Self.tagged, body: "new")
+        #expect(after.allSatisfy { $0.isComplete && $0.text == "new" })
+        #expect(await scene.crowd(1).first?.text == "new")
+        await scene.close()
+    }
+
+    @Test(arguments: Removal.allCases)
+    func s18ARemovalBeatsTheFlightBeforeItsEnd(removal: Removal) async throws {
+        let scene = try await FlightScene()
+        let before = await scene.crowd(3)
+        let body = try await scene.begin(0, fields: Self.tagged)
+        await body.feed("o", scene.world)
+        await scene.world.perform(removal.perform)
+        let after = await scene.crowd(3)
+        #expect(scene.origin.count == 2)
+        await body.feed("ld", scene.world)
+        await body.finish(scene.world)
+        #expect(before.allSatisfy { $0.isComplete && $0.text == "old" })
+        try await scene.answer(1, fields: Self.tagged, body: "new")
+        #expect(after.allSatisfy { $0.isComplete && $0.text == "new" })
+        #expect(await scene.crowd(1).first?.text == "new")
+        await scene.close()
+    }
+
+    /// Nothing is stored, whichever of the two ends first.
+    @Test(arguments: raceSeeds)
+    func s18ARemovalAndALandingInAnyOrder(seed: UInt64) async throws {
+        let scene = try await FlightScene(seed: seed)
+        _ = await scene.crowd(1)
+        scene.origin.held.first?.answer(body: "old")
+        let isRemoved = scene.world.executor.start { [cache = scene.world.cache] in
+            _ = try? await cache.remove(.page)
+        }
+        await scene.world.settle()
+        await isRemoved.value
+        let next = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1, body: "new")
+        #expect(next.text == "new")
+        await scene.close()
+    }
+
+    @Test func s18A304DoesNotBringBackWhatWasRemoved() async throws {
+        let scene = try await FlightScene()
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"1\""]
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: fields, body: "old")
+        await scene.world.advance(seconds: 61)
+        let before = await scene.crowd(2)
+        #expect(scene.origin.exchanges.last?.request.fields["If-None-Match"] == "\"1\"")
+        await scene.world.perform { _ = try? await $0.remove(.page) }
+        try await scene.answer(1, status: 304, fields: fields, body: "")
+        #expect(before.allSatisfy { $0.isComplete && $0.text == "old" })
+        let after = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.exchanges.last?.request.fields["If-None-Match"] == nil)
+        try await scene.answer(2, fields: fields, body: "new")
+        #expect(after.text == "new")
+        await scene.close()
+    }
+
+    static let windowed: HeaderFields = [
+        "Cache-Control": "max-age=10, stale-while-revalidate=100", "ETag": "\"1\"",
+    ]
+
+    @Test func s19StaleWithinItsWindowNobodyWaitsAndOneRefreshRuns() async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: Self.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        let callers = await scene.crowd(50)
+        #expect(callers.allSatisfy { $0.isComplete && $0.text == "old" })
+        #expect(callers.allSatisfy { $0.info?.source == .stale })
+        #expect(scene.origin.count == 2)
+        // The clients are gone; the refresh is nobody's.
+        for caller in callers { caller.cancel() }
+        try await scene.answer(1, fields: Self.windowed, body: "new")
+        let next = try #require(await scene.crowd(1).first)
+        #expect(next.info?.source == .fresh && next.text == "new")
+        #expect(scene.origin.count == 2)
+        await scene.close()
+    }
+
+    @Test func s20AFailedRefreshKeepsTheStaleAnswerAndBacksOff() async throws {
+        let scene = try await FlightScene { $0.flights.refreshBackOffSeconds = 1 }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: Self.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        var attempts = 0
+        for second in 0..<30 {
+            let caller = try #require(await scene.crowd(1).first)
+            #expect(caller.isComplete && caller.text == "old", "second \(second)")
+            for exchange in scene.origin.held {
+                attempts += 1
+                exchange.fail()
+            }
+            await scene.world.settle()
+            await scene.world.advance(seconds: 1)
+        }
+        // At 0, 1, 3, 7 and 15 seconds.
+        #expect(attempts == 5)
+        #expect(await scene.world.statistics.refreshFailures == 5)
+        await scene.close()
+    }
+
+    @Test func s20AnErrorStatusIsAFailedRefresh() async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: Self.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        _ = await scene.crowd(1)
+        try await scene.answer(1, status: 503, fields: [:], body: "down")
+        let next = await scene.crowd(2)
+        #expect(next.allSatisfy { $0.isComplete && $0.text == "old" })
+        #expect(scene.origin.count == 2)
+        await scene.close()
+    }
+
+    @Test func s21FollowersShareTheRevalidationToo() async throws {
+        let scene = try await FlightScene()
+        let fields: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"1\""]
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: fields, body: "hello")
+        await scene.world.advance(seconds: 11)
+        let callers = await scene.crowd(100)
+        #expect(scene.origin.count == 2)
+        #expect(scene.origin.exchanges[1].request.fields["If-None-Match"] == "\"1\"")
+        try await scene.answer(1, status: 304, fields: fields, body: "")
+        #expect(callers.allSatisfy { $0.isComplete && $0.text == "hello" && $0.status == 200 })
+        #expect(callers.allSatisfy { $0.info?.source == .revalidated })
+        let next = try #require(await scene.crowd(1).first)
+        #expect(next.info?.source == .fresh && scene.origin.count == 2)
+        await scene.close()
+    }
+
+    /// Who looked before the 304 and boards after it does not ask again.
+    @Test(arguments: raceSeeds)
+    func s21One304ReleasesWhoeverComes(seed: UInt64) async throws {
+        let scene = try await FlightScene(seed: seed)
+        let fields: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"1\""]
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: fields, body: "hello")
+        await scene.world.advance(seconds: 11)
+        var callers = await scene.crowd(2)
+        scene.origin.held.first?.answer(status: 304, fields: fields, body: "")
+        callers += await scene.crowd(6)
+        #expect(callers.allSatisfy { $0.isComplete && $0.text == "hello" })
+        #expect(scene.origin.count == 2)
+        await scene.close()
+    }
+
+    @Test func s22TheFlightTableIsBoundedAndOverflowIsBypass() async throws {
+        let scene = try await FlightScene { $0.flights.flightsMax = 16 }
+        let callers = (0..<200).map { number in
+            scene.world.ask(CacheRequest(url: "http://example.com/\(number)"))
+        }
+        await scene.world.settle()
+        #expect(scene.origin.held.count == 200)
+        #expect(await scene.world.work.flights <= 16)
+        for exchange in scene.origin.held { exchange.answer() }
+        await scene.world.settle()
+        #expect(callers.allSatisfy { $0.isComplete })
+        let escapes = await scene.world.statistics.escapes
+        #expect(escapes["tableFull", default: 0] >= 184)
+        await scene.close()
+    }
+
+    @Test func shutDownTellsWhoeverWaits() async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(5)
+        let alone = CacheRequest.page.with { $0.options.collapsing = .alone }
+        let loner = try #require(await scene.crowd(1, alone).first)
+        #expect(await scene.world.shutDown())
+        #expect(callers.allSatisfy { $0.errorCode == .shutDown })
+        #expect(loner.errorCode == .shutDown)
+        #expect(await scene.crowd(1).first?.errorCode == .shutDown)
+    }
+}

@@ -1,0 +1,72 @@
+import CacheEngine
+import CacheTestSupport
+import Synchronization
+import Testing
+
+/// A number that many tasks add to.
+private final class Tally: Sendable {
+    private let number = Atomic(0)
+    var count: Int { number.load(ordering: .relaxed) }
+    func add() { number.add(1, ordering: .relaxed) }
+}
+
+/// Ten thousand waiters woken at once, on the process's own threads.
+@Suite struct StampedeTests {
+    /// The p99 of hits on other keys while ten thousand waiters are woken.
+    ///
+    /// No lock is held while they are resumed: a hit takes its own shard's lock for nanoseconds. The
+    /// bound is wide, for a busy machine in a debug build; the benchmark has the figures.
+    @Test func s23WakingTenThousandLeavesOtherKeysAlone() async throws {
+        let origin = HeldOrigin()
+        let cache = try await HTTPCache(
+            configuration: Configuration(memory: .megabytes(32)),
+            origin: origin
+        )
+        let other = CacheRequest(url: "http://example.com/other")
+        async let filling = cache.respond(to: other)
+        while origin.held.isEmpty { await Task.yield() }
+        origin.held.first?.answer()
+        _ = try await filling.body.collect()
+        await cache.waitUntilIdle()
+
+        let answered = Tally()
+        let latencies = await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<10_000 {
+                group.addTask {
+                    let text = try? await cache.respond(to: .page).body.collect().text
+                    if text == "hello" { answered.add() }
+                }
+            }
+            while await cache.workUnderWay.flights == 0 || origin.held.isEmpty {
+                await Task.yield()
+            }
+            async let measured = PlainThread.run { Self.hits(on: cache, other, until: answered) }
+            origin.held.first?.answer()
+            await group.waitForAll()
+            return await measured
+        }
+        #expect(answered.count == 10_000)
+        #expect(origin.count == 2)
+        let sorted = latencies.sorted()
+        let p99 = try #require(sorted.dropFirst(sorted.count * 99 / 100).first)
+        #expect(p99 < 5_000_000, "nanoseconds")
+        await cache.shutDown()
+    }
+
+    /// How long hits take, until the last waiter is answered.
+    private static func hits(
+        on cache: HTTPCache,
+        _ request: CacheRequest,
+        until answered: Tally
+    ) -> [UInt64] {
+        let clock = SystemClock()
+        var latencies: [UInt64] = []
+        while answered.count < 10_000, latencies.count < 5_000_000 {
+            let start = clock.monotonicNanoseconds
+            let response = cache.cachedResponse(for: request)
+            latencies.append(clock.monotonicNanoseconds - start)
+            precondition(response != nil)
+        }
+        return latencies
+    }
+}

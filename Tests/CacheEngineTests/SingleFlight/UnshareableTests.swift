@@ -1,0 +1,212 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// What may not be shared, and with whom.
+@Suite struct UnshareableTests {
+    static let unstorable: HeaderFields = ["Cache-Control": "no-store"]
+
+    @Test func s12AnUncacheableAnswerReleasesEverybodyTogether() async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(50)
+        try await scene.answer(0, fields: Self.unstorable, body: "0")
+        #expect(scene.origin.held.count == 49)
+        for (index, exchange) in scene.origin.exchanges.enumerated().dropFirst() {
+            exchange.answer(fields: Self.unstorable, body: "\(index)")
+        }
+        await scene.world.settle()
+        #expect(Set(callers.map(\.text)).count == 50)
+        #expect(callers.allSatisfy { $0.isComplete })
+        await scene.close()
+    }
+
+    @Test func s12TheKeyIsMarkedForABoundedTime() async throws {
+        let scene = try await FlightScene { $0.flights.hitForMissSeconds = 5 }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: Self.unstorable)
+        _ = await scene.crowd(3)
+        #expect(scene.origin.held.count == 3)
+        for exchange in scene.origin.held { exchange.answer(fields: Self.unstorable) }
+        await scene.world.settle()
+        await scene.world.advance(seconds: 6)
+        _ = await scene.crowd(3)
+        #expect(scene.origin.held.count == 1)
+        for exchange in scene.origin.held { exchange.answer() }
+        await scene.world.settle()
+        let statistics = await scene.world.statistics
+        #expect(statistics.hitForMissMarks == 1)
+        #expect(statistics.escapes["hitForMiss"] == 3)
+        await scene.close()
+    }
+
+    @Test func s12TheFirstCacheableAnswerRemovesTheMark() async throws {
+        let scene = try await FlightScene { $0.flights.hitForMissSeconds = 500 }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: Self.unstorable)
+        _ = await scene.crowd(1)
+        try await scene.answer(1, fields: ["Cache-Control": "max-age=1"])
+        await scene.world.advance(seconds: 3)
+        _ = await scene.crowd(4)
+        #expect(scene.origin.held.count == 1)
+        try await scene.answer(2)
+        await scene.close()
+    }
+
+    @Test func s13TheRequestsOfOneKeyAreLimitedAtTheOrigin() async throws {
+        let scene = try await FlightScene { $0.flights.originRequestsPerKeyMax = 4 }
+        let callers = await scene.crowd(100)
+        try await scene.answer(0, fields: Self.unstorable)
+        var answered = 1
+        while answered < 100 {
+            #expect(scene.origin.held.count <= 4)
+            let held = try #require(scene.origin.held.first)
+            held.answer(fields: Self.unstorable)
+            await scene.world.settle()
+            answered += 1
+        }
+        #expect(callers.allSatisfy { $0.isComplete })
+        await scene.close()
+    }
+
+    @Test func s13WhoQueuesForTheOriginCanLeave() async throws {
+        let scene = try await FlightScene { $0.flights.originRequestsPerKeyMax = 1 }
+        let alone = CacheRequest.page.with { $0.options.collapsing = .alone }
+        let callers = await scene.crowd(10, alone)
+        #expect(scene.origin.held.count == 1)
+        for caller in callers.dropFirst() { caller.cancel() }
+        await scene.world.settle()
+        #expect(callers.dropFirst().filter { $0.error is CancellationError }.count == 9)
+        for exchange in scene.origin.held { exchange.answer() }
+        await scene.world.settle()
+        await scene.close()
+    }
+
+    @Test(arguments: ["max-age=0", "no-cache", "max-age=0, must-revalidate"])
+    func s14AnAnswerThatMustBeConfirmedServesThoseWhoWaitAndNobodyElse(
+        control: String
+    ) async throws {
+        let scene = try await FlightScene()
+        let waiting = await scene.crowd(5)
+        let fields: HeaderFields = ["Cache-Control": control, "ETag": "\"1\""]
+        let body = try await scene.begin(0, fields: fields)
+        await body.feed("first ", scene.world)
+        let late = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.count == 2 && late.status == nil)
+        await body.feed("answer", scene.world)
+        await body.finish(scene.world)
+        #expect(waiting.allSatisfy { $0.isComplete && $0.text == "first answer" })
+        try await scene.answer(1, fields: fields, body: "second answer")
+        #expect(late.isComplete && late.text == "second answer")
+        _ = await scene.crowd(1)
+        #expect(scene.origin.exchanges.last?.request.fields["If-None-Match"] == "\"1\"")
+        try await scene.answer(2, status: 304, fields: fields, body: "")
+        await scene.close()
+    }
+
+    struct Personal: Sendable, CustomStringConvertible {
+        let description: String
+        let change: @Sendable (inout CacheRequest) -> Void
+    }
+
+    static let personal: [Personal] = [
+        Personal(description: "Authorization") { $0.fields["Authorization"] = "Bearer me" },
+        Personal(description: "Cookie") { $0.fields["Cookie"] = "me" },
+        Personal(description: "Range") { $0.fields["Range"] = "bytes=0-3" },
+        Personal(description: "If-None-Match") { $0.fields["If-None-Match"] = "\"me\"" },
+        Personal(description: "If-Match") { $0.fields["If-Match"] = "\"me\"" },
+        Personal(description: "no-store") { $0.fields["Cache-Control"] = "no-store" },
+        Personal(description: "POST") { $0.method = .post },
+        Personal(description: "PUT") { $0.method = .put },
+    ]
+
+    /// A leader's answer that is its own stays its own, whatever else asks meanwhile.
+    @Test(arguments: personal)
+    func s15PersonalRequestsNeverGetAnothersUnshareableAnswer(personal: Personal) async throws {
+        let scene = try await FlightScene { $0.storing.cookieRequests = .alone }
+        let leader = try #require(await scene.crowd(1).first)
+        let caller = try #require(await scene.crowd(1, .page.with(personal.change)).first)
+        try await scene.answer(0, fields: ["Cache-Control": "private"], body: "the leader's")
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1, fields: Self.unstorable, body: "my own")
+        #expect(leader.text == "the leader's")
+        #expect(caller.text == "my own")
+        await scene.close()
+    }
+
+    /// The other way round: nobody joins a request whose answer is its own.
+    @Test(arguments: personal)
+    func s15NobodyJoinsAPersonalRequest(personal: Personal) async throws {
+        let scene = try await FlightScene { $0.storing.cookieRequests = .alone }
+        let owner = try #require(await scene.crowd(1, .page.with(personal.change)).first)
+        let plain = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(0, fields: Self.unstorable, body: "the owner's")
+        try await scene.answer(1, body: "for all")
+        #expect(owner.text == "the owner's" && plain.text == "for all")
+        await scene.close()
+    }
+
+    @Test(arguments: [400, 401, 406, 407, 416])
+    func s15AnswersToOneClientAreNotForTheOthers(status: Int) async throws {
+        let scene = try await FlightScene()
+        let callers = await scene.crowd(3)
+        try await scene.answer(0, status: status, body: "yours")
+        #expect(callers.filter { $0.status == status }.count == 1)
+        #expect(scene.origin.held.count == 2)
+        for exchange in scene.origin.held { exchange.answer() }
+        await scene.world.settle()
+        #expect(callers.filter { $0.text == "hello" }.count == 2)
+        await scene.close()
+    }
+
+    static let varying: HeaderFields = [
+        "Cache-Control": "max-age=60", "Vary": "Accept-Language",
+    ]
+
+    static func speaking(_ language: String) -> CacheRequest {
+        .page.with { $0.fields["Accept-Language"] = language }
+    }
+
+    @Test func s16KnownVariantsDoNotWaitOnEachOther() async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1, Self.speaking("fr"))
+        try await scene.answer(0, fields: Self.varying, body: "fr")
+        let german = await scene.crowd(3, Self.speaking("de"))
+        let english = await scene.crowd(3, Self.speaking("en"))
+        #expect(scene.origin.held.count == 2)
+        try await scene.answer(2, fields: Self.varying, body: "en")
+        #expect(english.allSatisfy { $0.isComplete && $0.text == "en" })
+        #expect(german.allSatisfy { $0.status == nil })
+        try await scene.answer(1, fields: Self.varying, body: "de")
+        #expect(german.allSatisfy { $0.isComplete && $0.text == "de" })
+        await scene.close()
+    }
+
+    @Test(arguments: raceSeeds)
+    func s17VariantsCostOneRequestEachInParallel(seed: UInt64) async throws {
+        let scene = try await FlightScene(seed: seed)
+        let languages = ["de", "en", "fr", "it", "nl"]
+        let callers = languages.flatMap { language in
+            (0..<3).map { _ in (language, scene.world.ask(Self.speaking(language))) }
+        }
+        await scene.world.settle()
+        #expect(scene.origin.count == 1)
+        let first = try #require(scene.origin.exchanges.first?.request.fields["Accept-Language"])
+        let body = try await scene.begin(0, fields: Self.varying)
+        #expect(scene.origin.count == languages.count)
+        // Whoever wants the variant under way joins it, although its key has become another.
+        let late = try #require(await scene.crowd(1, Self.speaking(first)).first)
+        #expect(scene.origin.count == languages.count)
+        await body.feed(first, scene.world)
+        await body.finish(scene.world)
+        for exchange in scene.origin.held {
+            let language = exchange.request.fields["Accept-Language"] ?? ""
+            exchange.answer(fields: Self.varying, body: language)
+        }
+        await scene.world.settle()
+        for (language, caller) in callers { #expect(caller.isComplete && caller.text == language) }
+        #expect(late.isComplete && late.text == first)
+        #expect(scene.origin.count == languages.count)
+        await scene.close()
+    }
+}
