@@ -80,7 +80,10 @@ let package = Package(
 
         .testTarget(
             name: "CacheEngineTests",
-            dependencies: ["CacheEngine", "CacheTestSupport", "CAllocationCounter"],
+            dependencies: [
+                "CacheEngine", "HTTPCaching", "CacheTestSupport", "CAllocationCounter",
+                "OfflineExample", "OnlyWhenChangedExample", "NeverChangesExample",
+            ],
             swiftSettings: house
         ),
         .testTarget(
@@ -103,5 +106,25 @@ let package = Package(
             swiftSettings: house
         ),
         .testTarget(name: "TidyTests", swiftSettings: house),
+
+        // Small complete programs: the three uses of a download cache.
+        .executableTarget(
+            name: "OfflineExample",
+            dependencies: ["CacheEngine"],
+            path: "Examples/Offline",
+            swiftSettings: house
+        ),
+        .executableTarget(
+            name: "OnlyWhenChangedExample",
+            dependencies: ["CacheEngine"],
+            path: "Examples/OnlyWhenChanged",
+            swiftSettings: house
+        ),
+        .executableTarget(
+            name: "NeverChangesExample",
+            dependencies: ["CacheEngine"],
+            path: "Examples/NeverChanges",
+            swiftSettings: house
+        ),
     ]
 )

@@ -23,7 +23,10 @@ public protocol CacheStore: Sendable {
     func flush() async throws
 }
 
-/// The identity of an entry: the key's bytes and their hash.
+/// The identity of an entry: the key's bytes.
+///
+/// The hash beside them is this process's own: it is drawn anew at every start, so a store that
+/// outlives the process finds its entries by the bytes alone.
 public struct StoreKey: Sendable, Hashable {
     /// The key itself.
     public let bytes: [UInt8]
@@ -33,6 +36,12 @@ public struct StoreKey: Sendable, Hashable {
         self.bytes = bytes
         self.hash = hash
     }
+
+    /// Whether two keys have the same bytes.
+    public static func == (left: Self, right: Self) -> Bool { left.bytes == right.bytes }
+
+    /// Feeds the bytes.
+    public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
 /// What became of an entry given to a store.
@@ -45,17 +54,17 @@ public enum StoreOutcome: Hashable, Sendable {
     /// Why a store did not keep an entry.
     public enum Reason: String, Hashable, Sendable, CaseIterable {
         /// Larger than the store's limit for one entry.
-        case tooLarge
+        case tooLarge = "too-large"
         /// The store's queue of unwritten entries is full.
-        case queueFull
+        case queueFull = "queue-full"
         /// The device failed or is full.
-        case deviceFailed
+        case deviceFailed = "device-failed"
         /// The store is being closed.
         case closed
         /// An admission rule turned it away.
-        case notAdmitted
+        case notAdmitted = "not-admitted"
         /// A removal that came later covers it.
-        case removedMeanwhile
+        case removedMeanwhile = "removed-meanwhile"
     }
 }
 

@@ -27,6 +27,10 @@ extension StoredEntry {
     public var storageClass: StorageClass { entry.head.storageClass }
     /// Whether its bytes must not leave memory.
     public var isMemoryOnly: Bool { entry.head.isMemoryOnly }
+    /// The bytes it occupies, a detached body aside.
+    public var sizeBytes: Int { entry.sizeBytes }
+    /// Whether `scope` concerns it.
+    public func isCovered(by scope: RemovalScope) -> Bool { entry.isCovered(by: scope) }
     /// Its key.
     public var key: StoreKey {
         StoreKey(bytes: entry.withKey { [UInt8]($0) }, hash: entry.head.hash)
@@ -38,6 +42,24 @@ extension StoredEntry {
             TagList.forEach(in: bytes) { tags.append(String(decoding: $0, as: UTF8.self)) }
         }
         return tags
+    }
+
+    /// The same entry as this process files it; nil when it is another key's.
+    package func filed(under key: StoreKey) -> StoredEntry? {
+        let isSame = entry.withKey { bytes in
+            key.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
+        }
+        guard isSame else { return nil }
+        var head = entry.head
+        guard head.hash != key.hash else { return self }
+        head.hash = key.hash
+        let storage = ByteStorage.make(count: entry.storage.count) { bytes in
+            withExtendedLifetime(entry.storage) {
+                bytes.copyMemory(from: entry.storage.unsafeBytes)
+            }
+            head.encode(into: bytes)
+        }
+        return StoredEntry(Entry(unchecked: storage), detachedBody: detachedBody)
     }
 
     /// The whole entry as bytes that `init(serialized:)` takes back, for a store that keeps bytes.

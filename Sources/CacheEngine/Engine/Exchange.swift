@@ -34,8 +34,7 @@ struct Exchange: Sendable {
 
     /// Whether the cache has a say in this kind of request.
     private var isCacheable: Bool {
-        guard policy.reads || policy.writes else { return false }
-        return request.method == .get || request.method == .head || request.options.key != nil
+        (policy.reads || policy.writes) && request.isAnsweredByKey
     }
 
     // MARK: Through the store
@@ -47,11 +46,34 @@ struct Exchange: Sendable {
             let selection = policy.reads ? await cache.select(key, request) : .nothing(key)
             if let response = try await reuse(selection, key, ticket) { return response }
             guard policy.onMiss == .load else { throw Self.notCached }
-            let load = load(key, selection, ticket)
-            if let response = try await finish(await fly(load), load) { return response }
+            let load = load(key, isUnread(selection) ? .nothing(key) : selection, ticket)
+            if let response = try await finish(await fly(load), load) {
+                if isWholeWanted(after: response, selection) { await refresh(selection, key) }
+                return response
+            }
         }
         let load = load(key, .nothing(key), cache.tiers.ledger.ticket())
         return try await alone(load, because: .lookedTooOften)
+    }
+
+    /// Whether the client wants no part of what is stored, not even as the base of a condition.
+    private func isUnread(_ selection: Selection) -> Bool {
+        guard let stored = selection.stored else { return false }
+        let decision = ReuseDecision.decide(
+            stored: stored.facts,
+            request: facts,
+            nowSeconds: cache.clock.nowSeconds,
+            preferences: cache.preferences(policy)
+        )
+        return decision == .fetch
+    }
+
+    /// Whether a part was fetched and the whole is to be fetched behind it.
+    private func isWholeWanted(after response: CacheResponse, _ selection: Selection) -> Bool {
+        guard facts.hasRange, response.status == 206, response.info.source == .origin,
+            policy.writes, cache.configuration.storing.rangeMiss == .wholeBehind
+        else { return false }
+        return selection.stored?.facts.flags.contains(.isPartial) ?? true
     }
 
     private static let notCached = CacheError(

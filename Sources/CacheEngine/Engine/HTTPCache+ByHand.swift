@@ -76,7 +76,8 @@ extension HTTPCache {
             metadata: StoredResponse.metadata(
                 facts: made.facts,
                 fields: made.fields,
-                userInfo: options.userInfo
+                userInfo: options.userInfo,
+                ownLifetimeSeconds: options.lifetimeSeconds.map(Self.ownLifetime)
             ),
             tags: tags,
             storageClass: options.storageClass,
@@ -100,6 +101,11 @@ extension HTTPCache {
         }
     }
 
+    /// A lifetime that the application gave, as entries keep it.
+    static func ownLifetime(_ seconds: Int) -> UInt32 {
+        UInt32(min(max(0, seconds), Int(Int32.max)))
+    }
+
     private func storedParts(
         of response: CacheResponse,
         _ request: CacheRequest,
@@ -121,7 +127,7 @@ extension HTTPCache {
             receivedAtSeconds: now
         )
         if let seconds = options.lifetimeSeconds {
-            lifetime = FreshnessLifetime(seconds: UInt32(clamping: seconds), source: .override)
+            lifetime = FreshnessLifetime(seconds: Self.ownLifetime(seconds), source: .override)
         }
         var fields = StoredFields.make(
             from: response.fields.section,
@@ -200,6 +206,7 @@ extension HTTPCache {
             facts: facts,
             fields: stored.fields(),
             userInfo: stored.userInfo,
+            ownLifetimeSeconds: stored.ownLifetimeSeconds,
             parts: stored.parts
         )
         let blueprint = EntryBlueprint(stored.entry, metadata: metadata)

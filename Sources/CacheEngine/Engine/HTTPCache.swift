@@ -94,10 +94,7 @@ public final class HTTPCache: Sendable {
         policy: CachePolicy? = nil
     ) -> CacheResponse? {
         let policy = policy ?? request.options.policy ?? configuration.policy
-        let isKeyed = request.options.key != nil
-        guard policy.reads, request.method == .get || request.method == .head || isKeyed else {
-            return nil
-        }
+        guard policy.reads, request.isAnsweredByKey else { return nil }
         let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
         return withKey(of: request) { key, _ -> CacheResponse? in
             let hash = tiers.hasher.hash(key)

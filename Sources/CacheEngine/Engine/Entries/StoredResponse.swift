@@ -6,8 +6,10 @@ import HTTPCaching
 ///
 ///     0   kind u8 = 1 · 0 u8 · 0 u16 · fields count u32
 ///     8   StoredFacts, 48 bytes
-///     56  fields · user info count u32 · user info · parts
+///     56  own lifetime u32, seconds                             all ones: none
+///     60  fields · user info count u32 · user info · parts
 ///
+/// The own lifetime is the one the application gave, instead of what the fields say.
 /// `parts` is there for partial content only: complete size i64 (-1 unknown), then the first and
 /// the last-plus-one position of each part, i64 each. The body holds the parts one after the other.
 struct StoredResponse: Sendable {
@@ -17,7 +19,8 @@ struct StoredResponse: Sendable {
 
     static let kind: UInt8 = 1
     private static let factsOffset = 8
-    private static let fieldsOffset = factsOffset + StoredFacts.encodedBytes
+    private static let ownLifetimeOffset = factsOffset + StoredFacts.encodedBytes
+    private static let fieldsOffset = ownLifetimeOffset + 4
 
     var entry: Entry { stored.entry }
 
@@ -29,13 +32,21 @@ struct StoredResponse: Sendable {
             let count = Int(bytes.littleEndian(at: 4, as: UInt32.self))
             guard bytes.count - Self.fieldsOffset - 4 >= count,
                 let facts = StoredFacts(
-                    decoding: .init(rebasing: bytes[Self.factsOffset..<Self.fieldsOffset])
+                    decoding: .init(rebasing: bytes[Self.factsOffset..<Self.ownLifetimeOffset])
                 )
             else { return nil }
+            let infoOffset = Self.fieldsOffset + count
+            let infoCount = Int(bytes.littleEndian(at: infoOffset, as: UInt32.self))
+            let rest = bytes.count - infoOffset - 4 - infoCount
+            let isPartial = facts.flags.contains(.isPartial)
+            guard isPartial ? rest >= 24 && rest % 16 == 8 : rest == 0 else { return nil }
             return (facts, count)
         }
         guard let read else { return nil }
         (facts, fieldsCount) = read
+        if facts.flags.contains(.isPartial) {
+            guard let parts, parts.heldBytes == bodyCount else { return nil }
+        }
     }
 
     /// The stored fields with `extra` bytes of room behind them.
@@ -49,6 +60,14 @@ struct StoredResponse: Sendable {
                 reserving: extra
             )
         }
+    }
+
+    /// The lifetime that the application gave, whatever the fields say.
+    var ownLifetimeSeconds: UInt32? {
+        let seconds = stored.entry.withMetadata {
+            $0.littleEndian(at: Self.ownLifetimeOffset, as: UInt32.self)
+        }
+        return seconds == .max ? nil : seconds
     }
 
     var userInfo: ByteChunk? {
@@ -100,6 +119,7 @@ struct StoredResponse: Sendable {
         facts: StoredFacts,
         fields: FieldSection,
         userInfo: ByteChunk?,
+        ownLifetimeSeconds: UInt32? = nil,
         parts: PartialBody? = nil
     ) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: fieldsOffset)
@@ -107,6 +127,7 @@ struct StoredResponse: Sendable {
         bytes[0] = kind
         bytes.withUnsafeMutableBytes { target in
             target.setLittleEndian(UInt32(fields.bytes.count), at: 4)
+            target.setLittleEndian(ownLifetimeSeconds ?? .max, at: ownLifetimeOffset)
             facts.encode(into: .init(rebasing: target[factsOffset...]))
         }
         bytes.append(contentsOf: fields.bytes)

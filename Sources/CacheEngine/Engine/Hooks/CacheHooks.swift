@@ -34,7 +34,7 @@ public struct StoreProposal: Sendable {
     public let status: Int
     /// The fields as they will be stored and served later.
     public var fields: HeaderFields
-    /// How long it will be fresh, in seconds.
+    /// How long it will be fresh, in seconds; once changed, it holds after each 304 too.
     public var lifetimeSeconds: Int
     /// Its storage class.
     public var storageClass: StorageClass
@@ -44,6 +44,16 @@ public struct StoreProposal: Sendable {
     public var tags: [String]
     /// What to keep beside it, given back with every hit.
     public var userInfo: ByteChunk?
+
+    /// The same, kept in memory only.
+    ///
+    /// `{ $0.request.url.hasPrefix("https:") ? $0.inMemoryOnly : $0 }` keeps what came over TLS
+    /// out of all files.
+    public var inMemoryOnly: StoreProposal {
+        var proposal = self
+        proposal.place = .memoryOnly
+        return proposal
+    }
 }
 
 /// Something that happened in a cache.

@@ -112,20 +112,12 @@ struct TargetURL {
         _ scheme: Scheme
     ) -> Int? {
         var hostStart = range.lowerBound
-        var portStart = range.upperBound
-        var index = range.lowerBound
-        while index < range.upperBound {
+        for index in range {
             let byte = url[index]
             guard byte > 0x20, byte != 0x7F else { return nil }
-            if byte == UInt8(ascii: "@") {
-                hostStart = index + 1
-                portStart = range.upperBound
-            }
-            if byte == UInt8(ascii: ":") { portStart = index }
-            if byte == UInt8(ascii: "]") { portStart = range.upperBound }
-            index += 1
+            if byte == UInt8(ascii: "@") { hostStart = index + 1 }
         }
-        guard hostStart < portStart else { return nil }
+        guard let portStart = hostEnd(url, hostStart..<range.upperBound) else { return nil }
         let keepsPort = !isDefault(.init(rebasing: url[portStart..<range.upperBound]), scheme)
         let end = keepsPort ? range.upperBound : portStart
         for index in range.lowerBound..<end {
@@ -134,6 +126,32 @@ struct TargetURL {
             target[offset + index - range.lowerBound] = isUpper ? byte | 0x20 : byte
         }
         return offset + end - range.lowerBound
+    }
+
+    /// Where the host ends and the port, with its colon, begins (RFC 3986 §3.2.2, §3.2.3); nil when
+    /// there is no host, or something else than digits behind the colon.
+    private static func hostEnd(_ url: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
+        var end = range.lowerBound
+        if end < range.upperBound, url[end] == UInt8(ascii: "[") {
+            while end < range.upperBound, url[end] != UInt8(ascii: "]") { end += 1 }
+            end += 1
+        } else {
+            while end < range.upperBound, url[end] != UInt8(ascii: ":") {
+                guard url[end] != UInt8(ascii: "["), url[end] != UInt8(ascii: "]") else {
+                    return nil
+                }
+                end += 1
+            }
+        }
+        guard end > range.lowerBound, end <= range.upperBound else { return nil }
+        guard end < range.upperBound else { return end }
+        guard url[end] == UInt8(ascii: ":") else { return nil }
+        for index in end + 1..<range.upperBound {
+            guard url[index] >= UInt8(ascii: "0"), url[index] <= UInt8(ascii: "9") else {
+                return nil
+            }
+        }
+        return end
     }
 
     /// Whether `port`, with its colon, says nothing that the scheme does not say.

@@ -58,7 +58,8 @@ extension HTTPCache {
         )
         switch effect {
         case .freshens: return await freshen(stored, answer, load)
-        case .invalidates where load.policy.writes:
+        // A load of the whole goes on to replace it; only a client's own HEAD ends its life.
+        case .invalidates where load.policy.writes && load.request.method == .head:
             _ = tiers.remove(load.selection.key)
             return nil
         case .invalidates, .nothing: return nil
@@ -116,6 +117,9 @@ extension HTTPCache {
         case .store(let allowed): lifetime = allowed
         case .refuse(let reason): refusal = StoreRefusalReason(reason.code)
         }
+        if let seconds = stored.ownLifetimeSeconds, refusal == nil {
+            lifetime = FreshnessLifetime(seconds: seconds, source: .override)
+        }
         let facts = StoredFacts(
             request: request,
             response: response,
@@ -127,7 +131,8 @@ extension HTTPCache {
         let metadata = StoredResponse.metadata(
             facts: facts,
             fields: fields,
-            userInfo: stored.userInfo
+            userInfo: stored.userInfo,
+            ownLifetimeSeconds: stored.ownLifetimeSeconds
         )
         let renewed = EntryBlueprint(stored.entry, metadata: metadata)
         let new = renewed.isEncodable ? tiers.renewed(stored.stored, as: renewed) : stored.stored

@@ -126,6 +126,17 @@ extension HTTPCache {
 }
 
 extension CacheRequest {
+    /// Whether the key says all that the answer depends on: GET and HEAD without content, or
+    /// whatever the caller has named.
+    ///
+    /// An origin that looks at the content of a GET, which means nothing (RFC 9110 §9.3.1), would
+    /// otherwise have its answer served to those who sent none.
+    var isAnsweredByKey: Bool {
+        if options.key != nil { return true }
+        guard method == .get || method == .head else { return false }
+        return body == nil || body?.count == 0
+    }
+
     var urlWithoutFragment: String {
         guard let hash = url.utf8.firstIndex(of: UInt8(ascii: "#")) else { return url }
         return String(url[..<hash])

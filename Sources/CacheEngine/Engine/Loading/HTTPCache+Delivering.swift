@@ -141,7 +141,8 @@ extension HTTPCache {
         _ load: Load,
         _ proposal: StoreProposal
     ) async {
-        let held = load.selection.stored
+        // What is stored by now, not what was when the fetch began.
+        let held = await tiers.entry(delivery.key).flatMap { StoredResponse($0.0) }
         guard let combined = await combine(pieces, range, delivery, with: held) else { return }
         var facts = delivery.facts
         var fields = proposal.fields.section
@@ -165,13 +166,16 @@ extension HTTPCache {
         _ parts: PartialBody? = nil
     ) -> EntryBlueprint {
         var facts = facts
-        facts.freshnessLifetimeSeconds = UInt32(clamping: proposal.lifetimeSeconds)
+        let lifetimeSeconds = Self.ownLifetime(proposal.lifetimeSeconds)
+        let isOwn = lifetimeSeconds != facts.freshnessLifetimeSeconds
+        facts.freshnessLifetimeSeconds = lifetimeSeconds
         return EntryBlueprint(
             key: delivery.key,
             metadata: StoredResponse.metadata(
                 facts: facts,
                 fields: fields,
                 userInfo: proposal.userInfo,
+                ownLifetimeSeconds: isOwn ? lifetimeSeconds : nil,
                 parts: parts
             ),
             tags: TagList(proposal.tags) ?? TagList(),

@@ -83,7 +83,7 @@ extension Statistics {
             "refused_total",
             "counter",
             refusals.sorted { $0.key.description < $1.key.description }.map {
-                ("{reason=\"\($0.key)\"}", Double($0.value))
+                ("{reason=\"\(Self.label($0.key.description))\"}", Double($0.value))
             }
         )
         counter("hook_failures_total", hookFailures)
@@ -94,7 +94,9 @@ extension Statistics {
         metric(
             "escapes_total",
             "counter",
-            escapes.sorted { $0.key < $1.key }.map { ("{reason=\"\($0.key)\"}", Double($0.value)) }
+            escapes.sorted { $0.key < $1.key }.map {
+                ("{reason=\"\(Self.label($0.key))\"}", Double($0.value))
+            }
         )
         counter("hit_for_miss_marks_total", hitForMissMarks)
         counter("shared_errors_total", sharedErrors)
@@ -106,12 +108,13 @@ extension Statistics {
         counter("invalidations_total", invalidations)
         counter("evictions_total", evictions)
         text += histogram(prefix)
-        for (tier, usage) in [("memory", memory), ("disk", disk)] {
-            let label = "{tier=\"\(tier)\"}"
-            metric("entries", "gauge", [(label, Double(usage.entries))])
-            metric("bytes", "gauge", [(label, Double(usage.bytes))])
-            metric("capacity_bytes", "gauge", [(label, Double(usage.capacityBytes))])
+        func gauge(_ name: String, _ value: (StoreUsage) -> Int) {
+            let rows = [("memory", memory), ("disk", disk)]
+            metric(name, "gauge", rows.map { ("{tier=\"\($0.0)\"}", Double(value($0.1))) })
         }
+        gauge("entries") { $0.entries }
+        gauge("bytes") { $0.bytes }
+        gauge("capacity_bytes") { $0.capacityBytes }
         return text
     }
 
@@ -124,6 +127,20 @@ extension Statistics {
             text += "\(prefix)_wait_milliseconds_bucket{le=\"\(label)\"} \(sum)\n"
         }
         return text + "\(prefix)_wait_milliseconds_count \(sum)\n"
+    }
+
+    /// A label's value as the text format wants it: `\`, `"` and line feeds escaped.
+    private static func label(_ text: String) -> String {
+        var label = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "\\": label += "\\\\"
+            case "\"": label += "\\\""
+            case "\n": label += "\\n"
+            default: label.unicodeScalars.append(character)
+            }
+        }
+        return label
     }
 
     private static func number(_ value: Double) -> String {

@@ -22,7 +22,6 @@ final class QueuedStore: Sendable {
 
     /// More than this is refused: a store that is slower than the traffic must not fill memory.
     private static let queuedBytesMax = 64 << 20
-
     /// The largest entry that is gathered for the store, whatever memory would keep.
     static let entryBytesMax = 8 << 20
 
@@ -61,7 +60,7 @@ final class QueuedStore: Sendable {
         default: break
         }
         do {
-            return try await store.entry(for: key)
+            return try await store.entry(for: key)?.filed(under: key)
         } catch {
             recorder.storageFailed(error)
             return nil

@@ -10,6 +10,10 @@ extension StorageTiers {
         switch configuration.disk.kind {
         case .disabled: second = .none
         case .custom(let store):
+            do {
+                // The session of before has ended.
+                _ = try await store.removeAll(in: .storageClass(.session))
+            } catch { recorder.storageFailed(error) }
             second = .queued(QueuedStore(store, supervisor: supervisor, recorder: recorder))
         case .directory(let path, let capacity):
             let disk = try await DiskTier.open(

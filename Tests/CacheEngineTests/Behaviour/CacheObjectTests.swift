@@ -1,0 +1,311 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// U3 to U12 and U14 to U16: the cache as an object that is looked into, filled and emptied by hand.
+@Suite struct CacheObjectTests {
+    static func response(
+        _ body: String,
+        _ fields: HeaderFields = ["Cache-Control": "max-age=60"]
+    ) -> CacheResponse {
+        CacheResponse(status: 200, fields: fields, body: BodyStream(ByteChunk(body)))
+    }
+
+    @Test("U1: 0 is spelled .disabled, and a cache without memory still answers")
+    func disabledMemoryStillAnswers() async throws {
+        let stage = try await Stage { $0.memory = .disabled }
+        for _ in 0..<2 { #expect(try await stage.get().body == "hello") }
+        #expect(stage.origin.count == 2)
+        #expect(await stage.cache.statistics.memory.bytes == 0)
+        await stage.end()
+    }
+
+    @Test("U1: a store behind no memory is a cache too")
+    func storeBehindNoMemory() async throws {
+        let store = RecordingStore()
+        let stage = try await Stage {
+            $0.memory = .disabled
+            $0.disk = .store(store)
+        }
+        _ = try await stage.get()
+        let hit = try await stage.get()
+        #expect(hit.source == .fresh)
+        #expect(hit.info.tier == .disk)
+        try await stage.cache.flush()
+        #expect(await store.count == 1)
+        try await stage.cache.remove(CacheRequest(url: Stage.url))
+        #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+
+    @Test("U3: caches with stores of their own do not see each other")
+    func cachesAreIndependent() async throws {
+        let first = try await Stage { $0.disk = .store(RecordingStore()) }
+        let second = try await Stage { $0.disk = .store(RecordingStore()) }
+        _ = try await first.get()
+        #expect(try await second.holds() == false)
+        try await second.cache.removeAll()
+        #expect(try await first.holds())
+        await first.end()
+        await second.end()
+    }
+
+    // MARK: U4 to U6
+
+    @Test("U4, U5: what is stored by hand is looked up, in the variant the request selects")
+    func storedByHandIsLookedUp() async throws {
+        let stage = try await Stage()
+        func request(_ language: String) -> CacheRequest {
+            CacheRequest(url: Stage.url, fields: ["Accept-Language": language])
+        }
+        for language in ["de", "en"] {
+            let response = Self.response(
+                language,
+                ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+            )
+            let outcome = try await stage.cache.store(response, for: request(language))
+            #expect(outcome == .stored)
+        }
+        for language in ["de", "en"] {
+            let stored = try await stage.cache.storedResponse(for: request(language))
+            #expect(try await stored?.body.collect().text == language)
+            #expect(try await stage.send(request(language)).source == .fresh)
+        }
+        #expect(try await stage.cache.storedResponse(for: request("fr")) == nil)
+        #expect(stage.origin.count == 0)
+        await stage.end()
+    }
+
+    @Test("U5: storing by hand obeys capacity, key and lifetime, and is the caller's own decision")
+    func storingByHandObeysItsOptions() async throws {
+        let stage = try await Stage { $0.memory = .megabytes(1) }
+        let request = CacheRequest(
+            url: Stage.url,
+            options: RequestOptions(partition: "p", key: "mine")
+        )
+        var options = HTTPCache.StoreOptions()
+        options.lifetimeSeconds = 100
+        options.tags = ["t"]
+        let unstorable = Self.response("kept", ["Cache-Control": "no-store"])
+        #expect(
+            try await stage.cache.store(unstorable, for: request, options: options) == .stored
+        )
+        #expect(try await stage.holds() == false, "Under its own key only")
+        stage.clock.advance(seconds: 99)
+        #expect(try await stage.send(request).source == .fresh)
+
+        let large = Self.response(String(repeating: "x", count: 200_000))
+        #expect(
+            try await stage.cache.store(large, for: request, options: options)
+                == .refused(.tooLarge)
+        )
+        #expect(try await stage.cache.storedResponse(for: request) == nil)
+        await stage.end()
+    }
+
+    @Test("U6: remove takes all variants, or the one the request selects")
+    func removeTakesAllVariantsOrOne() async throws {
+        let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Vary": "Accept"])
+        let stage = try await Stage(origin)
+        let types = ["a/a", "b/b", "c/c"]
+        func request(_ type: String) -> CacheRequest {
+            CacheRequest(url: Stage.url, fields: ["Accept": type])
+        }
+        for type in types { _ = try await stage.send(request(type)) }
+        #expect(try await stage.cache.removeVariant(request("b/b")))
+        #expect(try await stage.cache.removeVariant(request("b/b")) == false)
+        for type in types {
+            #expect(try await stage.holds(Stage.url, ["Accept": type]) == (type != "b/b"))
+        }
+        #expect(try await stage.cache.remove(request("anything")))
+        for type in types { #expect(try await stage.holds(Stage.url, ["Accept": type]) == false) }
+        #expect(try await stage.cache.remove(request("anything")) == false)
+        await stage.end()
+    }
+
+    // MARK: U7 to U10
+
+    @Test("U7: removal by time goes both ways")
+    func removalByTimeGoesBothWays() async throws {
+        for (scope, kept) in [
+            (RemovalScope.storedAfter(seconds: Stage.startSeconds + 100), 0...0),
+            (.storedBefore(seconds: Stage.startSeconds + 100), 1...2),
+        ] {
+            let stage = try await Stage(ScriptedOrigin(fields: ["Cache-Control": "max-age=6000"]))
+            for number in 0...2 {
+                _ = try await stage.get("http://example.com/\(number)")
+                stage.clock.advance(seconds: 100)
+            }
+            let count = try await stage.cache.removeAll(in: scope)
+            #expect(count.entries == 3 - kept.count)
+            for number in 0...2 {
+                #expect(
+                    try await stage.holds("http://example.com/\(number)") == kept.contains(number)
+                )
+            }
+            await stage.end()
+        }
+    }
+
+    @Test("U8: after removeAll no byte is readable, and writers in flight resurrect nothing")
+    func removeAllBeatsWritersInFlight() async throws {
+        let store = RecordingStore()
+        let body = ManualBody()
+        let origin = ScriptedOrigin { request, _ in
+            let fields: HeaderFields = ["Cache-Control": "max-age=60"]
+            guard request.url.hasSuffix("slow") else {
+                return .whole(fields: fields, body: "quick")
+            }
+            return OriginResponse(status: 200, fields: fields, body: body.stream())
+        }
+        let stage = try await Stage(origin) { $0.disk = .store(store) }
+        for number in 0..<10 { _ = try await stage.get("http://example.com/\(number)") }
+        let slow = CacheRequest(url: "http://example.com/slow")
+        let response = try await stage.cache.respond(to: slow)
+        body.feed("half ")
+        #expect(try await stage.cache.removeAll().entries == 10)
+        body.feed("whole")
+        body.finish()
+        #expect(try await response.body.collect().text == "half whole")
+        await stage.cache.waitUntilIdle()
+        try await stage.cache.flush()
+        #expect(await store.count == 0)
+        #expect(await stage.cache.statistics.memory.entries == 0)
+        #expect(try await stage.holds(slow.url) == false)
+        await stage.end()
+    }
+
+    @Test("U9, U10: usage is counted, and never above the capacity")
+    func usageNeverExceedsCapacity() async throws {
+        let body = String(repeating: "x", count: 10_000)
+        let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60"], body: body)
+        let stage = try await Stage(origin) { $0.memory = .megabytes(2) }
+        for number in 0..<500 {
+            _ = try await stage.get("http://example.com/\(number)")
+            let usage = await stage.cache.statistics.memory
+            #expect(usage.bytes <= usage.capacityBytes)
+            #expect(usage.capacityBytes == 2 << 20)
+        }
+        let before = await stage.cache.statistics
+        #expect(before.memory.entries > 100)
+        #expect(before.evictions > 0)
+        stage.cache.setMemoryCapacity(.kilobytes(512))
+        let after = await stage.cache.statistics.memory
+        #expect(after.capacityBytes == 512 << 10)
+        #expect(after.bytes <= 512 << 10)
+        #expect(after.entries > 0)
+        await stage.end()
+    }
+
+    // MARK: U11, U12, U14
+
+    @Test("U11: memory pressure frees memory only")
+    func memoryPressureFreesMemoryOnly() async throws {
+        let store = RecordingStore()
+        let stage = try await Stage { $0.disk = .store(store) }
+        for number in 0..<20 { _ = try await stage.get("http://example.com/\(number)") }
+        try await stage.cache.flush()
+        stage.cache.relieveMemoryPressure()
+        #expect(await stage.cache.statistics.memory.entries == 0)
+        #expect(await store.count == 20)
+        let hit = try await stage.get("http://example.com/7")
+        #expect(hit.source == .fresh)
+        #expect(hit.info.tier == .disk)
+        #expect(stage.origin.count == 20)
+        await stage.end()
+    }
+
+    @Test("U12: pressure does not disable the cache")
+    func pressureDoesNotDisableTheCache() async throws {
+        let stage = try await Stage()
+        for _ in 0..<3 { stage.cache.relieveMemoryPressure() }
+        #expect(await stage.cache.statistics.memory.capacityBytes == 32 << 20)
+        _ = try await stage.get()
+        #expect(try await stage.get().source == .fresh)
+        stage.cache.relieveMemoryPressure(keeping: 1)
+        #expect(try await stage.get().source == .fresh)
+        await stage.end()
+    }
+
+    @Test("U14: the ephemeral preset is a private cache in memory alone")
+    func ephemeralIsMemoryAlone() async throws {
+        let stage = try await Stage(
+            ScriptedOrigin(fields: ["Cache-Control": "private, max-age=60"])
+        ) { $0 = .ephemeral() }
+        _ = try await stage.get()
+        #expect(try await stage.get().info.tier == .memory)
+        #expect(await stage.cache.statistics.disk == StoreUsage())
+        await stage.end()
+    }
+
+    // MARK: U15, U16
+
+    @Test(
+        "U15: random storing, replacing and removing never traps and never mixes answers",
+        arguments: 0..<64
+    )
+    func randomUseNeverMixesAnswers(seed: UInt64) async throws {
+        var random = SeededRandom(seed: seed)
+        let stage = try await Stage { $0.memory = .megabytes(1) }
+        var latest: [Int: String] = [:]
+        for step in 0..<150 {
+            let number = Int.random(in: 0..<12, using: &random)
+            let request = CacheRequest(url: "http://example.com/\(number)")
+            switch UInt8.random(in: 0..<10, using: &random) {
+            case 0..<5:
+                let size = [0, 10, 5_000, 60_000, 300_000].randomElement(using: &random) ?? 0
+                let body = "\(step)" + String(repeating: "x", count: size)
+                latest[number] = body
+                _ = try await stage.cache.store(Self.response(body), for: request)
+            case 5:
+                latest[number] = nil
+                try await stage.cache.remove(request)
+            case 6: stage.clock.advance(seconds: 20)
+            case 7: stage.cache.setMemoryCapacity(.kilobytes(512 << (step % 3)))
+            default:
+                guard let stored = try await stage.cache.storedResponse(for: request) else { break }
+                let body = try await stored.body.collect().text
+                #expect(body == latest[number], "seed \(seed), step \(step)")
+            }
+        }
+        await stage.end()
+    }
+
+    @Test("U16: any URL up to 64 KB is stored and found again")
+    func longAndOddUrlsRoundTrip() async throws {
+        let stage = try await Stage()
+        var urls = [
+            "http://example.com/\u{E4}\u{1F600}", "http://[::1]:8080/", "http://user:p@h/x",
+            "http://xn--bcher-kva.example/%zz%", "http://h/?a=b&&=;,+%20|{}\\^`",
+            "HTTP://EXAMPLE.com:80", "http://h/a/../b/./c//d;p=1?q#f", "https://h:443?x",
+            "http://h/'\"<>", "http://127.0.0.1:65535/*",
+        ]
+        for count in [100, 1_000, 8_192, 65_000] {
+            urls.append("http://example.com/" + String(repeating: "p", count: count))
+            urls.append("http://example.com/?" + String(repeating: "q", count: count))
+        }
+        for url in urls { _ = try await stage.get(url) }
+        for url in urls { #expect(try await stage.get(url).source == .fresh, "\(url.prefix(60))") }
+        #expect(stage.origin.count == urls.count)
+        await stage.end()
+    }
+
+    @Test(
+        "U16: what is no absolute URL is a clear error",
+        arguments: [
+            "", "/a", "example.com/a", "http:", "http://", "http:///a", "http://h/a b",
+            "http://h/\n",
+            "://h", "1http://h/", "http://h\u{0}/",
+        ]
+    )
+    func brokenUrlsAreErrors(url: String) async throws {
+        let stage = try await Stage()
+        await #expect {
+            try await stage.get(url)
+        } throws: {
+            ($0 as? CacheError)?.code == .requestInvalid
+        }
+        #expect(stage.origin.count == 0)
+        await stage.end()
+    }
+}

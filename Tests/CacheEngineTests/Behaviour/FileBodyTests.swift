@@ -1,0 +1,115 @@
+import CacheEngine
+import CacheTestSupport
+import Foundation
+import Testing
+
+/// A21: bodies as files.
+@Suite struct FileBodyTests {
+    let folder: Folder
+
+    init() throws { folder = try Folder() }
+
+    func text(_ path: String) throws -> String {
+        String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+    }
+
+    @Test("A21: a download streams once; the second is a hit and writes the same file")
+    func downloadStreamsOnce() async throws {
+        let stage = try await Stage()
+        let request = CacheRequest(url: Stage.url)
+        for (round, source) in [CacheInfo.Source.origin, .fresh].enumerated() {
+            let path = folder.path("file \(round)")
+            let response = try await stage.cache.download(request, to: path)
+            await stage.cache.waitUntilIdle()
+            #expect(response.info.source == source)
+            #expect(response.status == 200)
+            #expect(try await response.body.collect().isEmpty)
+            #expect(try text(path) == "hello")
+        }
+        #expect(stage.origin.count == 1)
+        #expect(folder.files.count == 2, "Nothing is left beside them")
+        await stage.end()
+    }
+
+    @Test("A21: a download that breaks off leaves the file of before, and nothing else")
+    func brokenDownloadLeavesTheOldFile() async throws {
+        let origin = ScriptedOrigin { _, _ in
+            let body = ManualBody()
+            body.feed("half")
+            body.fail(CacheError(.originFailed, detail: "On purpose"))
+            return OriginResponse(
+                status: 200,
+                fields: ["Content-Length": "8"],
+                body: body.stream()
+            )
+        }
+        let stage = try await Stage(origin)
+        let path = folder.path("file")
+        try Data("old".utf8).write(to: URL(filePath: path))
+        await #expect(throws: CacheError.self) {
+            try await stage.cache.download(CacheRequest(url: Stage.url), to: path)
+        }
+        #expect(try text(path) == "old")
+        #expect(folder.files.count == 1)
+        await stage.end()
+    }
+
+    @Test("A21: a path that cannot be written is a clear error")
+    func unwritablePathIsAClearError() async throws {
+        let stage = try await Stage()
+        await #expect {
+            try await stage.cache.download(
+                CacheRequest(url: Stage.url),
+                to: folder.path("no such folder/file")
+            )
+        } throws: {
+            ($0 as? CacheError)?.code == .storageFailed
+        }
+        await stage.end()
+    }
+
+    @Test("A21: a body is lent as a read-only file, which is gone afterwards")
+    func bodyIsLentAsAFile() async throws {
+        let stage = try await Stage()
+        let request = CacheRequest(url: Stage.url)
+        for source in [CacheInfo.Source.origin, .fresh] {
+            let path = try await stage.cache.withBodyFile(for: request) { path, response in
+                #expect(response.info.source == source)
+                #expect(try text(path) == "hello")
+                let attributes = try FileManager.default.attributesOfItem(atPath: path)
+                #expect(attributes[.posixPermissions] as? Int == 0o400)
+                // The file stays as it is whatever happens to the entry.
+                try await stage.cache.removeAll()
+                #expect(try text(path) == "hello")
+                _ = try await stage.cache.store(
+                    CacheResponse(
+                        status: 200,
+                        fields: ["Cache-Control": "max-age=60"],
+                        body: BodyStream(ByteChunk("hello"))
+                    ),
+                    for: request
+                )
+                return path
+            }
+            #expect(FileManager.default.fileExists(atPath: path) == false)
+        }
+        await stage.end()
+    }
+
+    @Test("A21: the file is gone too when its reader throws")
+    func lentFileIsGoneAfterAnError() async throws {
+        struct Failure: Error {}
+        let stage = try await Stage()
+        var lent = ""
+        do {
+            try await stage.cache.withBodyFile(for: CacheRequest(url: Stage.url)) { path, _ in
+                lent = path
+                throw Failure()
+            }
+            Issue.record("The error is passed on")
+        } catch is Failure {}
+        #expect(!lent.isEmpty)
+        #expect(FileManager.default.fileExists(atPath: lent) == false)
+        await stage.end()
+    }
+}

@@ -1,0 +1,97 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// H15: what an unsafe request may have changed is not used again.
+@Suite struct InvalidationTests {
+    struct Row: CustomTestStringConvertible {
+        var method = Method.post
+        var status = 200
+        var fields: HeaderFields = [:]
+        /// The one of `paths` that is gone afterwards, besides the target.
+        let gone: Set<String>
+        var testDescription: String { "\(method) \(status) \(fields.pairs)" }
+    }
+
+    static let target = "http://example.com/a"
+    static let neighbour = "http://example.com/b?x"
+    static let foreign = "http://example.org/b?x"
+
+    static let rows: [Row] = [
+        .init(method: .post, gone: [target]),
+        .init(method: .put, status: 204, gone: [target]),
+        .init(method: .delete, gone: [target]),
+        .init(method: .patch, status: 303, gone: [target]),
+        .init(method: "FROBNICATE", gone: [target]),
+        .init(method: .get, gone: []),
+        .init(method: .head, gone: []),
+        .init(method: .options, gone: []),
+        .init(method: .query, gone: []),
+        .init(method: .post, status: 404, gone: []),
+        .init(method: .post, status: 500, gone: []),
+        .init(fields: ["Location": neighbour], gone: [target, neighbour]),
+        .init(fields: ["Content-Location": "/b?x"], gone: [target, neighbour]),
+        .init(fields: ["Location": "b?x#there"], gone: [target, neighbour]),
+        .init(fields: ["Location": foreign], gone: [target]),
+        .init(status: 404, fields: ["Location": neighbour], gone: []),
+    ]
+
+    @Test("H15: unsafe methods invalidate target, Location and Content-Location", arguments: rows)
+    func unsafeMethodsInvalidate(row: Row) async throws {
+        let stage = try await Stage()
+        let all = [Self.target, Self.neighbour, Self.foreign]
+        for url in all { _ = try await stage.get(url) }
+        stage.origin.follow { _, _ in .whole(status: row.status, fields: row.fields) }
+        _ = try await stage.get(Self.target, method: row.method)
+        for url in all {
+            #expect(try await stage.holds(url) == !row.gone.contains(url), "\(url)")
+        }
+        #expect(await stage.cache.statistics.invalidations == row.gone.count)
+        await stage.end()
+    }
+
+    @Test("H15: all variants of the target go")
+    func invalidationTakesAllVariants() async throws {
+        let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Vary": "Accept"])
+        let stage = try await Stage(origin)
+        for type in ["text/plain", "text/html"] {
+            _ = try await stage.get(Stage.url, ["Accept": type])
+        }
+        _ = try await stage.get(method: .delete)
+        for type in ["text/plain", "text/html"] {
+            #expect(try await stage.holds(Stage.url, ["Accept": type]) == false)
+        }
+        await stage.end()
+    }
+
+    @Test("H15: a fetch that began before an unsafe request does not bring the old answer back")
+    func fetchUnderWayDoesNotUndoAnInvalidation() async throws {
+        let body = ManualBody()
+        let origin = ScriptedOrigin { request, _ in
+            guard request.method == .get else { return OriginResponse(status: 204) }
+            return OriginResponse(
+                status: 200,
+                fields: ["Cache-Control": "max-age=60"],
+                body: body.stream()
+            )
+        }
+        let stage = try await Stage(origin)
+        let response = try await stage.cache.respond(to: CacheRequest(url: Stage.url))
+        body.feed("old")
+        _ = try await stage.cache.respond(to: CacheRequest(method: .put, url: Stage.url))
+        body.finish()
+        #expect(try await response.body.collect().text == "old")
+        await stage.cache.waitUntilIdle()
+        #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+
+    @Test("A5, H15: a policy that writes nothing invalidates nothing")
+    func invalidationIsAWrite() async throws {
+        let stage = try await Stage()
+        _ = try await stage.get()
+        _ = try await stage.get(policy: CachePolicy(writes: false), method: .put)
+        #expect(try await stage.holds())
+        await stage.end()
+    }
+}

@@ -1,0 +1,235 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// H7 to H10: asking the origin whether what is stored is still current.
+@Suite struct RevalidationTests {
+    @Test("H7: after a 304 the caller sees 200, the stored body, and the network's own fields")
+    func confirmedAnswerIsA200() async throws {
+        let stage = try await Stage(Resource())
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        let answer = try await stage.get()
+        #expect(answer.status == 200)
+        #expect(answer.body == "one")
+        #expect(answer.source == .revalidated)
+        #expect(answer.info.originStatus == 304)
+        #expect(answer.info.originFields?["ETag"] == "\"1\"")
+        #expect(answer.info.isStored)
+        #expect(
+            answer.fields["Cache-Status"]
+                == "CacheEngine; fwd=stale; fwd-status=304; stored; ttl=60"
+        )
+        await stage.end()
+    }
+
+    @Test("H7: a caller who set the condition gets the 304, from the store or from the origin")
+    func callersOwnConditionIsAnsweredWith304() async throws {
+        let stage = try await Stage(Resource())
+        let wish: HeaderFields = ["If-None-Match": "\"1\""]
+        let passed = try await stage.get(Stage.url, wish)
+        #expect(passed.status == 304)
+        #expect(passed.source == .origin)
+        #expect(try await stage.holds() == false)
+        _ = try await stage.get()
+        #expect(stage.origin.count == 2)
+
+        let fresh = try await stage.get(Stage.url, wish)
+        #expect(fresh.status == 304)
+        #expect(fresh.source == .fresh)
+        #expect(fresh.body.isEmpty)
+        #expect(fresh.fields["Content-Length"] == nil)
+        #expect(fresh.fields["ETag"] == "\"1\"")
+        #expect(stage.origin.count == 2)
+
+        stage.clock.advance(seconds: 61)
+        let confirmed = try await stage.get(Stage.url, wish)
+        #expect(confirmed.status == 304)
+        #expect(confirmed.source == .revalidated)
+        #expect(stage.origin.count == 3)
+        await stage.end()
+    }
+
+    @Test("H7: a condition that does not hold is answered in full, from the store")
+    func otherConditionIsAnsweredInFull() async throws {
+        let stage = try await Stage(Resource())
+        _ = try await stage.get()
+        let answer = try await stage.get(Stage.url, ["If-None-Match": "\"0\""])
+        #expect(answer.status == 200)
+        #expect(answer.body == "one")
+        stage.clock.advance(seconds: 61)
+        let stale = try await stage.get(Stage.url, ["If-None-Match": "\"0\""])
+        #expect(stale.status == 200)
+        #expect(stale.body == "one")
+        #expect(stage.origin.requests[1].fields["If-None-Match"]?.contains("\"1\"") == true)
+        await stage.end()
+    }
+
+    @Test("H8: both validators are sent when both are stored, or only the strongest")
+    func bothValidatorsAreSent() async throws {
+        let fields: HeaderFields = [
+            "Cache-Control": "max-age=60", "Last-Modified": Stage.date(-1_000),
+        ]
+        for (validators, date) in [
+            (StoringOptions.Validators.all, Optional(Stage.date(-1_000))), (.strongestOnly, nil),
+        ] {
+            let stage = try await Stage(Resource(fields)) { $0.storing.validators = validators }
+            _ = try await stage.get()
+            stage.clock.advance(seconds: 61)
+            _ = try await stage.get()
+            #expect(stage.origin.requests[1].fields["If-None-Match"] == "\"1\"")
+            #expect(stage.origin.requests[1].fields["If-Modified-Since"] == date)
+            await stage.end()
+        }
+    }
+
+    @Test("H8: Last-Modified alone makes a condition too")
+    func dateAloneMakesACondition() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            let fields: HeaderFields = [
+                "Cache-Control": "max-age=60", "Last-Modified": Stage.date(-1_000),
+            ]
+            return request.fields.contains("If-Modified-Since")
+                ? OriginResponse(status: 304, fields: fields)
+                : .whole(fields: fields, body: "hello")
+        }
+        let stage = try await Stage(origin)
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        #expect(try await stage.get().source == .revalidated)
+        #expect(origin.requests[1].fields["If-None-Match"] == nil)
+        await stage.end()
+    }
+
+    @Test("H9: a changed answer replaces the old one; a reader of the old bytes finishes on them")
+    func changedAnswerReplacesTheOldOne() async throws {
+        let resource = Resource(body: "one")
+        let stage = try await Stage(resource)
+        _ = try await stage.get()
+        let running = try await stage.cache.respond(to: CacheRequest(url: Stage.url))
+        #expect(running.info.source == .fresh)
+
+        resource.change(body: "two", tag: "\"2\"")
+        stage.clock.advance(seconds: 61)
+        #expect(try await stage.get().body == "two")
+        let stored = try await stage.cache.storedResponse(for: CacheRequest(url: Stage.url))
+        #expect(try await stored?.body.collect().text == "two")
+        #expect(try await running.body.collect().text == "one")
+        #expect(await stage.cache.statistics.memory.entries == 1)
+        await stage.end()
+    }
+
+    @Test("H9: what replaces an answer without being storable still ends its life")
+    func unstorableReplacementEndsTheOldAnswer() async throws {
+        let resource = Resource()
+        let stage = try await Stage(resource)
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        resource.change(fields: ["Cache-Control": "no-store"])
+        resource.change(body: "two", tag: "\"2\"")
+        #expect(try await stage.get().body == "two")
+        #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+
+    @Test("H10: a 304 merges its fields, except those that describe the stored content")
+    func confirmationMergesFields() async throws {
+        let origin = ScriptedOrigin { request, number in
+            if request.fields.contains("If-None-Match") {
+                return OriginResponse(
+                    status: 304,
+                    fields: [
+                        "Cache-Control": "max-age=90", "ETag": "\"1\"", "X-Count": "2",
+                        "Content-Length": "999", "Content-Encoding": "gzip",
+                        "Connection": "X-Hop", "X-Hop": "1",
+                    ]
+                )
+            }
+            return .whole(
+                fields: [
+                    "Cache-Control": "max-age=60", "ETag": "\"1\"", "X-Count": "1",
+                    "X-Kept": "yes", "Content-Type": "text/plain",
+                ],
+                body: "hello"
+            )
+        }
+        let stage = try await Stage(origin)
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        for source in [CacheInfo.Source.revalidated, .fresh] {
+            let answer = try await stage.get()
+            #expect(answer.source == source)
+            #expect(answer.info.remainingSeconds == 90)
+            #expect(answer.fields["X-Count"] == "2")
+            #expect(answer.fields["X-Kept"] == "yes")
+            #expect(answer.fields["Content-Type"] == "text/plain")
+            #expect(answer.fields["Content-Length"] == "5")
+            #expect(answer.fields["Content-Encoding"] == nil)
+            #expect(answer.fields["X-Hop"] == nil)
+        }
+        await stage.end()
+    }
+
+    @Test("H10: a bare 304 restores the original lifetime")
+    func bareConfirmationRestoresTheLifetime() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            request.fields.contains("If-None-Match")
+                ? OriginResponse(status: 304)
+                : .whole(fields: ["Cache-Control": "max-age=60", "ETag": "\"1\""], body: "hello")
+        }
+        let stage = try await Stage(origin)
+        _ = try await stage.get()
+        for round in 1...3 {
+            stage.clock.advance(seconds: 61)
+            #expect(try await stage.get().source == .revalidated)
+            stage.clock.advance(seconds: 59)
+            let fresh = try await stage.get()
+            #expect(fresh.source == .fresh)
+            #expect(fresh.info.remainingSeconds == 1)
+            #expect(origin.count == 1 + round)
+        }
+        await stage.end()
+    }
+
+    @Test("H10: a HEAD freshens what is stored, or ends it")
+    func headFreshensOrEnds() async throws {
+        let resource = Resource()
+        let stage = try await Stage(resource)
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        #expect(try await stage.get(method: .head).status == 200)
+        #expect(stage.origin.requests[1].method == .head)
+        stage.clock.advance(seconds: 30)
+        #expect(try await stage.get().source == .fresh)
+
+        stage.clock.advance(seconds: 61)
+        resource.change(body: "another", tag: "\"2\"")
+        #expect(try await stage.get(method: .head).fields["ETag"] == "\"2\"")
+        #expect(try await stage.holds() == false)
+        #expect(try await stage.get().body == "another")
+        await stage.end()
+    }
+
+    @Test("H10: a 304 that speaks of another representation is not believed")
+    func confirmationOfAnotherTagIsNotBelieved() async throws {
+        let origin = ScriptedOrigin { request, number in
+            if request.fields.contains("If-None-Match") {
+                return OriginResponse(status: 304, fields: ["ETag": "\"9\""])
+            }
+            return .whole(
+                fields: ["Cache-Control": "max-age=60", "ETag": "\"\(number)\""],
+                body: "\(number)"
+            )
+        }
+        let stage = try await Stage(origin)
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        let answer = try await stage.get()
+        #expect(answer.source == .origin)
+        #expect(answer.body == "3")
+        #expect(
+            origin.requests.map { $0.fields.contains("If-None-Match") } == [false, true, false]
+        )
+        await stage.end()
+    }
+}

@@ -1,0 +1,158 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// H19: one resource, several representations.
+@Suite struct VaryTests {
+    /// An origin that says which language and encoding it was asked for.
+    static func origin(_ vary: String = "Accept-Language") -> ScriptedOrigin {
+        ScriptedOrigin { request, _ in
+            let language = request.fields["Accept-Language"] ?? "-"
+            let encoding = request.fields["Accept-Encoding"] ?? "-"
+            return .whole(
+                fields: ["Cache-Control": "max-age=60", "Vary": vary],
+                body: "\(language) \(encoding)"
+            )
+        }
+    }
+
+    @Test("H19: many variants of one URL are kept apart")
+    func manyVariantsAreKeptApart() async throws {
+        let stage = try await Stage(Self.origin())
+        let languages = (0..<50).map { "x-\($0)" }
+        for source in [CacheInfo.Source.origin, .fresh] {
+            for language in languages {
+                let answer = try await stage.get(Stage.url, ["Accept-Language": language])
+                #expect(answer.body == "\(language) -")
+                #expect(answer.source == source)
+            }
+        }
+        #expect(try await stage.get().body == "- -")
+        #expect(stage.origin.count == 51)
+        await stage.end()
+    }
+
+    @Test("H19, X20: the number of variants is bounded")
+    func variantsAreBounded() async throws {
+        let stage = try await Stage(Self.origin()) { $0.storing.variantsMax = 8 }
+        for number in 0..<100 {
+            _ = try await stage.get(Stage.url, ["Accept-Language": "x-\(number)"])
+        }
+        var reachable = 0
+        for number in 0..<100
+        where try await stage.holds(Stage.url, ["Accept-Language": "x-\(number)"]) {
+            reachable += 1
+        }
+        #expect((1...8).contains(reachable))
+        #expect(try await stage.holds(Stage.url, ["Accept-Language": "x-99"]))
+        await stage.end()
+    }
+
+    @Test("H19: selecting fields are compared in a normal form, which can be chosen")
+    func selectingFieldsHaveANormalForm() async throws {
+        for (form, same, different) in [
+            (nil, "de, en", "de,  en"), (.verbatim, "de", "de"),
+            (.list, "de,en", "de , en"), (.weighted, "en;q=0.5, de", "de, en;q=0.5"),
+            (.best(of: ["de", "en"]), "de, fr;q=0.1", "it;q=0.1, de"),
+        ] as [(StoringOptions.SelectingField?, String, String)] {
+            let stage = try await Stage(Self.origin()) {
+                if let form { $0.storing.selectingFields["Accept-Language"] = form }
+            }
+            _ = try await stage.get(Stage.url, ["Accept-Language": same])
+            let answer = try await stage.get(Stage.url, ["Accept-Language": different])
+            #expect(answer.source == .fresh, "\(String(describing: form))")
+            let other = try await stage.get(Stage.url, ["Accept-Language": "en"])
+            #expect(other.source == .origin, "\(String(describing: form))")
+            await stage.end()
+        }
+    }
+
+    @Test("H19: Vary * matches nothing")
+    func varyOnEverythingMatchesNothing() async throws {
+        let stage = try await Stage(Self.origin("Accept-Language, *"))
+        for _ in 0..<2 { #expect(try await stage.get().source == .origin) }
+        #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+
+    @Test("H19, X14: Vary may appear and vanish")
+    func varyMayAppearAndVanish() async throws {
+        let vary = ["", "Accept-Language", ""]
+        let origin = ScriptedOrigin { request, number in
+            let language = request.fields["Accept-Language"] ?? "-"
+            return .whole(
+                fields: ["Cache-Control": "max-age=60", "Vary": vary[(number - 1) % 3]],
+                body: "\(number) \(language)"
+            )
+        }
+        let stage = try await Stage(origin)
+        let german: HeaderFields = ["Accept-Language": "de"]
+        #expect(try await stage.get(Stage.url, german).body == "1 de")
+        #expect(try await stage.get().body == "1 de", "No Vary: one answer for all")
+        stage.clock.advance(seconds: 61)
+        #expect(try await stage.get(Stage.url, german).body == "2 de")
+        #expect(try await stage.get(Stage.url, german).source == .fresh)
+        #expect(try await stage.get().body == "3 -", "Vary appeared: not for everyone any more")
+        #expect(try await stage.get(Stage.url, german).body == "3 -", "And vanished again")
+        #expect(origin.count == 3)
+        await stage.end()
+    }
+
+    @Test("H19: two sets of selecting fields live side by side")
+    func twoSetsOfSelectingFields() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            let isCompressed = request.fields["Accept-Encoding"] == "gzip"
+            return .whole(
+                fields: [
+                    "Cache-Control": "max-age=60",
+                    "Vary": isCompressed ? "Accept-Encoding" : "Accept-Encoding, Accept-Language",
+                ],
+                body: isCompressed ? "gzip" : request.fields["Accept-Language"] ?? "-"
+            )
+        }
+        let stage = try await Stage(origin)
+        let requests: [(HeaderFields, String)] = [
+            (["Accept-Encoding": "gzip", "Accept-Language": "de"], "gzip"),
+            (["Accept-Language": "de"], "de"), (["Accept-Language": "en"], "en"),
+        ]
+        for source in [CacheInfo.Source.origin, .fresh] {
+            for (fields, body) in requests {
+                let answer = try await stage.get(Stage.url, fields)
+                #expect(answer.body == body)
+                #expect(answer.source == source)
+            }
+        }
+        await stage.end()
+    }
+
+    @Test("H19: each variant has its own freshness and validator")
+    func variantsAreConfirmedOneByOne() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            let language = request.fields["Accept-Language"] ?? "-"
+            let fields: HeaderFields = [
+                "Cache-Control": "max-age=60", "Vary": "Accept-Language",
+                "ETag": "\"\(language)\"",
+            ]
+            if request.fields["If-None-Match"] == fields["ETag"] {
+                return OriginResponse(status: 304, fields: fields)
+            }
+            return .whole(fields: fields, body: language)
+        }
+        let stage = try await Stage(origin)
+        for language in ["de", "en"] {
+            _ = try await stage.get(Stage.url, ["Accept-Language": language])
+        }
+        stage.clock.advance(seconds: 61)
+        for language in ["de", "en"] {
+            let answer = try await stage.get(Stage.url, ["Accept-Language": language])
+            #expect(answer.source == .revalidated)
+            #expect(answer.body == language)
+        }
+        for language in ["de", "en"] {
+            let answer = try await stage.get(Stage.url, ["Accept-Language": language])
+            #expect(answer.source == .fresh)
+        }
+        #expect(origin.count == 4)
+        await stage.end()
+    }
+}

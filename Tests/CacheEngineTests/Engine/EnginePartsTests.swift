@@ -1,0 +1,198 @@
+import CacheTestSupport
+import Synchronization
+import Testing
+
+@testable import CacheEngine
+
+/// The small parts of the engine, each for itself.
+@Suite struct EnginePartsTests {
+    // MARK: RemovalLedger
+
+    static func isPermitted(
+        _ ledger: RemovalLedger,
+        _ placement: UInt64,
+        tags: [String] = [],
+        since ticket: RemovalLedger.Ticket
+    ) -> Bool {
+        let bytes = TagList(tags)?.bytes ?? []
+        return bytes.withUnsafeBytes {
+            ledger.permits(KeyHash(placement: placement, identity: 0), tags: $0, since: ticket)
+        }
+    }
+
+    @Test("a removal forbids what began before it, and nothing that began after")
+    func ledgerForbidsWhatBeganBefore() {
+        let ledger = RemovalLedger()
+        let before = ledger.ticket()
+        #expect(Self.isPermitted(ledger, 1, since: before))
+        ledger.note(KeyHash(placement: 1, identity: 99))
+        #expect(!Self.isPermitted(ledger, 1, since: before))
+        #expect(Self.isPermitted(ledger, 2, since: before))
+        #expect(Self.isPermitted(ledger, 1, since: ledger.ticket()))
+    }
+
+    @Test("tags and everything are covered too")
+    func ledgerCoversTagsAndEverything() {
+        let ledger = RemovalLedger()
+        let before = ledger.ticket()
+        [UInt8]("red".utf8).withUnsafeBytes { ledger.note(tag: $0) }
+        #expect(!Self.isPermitted(ledger, 1, tags: ["blue", "red"], since: before))
+        #expect(Self.isPermitted(ledger, 1, tags: ["blue"], since: before))
+        let between = ledger.ticket()
+        #expect(Self.isPermitted(ledger, 1, tags: ["red"], since: between))
+        ledger.noteEverything()
+        #expect(!Self.isPermitted(ledger, 5, since: between))
+        #expect(Self.isPermitted(ledger, 5, since: ledger.ticket()))
+    }
+
+    @Test("a removal is never missed, whatever else is removed", arguments: 0..<64)
+    func ledgerNeverMissesARemoval(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        let ledger = RemovalLedger()
+        var tickets: [(ticket: RemovalLedger.Ticket, step: Int)] = []
+        var removed: [UInt64: Int] = [:]
+        for step in 0..<300 {
+            let placement = UInt64.random(in: 0..<20, using: &random) << 50
+            switch UInt8.random(in: 0..<3, using: &random) {
+            case 0: tickets.append((ledger.ticket(), step))
+            case 1:
+                ledger.note(KeyHash(placement: placement, identity: 0))
+                removed[placement] = step
+            default:
+                guard let (ticket, taken) = tickets.randomElement(using: &random) else { break }
+                let mustForbid = removed[placement].map { $0 > taken } ?? false
+                if mustForbid { #expect(!Self.isPermitted(ledger, placement, since: ticket)) }
+            }
+        }
+    }
+
+    // MARK: StaleMarks
+
+    @Test("a mark covers what was confirmed before it")
+    func staleMarksCoverWhatWasBefore() {
+        let marks = StaleMarks()
+        #expect(!marks.isActive)
+        marks.mark("red", atSeconds: 100)
+        #expect(marks.isActive)
+        let red = TagList(["blue", "red"])?.bytes ?? []
+        let blue = TagList(["blue"])?.bytes ?? []
+        red.withUnsafeBytes {
+            #expect(marks.covers($0, confirmedSeconds: 99))
+            #expect(marks.covers($0, confirmedSeconds: 100))
+            #expect(!marks.covers($0, confirmedSeconds: 101))
+        }
+        blue.withUnsafeBytes { #expect(!marks.covers($0, confirmedSeconds: 99)) }
+    }
+
+    @Test("more tags than can be remembered make everything so far stale, never less")
+    func tooManyMarksCoverEverything() {
+        let marks = StaleMarks()
+        for number in 0...10_000 { marks.mark("tag \(number)", atSeconds: 100) }
+        let first = TagList(["tag 0"])?.bytes ?? []
+        first.withUnsafeBytes {
+            #expect(marks.covers($0, confirmedSeconds: 100))
+            #expect(!marks.covers($0, confirmedSeconds: 101))
+        }
+    }
+
+    // MARK: DecimalText
+
+    @Test("numbers are written as they are spelled")
+    func numbersAreWrittenAsSpelled() {
+        var random = SeededRandom(seed: 7)
+        var values = [0, 1, 9, 10, 99, 100, -1, -10, .max, .min]
+        for shift in 0..<63 { values.append(Int.random(in: 0..<(1 << shift | 2), using: &random)) }
+        for value in values {
+            let text = withUnsafeTemporaryAllocation(byteCount: 24, alignment: 1) { buffer in
+                let count = DecimalText.write(value, into: buffer)
+                return String(decoding: buffer[0..<count], as: UTF8.self)
+            }
+            #expect(text == String(value))
+        }
+    }
+
+    // MARK: Race
+
+    @Test("the first result wins, before or after somebody waits")
+    func firstResultWins() async throws {
+        let early = Race<Int>()
+        early.finish(.success(1))
+        early.finish(.success(2))
+        #expect(try await early.result() == 1)
+
+        let late = Race<Int>()
+        async let result = late.result()
+        for _ in 0..<100 { await Task.yield() }
+        late.finish(.success(3))
+        late.finish(.failure(CancellationError()))
+        #expect(try await result == 3)
+    }
+
+    @Test("a cancelled wait ends")
+    func cancelledWaitEnds() async {
+        let race = Race<Int>()
+        let task = Task { try await race.result() }
+        for _ in 0..<100 { await Task.yield() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        race.finish(.success(1))
+    }
+
+    // MARK: Counters
+
+    @Test("counters lose nothing, from any stripe and any thread")
+    func countersLoseNothing() async {
+        let counters = Counters()
+        await withTaskGroup(of: Void.self) { group in
+            for task in UInt64(0)..<8 {
+                group.addTask {
+                    for number in UInt64(0)..<1_000 {
+                        counters.add(.freshHits, spread: (task * 1_000 + number) << 52)
+                        counters.add(.originBytes, 3)
+                    }
+                }
+            }
+        }
+        #expect(counters[.freshHits] == 8_000)
+        #expect(counters[.originBytes] == 24_000)
+        #expect(counters[.staleHits] == 0)
+    }
+
+    @Test("the Prometheus text is well-formed, with every series once")
+    func prometheusTextIsWellFormed() async throws {
+        let stage = try await Stage(ScriptedOrigin(fields: ["Cache-Control": "no-store"]))
+        _ = try await stage.get()
+        let text = await stage.cache.statistics.prometheusText(prefix: "x")
+        #expect(text.contains("x_answers_total{source=\"origin\"} 1\n"))
+        #expect(text.contains("x_refused_total{reason=\"response-no-store\"} 1\n"))
+        #expect(text.contains("x_capacity_bytes{tier=\"memory\"} 33554432\n"))
+        #expect(text.hasSuffix("\n"))
+        var types: Set<String> = []
+        var series: Set<String> = []
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            if line.hasPrefix("# TYPE ") {
+                #expect(types.insert(String(words[2])).inserted, "\(line) twice")
+                #expect(["counter", "gauge", "histogram"].contains(words[3]))
+                continue
+            }
+            #expect(words.count == 2, "\(line)")
+            #expect(series.insert(String(words[0])).inserted, "\(line) twice")
+            #expect(Double(words[1]) != nil, "\(line)")
+            let name = String(words[0].prefix { $0 != "{" })
+            let isTyped = ["", "_bucket", "_count", "_sum"].contains {
+                name.hasSuffix($0) && types.contains(String(name.dropLast($0.count)))
+            }
+            #expect(isTyped, "\(line) has no type")
+        }
+        await stage.end()
+    }
+
+    @Test("a label with quotes or line breaks cannot break the text")
+    func labelsAreEscaped() {
+        var statistics = Statistics()
+        statistics.refusals = [StoreRefusalReason("a\"b\\c\nd"): 1]
+        let text = statistics.prometheusText()
+        #expect(text.contains("{reason=\"a\\\"b\\\\c\\nd\"} 1\n"))
+    }
+}
