@@ -13,6 +13,7 @@ let package = Package(
     products: [
         .library(name: "CacheEngine", targets: ["CacheEngine"]),
         .library(name: "CurlOrigin", targets: ["CurlOrigin"]),
+        .library(name: "CacheEngineFoundation", targets: ["CacheEngineFoundation"]),
         .library(name: "CacheTestSupport", targets: ["CacheTestSupport"]),
     ],
     targets: [
@@ -43,6 +44,13 @@ let package = Package(
         .target(
             name: "CurlOrigin",
             dependencies: ["CacheEngine", "HTTPCaching", "CCurl"],
+            swiftSettings: house
+        ),
+
+        // The URL loading system: the only target that imports Foundation.
+        .target(
+            name: "CacheEngineFoundation",
+            dependencies: ["CacheEngine"],
             swiftSettings: house
         ),
 
@@ -89,6 +97,45 @@ let package = Package(
         .testTarget(
             name: "CurlOriginTests",
             dependencies: ["CurlOrigin", "CacheEngine", "CacheTestSupport"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "CacheEngineFoundationTests",
+            dependencies: ["CacheEngineFoundation", "CacheEngine", "CacheTestSupport"],
+            swiftSettings: house
+        ),
+
+        // Small complete programs, and the tests that run them.
+        .executableTarget(
+            name: "urlsession-program",
+            dependencies: ["CacheEngine", "CacheEngineFoundation"],
+            path: "Examples/URLSessionProgram",
+            swiftSettings: house
+        ),
+        .executableTarget(
+            name: "server-loop",
+            dependencies: ["CacheEngine", "CurlOrigin"],
+            path: "Examples/ServerLoop",
+            swiftSettings: house
+        ),
+        .executableTarget(
+            name: "offline-client",
+            dependencies: ["CacheEngine", "CurlOrigin"],
+            path: "Examples/OfflineClient",
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "ExamplesTests",
+            dependencies: [
+                "urlsession-program", "server-loop", "offline-client", "CacheTestSupport",
+            ],
+            swiftSettings: house
+        ),
+
+        // Foundation's own cache as a peer in measurements.
+        .executableTarget(
+            name: "urlcache-peer",
+            dependencies: ["CacheEngine", "CacheEngineFoundation"],
             swiftSettings: house
         ),
         // The code that the documents show.

@@ -1,0 +1,125 @@
+import CacheEngine
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A socket that listens on the loopback interface, on a port of the system's choice.
+struct Listener {
+    let port: UInt16
+    let connections: AsyncStream<Connection>
+
+    init() throws {
+        #if canImport(Glibc)
+            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            let listener = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(listener, address, length) == 0 && listen(listener, 128) == 0
+                    && getsockname(listener, address, &length) == 0
+            }
+        }
+        guard isListening else {
+            throw CacheError(.configurationInvalid, detail: "No socket: errno \(errno)")
+        }
+        port = UInt16(bigEndian: address.sin_port)
+        connections = Self.accepted(by: listener)
+    }
+
+    /// The connections as they come; accepting waits on a thread of its own.
+    private static func accepted(by listener: Int32) -> AsyncStream<Connection> {
+        let (stream, continuation) = AsyncStream<Connection>.makeStream()
+        Thread.start {
+            while true {
+                let socket = accept(listener, nil, nil)
+                if socket < 0 { break }
+                continuation.yield(Connection(socket: socket))
+            }
+            continuation.finish()
+        }
+        return stream
+    }
+}
+
+/// One connection; reading and writing wait.
+struct Connection: Sendable {
+    let socket: Int32
+
+    /// Longer than any head a client sends.
+    private static let headBytesMax = 64 << 10
+
+    /// The method and target of the request on the wire, or nil when it is none.
+    func readRequest() -> (method: String, target: String)? {
+        var head: [UInt8] = []
+        var byte: UInt8 = 0
+        while head.suffix(4) != [13, 10, 13, 10] {
+            guard head.count < Self.headBytesMax, recv(socket, &byte, 1, 0) == 1 else { return nil }
+            head.append(byte)
+        }
+        let line = head.prefix { $0 != 13 }
+        let words = String(decoding: line, as: UTF8.self).split(separator: " ")
+        guard words.count == 3, words[1].hasPrefix("/") else { return nil }
+        return (String(words[0]), String(words[1]))
+    }
+
+    func write(_ text: String) { write([UInt8](text.utf8)) }
+
+    func write(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let sent = rest.withUnsafeBytes { bytes in
+                #if canImport(Glibc)
+                    send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+                #else
+                    send(socket, bytes.baseAddress, bytes.count, 0)
+                #endif
+            }
+            guard sent > 0 else { return }
+            rest = rest.dropFirst(sent)
+        }
+    }
+
+    func close() {
+        #if canImport(Glibc)
+            _ = Glibc.close(socket)
+        #else
+            _ = Darwin.close(socket)
+        #endif
+    }
+}
+
+/// A thread for what blocks.
+enum Thread {
+    private final class Work {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    static func start(_ run: @escaping @Sendable () -> Void) {
+        let work = Unmanaged.passRetained(Work(run)).toOpaque()
+        #if canImport(Glibc)
+            var thread = pthread_t()
+            pthread_create(&thread, nil, { runWork($0) }, work)
+        #else
+            var thread: pthread_t?
+            pthread_create(&thread, nil, { runWork($0) }, work)
+        #endif
+    }
+
+    fileprivate static func runWork(_ work: UnsafeMutableRawPointer) {
+        Unmanaged<Work>.fromOpaque(work).takeRetainedValue().run()
+    }
+}
+
+private func runWork(_ work: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    if let work { Thread.runWork(work) }
+    return nil
+}

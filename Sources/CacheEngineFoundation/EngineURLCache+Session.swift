@@ -1,0 +1,202 @@
+internal import CacheEngine
+internal import Foundation
+
+#if canImport(FoundationNetworking)
+    internal import FoundationNetworking
+
+    /// What URLSession asks of its cache, for each data task.
+    extension EngineURLCache {
+        /// Answers a task with the engine: look-up, collapse, load and store.
+        ///
+        /// An answer the engine has no part in (other methods, own conditions, credentials) and one
+        /// that URLSession would not take (`DeliverableFields`) is left to URLSession.
+        func answer(
+            _ dataTask: URLSessionDataTask,
+            completionHandler: @Sendable @escaping (CachedURLResponse?) -> Void
+        ) {
+            guard let request = dataTask.currentRequest, let url = request.url,
+                let asked = engineRequest(request)
+            else { return completionHandler(nil) }
+            if let stored = cache.cachedResponse(for: asked),
+                let chunk = stored.body.availableChunk, redirect(stored, from: url) == nil,
+                let answer = deliverable(stored, chunk, url)
+            {
+                return completionHandler(answer)
+            }
+            let task = SessionTask(dataTask)
+            Task {
+                switch await self.outcome(of: asked, url: url, for: task) {
+                case .answer(let answer): completionHandler(answer)
+                case .leave: completionHandler(nil)
+                case .fail:
+                    // URLSession knows no way for a cache to refuse; before the answer, so that
+                    // the load it would start is withdrawn before it has begun.
+                    dataTask.cancel()
+                    completionHandler(nil)
+                }
+            }
+        }
+    }
+
+    extension EngineURLCache {
+        /// What becomes of a task.
+        private enum Outcome {
+            case answer(CachedURLResponse)
+            /// URLSession loads it itself.
+            case leave
+            /// The policy forbids loading, and there is nothing.
+            case fail
+        }
+
+        /// Redirects followed for one task; browsers give up at 20 too.
+        private static let redirectsMax = 20
+        /// How often a task is asked whether it still runs.
+        private static let watchNanoseconds: UInt64 = 50_000_000
+
+        /// The request as the engine takes it; nil where URLSession has to do the work.
+        private func engineRequest(_ request: URLRequest) -> CacheRequest? {
+            guard request.httpBody == nil, request.httpBodyStream == nil,
+                var asked = CacheRequest(request), asked.method == .get || asked.method == .head,
+                let scheme = request.url?.scheme?.lowercased(), ["http", "https"].contains(scheme)
+            else { return nil }
+            let isOwn = Self.ownFields.contains { asked.fields.contains($0) }
+            guard !isOwn else { return nil }
+            for (name, value) in additionalFields.pairs where !asked.fields.contains(name) {
+                asked.fields.append(name, value)
+            }
+            return asked
+        }
+
+        /// URLSession takes no stored answer to a request with credentials, nor a 304.
+        private static let ownFields = [
+            "Authorization", "Proxy-Authorization", "If-None-Match", "If-Modified-Since",
+            "If-Match", "If-Unmodified-Since",
+        ]
+
+        /// The outcome, given up when the task is cancelled meanwhile.
+        private func outcome(
+            of request: CacheRequest,
+            url: URL,
+            for task: SessionTask
+        ) async -> Outcome {
+            await withTaskGroup(of: SendableOutcome?.self) { group in
+                group.addTask { SendableOutcome(await self.load(request, url: url)) }
+                group.addTask {
+                    while task.isWanted {
+                        do {
+                            try await Task.sleep(nanoseconds: Self.watchNanoseconds)
+                        } catch { break }
+                    }
+                    return nil
+                }
+                let first = await group.next() ?? nil
+                group.cancelAll()
+                return first?.outcome ?? .leave
+            }
+        }
+
+        private func load(_ request: CacheRequest, url: URL) async -> Outcome {
+            var request = request
+            var url = url
+            let mayLoad = (request.options.policy ?? cache.configuration.policy).onMiss == .load
+            do {
+                for _ in 0...Self.redirectsMax {
+                    let response = try await cache.respond(to: request)
+                    keepCookies(of: response, url)
+                    if let target = redirect(response, from: url) {
+                        request = redirected(request, from: url, to: target)
+                        url = target
+                        continue
+                    }
+                    let isFromNetwork = !response.info.didUseCachedResponse
+                    if isFromNetwork, (response.body.count ?? 0) > deliveryBytesMax.bytes {
+                        return .leave
+                    }
+                    let limit = isFromNetwork ? deliveryBytesMax : .bytes(.max)
+                    let chunk = try await response.body.collect(upTo: limit)
+                    if let answer = deliverable(response, chunk, url) { return .answer(answer) }
+                    return mayLoad ? .leave : .fail
+                }
+                return .leave
+            } catch {
+                return mayLoad ? .leave : .fail
+            }
+        }
+
+        /// The answer as URLSession takes it.
+        private func deliverable(
+            _ response: CacheResponse,
+            _ chunk: ByteChunk,
+            _ url: URL
+        ) -> CachedURLResponse? {
+            guard
+                DeliverableFields.isDeliverable(status: response.status, fields: response.fields)
+            else { return nil }
+            var shaped = response
+            shaped.fields = DeliverableFields.shaped(response.fields)
+            return shaped.urlResponse(url: url).map { shaped.cachedURLResponse($0, chunk) }
+        }
+
+        private func redirect(_ response: CacheResponse, from url: URL) -> URL? {
+            guard [301, 302, 303, 307, 308].contains(response.status),
+                let location = response.fields["Location"],
+                let target = URL(string: location, relativeTo: url)?.absoluteURL,
+                let scheme = target.scheme?.lowercased(), ["http", "https"].contains(scheme)
+            else { return nil }
+            return target
+        }
+
+        /// The same request to another place, which gets no other host's cookies (RFC 6265 §8.6).
+        private func redirected(_ request: CacheRequest, from: URL, to: URL) -> CacheRequest {
+            var request = request
+            request.url = to.absoluteString
+            if from.host != to.host || from.scheme != to.scheme {
+                request.fields.remove("Cookie")
+                if let cookies = cookieStorage?.cookies(for: to), !cookies.isEmpty {
+                    request.fields["Cookie"] =
+                        HTTPCookie.requestHeaderFields(with: cookies)["Cookie"]
+                }
+            }
+            return request
+        }
+
+        private func keepCookies(of response: CacheResponse, _ url: URL) {
+            guard let cookieStorage else { return }
+            switch response.info.source {
+            case .origin, .collapsed, .revalidated: break
+            case .fresh, .stale, .fallback, .generated: return
+            }
+            for line in response.fields.values("Set-Cookie") {
+                let fields = ["Set-Cookie": line]
+                let cookies = HTTPCookie.cookies(withResponseHeaderFields: fields, for: url)
+                cookieStorage.setCookies(cookies, for: url, mainDocumentURL: nil)
+            }
+        }
+
+        /// An outcome on its way out of a task group.
+        ///
+        /// `@unchecked Sendable`: the answer in it is made by one child task, never changed, and
+        /// read by the parent alone.
+        private struct SendableOutcome: @unchecked Sendable {
+            let outcome: Outcome
+            init(_ outcome: Outcome) { self.outcome = outcome }
+        }
+    }
+
+    /// A task of URLSession, asked for nothing but whether it still runs.
+    ///
+    /// `@unchecked Sendable`: a task's state may be read from any thread.
+    private struct SessionTask: @unchecked Sendable {
+        private let task: URLSessionDataTask
+
+        init(_ task: URLSessionDataTask) { self.task = task }
+
+        var isWanted: Bool {
+            switch task.state {
+            case .running, .suspended: true
+            case .canceling, .completed: false
+            @unknown default: true
+            }
+        }
+    }
+#endif

@@ -1,0 +1,191 @@
+internal import CacheEngine
+internal import Foundation
+internal import Synchronization
+
+#if canImport(FoundationNetworking)
+    internal import FoundationNetworking
+#endif
+
+/// One exchange of a `URLSessionOrigin`: what the delegate hears, until the reader asks for it.
+final class SessionExchange: BodySource {
+    struct Head: Sendable {
+        var status: Int
+        var fields: HeaderFields
+        var contentBytes: Int?
+        var hasContent: Bool
+    }
+
+    private enum Event: Sendable {
+        case head(Head)
+        case chunk(ByteChunk)
+        case end
+        case failure(any Error)
+    }
+
+    private struct State: Sendable {
+        var events: [Event] = []
+        var outcome: Event?
+        var waitingBytes = 0
+        var receivedBytes = 0
+        var head: Head?
+        var waiter: CheckedContinuation<Event, Never>?
+        var cancelTask: (@Sendable () -> Void)?
+    }
+
+    private let windowBytesMax: Int
+    private let state = Mutex(State())
+
+    init(windowBytesMax: Int) { self.windowBytesMax = windowBytesMax }
+
+    // MARK: - The reader's side
+
+    func start(_ task: URLSessionDataTask) {
+        let isOpen = state.withLock { state in
+            state.cancelTask = { task.cancel() }
+            return state.outcome == nil
+        }
+        if isOpen { task.resume() } else { task.cancel() }
+    }
+
+    func head() async throws -> Head {
+        switch await nextEvent() {
+        case .head(let head): return head
+        case .failure(let error): throw error
+        case .chunk, .end:
+            cancel()
+            throw CacheError(.originMisbehaved, detail: "A body came before its head")
+        }
+    }
+
+    func next() async throws -> ByteChunk? {
+        switch await nextEvent() {
+        case .chunk(let chunk): return chunk
+        case .failure(let error): throw error
+        case .end, .head: return nil
+        }
+    }
+
+    func cancel() { abandon(CancellationError()) }
+
+    private func nextEvent() async -> Event {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let event = state.withLock { state -> Event? in
+                    if state.waiter != nil {
+                        return .failure(CacheError(.originFailed, detail: "Two readers"))
+                    }
+                    let event = Self.take(&state)
+                    if event == nil { state.waiter = continuation }
+                    return event
+                }
+                if let event { continuation.resume(returning: event) }
+            }
+        } onCancel: {
+            abandon(CancellationError())
+        }
+    }
+
+    private static func take(_ state: inout State) -> Event? {
+        guard !state.events.isEmpty else { return state.outcome }
+        let event = state.events.removeFirst()
+        if case .chunk(let chunk) = event { state.waitingBytes -= chunk.count }
+        return event
+    }
+
+    private func abandon(_ error: any Error) {
+        signal { state in
+            state.events = []
+            state.waitingBytes = 0
+            if case .failure? = state.outcome { return }
+            state.outcome = .failure(error)
+        }
+        state.withLock { $0.cancelTask }?()
+    }
+
+    // MARK: - The delegate's side
+
+    func receive(_ response: URLResponse) {
+        guard let response = response as? HTTPURLResponse else {
+            return abandon(CacheError(.originMisbehaved, detail: "The answer is not HTTP"))
+        }
+        let head = Self.head(response)
+        signal { state in
+            state.head = head
+            state.events.append(.head(head))
+        }
+    }
+
+    func receive(_ data: Data) {
+        let isTooMuch = state.withLock { $0.waitingBytes + data.count > windowBytesMax }
+        if isTooMuch {
+            return abandon(CacheError(.readerTooSlow, detail: "The body was not read in time"))
+        }
+        let chunk = ByteChunk(data)
+        signal { state in
+            state.events.append(.chunk(chunk))
+            state.waitingBytes += chunk.count
+            state.receivedBytes += chunk.count
+        }
+    }
+
+    func finish(_ error: (any Error)?) {
+        signal { state in
+            guard state.outcome == nil else { return }
+            if let error {
+                state.outcome = .failure(Self.failure(error, hasHead: state.head != nil))
+            } else if let head = state.head, head.hasContent, let length = head.contentBytes,
+                state.receivedBytes < length
+            {
+                state.outcome = .failure(
+                    CacheError(.bodyTruncated, detail: "The body ended before its length")
+                )
+            } else {
+                state.outcome = .end
+            }
+        }
+        state.withLock { $0.cancelTask = nil }
+    }
+
+    private func signal(_ change: (inout State) -> Void) {
+        let resumed = state.withLock { state -> (CheckedContinuation<Event, Never>, Event)? in
+            change(&state)
+            guard let waiter = state.waiter, let event = Self.take(&state) else { return nil }
+            state.waiter = nil
+            return (waiter, event)
+        }
+        if let (waiter, event) = resumed { waiter.resume(returning: event) }
+    }
+
+    private static func head(_ response: HTTPURLResponse) -> Head {
+        let status = response.statusCode
+        var fields = HeaderFields(response)
+        if let coding = fields["Content-Encoding"], coding.lowercased() != "identity" {
+            // URLSession has decoded the content.
+            fields.remove("Content-Encoding")
+            fields.remove("Content-Length")
+        }
+        fields.remove("Transfer-Encoding")
+        return Head(
+            status: status,
+            fields: fields,
+            contentBytes: fields["Content-Length"].flatMap { Int($0) },
+            hasContent: status != 204 && status != 304
+        )
+    }
+
+    private static func failure(_ error: any Error, hasHead: Bool) -> any Error {
+        guard let error = error as? URLError else {
+            return CacheError(.originFailed, detail: String(describing: error))
+        }
+        let detail = "URLSession: \(error.code.rawValue) \(error.localizedDescription)"
+        switch error.code {
+        case .cancelled: return CancellationError()
+        case .timedOut: return CacheError(.originTimedOut, detail: detail)
+        case .badServerResponse, .cannotDecodeRawData, .cannotDecodeContentData,
+            .cannotParseResponse:
+            return CacheError(.originMisbehaved, detail: detail)
+        case .badURL, .unsupportedURL: return CacheError(.requestInvalid, detail: detail)
+        default: return CacheError(hasHead ? .bodyTruncated : .originFailed, detail: detail)
+        }
+    }
+}

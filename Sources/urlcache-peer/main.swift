@@ -1,0 +1,35 @@
+// Foundation's URLCache, and the same class with the engine behind it, under timed look-ups.
+//
+//   urlcache-peer compare [--quick]                 prints a line of JSON for each measurement
+//   urlcache-peer urlcache|enginecache [DIRECTORY BODIES]
+//       reads commands, a line each, and answers each with a line of JSON:
+//         describe
+//         http-hit keys=1024 threads=1 milliseconds=200
+//         disk-store size=4096 entries=1000
+//         disk-hit size=4096 entries=1000 operations=500
+
+import CacheEngineFoundation
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+setvbuf(stdout, nil, _IOLBF, 0)
+let arguments = CommandLine.arguments
+switch arguments.dropFirst().first {
+case "compare":
+    try await Comparison(isQuick: arguments.contains("--quick")).run()
+case "urlcache", "enginecache":
+    let isEngine = arguments[1] == "enginecache"
+    let directory = arguments.count > 2 ? arguments[2] : nil
+    let bodies = arguments.count > 3 ? URL(filePath: arguments[3]) : nil
+    let peer = Peer(
+        try await PeerCache.make(isEngine: isEngine, directory: directory),
+        bodies: try bodies.map { try Data(contentsOf: $0) }
+    )
+    while let line = readLine() { print(peer.answer(line)) }
+default:
+    print("usage: urlcache-peer compare [--quick] | urlcache | enginecache [DIRECTORY BODIES]")
+    exit(2)
+}

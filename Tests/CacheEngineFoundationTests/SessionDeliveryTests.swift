@@ -1,0 +1,189 @@
+import CacheEngine
+import CacheEngineFoundation
+import CacheTestSupport
+import Foundation
+import FoundationNetworking
+import Testing
+
+/// What a program sees when its URLSession asks the engine.
+@Suite(.timeLimit(.minutes(1))) struct SessionDeliveryTests {
+    let cache: EngineURLCache
+    let session: URLSession
+
+    init() async throws {
+        cache = try await EngineURLCache.open(.ephemeral())
+        session = URLSession.using(cache)
+    }
+
+    private func load(
+        _ url: String,
+        _ change: (inout URLRequest) -> Void = { _ in }
+    ) async throws -> (text: String, head: HTTPURLResponse) {
+        var request = URLRequest(url: try #require(URL(string: url)))
+        change(&request)
+        let (data, response) = try await session.data(for: request)
+        return (String(decoding: data, as: UTF8.self), try #require(response as? HTTPURLResponse))
+    }
+
+    @Test(arguments: [
+        [("Vary", "Accept"), ("Cache-Control", "max-age=60")],
+        [("Cache-Control", "no-store")],
+        [("Cache-Control", "no-cache, max-age=60"), ("ETag", "\"1\"")],
+        [("Expires", "Thu, 01 Dec 2095 16:00:00 GMT")],
+        [("Cache-Control", "max-age=0")],
+        [("Expires", "0")],
+        [("Date", "Thu, 01 Dec 1994 16:00:00 GMT"), ("Cache-Control", "max-age=5")],
+    ])
+    func answerIsTakenWhateverItsFieldsSay(fields: [(String, String)]) async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(200, fields, body: "x")
+        }
+        let (text, head) = try await load(server.baseURL + "/")
+        #expect(text == "x")
+        #expect(server.requestCount == 1)
+        for (name, value) in fields {
+            let seen = head.value(forHTTPHeaderField: name)
+            let moved = head.value(forHTTPHeaderField: "Origin-" + name)
+            #expect(seen == value || moved == value, "\(name)")
+        }
+    }
+
+    @Test func concurrentTasksAreOneRequest() async throws {
+        let gate = LoopbackGate()
+        let server = try LoopbackServer { _, connection in
+            gate.wait()
+            connection.respond(200, [("Cache-Control", "max-age=60")], body: "x")
+        }
+        let url = server.baseURL + "/"
+        let texts = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<20 { group.addTask { try await load(url).text } }
+            while server.requestCount == 0 { await Task.yield() }
+            gate.open()
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(texts == Array(repeating: "x", count: 20))
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func variantsAreKeptApart() async throws {
+        let server = try LoopbackServer { request, connection in
+            let fields = [("Vary", "Accept"), ("Cache-Control", "max-age=60")]
+            connection.respond(200, fields, body: request["Accept"] ?? "none")
+        }
+        for _ in 0..<2 {
+            for type in ["text/html", "text/plain"] {
+                let text = try await load(server.baseURL + "/") {
+                    $0.setValue(type, forHTTPHeaderField: "Accept")
+                }.text
+                #expect(text == type)
+            }
+        }
+        #expect(server.requestCount == 2)
+    }
+
+    @Test(arguments: ["POST", "PUT", "DELETE"])
+    func otherMethodsAreSentOnceByTheSession(method: String) async throws {
+        let server = try LoopbackServer { request, connection in
+            connection.respond(body: "\(request.method) \(request.body.count)")
+        }
+        let text = try await load(server.baseURL + "/") {
+            $0.httpMethod = method
+            $0.httpBody = Data("abc".utf8)
+        }.text
+        #expect(text == "\(method) 3")
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func requestWithCredentialsIsTheSessionsOwn() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(200, [("Cache-Control", "max-age=60")], body: "secret")
+        }
+        for _ in 0..<2 {
+            _ = try await load(server.baseURL + "/") {
+                $0.setValue("Basic YTpi", forHTTPHeaderField: "Authorization")
+            }
+        }
+        #expect(server.requestCount == 2)
+    }
+
+    @Test func redirectIsFollowedAndRemembered() async throws {
+        let server = try LoopbackServer { request, connection in
+            let lifetime = ("Cache-Control", "max-age=60")
+            if request.path == "/old" {
+                connection.respond(301, [("Location", "/new"), lifetime])
+            } else {
+                connection.respond(200, [lifetime], body: "new")
+            }
+        }
+        for _ in 0..<2 {
+            let (text, head) = try await load(server.baseURL + "/old")
+            #expect(text == "new")
+            #expect(head.url?.path == "/new")
+        }
+        #expect(server.requestCount == 2)
+    }
+
+    @Test func endlessRedirectIsLeftToTheSession() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(302, [("Location", "/again")])
+        }
+        await #expect(throws: (any Error).self) { try await load(server.baseURL + "/again") }
+        #expect(server.requestCount <= 60)
+    }
+
+    @Test func statusTheSessionTakesFromNoCacheIsStillDelivered() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(503, [], body: "busy")
+        }
+        let (text, head) = try await load(server.baseURL + "/")
+        #expect(text == "busy")
+        #expect(head.statusCode == 503)
+    }
+
+    @Test func unreachableOriginIsTheSessionsError() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let url = server.baseURL + "/"
+        server.stop()
+        await #expect(throws: URLError.self) { try await load(url) }
+    }
+
+    @Test func cancelledTaskEndsAtOnce() async throws {
+        let (events, continuation) = AsyncStream<Void>.makeStream()
+        let server = try LoopbackServer { _, connection in
+            continuation.yield()
+            connection.waitForClose()
+        }
+        let url = server.baseURL + "/"
+        let task = Task { try await load(url) }
+        for await _ in events { break }
+        task.cancel()
+        await #expect(throws: (any Error).self) { _ = try await task.value }
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func cookiesOfAnswersAreKept() async throws {
+        let storage = HTTPCookieStorage.shared
+        let server = try LoopbackServer { request, connection in
+            let fields = [("Set-Cookie", "id=7; Path=/"), ("Cache-Control", "no-store")]
+            connection.respond(200, fields, body: request["Cookie"] ?? "none")
+        }
+        #expect(try await load(server.baseURL + "/").text == "none")
+        #expect(try await load(server.baseURL + "/").text == "id=7")
+        let url = try #require(URL(string: server.baseURL))
+        for cookie in storage.cookies(for: url) ?? [] { storage.deleteCookie(cookie) }
+    }
+
+    @Test func largeBodyIsLeftToTheSession() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(bytes: [UInt8](repeating: 1, count: 3 << 20))
+        }
+        let configuration = Configuration.ephemeral()
+        let small = EngineURLCache(
+            try await HTTPCache(configuration: configuration, origin: URLSessionOrigin()),
+            deliveryBytesMax: .megabytes(1)
+        )
+        let url = try #require(URL(string: server.baseURL))
+        let (data, _) = try await URLSession.using(small).data(from: url)
+        #expect(data.count == 3 << 20)
+    }
+}

@@ -1,0 +1,142 @@
+import CacheEngine
+import CacheEngineFoundation
+import CacheTestSupport
+import Foundation
+import FoundationNetworking
+import Testing
+
+/// The six request cache policies through a real URLSession.
+@Suite(.timeLimit(.minutes(1))) struct SessionPolicyTests {
+    /// One policy, what is done under it, and what must come of it.
+    struct Row: Sendable, CustomTestStringConvertible {
+        let policy: URLRequest.CachePolicy
+        let name: String
+        let steps: [Step]
+
+        var testDescription: String { name }
+    }
+
+    enum Step: Sendable {
+        /// The resource changes at the origin.
+        case change
+        /// Loads under the row's policy.
+        case load(String, LoadFacts)
+        /// Loads under the default policy.
+        case loadByDefault(String, LoadFacts)
+    }
+
+    private static func facts(_ body: String, _ requests: String...) -> LoadFacts {
+        LoadFacts(body: body, requests: requests)
+    }
+
+    static let rows: [Row] = [
+        Row(
+            policy: .useProtocolCachePolicy,
+            name: "P1 useProtocolCachePolicy",
+            steps: [
+                .load("/fresh", facts("\"v1\"", "GET")),
+                .load("/fresh", facts("\"v1\"")),
+                .load("/stale", facts("\"v1\"", "GET")),
+                .load("/stale", facts("\"v1\"", "GET conditional")),
+                .change,
+                .load("/stale", facts("\"v2\"", "GET conditional")),
+                .load("/fresh", facts("\"v1\"")),
+            ]
+        ),
+        Row(
+            policy: .reloadIgnoringLocalCacheData,
+            name: "P2 reloadIgnoringLocalCacheData",
+            steps: [
+                .loadByDefault("/fresh", facts("\"v1\"", "GET")),
+                .change,
+                .load("/fresh", facts("\"v2\"", "GET")),
+                .loadByDefault("/fresh", facts("\"v2\"")),
+            ]
+        ),
+        Row(
+            policy: .reloadIgnoringLocalAndRemoteCacheData,
+            name: "P3 reloadIgnoringLocalAndRemoteCacheData",
+            steps: [
+                .loadByDefault("/fresh", facts("\"v1\"", "GET")),
+                .change,
+                .load("/fresh", facts("\"v2\"", "GET no-cache")),
+                .loadByDefault("/fresh", facts("\"v2\"")),
+            ]
+        ),
+        Row(
+            policy: .returnCacheDataElseLoad,
+            name: "P4 returnCacheDataElseLoad",
+            steps: [
+                .load("/stale", facts("\"v1\"", "GET")),
+                .change,
+                .load("/stale", facts("\"v1\"")),
+                .load("/fresh", facts("\"v2\"", "GET")),
+                .load("/fresh", facts("\"v2\"")),
+            ]
+        ),
+        Row(
+            policy: .returnCacheDataDontLoad,
+            name: "P5 returnCacheDataDontLoad",
+            steps: [
+                .load("/stale", facts("failed")),
+                .loadByDefault("/stale", facts("\"v1\"", "GET")),
+                .change,
+                .load("/stale", facts("\"v1\"")),
+                .load("/fresh", facts("failed")),
+            ]
+        ),
+        Row(
+            policy: .reloadRevalidatingCacheData,
+            name: "P6 reloadRevalidatingCacheData",
+            steps: [
+                .loadByDefault("/fresh", facts("\"v1\"", "GET")),
+                .load("/fresh", facts("\"v1\"", "GET conditional")),
+                .change,
+                .load("/fresh", facts("\"v2\"", "GET conditional")),
+                .loadByDefault("/fresh", facts("\"v2\"")),
+            ]
+        ),
+    ]
+
+    /// The steps whose facts are not what the row says.
+    private func misses(of row: Row, with cache: URLCache) async throws -> [String] {
+        let origin = try PolicyOrigin()
+        let session = URLSession.using(cache)
+        defer { session.invalidateAndCancel() }
+        var misses: [String] = []
+        for step in row.steps {
+            switch step {
+            case .change: origin.change()
+            case .load(let path, let expected):
+                let facts = await origin.load(path, row.policy, in: session)
+                if facts != expected { misses.append("\(path): \(facts), not \(expected)") }
+            case .loadByDefault(let path, let expected):
+                let facts = await origin.load(path, .useProtocolCachePolicy, in: session)
+                if facts != expected { misses.append("\(path): \(facts), not \(expected)") }
+            }
+        }
+        return misses
+    }
+
+    @Test(arguments: rows)
+    func engineMakesThePolicyTrue(row: Row) async throws {
+        let cache = try await EngineURLCache.open(.ephemeral())
+        #expect(try await misses(of: row, with: cache) == [])
+        await cache.cache.shutDown()
+    }
+
+    #if os(Linux)
+        /// What the engine is for: when this fails, the platform has learned the policy itself.
+        @Test(arguments: rows)
+        func plainCacheDoesNotKnowThePolicy(row: Row) async throws {
+            let folder = NSTemporaryDirectory() + "plain-urlcache-\(UUID().uuidString)"
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let plain = URLCache(
+                memoryCapacity: 16 << 20,
+                diskCapacity: 64 << 20,
+                diskPath: folder
+            )
+            #expect(try await !misses(of: row, with: plain).isEmpty)
+        }
+    #endif
+}

@@ -1,0 +1,109 @@
+import CacheEngine
+import CacheEngineFoundation
+import CacheTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct URLSessionOriginTests {
+    let origin = URLSessionOrigin()
+
+    private func failure(_ request: OriginRequest) async -> CacheError.Code? {
+        do {
+            _ = try await origin.fetch(request).body.collect()
+            return nil
+        } catch {
+            return (error as? CacheError)?.code
+        }
+    }
+
+    @Test func answerArrivesWithStatusFieldsAndBody() async throws {
+        let server = try LoopbackServer { request, connection in
+            connection.respond(203, [("ETag", "\"1\"")], body: request["X-A"] ?? "")
+        }
+        let request = OriginRequest(url: server.baseURL + "/x?y", fields: ["X-A": "b"])
+        let response = try await origin.fetch(request)
+        #expect(response.status == 203)
+        #expect(response.fields["etag"] == "\"1\"")
+        #expect(try await response.body.collect().text == "b")
+        #expect(server.requests.first?.target == "/x?y")
+    }
+
+    @Test func redirectIsAnAnswer() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(302, [("Location", "/elsewhere")], body: "moved")
+        }
+        let response = try await origin.fetch(OriginRequest(url: server.baseURL))
+        #expect(response.status == 302)
+        #expect(response.fields["Location"] == "/elsewhere")
+        _ = try await response.body.collect()
+        #expect(server.requestCount == 1)
+    }
+
+    @Test(arguments: ["GET", "HEAD", "POST", "PUT", "DELETE"])
+    func methodAndContentAreSent(method: String) async throws {
+        let server = try LoopbackServer { request, connection in
+            if request.method == "HEAD" {
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+            } else {
+                connection.respond(bytes: [UInt8](request.method.utf8) + request.body)
+            }
+        }
+        let hasBody = ["POST", "PUT"].contains(method)
+        let request = OriginRequest(
+            method: Method(method),
+            url: server.baseURL,
+            body: hasBody ? BodyStream(ByteChunk("-content")) : nil
+        )
+        let response = try await origin.fetch(request)
+        let text = try await response.body.collect().text
+        #expect(text == (method == "HEAD" ? "" : hasBody ? method + "-content" : method))
+    }
+
+    @Test func brokenAnswersAreErrors() async throws {
+        let short = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+            connection.close()
+        }
+        #expect(await failure(OriginRequest(url: short.baseURL)) == .bodyTruncated)
+        let gone = try LoopbackServer { _, connection in connection.respond() }
+        let url = gone.baseURL
+        gone.stop()
+        #expect(await failure(OriginRequest(url: url)) == .originFailed)
+        #expect(await failure(OriginRequest(url: "nonsense")) == .requestInvalid)
+    }
+
+    @Test func silentOriginTimesOut() async throws {
+        let server = try LoopbackServer { _, connection in connection.waitForClose() }
+        let request = OriginRequest(url: server.baseURL, timeoutSeconds: 1)
+        #expect(await failure(request) == .originTimedOut)
+    }
+
+    @Test func droppedBodyClosesTheConnection() async throws {
+        let (events, continuation) = AsyncStream<Void>.makeStream()
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\n\r\nabc")
+            connection.waitForClose()
+            continuation.yield()
+        }
+        var response: OriginResponse? = try await origin.fetch(OriginRequest(url: server.baseURL))
+        #expect(response?.status == 200)
+        response = nil
+        for await _ in events { break }
+    }
+
+    @Test func slowReaderIsBoundedByAnError() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\n\r\n")
+            let part = [UInt8](repeating: 7, count: 1 << 16)
+            while connection.send(part) {}
+        }
+        let small = URLSessionOrigin(windowBytesMax: .megabytes(4))
+        let response = try await small.fetch(OriginRequest(url: server.baseURL))
+        // The error comes without reading: the server's writes fail once the task is cancelled.
+        while server.openConnectionCount > 0 { await Task.yield() }
+        await #expect {
+            for try await _ in response.body {}
+        } throws: {
+            ($0 as? CacheError)?.code == .readerTooSlow
+        }
+    }
+}

@@ -1,0 +1,44 @@
+import Foundation
+import FoundationNetworking
+
+/// One of the package's example programs, running.
+final class ExampleProgram {
+    private let process = Process()
+    private let pipe = Pipe()
+
+    init(_ name: String, _ arguments: [String]) throws {
+        // The programs are built beside the tests.
+        process.executableURL = URL(filePath: CommandLine.arguments[0])
+            .deletingLastPathComponent().appending(path: name)
+        process.arguments = arguments
+        process.standardOutput = pipe
+        try process.run()
+    }
+
+    deinit { end() }
+
+    /// All it prints, once it has ended.
+    func output() async throws -> String {
+        let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    func readLine() -> String? {
+        var line: [UInt8] = []
+        while let byte = try? pipe.fileHandleForReading.read(upToCount: 1)?.first {
+            if byte == 0x0A { return String(decoding: line, as: UTF8.self) }
+            line.append(byte)
+        }
+        return nil
+    }
+
+    func end() {
+        if process.isRunning { process.terminate() }
+    }
+
+    static func load(_ url: URL) async throws -> String {
+        let (data, _) = try await URLSession(configuration: .ephemeral).data(from: url)
+        return String(decoding: data, as: UTF8.self)
+    }
+}

@@ -1,0 +1,50 @@
+import CacheTestSupport
+import Foundation
+import Testing
+
+/// The examples, run as programs against an origin on this machine.
+@Suite(.timeLimit(.minutes(1))) struct ExampleTests {
+    private func origin() throws -> LoopbackServer {
+        try LoopbackServer { request, connection in
+            let fields = [("Cache-Control", "max-age=60"), ("ETag", "\"1\"")]
+            connection.respond(200, fields, body: "hello \(request.target)")
+        }
+    }
+
+    @Test func urlSessionProgramLoadsOnce() async throws {
+        let server = try origin()
+        let output = try await ExampleProgram("urlsession-program", [server.baseURL + "/x"])
+            .output()
+        #expect(output == "200, 8 bytes\n200, 8 bytes\n200, 8 bytes\n")
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func offlineClientShowsWhatItHasSeen() async throws {
+        let folder = NSTemporaryDirectory() + "offline-client-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let server = try LoopbackServer { _, connection in
+            connection.respond(200, [("Cache-Control", "no-store")], body: "news")
+        }
+        let seen = [server.baseURL + "/seen", folder]
+        #expect(try await ExampleProgram("offline-client", seen).output() == "origin: news\n")
+        server.stop()
+        #expect(try await ExampleProgram("offline-client", seen).output() == "fallback: news\n")
+        let unseen = [server.baseURL + "/unseen", folder]
+        let output = try await ExampleProgram("offline-client", unseen).output()
+        #expect(output.hasPrefix("not available: originFailed"))
+    }
+
+    @Test func serverLoopAnswersFromItsCache() async throws {
+        let server = try origin()
+        let program = try ExampleProgram("server-loop", [server.baseURL])
+        defer { program.end() }
+        let greeting = try #require(program.readLine())
+        let address = try #require(greeting.split(separator: " ").last)
+        for _ in 0..<3 {
+            let url = try #require(URL(string: address + "/page?x"))
+            #expect(try await ExampleProgram.load(url) == "hello /page?x")
+        }
+        #expect(server.requestCount == 1)
+        #expect(server.requests.first?.target == "/page?x")
+    }
+}
