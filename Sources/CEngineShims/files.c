@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/uio.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 intptr_t ce_pread_cached(int file, void *bytes, size_t count, int64_t offset) {

@@ -84,6 +84,7 @@ final class DiskDirectory: Sendable {
                     try makeDirectory(shardPath(path, number), volume)
                 } catch { throw unusable(path, error) }
             }
+            if isFresh { try? volume.synchronizeDirectory(path) }
             return DiskDirectory(path, current, isFresh: isFresh, volume, lock)
         } catch {
             volume.close(lock)

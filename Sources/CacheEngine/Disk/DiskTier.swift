@@ -233,6 +233,10 @@ package final class DiskTier: Sendable {
         try await shard(hash).confirmRemovals()
     }
 
+    func hasUnwrittenRemovals(_ hash: KeyHash) -> Bool {
+        shard(hash).state.withLock { $0.queue.removalCount > 0 }
+    }
+
     /// Changes the capacity; reached before it returns.
     package func setCapacity(_ bytes: Int) async {
         let share = Self.shareBytes(bytes, shards.count)

@@ -92,7 +92,12 @@ struct BodyFileWriter: ~Copyable {
             }
         }
         try Self.write(table[...], volume, file, position)
-        if durability != .none { try volume.synchronize(file) }
+        if durability != .none {
+            try volume.synchronize(file)
+            try volume.synchronizeDirectory(
+                String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])
+            )
+        }
         isOpen = false
         volume.close(file)
         return BodyReference(

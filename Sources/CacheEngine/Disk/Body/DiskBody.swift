@@ -56,11 +56,13 @@ package final class DiskBody: BodyReader {
                 file.volume
             )
             guard let bytes else {
+                file.noteDamage()
                 return .failure(CacheError(.storageFailed, detail: "a stored body is damaged"))
             }
             opened.withLock { $0.lastBlock = (number, bytes) }
             return .success(bytes)
         } catch {
+            file.noteDamage()
             return .failure(CacheError(.storageFailed, detail: error.text))
         }
     }

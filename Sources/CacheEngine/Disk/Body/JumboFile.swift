@@ -16,6 +16,7 @@ package final class JumboFile: Sendable {
     private let fate = Atomic<Fate>(.kept)
     private let lastSequence = Atomic<UInt64>(0)
     private let owner = Atomic<UInt64>(0)
+    private let damage = Atomic<Bool>(false)
 
     init(
         _ reference: BodyReference,
@@ -47,6 +48,10 @@ package final class JumboFile: Sendable {
     /// The sequence number of the newest record that refers to the file.
     var sequence: UInt64 { lastSequence.load(ordering: .relaxed) }
     func note(sequence: UInt64) { lastSequence.store(sequence, ordering: .relaxed) }
+
+    /// Whether a reader found the file unreadable: its entry is of no use any more.
+    var isDamaged: Bool { damage.load(ordering: .relaxed) }
+    func noteDamage() { damage.store(true, ordering: .relaxed) }
 
     /// Makes the file stay for the entry of that identity; false when it is another one's.
     func adopt(by identity: UInt64) -> Bool {

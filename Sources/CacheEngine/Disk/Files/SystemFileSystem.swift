@@ -65,7 +65,7 @@ package struct SystemFileSystem: FileSystem {
             Int64(offset)
         )
         guard count >= 0 else { throw FileFault(code: Int32(-count)) }
-        return count
+        return Int(count)
     }
 
     package func write(

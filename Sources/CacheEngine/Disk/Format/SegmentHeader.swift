@@ -8,7 +8,9 @@
 ///     48 oldest generation u64            segments below it are dead, whatever their files say
 ///     56 created u64                      seconds since 1970
 ///     64 first sequence u64
-///     72 reserved u32 (0) · CRC u32       over bytes 0 ..< 76; zeros up to 4096
+///     72 isRetired u32 · CRC u32          over bytes 0 ..< 76; zeros up to 4096
+///
+/// A retired segment holds nothing; its header is kept for the numbers, so that they never go back.
 package struct SegmentHeader: Hashable, Sendable {
     package static let sizeBytes = 4_096
     package static let magic: UInt32 = 0x3153_4543  // "CES1"
@@ -22,6 +24,7 @@ package struct SegmentHeader: Hashable, Sendable {
     package var oldestGeneration: UInt64
     package var createdSeconds: UInt64
     package var firstSequence: UInt64
+    package var isRetired = false
 
     package init(
         storeID: KeyHash,
@@ -48,7 +51,7 @@ package struct SegmentHeader: Hashable, Sendable {
         guard bytes.count >= Self.sizeBytes,
             bytes.littleEndian(at: 0, as: UInt32.self) == Self.magic,
             bytes.littleEndian(at: 4, as: UInt32.self) == Self.version,
-            bytes.littleEndian(at: 72, as: UInt32.self) == 0,
+            bytes.littleEndian(at: 72, as: UInt32.self) <= 1,
             bytes.littleEndian(at: 76, as: UInt32.self) == bytes.crc32c(upTo: 76)
         else { return nil }
         storeID = KeyHash(
@@ -62,6 +65,7 @@ package struct SegmentHeader: Hashable, Sendable {
         oldestGeneration = bytes.littleEndian(at: 48)
         createdSeconds = bytes.littleEndian(at: 56)
         firstSequence = bytes.littleEndian(at: 64)
+        isRetired = bytes.littleEndian(at: 72, as: UInt32.self) == 1
     }
 
     /// Writes the header over the first 4 KiB of `bytes`.
@@ -79,6 +83,7 @@ package struct SegmentHeader: Hashable, Sendable {
         page.setLittleEndian(oldestGeneration, at: 48)
         page.setLittleEndian(createdSeconds, at: 56)
         page.setLittleEndian(firstSequence, at: 64)
+        page.setLittleEndian(UInt32(isRetired ? 1 : 0), at: 72)
         page.setLittleEndian(UnsafeRawBufferPointer(page).crc32c(upTo: 76), at: 76)
     }
 

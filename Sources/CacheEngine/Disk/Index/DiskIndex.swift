@@ -27,19 +27,19 @@ struct DiskIndex: ~Copyable, @unchecked Sendable {
         tables.deallocate()
     }
 
-    func place(of identity: UInt64) -> Place {
+    func place(of identity: UInt64) -> RecordPlace {
         tables[Self.table(of: identity)].place(of: identity)
     }
 
-    mutating func replace(_ identity: UInt64, with place: Place) -> Bool {
+    mutating func replace(_ identity: UInt64, with place: RecordPlace) -> Bool {
         tables[Self.table(of: identity)].replace(identity, with: place)
     }
 
-    mutating func set(_ identity: UInt64, to place: Place) -> Place {
+    mutating func set(_ identity: UInt64, to place: RecordPlace) -> RecordPlace {
         changing(Self.table(of: identity)) { $0.set(identity, to: place) }
     }
 
-    mutating func remove(_ identity: UInt64) -> Place {
+    mutating func remove(_ identity: UInt64) -> RecordPlace {
         changing(Self.table(of: identity)) { $0.remove(identity) }
     }
 

@@ -14,7 +14,7 @@
 struct IndexTable: ~Copyable, @unchecked Sendable {
     struct Slot {
         var identity: UInt64
-        var place: Place
+        var place: RecordPlace
     }
 
     /// Slots behind the last home, for runs that reach beyond it.
@@ -35,13 +35,13 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
     var allocatedBytes: Int { (capacity + Self.overflowSlots) * MemoryLayout<Slot>.stride }
 
     /// The place of `identity`, or `.none`.
-    func place(of identity: UInt64) -> Place {
+    func place(of identity: UInt64) -> RecordPlace {
         let index = position(of: identity)
         return index >= 0 ? slots[index].place : .none
     }
 
     /// Sets the place of an identity that has one; false when it has none.
-    mutating func replace(_ identity: UInt64, with place: Place) -> Bool {
+    mutating func replace(_ identity: UInt64, with place: RecordPlace) -> Bool {
         assert(!place.isNone)
         let index = position(of: identity)
         guard index >= 0 else { return false }
@@ -50,7 +50,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
     }
 
     /// Sets the place of `identity` and gives the one it had, or `.none`.
-    mutating func set(_ identity: UInt64, to place: Place) -> Place {
+    mutating func set(_ identity: UInt64, to place: RecordPlace) -> RecordPlace {
         assert(!place.isNone)
         if (count + 1) * 8 > capacity * 7 { resize(for: count + 1) }
         while true {
@@ -76,7 +76,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
     }
 
     /// Takes `identity` out and gives the place it had, or `.none`.
-    mutating func remove(_ identity: UInt64) -> Place {
+    mutating func remove(_ identity: UInt64) -> RecordPlace {
         let index = position(of: identity)
         guard index >= 0 else { return .none }
         let old = slots[index].place

@@ -25,7 +25,7 @@ extension DiskShard {
         }
         guard let removed else { throw CacheError(.shutDown, detail: "the disk tier is closed") }
         try confirmRemovals()
-        if scope == .everything { while !order.isEmpty { reclaimOldestSegment() } }
+        if scope == .everything { while reclaimOldestSegment() {} }
         return removed
     }
 
@@ -38,7 +38,7 @@ extension DiskShard {
             guard writer.segment != nil || !order.isEmpty else { return }
             _ = drainAll()
             sealOpenSegment(isTorn: false)
-            while !order.isEmpty { reclaimOldestSegment() }
+            while reclaimOldestSegment() {}
             guard removeCleanSegment() else { return }
         }
     }

@@ -57,8 +57,8 @@ extension DiskShard {
             state.giveBack(lease)
             state.counters.bytesRead += lease.readBytes
             if let reference {
-                body = state.bodies[lease.identity]
-                guard body?.reference == reference else { return false }
+                body = state.usableBody(lease.identity, reference)
+                guard body != nil else { return false }
             }
             guard !isOther, !isExpired, !state.isPurged(entry, sequence: sequence) else {
                 state.counters.misses += 1
@@ -175,9 +175,9 @@ extension DiskShard {
             case .entry(let entry, let sequence, let reference):
                 let body = state.withLock { state in
                     state.counters.bytesRead += lease.readBytes
-                    return reference == nil ? nil : state.bodies[lease.identity]
+                    return reference.flatMap { state.usableBody(lease.identity, $0) }
                 }
-                guard body?.reference == reference else { return nil }
+                guard reference == nil || body != nil else { return nil }
                 return .init(entry: entry, body: body, sequence: sequence, token: lease.token)
             case .mustWait, .damaged:
                 guard attempt == 1 else { continue }

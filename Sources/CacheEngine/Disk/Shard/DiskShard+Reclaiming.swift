@@ -8,15 +8,16 @@ extension DiskShard {
 
     private struct Kept: Sendable {
         let identity: UInt64
-        let place: Place
+        let place: RecordPlace
     }
 
     /// Empties the oldest segment: entries in use are written again, the others are forgotten.
     ///
-    /// Strictly the oldest: a tombstone must not go before the records that it keeps dead.
-    func reclaimOldestSegment() {
-        guard !order.isEmpty else { return }
-        let slot = order.removeFirst()
+    /// Strictly the oldest: a tombstone must not go before the records that it keeps dead. False
+    /// when there is none or the device failed.
+    func reclaimOldestSegment() -> Bool {
+        guard let slot = order.first, retire(slot) else { return false }
+        order.removeFirst()
         let kept = forgetEntries(in: slot)
         reinsert(kept, from: slot)
         state.withLock { state in
@@ -27,6 +28,7 @@ extension DiskShard {
             if let oldest, oldest != .max { state.purges.forget(below: oldest) }
         }
         clean.append(slot)
+        return true
     }
 
     /// Takes the segment's places out of the index, except those worth writing again.
@@ -141,8 +143,7 @@ extension DiskShard {
         if let oldestSegment, order.count > 1 || oldestBody == nil,
             oldestBody.map({ oldestSegment <= $0.sequence }) ?? true
         {
-            reclaimOldestSegment()
-            if removeCleanSegment() { return true }
+            if reclaimOldestSegment(), removeCleanSegment() { return true }
         } else if let oldestBody {
             dropBody(oldestBody.identity)
         } else {
@@ -159,15 +160,17 @@ extension DiskShard {
         }
     }
 
-    /// Drops one body with its entry; the record that is left refers to no file and counts as dead.
+    /// Drops one body with its entry.
     private func dropBody(_ identity: UInt64) {
         let body = state.withLock { state -> JumboFile? in
             let place = state.index.place(of: identity)
             // A queued one is left to the batch that writes it.
             guard !place.isQueued else { return nil }
-            _ = state.index.remove(identity)
+            // With a tombstone: a reader may hold the file beyond the end of this process.
+            let body = state.bodies[identity]
+            if body != nil { _ = state.dropCopies(of: KeyHash(placement: 0, identity: identity)) }
             state.counters.bodiesReclaimed += 1
-            return state.bodies.removeValue(forKey: identity)
+            return body
         }
         body?.doomHere()
     }
@@ -216,7 +219,7 @@ extension DiskShard {
 
 extension ShardState {
     /// Takes an entry out that is still at `place`, for want of room.
-    mutating func forget(_ identity: UInt64, at place: Place) {
+    mutating func forget(_ identity: UInt64, at place: RecordPlace) {
         let current = index.place(of: identity)
         guard !current.isQueued, current.isSameLocation(as: place) else { return }
         _ = index.remove(identity)

@@ -12,6 +12,7 @@ extension DiskShard {
     private struct Replay {
         var report = RecoveryReport()
         var sequenceMax: UInt64 = 0
+        var generationMax: UInt64 = 0
         /// The newest segment, when more may be appended to it.
         var appendable: LogWriter.OpenSegment?
     }
@@ -26,7 +27,7 @@ extension DiskShard {
             let isNewest = segment.slot == newest?.slot
             try self.replay(segment, isNewest: isNewest, &replay)
         }
-        nextGeneration = (newest?.header.generation ?? 0) &+ 1
+        nextGeneration = replay.generationMax &+ 1
         let sequence = replay.sequenceMax &+ 1
         state.withLock { $0.nextSequence = max($0.nextSequence, sequence) }
         adoptBodies(names, &replay)
@@ -79,14 +80,23 @@ extension DiskShard {
             }
         }
         found.sort { $0.header.generation < $1.header.generation }
-        let oldest = found.last?.header.oldestGeneration ?? 0
-        clean += found.filter { $0.header.generation < oldest }.map(\.slot)
-        return found.filter { $0.header.generation >= oldest }
+        var oldest: UInt64 = 0
+        for segment in found {
+            let header = segment.header
+            oldest = max(oldest, header.isRetired ? 0 : header.oldestGeneration)
+            replay.generationMax = max(replay.generationMax, header.generation)
+            replay.sequenceMax = max(replay.sequenceMax, max(1, header.firstSequence) - 1)
+        }
+        let isLive = { (found: FoundSegment) in
+            !found.header.isRetired && found.header.generation >= oldest
+        }
+        clean += found.filter { !isLive($0) }.map(\.slot)
+        return found.filter(isLive)
     }
 
     private static func slot(named name: String) -> Int? {
         guard name.hasSuffix(".seg"), name.utf8.count == 9, let slot = Int(name.prefix(5)),
-            (0..<Place.segmentsMax).contains(slot)
+            (0..<RecordPlace.segmentsMax).contains(slot)
         else { return nil }
         return slot
     }
@@ -122,7 +132,6 @@ extension DiskShard {
         }
         order.append(segment.slot)
         replay.report.segments += 1
-        replay.sequenceMax = max(replay.sequenceMax, max(1, segment.header.firstSequence) - 1)
         var items: [FooterItem] = []
         var end = SegmentHeader.sizeBytes
         let trailer = readTrailer(of: segment)
@@ -254,7 +263,7 @@ extension DiskShard {
                 } else if item.flags.contains(.tombstone) {
                     _ = state.index.remove(item.hash.identity)
                 } else if item.offset + item.recordBytes <= recordsEnd {
-                    let place = Place(
+                    let place = RecordPlace(
                         segment: segment.slot,
                         offset: item.offset,
                         recordBytes: item.recordBytes,
@@ -293,7 +302,7 @@ extension DiskShard {
     /// Finds the files of large bodies; an entry without its file is gone, so is a file without one.
     private func adoptBodies(_ names: [String], _ replay: inout Replay) {
         let files = Set(names.compactMap(BodyFileFormat.fileID(named:)))
-        var jumbos: [(identity: UInt64, place: Place)] = []
+        var jumbos: [(identity: UInt64, place: RecordPlace)] = []
         state.withLock { state in
             state.index.forEach { slot in
                 guard slot.place.flags.contains(.jumbo) else { return }
@@ -321,7 +330,8 @@ extension DiskShard {
         }
     }
 
-    private func readReference(_ identity: UInt64, _ place: Place) -> (BodyReference, UInt64)? {
+    private func readReference(_ identity: UInt64, _ place: RecordPlace) -> (BodyReference, UInt64)?
+    {
         let lease = state.withLock { state -> ReadLease? in
             guard case .onDisk(let lease) = state.lookUp(identity, nowSeconds: 0) else {
                 return nil

@@ -9,7 +9,7 @@ extension DiskShard {
     /// Opens the next segment for writing; false when there is none to be had.
     func openNextSegment() -> Bool {
         precondition(writer.segment == nil && writer.placed.isEmpty)
-        if clean.isEmpty, !createSegment() { reclaimOldestSegment() }
+        if clean.isEmpty, !createSegment(), !reclaimOldestSegment() { return false }
         guard let position = clean.firstIndex(where: { isUnread($0) }) else { return false }
         let slot = clean.remove(at: position)
         guard begin(slot) else {
@@ -19,9 +19,7 @@ extension DiskShard {
         state.withLock { if $0.condition == .failed { $0.condition = .working } }
         while clean.count < cleanSegmentsWanted, order.count > 1 {
             guard !createSegment() else { continue }
-            let before = clean.count
-            reclaimOldestSegment()
-            guard clean.count > before, writer.segment != nil else { break }
+            guard reclaimOldestSegment(), writer.segment != nil else { break }
         }
         return writer.segment != nil
     }
@@ -44,24 +42,7 @@ extension DiskShard {
             createdSeconds: UInt64(nowSeconds),
             firstSequence: sequence
         )
-        let fault = withUnsafeTemporaryAllocation(byteCount: SegmentHeader.sizeBytes, alignment: 16)
-        { page -> FileFault? in
-            header.encode(into: page)
-            do throws(FileFault) {
-                if try volume.size(file) < settings.segmentBytes {
-                    try volume.preallocate(file, bytes: settings.segmentBytes)
-                }
-                try volume.write(file, from: UnsafeRawBufferPointer(page), at: 0)
-                // Before its records are overwritten, the segment must be known to be another:
-                // a tombstone among them may be all that keeps an older record dead.
-                if settings.durability == .synced { try volume.synchronize(file) }
-                return nil
-            } catch { return error }
-        }
-        guard fault == nil else {
-            state.withLock { $0.counters.writeErrors += 1 }
-            return false
-        }
+        guard write(header, to: file) else { return false }
         nextGeneration += 1
         state.withLock { state in
             state.segments[slot] = SegmentInfo(
@@ -83,6 +64,45 @@ extension DiskShard {
         return true
     }
 
+    /// Writes a segment's header; false when the device failed.
+    ///
+    /// Where power cuts count, it is on the device before anything relies on it: a tombstone in
+    /// the old life may be all that keeps an older record dead.
+    private func write(_ header: SegmentHeader, to file: OpenFile) -> Bool {
+        let fault = withUnsafeTemporaryAllocation(byteCount: SegmentHeader.sizeBytes, alignment: 16)
+        { page -> FileFault? in
+            header.encode(into: page)
+            do throws(FileFault) {
+                if try volume.size(file) < settings.segmentBytes {
+                    try volume.preallocate(file, bytes: settings.segmentBytes)
+                }
+                try volume.write(file, from: UnsafeRawBufferPointer(page), at: 0)
+                if settings.durability == .synced { try volume.synchronize(file) }
+                return nil
+            } catch { return error }
+        }
+        if fault != nil { state.withLock { $0.counters.writeErrors += 1 } }
+        return fault == nil
+    }
+
+    /// Ends a segment's life on disk, before its entries are forgotten: no later opening may bring
+    /// back an entry whose removal found nothing to remove.
+    func retire(_ slot: Int) -> Bool {
+        let (info, sequence) = state.withLock { ($0.segments[slot], $0.nextSequence) }
+        var header = SegmentHeader(
+            storeID: settings.storeID,
+            shard: settings.number,
+            slot: slot,
+            generation: info.generation,
+            nonce: 0,
+            oldestGeneration: info.generation + 1,
+            createdSeconds: UInt64(nowSeconds),
+            firstSequence: sequence
+        )
+        header.isRetired = true
+        return write(header, to: info.file)
+    }
+
     /// Adds a new, clean segment; false when the capacity or the device allows none.
     private func createSegment() -> Bool {
         guard ledger.reserveSegment(settings.segmentBytes) else { return false }
@@ -90,7 +110,7 @@ extension DiskShard {
             (0..<state.segments.count).first { state.segments[$0].state == .absent }
                 ?? state.segments.count
         }
-        guard slot < Place.segmentsMax, let file = createSegmentFile(slot) else {
+        guard slot < RecordPlace.segmentsMax, let file = createSegmentFile(slot) else {
             ledger.releaseSegment(settings.segmentBytes)
             return false
         }
@@ -112,6 +132,9 @@ extension DiskShard {
             let file = try volume.open(path, .openOrCreate)
             do throws(FileFault) {
                 try volume.preallocate(file, bytes: settings.segmentBytes)
+                if settings.durability != .none {
+                    try volume.synchronizeDirectory(settings.directory)
+                }
                 return file
             } catch {
                 volume.close(file)

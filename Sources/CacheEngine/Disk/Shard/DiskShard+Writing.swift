@@ -135,7 +135,7 @@ extension DiskShard {
     }
 
     /// Places a record that was read from an older segment, under a new sequence number.
-    func placeAgain(_ record: CheckedRecord, sequence: UInt64, from place: Place) -> Bool {
+    func placeAgain(_ record: CheckedRecord, sequence: UInt64, from place: RecordPlace) -> Bool {
         guard ensureRoom(for: record.head.recordBytes) else { return false }
         var head = record.head
         head.sequence = sequence
@@ -260,7 +260,7 @@ extension DiskShard {
         state.withLock { state in
             state.segments[segment.slot].recordsEnd = segment.position
             for record in placed {
-                let place = Place(
+                let place = RecordPlace(
                     segment: segment.slot,
                     offset: start + record.batchOffset,
                     recordBytes: record.head.recordBytes,
@@ -328,7 +328,7 @@ extension ShardState {
     }
 
     /// Makes a written record the newest copy, unless something newer has come meanwhile.
-    mutating func settle(_ record: LogWriter.Placed, at place: Place) {
+    mutating func settle(_ record: LogWriter.Placed, at place: RecordPlace) {
         switch record.item {
         case .node(let node):
             let current = index.place(of: node.hash.identity)

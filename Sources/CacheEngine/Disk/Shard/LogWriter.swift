@@ -41,7 +41,7 @@ struct LogWriter {
 enum WriteItem {
     case node(WriteQueue.Taken)
     /// A record written again, unless its entry has left `from` meanwhile.
-    case reinsertion(identity: UInt64, from: Place)
+    case reinsertion(identity: UInt64, from: RecordPlace)
 }
 
 /// Bytes on their way to a segment: grows to the largest batch and stays.

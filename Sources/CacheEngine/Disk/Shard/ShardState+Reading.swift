@@ -7,7 +7,7 @@ enum Found: Sendable {
 
 /// The right to read one record: its segment is not used again before the lease is given back.
 struct ReadLease: Sendable {
-    let place: Place
+    let place: RecordPlace
     let identity: UInt64
     let file: OpenFile
     let seal: SegmentSeal
@@ -50,7 +50,7 @@ extension ShardState {
     mutating func lookUp(_ identity: UInt64, nowSeconds: UInt32) -> Found {
         var place = index.place(of: identity)
         guard !place.isNone, condition != .closed else { return .nothing }
-        if place.frequency < Place.frequencyMax {
+        if place.frequency < RecordPlace.frequencyMax {
             place.frequency += 1
             _ = index.replace(identity, with: place)
         }
@@ -125,5 +125,16 @@ extension ShardState {
             segments[lease.place.segment].generation == lease.generation
         else { return }
         _ = dropCopies(of: hash)
+    }
+}
+
+extension ShardState {
+    /// The file that a record refers to, if it is the newest record's and can be read.
+    mutating func usableBody(_ identity: UInt64, _ reference: BodyReference) -> JumboFile? {
+        guard let body = bodies[identity], body.reference == reference else { return nil }
+        guard body.isDamaged else { return body }
+        counters.recordsDamaged += 1
+        _ = dropCopies(of: KeyHash(placement: 0, identity: identity))
+        return nil
     }
 }

@@ -53,12 +53,12 @@ struct ShardState: ~Copyable {
             sizeBytes: entry.sizeBytes,
             coversOlderRecord: false
         )
-        var flags = Place.Flags(head.flags.subtracting(.jumbo), isRaw: false)
+        var flags = RecordPlace.Flags(head.flags.subtracting(.jumbo), isRaw: false)
         if let body {
             flags.insert(.jumbo)
             body.note(sequence: sequence)
         }
-        let old = index.set(head.hash.identity, to: Place(queueNode: node, flags: flags))
+        let old = index.set(head.hash.identity, to: RecordPlace(queueNode: node, flags: flags))
         if supersede(old, of: head.hash.identity, by: body) { queue.noteOlderRecord(under: node) }
         counters.stores += 1
         return .stored
@@ -126,7 +126,8 @@ struct ShardState: ~Copyable {
     }
 
     /// Deals with what a place pointed to; true when an older record may be on disk.
-    private mutating func supersede(_ old: Place, of identity: UInt64, by body: JumboFile?) -> Bool
+    private mutating func supersede(_ old: RecordPlace, of identity: UInt64, by body: JumboFile?)
+        -> Bool
     {
         if old.flags.contains(.jumbo) || body != nil {
             let oldBody =

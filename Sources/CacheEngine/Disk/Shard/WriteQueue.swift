@@ -6,7 +6,7 @@
 /// Invariants:
 /// 1. Every queued and cancelled node is in the list exactly once; no other node is.
 /// 2. `bytes` is the sum of the entries' sizes over queued and writing nodes.
-/// 3. At most `Place.queueNodesMax` nodes exist. Stores are refused long before that; tombstones
+/// 3. At most `RecordPlace.queueNodesMax` nodes exist. Stores are refused long before that; tombstones
 ///    are as many as entries left the index, which is bounded by the device.
 struct WriteQueue: ~Copyable {
     enum State: UInt8, Sendable { case free, queued, cancelled, writing }
@@ -26,6 +26,11 @@ struct WriteQueue: ~Copyable {
         var hash = KeyHash(placement: 0, identity: 0)
         var content: Content?
         var sizeBytes = 0
+
+        var isRemoval: Bool {
+            guard let content, case .entry = content else { return content != nil }
+            return false
+        }
     }
 
     /// One node handed to the writer.
@@ -42,11 +47,13 @@ struct WriteQueue: ~Copyable {
     private var head: Int32 = -1
     private var tail: Int32 = -1
     private(set) var bytes = 0
+    /// Removals among the nodes that are queued or being written.
+    private(set) var removalCount = 0
     /// Nodes that are queued or being written.
     private(set) var liveCount = 0
 
     var isEmpty: Bool { head < 0 }
-    var isAtNodeLimit: Bool { nodes.count >= Place.queueNodesMax - 1 && firstFree < 0 }
+    var isAtNodeLimit: Bool { nodes.count >= RecordPlace.queueNodesMax - 1 && firstFree < 0 }
 
     /// The sequence number of the oldest node in the list.
     var firstSequence: UInt64? { head < 0 ? nil : nodes[Int(head)].sequence }
@@ -80,6 +87,7 @@ struct WriteQueue: ~Copyable {
         )
         bytes += sizeBytes
         liveCount += 1
+        if nodes[index].isRemoval { removalCount += 1 }
         if tail >= 0 { nodes[Int(tail)].next = Int32(index) } else { head = Int32(index) }
         tail = Int32(index)
         return index
@@ -130,6 +138,7 @@ struct WriteQueue: ~Copyable {
         precondition(nodes[node].state == .writing)
         bytes -= nodes[node].sizeBytes
         liveCount -= 1
+        if nodes[node].isRemoval { removalCount -= 1 }
         release(node)
     }
 
@@ -170,7 +179,7 @@ struct WriteQueue: ~Copyable {
             }
             precondition(waiting == listed, "1: list")
             precondition(sum == bytes && live == liveCount, "2: bytes")
-            precondition(nodes.count <= Place.queueNodesMax, "3: limit")
+            precondition(nodes.count <= RecordPlace.queueNodesMax, "3: limit")
         }
     #endif
 }

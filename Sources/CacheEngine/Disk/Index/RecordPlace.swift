@@ -8,7 +8,7 @@
 ///     60 jumbo · 61 session · 62 pinned · 63 raw
 ///
 /// Zero is no place.
-package struct Place: Hashable, Sendable {
+package struct RecordPlace: Hashable, Sendable {
     package var bits: UInt64
     package init(bits: UInt64) { self.bits = bits }
 
@@ -55,7 +55,7 @@ package struct Place: Hashable, Sendable {
 
     /// The part that says where the record is, and nothing that changes while it stays there.
     package var location: UInt64 { bits & (1 << 38 - 1) }
-    package func isSameLocation(as other: Place) -> Bool { location == other.location }
+    package func isSameLocation(as other: RecordPlace) -> Bool { location == other.location }
 
     package var storageClass: StorageClass {
         if flags.contains(.session) { return .session }
@@ -63,7 +63,7 @@ package struct Place: Hashable, Sendable {
     }
 }
 
-extension Place.Flags {
+extension RecordPlace.Flags {
     package init(_ head: EntryHead.Flags, isRaw: Bool) {
         self = []
         if head.contains(.jumbo) { insert(.jumbo) }

@@ -1,0 +1,441 @@
+package import CacheEngine
+import Synchronization
+
+/// A file system in memory that fails as a plan says and from one seed: short reads and writes,
+/// interrupted calls, errors, a full device, flipped bits, torn and misdirected writes.
+///
+/// What is written is durable only after a synchronisation: `cutPower` keeps or loses each sector
+/// that was not, at random. `endProcess` loses nothing but the open files and their locks.
+package final class FaultyFileSystem: FileSystem {
+    /// What goes wrong, in calls out of a thousand.
+    package struct Plan: Sendable {
+        package var shortRead = 0
+        package var shortWrite = 0
+        package var interrupted = 0
+        package var cold = 0
+        package var readError = 0
+        package var writeError = 0
+        package var synchronizeError = 0
+        /// The bytes handed out differ in one bit from the bytes kept.
+        package var flipOnRead = 0
+        /// The bytes kept differ in one bit from the bytes given.
+        package var flipOnWrite = 0
+        /// Only a first part of the sectors is kept, though the call succeeds.
+        package var tornWrite = 0
+        /// The bytes are kept elsewhere in the file, though the call succeeds.
+        package var misdirectedWrite = 0
+        /// Bytes that all files together may take.
+        package var capacityBytes = Int.max
+        package var openFilesMax = Int.max
+        package var isReadOnly = false
+
+        package init() {}
+    }
+
+    package static let sectorBytes = 512
+
+    private let state: Mutex<State>
+
+    package init(seed: UInt64, plan: Plan = Plan()) {
+        state = Mutex(State(random: SeededRandom(seed: seed), plan: plan))
+    }
+
+    package var plan: Plan {
+        get { state.withLock { $0.plan } }
+        set { state.withLock { $0.plan = newValue } }
+    }
+
+    // MARK: What a test does to the device
+
+    /// The process is gone: its files are closed, its locks are free, its bytes are all there.
+    package func endProcess() {
+        state.withLock { state in
+            state.opened.removeAll()
+            state.locked.removeAll()
+        }
+    }
+
+    /// The machine is gone: what was not synchronised is kept or lost, sector by sector.
+    package func cutPower() {
+        endProcess()
+        state.withLock { $0.loseUnsynchronized() }
+    }
+
+    /// The paths of all files.
+    package var paths: [String] { state.withLock { $0.names.keys.sorted() } }
+
+    package func bytes(of path: String) -> [UInt8]? {
+        state.withLock { state in state.names[path].map { state.files[$0].bytes } }
+    }
+
+    /// Puts `bytes` in the place of a file's, durably.
+    package func replace(_ path: String, with bytes: [UInt8]) {
+        state.withLock { state in
+            let file = state.names[path] ?? state.addFile(path)
+            state.files[file] = File(bytes: bytes, durable: bytes)
+        }
+    }
+
+    /// Takes a file or a whole directory away, durably.
+    package func erase(_ path: String) {
+        state.withLock { state in
+            for known in state.names.keys where known == path || known.hasPrefix(path + "/") {
+                state.names[known] = nil
+                state.durableNames[known] = nil
+            }
+            state.directories = state.directories.filter {
+                $0 != path && !$0.hasPrefix(path + "/")
+            }
+        }
+    }
+
+    /// Puts a link in the way: whoever opens it is refused, as the real one does.
+    package func addLink(_ path: String) { _ = state.withLock { $0.links.insert(path) } }
+
+    /// Every file as it is now, to be given back by `restore`.
+    package func snapshot() -> [String: [UInt8]] {
+        state.withLock { state in state.names.mapValues { state.files[$0].bytes } }
+    }
+
+    package func restore(_ snapshot: [String: [UInt8]]) {
+        for path in paths where snapshot[path] == nil { erase(path) }
+        for (path, bytes) in snapshot { replace(path, with: bytes) }
+    }
+
+    package var totalBytes: Int {
+        state.withLock { state in state.names.values.reduce(0) { $0 + state.files[$1].bytes.count }
+        }
+    }
+
+    // MARK: FileSystem
+
+    package func open(_ path: String, _ purpose: OpenPurpose) throws(FileFault) -> OpenFile {
+        try change { state throws(FileFault) in
+            guard !state.links.contains(path) else { throw FileFault(code: 40) }
+            guard state.opened.count < state.plan.openFilesMax else { throw .tooManyFiles }
+            let known = state.names[path]
+            if known == nil {
+                guard purpose != .existing, state.hasParent(of: path) else { throw .notFound }
+                guard !state.plan.isReadOnly else { throw .readOnly }
+            } else if purpose == .createNew {
+                throw .exists
+            }
+            let file = known ?? state.addFile(path)
+            state.nextDescriptor += 1
+            state.opened[state.nextDescriptor] = file
+            return OpenFile(descriptor: state.nextDescriptor)
+        }
+    }
+
+    package func close(_ file: OpenFile) {
+        state.withLock { state in
+            guard let closed = state.opened.removeValue(forKey: file.descriptor) else { return }
+            if state.locked[closed] == file.descriptor { state.locked[closed] = nil }
+        }
+    }
+
+    package func read(
+        _ file: OpenFile,
+        into bytes: UnsafeMutableRawBufferPointer,
+        at offset: Int
+    ) throws(FileFault) -> Int {
+        try transfer { state throws(FileFault) in
+            try state.read(file, into: bytes, at: offset)
+        }
+    }
+
+    package func readCached(
+        _ file: OpenFile,
+        into bytes: UnsafeMutableRawBufferPointer,
+        at offset: Int
+    ) throws(FileFault) -> Int {
+        try transfer { state throws(FileFault) in
+            if state.happens(state.plan.cold) { throw .wouldWait }
+            return try state.read(file, into: bytes, at: offset)
+        }
+    }
+
+    package func write(
+        _ file: OpenFile,
+        from bytes: UnsafeRawBufferPointer,
+        at offset: Int
+    ) throws(FileFault) -> Int {
+        try transfer { state throws(FileFault) in
+            try state.write(file, from: bytes, at: offset)
+        }
+    }
+
+    package func preallocate(_ file: OpenFile, bytes: Int) throws(FileFault) {
+        try change { state throws(FileFault) in
+            let number = try state.file(file)
+            let growth = max(0, bytes - state.files[number].bytes.count)
+            try state.checkRoom(growth)
+            state.files[number].grow(to: bytes)
+        }
+    }
+
+    package func truncate(_ file: OpenFile, bytes: Int) throws(FileFault) {
+        try change { state throws(FileFault) in
+            let number = try state.file(file)
+            state.files[number].bytes = Array(state.files[number].bytes.prefix(bytes))
+            state.files[number].grow(to: bytes)
+        }
+    }
+
+    package func size(_ file: OpenFile) throws(FileFault) -> Int {
+        try change { state throws(FileFault) in state.files[try state.file(file)].bytes.count }
+    }
+
+    package func synchronize(_ file: OpenFile) throws(FileFault) {
+        try change { state throws(FileFault) in
+            let number = try state.file(file)
+            if state.happens(state.plan.synchronizeError) { throw .inputOutput }
+            state.files[number].synchronize()
+        }
+    }
+
+    package func lock(_ file: OpenFile) throws(FileFault) {
+        try change { state throws(FileFault) in
+            let number = try state.file(file)
+            guard state.locked[number] == nil else { throw .wouldWait }
+            state.locked[number] = file.descriptor
+        }
+    }
+
+    package func rename(_ path: String, to target: String) throws(FileFault) {
+        try change { state throws(FileFault) in
+            guard !state.plan.isReadOnly else { throw .readOnly }
+            guard let file = state.names.removeValue(forKey: path) else { throw .notFound }
+            state.names[target] = file
+        }
+    }
+
+    package func unlink(_ path: String) throws(FileFault) {
+        try change { state throws(FileFault) in
+            guard !state.plan.isReadOnly else { throw .readOnly }
+            guard state.names.removeValue(forKey: path) != nil else { throw .notFound }
+        }
+    }
+
+    package func list(_ directory: String) throws(FileFault) -> [String] {
+        try change { state throws(FileFault) in
+            guard state.directories.contains(directory), !state.links.contains(directory) else {
+                throw .notFound
+            }
+            let all = Array(state.names.keys) + Array(state.directories)
+            return all.compactMap { path in
+                guard path.hasPrefix(directory + "/") else { return nil }
+                let name = path.dropFirst(directory.utf8.count + 1)
+                return name.contains("/") ? nil : String(name)
+            }
+        }
+    }
+
+    package func makeDirectory(_ path: String) throws(FileFault) {
+        try change { state throws(FileFault) in
+            guard !state.directories.contains(path), state.names[path] == nil else { throw .exists }
+            guard !state.plan.isReadOnly else { throw .readOnly }
+            state.directories.insert(path)
+        }
+    }
+
+    package func synchronizeDirectory(_ path: String) throws(FileFault) {
+        try change { state throws(FileFault) in
+            if state.happens(state.plan.synchronizeError) { throw .inputOutput }
+            state.synchronizeNames(in: path)
+        }
+    }
+
+    // MARK: Going through the lock
+
+    private func change<Result: Sendable>(
+        _ body: (inout State) throws(FileFault) -> Result
+    ) throws(FileFault) -> Result {
+        let result = state.withLock { state -> Swift.Result<Result, FileFault> in
+            do throws(FileFault) { return .success(try body(&state)) } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// A call that may be interrupted before it does anything.
+    private func transfer(
+        _ body: (inout State) throws(FileFault) -> Int
+    ) throws(FileFault) -> Int {
+        try change { state throws(FileFault) in
+            if state.happens(state.plan.interrupted) { throw .interrupted }
+            return try body(&state)
+        }
+    }
+}
+
+extension FaultyFileSystem {
+    /// The bytes of one file, as the process sees them and as the device has them.
+    struct File: Sendable {
+        var bytes: [UInt8]
+        var durable: [UInt8]
+        /// Sectors that differ, or may.
+        var dirty: Set<Int> = []
+
+        init(bytes: [UInt8] = [], durable: [UInt8] = []) {
+            self.bytes = bytes
+            self.durable = durable
+        }
+
+        mutating func grow(to count: Int) {
+            guard count > bytes.count else { return }
+            bytes += [UInt8](repeating: 0, count: count - bytes.count)
+        }
+
+        mutating func put(_ new: UnsafeRawBufferPointer, at offset: Int) {
+            guard !new.isEmpty else { return }
+            grow(to: offset + new.count)
+            bytes.withUnsafeMutableBytes { all in
+                UnsafeMutableRawBufferPointer(rebasing: all[offset..<offset + new.count])
+                    .copyMemory(from: new)
+            }
+            let sector = FaultyFileSystem.sectorBytes
+            dirty.formUnion(offset / sector...(offset + new.count - 1) / sector)
+        }
+
+        mutating func synchronize() {
+            durable = bytes
+            dirty.removeAll()
+        }
+    }
+
+    struct State: Sendable {
+        var random: SeededRandom
+        var plan: Plan
+        var files: [File] = []
+        var names: [String: Int] = [:]
+        var durableNames: [String: Int] = [:]
+        var directories: Set<String> = ["/"]
+        var links: Set<String> = []
+        var opened: [Int32: Int] = [:]
+        var locked: [Int: Int32] = [:]
+        var nextDescriptor: Int32 = 100
+
+        init(random: SeededRandom, plan: Plan) {
+            self.random = random
+            self.plan = plan
+        }
+
+        mutating func happens(_ perMille: Int) -> Bool {
+            perMille > 0 && Int(random.next() % 1_000) < perMille
+        }
+
+        mutating func addFile(_ path: String) -> Int {
+            files.append(File())
+            names[path] = files.count - 1
+            return files.count - 1
+        }
+
+        func hasParent(of path: String) -> Bool {
+            guard let slash = path.lastIndex(of: "/") else { return false }
+            return directories.contains(String(path[..<slash]))
+        }
+
+        func file(_ file: OpenFile) throws(FileFault) -> Int {
+            guard let number = opened[file.descriptor] else { throw FileFault(code: 9) }
+            return number
+        }
+
+        func checkRoom(_ growth: Int) throws(FileFault) {
+            guard growth > 0, plan.capacityBytes != .max else { return }
+            let used = names.values.reduce(0) { $0 + files[$1].bytes.count }
+            guard used + growth <= plan.capacityBytes else { throw .noSpace }
+        }
+
+        mutating func read(
+            _ file: OpenFile,
+            into bytes: UnsafeMutableRawBufferPointer,
+            at offset: Int
+        ) throws(FileFault) -> Int {
+            let number = try self.file(file)
+            if happens(plan.readError) { throw .inputOutput }
+            var count = min(bytes.count, max(0, files[number].bytes.count - offset))
+            guard count > 0 else { return 0 }
+            if happens(plan.shortRead) { count = 1 + Int(random.next() % UInt64(count)) }
+            files[number].bytes.withUnsafeBytes { all in
+                bytes.copyMemory(from: .init(rebasing: all[offset..<offset + count]))
+            }
+            if happens(plan.flipOnRead) {
+                bytes[Int(random.next() % UInt64(count))] ^= 1 << (random.next() % 8)
+            }
+            return count
+        }
+
+        mutating func write(
+            _ file: OpenFile,
+            from bytes: UnsafeRawBufferPointer,
+            at offset: Int
+        ) throws(FileFault) -> Int {
+            let number = try self.file(file)
+            guard !plan.isReadOnly else { throw .readOnly }
+            try checkRoom(offset + bytes.count - files[number].bytes.count)
+            if happens(plan.writeError) {
+                // A part may have arrived before the device failed.
+                let part = Int(random.next() % UInt64(bytes.count + 1))
+                files[number].put(.init(rebasing: bytes[..<part]), at: offset)
+                throw .inputOutput
+            }
+            var count = bytes.count
+            if happens(plan.shortWrite) { count = 1 + Int(random.next() % UInt64(count)) }
+            keep(.init(rebasing: bytes[..<count]), in: number, at: offset)
+            return count
+        }
+
+        private mutating func keep(_ bytes: UnsafeRawBufferPointer, in number: Int, at offset: Int)
+        {
+            var (kept, place) = (bytes, offset)
+            if happens(plan.tornWrite) {
+                let sector = FaultyFileSystem.sectorBytes
+                let sectors = Int(random.next() % UInt64(bytes.count / sector + 1))
+                kept = .init(rebasing: bytes[..<min(bytes.count, sectors * sector)])
+            }
+            if happens(plan.misdirectedWrite) {
+                let pages = max(1, files[number].bytes.count / 4_096)
+                place = Int(random.next() % UInt64(pages)) * 4_096
+            }
+            files[number].put(kept, at: place)
+            if happens(plan.flipOnWrite), !kept.isEmpty {
+                let position = place + Int(random.next() % UInt64(kept.count))
+                files[number].bytes[position] ^= 1 << (random.next() % 8)
+            }
+        }
+
+        /// Names change on the device with a directory's synchronisation, or at random before.
+        mutating func synchronizeNames(in directory: String) {
+            func isInside(_ path: String) -> Bool {
+                path.hasPrefix(directory + "/")
+                    && !path.dropFirst(directory.utf8.count + 1).contains("/")
+            }
+            durableNames = durableNames.filter { !isInside($0.key) }
+            for (path, file) in names where isInside(path) { durableNames[path] = file }
+        }
+
+        mutating func loseUnsynchronized() {
+            for path in Set(names.keys).union(durableNames.keys).sorted() {
+                guard names[path] != durableNames[path], happens(500) else { continue }
+                names[path] = durableNames[path]
+            }
+            durableNames = names
+            let sector = FaultyFileSystem.sectorBytes
+            for number in files.indices {
+                var durable = files[number].durable
+                let bytes = files[number].bytes
+                // The length is on the device: files are given their room before they are used.
+                if durable.count > bytes.count { durable.removeLast(durable.count - bytes.count) }
+                durable += [UInt8](repeating: 0, count: bytes.count - durable.count)
+                for dirty in files[number].dirty.sorted() where happens(500) {
+                    let range = dirty * sector..<min(bytes.count, (dirty + 1) * sector)
+                    guard !range.isEmpty else { continue }
+                    durable.replaceSubrange(range, with: bytes[range])
+                }
+                files[number] = File(bytes: durable, durable: durable)
+            }
+        }
+    }
+}
