@@ -21,7 +21,7 @@ import Testing
         let origin = ScriptedOrigin { request, number in
             switch request.url {
             case "http://example.com/moved":
-                return .whole(status: 302, fields: ["Location": url])
+                return .whole(status: 302, fields: ["Location": Self.url])
             default:
                 return .whole(fields: ["Cache-Control": "max-age=0"], body: "issue \(number)")
             }

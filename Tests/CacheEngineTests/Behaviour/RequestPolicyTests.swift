@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// The request policies of URL loading systems, as points of one value.
-@Suite struct PolicyTests {
+@Suite struct RequestPolicyTests {
     // MARK: P1
 
     @Test("P1: a fresh answer costs no traffic")
