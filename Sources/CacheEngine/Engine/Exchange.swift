@@ -48,7 +48,9 @@ struct Exchange: Sendable {
             guard policy.onMiss == .load else { throw Self.notCached }
             let load = load(key, isUnread(selection) ? .nothing(key) : selection, ticket)
             if let response = try await finish(await fly(load), load) {
-                if isWholeWanted(after: response, selection) { await refresh(selection, key) }
+                if isWholeWanted(after: response, selection) {
+                    await refresh(selection, key, ticket)
+                }
                 return response
             }
         }
