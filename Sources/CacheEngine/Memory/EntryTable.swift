@@ -167,7 +167,8 @@ struct EntryTable: @unchecked Sendable {
 
     @inline(__always)
     private func home(of hash: KeyHash) -> Int {
-        Int(truncatingIfNeeded: (hash.identity & 0xFFFF_FFFF) &* UInt64(bucketCount) >> 32)
+        // In parentheses: a shift binds more tightly than a product.
+        Int(truncatingIfNeeded: ((hash.identity & 0xFFFF_FFFF) &* UInt64(bucketCount)) >> 32)
     }
 
     @inline(__always)
