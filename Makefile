@@ -3,7 +3,11 @@ SOURCES := Package.swift $(wildcard Sources Tests Examples)
 CHECKED := -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
 
 .DEFAULT_GOAL := check
+<<<<<<< HEAD
 .PHONY: help setup check format lint build test tsan bench thresholds
+=======
+.PHONY: crash help setup check format lint build test tsan
+>>>>>>> d4d1fd9 (Kill the disk tier; write down its bytes)
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -42,3 +46,7 @@ docs:  ## the library's documentation; warnings fail
 
 tsan: setup  ## the same tests under ThreadSanitizer
 	$(SWIFT) test --sanitize=thread --scratch-path .build/tsan -Xswiftc -DENGINE_CHECKS
+
+ROUNDS := 200
+crash: build  ## kill a real process ROUNDS times (make crash ROUNDS=200) and check what it left
+	CRASH_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build $(CHECKED) --filter CrashTests

@@ -152,6 +152,18 @@ let package = Package(
             ],
             swiftSettings: house
         ),
+
+        // The process that the crash test kills.
+        .executableTarget(
+            name: "crash-child",
+            dependencies: ["CacheEngine", "CacheTestSupport"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "CrashTests",
+            dependencies: ["CacheEngine", "CacheTestSupport", "crash-child"],
+            swiftSettings: house
+        ),
         .testTarget(name: "TidyTests", swiftSettings: house),
 
         // Small complete programs: the three uses of a download cache.

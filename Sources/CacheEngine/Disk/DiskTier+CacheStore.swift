@@ -20,7 +20,7 @@ extension DiskTier: CacheStore {
     package func remove(_ key: StoreKey) async throws -> Bool {
         let wasThere = enqueueRemoval(key.hash)
         // An earlier removal of the key may still be on its way.
-        if wasThere || hasUnwrittenRemovals(key.hash) { try await confirmRemoval(of: key.hash) }
+        if wasThere || hasUnconfirmedRemovals(key.hash) { try await confirmRemoval(of: key.hash) }
         return wasThere
     }
 

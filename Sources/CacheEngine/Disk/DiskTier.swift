@@ -233,8 +233,10 @@ package final class DiskTier: Sendable {
         try await shard(hash).confirmRemovals()
     }
 
-    func hasUnwrittenRemovals(_ hash: KeyHash) -> Bool {
-        shard(hash).state.withLock { $0.queue.removalCount > 0 }
+    /// Whether a removal may have been accepted that a kill, or a power cut, would undo.
+    func hasUnconfirmedRemovals(_ hash: KeyHash) -> Bool {
+        if configuration.durability == .synced { return true }
+        return shard(hash).state.withLock { $0.queue.removalCount > 0 }
     }
 
     /// Changes the capacity; reached before it returns.

@@ -56,22 +56,9 @@ final class DiskStore: @unchecked Sendable {
         return try await open()
     }
 
-    static func key(_ number: Int) -> [UInt8] { Array("http://example.com/\(number)".utf8) }
-
     /// A body that says which version of which key it is, all through.
     static func body(_ number: Int, version: Int, bytes: Int) -> [UInt8] {
-        var random = SeededRandom(seed: UInt64(number) << 32 | UInt64(version))
-        // In every fourth version, nothing a compressor could find.
-        if version > 0, version.isMultiple(of: 4) {
-            return Self.bytes(bytes) { _ in random.next() }
-        }
-        let words = (0..<4).map { _ in random.next() }
-        return Self.bytes(bytes) { words[$0 / 8 % 4] &+ UInt64($0 / 64) }
-    }
-
-    private static func bytes(_ count: Int, _ word: (Int) -> UInt64) -> [UInt8] {
-        let words = (0..<(count + 7) / 8).map(word)
-        return words.withUnsafeBytes { Array($0.prefix(count)) }
+        VersionedEntry.body(number, version: version, bytes: bytes)
     }
 
     func entry(
@@ -83,36 +70,20 @@ final class DiskStore: @unchecked Sendable {
         expires: UInt32 = EntryHead.neverExpires,
         body: [UInt8]? = nil
     ) throws -> Entry {
-        let tier = try #require(tier)
-        let key = Self.key(number)
-        let tags = try #require(TagList(tags)).bytes
-        let body = body ?? Self.body(number, version: version, bytes: bytes)
-        let metadata = Array("version \(version)".utf8)
-        let head = EntryHead(
-            hash: key.withUnsafeBytes { tier.hasher.hash($0) },
-            createdSeconds: UInt32(now),
-            expiresSeconds: expires,
+        VersionedEntry.make(
+            number,
+            version: version,
+            body: body ?? Self.body(number, version: version, bytes: bytes),
+            tags: try #require(TagList(tags)),
             flags: flags,
-            keyCount: key.count,
-            tagsCount: tags.count,
-            metadataCount: metadata.count,
-            bodyCount: body.count
+            createdSeconds: UInt32(clamping: now),
+            expiresSeconds: expires,
+            hasher: try #require(tier).hasher
         )
-        return key.withUnsafeBytes { key in
-            tags.withUnsafeBytes { tags in
-                metadata.withUnsafeBytes { metadata in
-                    Entry(head: head, key: key, tags: tags, metadata: metadata) { target in
-                        target.copyBytes(from: body)
-                    }
-                }
-            }
-        }
     }
 
     func storeKey(_ number: Int) throws -> StoreKey {
-        let tier = try #require(tier)
-        let key = Self.key(number)
-        return StoreKey(bytes: key, hash: key.withUnsafeBytes { tier.hasher.hash($0) })
+        VersionedEntry.storeKey(number, try #require(tier).hasher)
     }
 
     func read(_ number: Int) async throws -> StoredEntry? {
@@ -122,22 +93,13 @@ final class DiskStore: @unchecked Sendable {
     /// The version that is stored, after checking every byte of it; nil when there is none.
     func version(_ number: Int, bytes: Int = 500) async throws -> Int? {
         guard let stored = try await read(number) else { return nil }
-        let words = stored.entry.metadata.text.split(separator: " ")
-        let version = try #require(words.last.flatMap { Int($0) })
-        var body = stored.entry.body.array
-        if let detached = stored.detachedBody {
-            body = []
-            do {
-                while body.count < detached.count {
-                    body += try await detached.read(body.count..<detached.count).array
-                }
-            } catch is CacheError {
-                // The device failed under the reader: no bytes, so no wrong ones.
-                return nil
-            }
+        switch await VersionedEntry.check(stored, is: number) {
+        case .version(let version): return version
+        case .unreadable: return nil
+        case .wrong:
+            Issue.record("key \(number) gave bytes of no version")
+            return nil
         }
-        #expect(body == Self.body(number, version: version, bytes: body.count))
-        return version
     }
 
     /// Bytes that the directory's files take.

@@ -7,6 +7,13 @@ extension DiskShard {
         guard drainAll(), synchronizeOpenSegment() else {
             throw CacheError(.storageFailed, detail: "the disk shard cannot be written")
         }
+        let lost = state.withLock { state in
+            defer { state.lostEntries = 0 }
+            return state.lostEntries
+        }
+        guard lost == 0 else {
+            throw CacheError(.storageFailed, detail: "\(lost) entries could not be written")
+        }
     }
 
     /// Makes removals that were queued survive this process, and a power cut where configured.

@@ -24,8 +24,7 @@ extension DiskShard {
             for entry in kept { state.forget(entry.identity, at: entry.place) }
             state.segments[slot].state = .clean
             state.counters.segmentsReclaimed += 1
-            let oldest = order.map { state.segments[$0].sequenceMin }.min()
-            if let oldest, oldest != .max { state.purges.forget(below: oldest) }
+            state.purges.forget(upTo: state.segments[slot].purgeSequenceMax)
         }
         clean.append(slot)
         return true
@@ -166,9 +165,10 @@ extension DiskShard {
             let place = state.index.place(of: identity)
             // A queued one is left to the batch that writes it.
             guard !place.isQueued else { return nil }
-            // With a tombstone: a reader may hold the file beyond the end of this process.
-            let body = state.bodies[identity]
-            if body != nil { _ = state.dropCopies(of: KeyHash(placement: 0, identity: identity)) }
+            guard let body = state.bodies.removeValue(forKey: identity) else { return nil }
+            _ = state.index.remove(identity)
+            // A reader may hold the file beyond the end of this process.
+            state.pushTombstone(KeyHash(placement: 0, identity: identity))
             state.counters.bodiesReclaimed += 1
             return body
         }

@@ -72,9 +72,10 @@ extension DiskShard {
                 while state.segments.count <= slot { state.segments.append(SegmentInfo()) }
                 state.segments[slot] = SegmentInfo(state: .clean, file: file)
             }
-            if let header = readHeader(file, slot) {
-                found.append(.init(slot: slot, file: file, header: header))
-            } else {
+            switch readHeader(file, slot) {
+            case .valid(let header): found.append(.init(slot: slot, file: file, header: header))
+            case .blank: clean.append(slot)
+            case .damaged:
                 replay.report.damaged += 1
                 clean.append(slot)
             }
@@ -83,7 +84,7 @@ extension DiskShard {
         var oldest: UInt64 = 0
         for segment in found {
             let header = segment.header
-            oldest = max(oldest, header.isRetired ? 0 : header.oldestGeneration)
+            oldest = max(oldest, header.oldestGeneration)
             replay.generationMax = max(replay.generationMax, header.generation)
             replay.sequenceMax = max(replay.sequenceMax, max(1, header.firstSequence) - 1)
         }
@@ -101,15 +102,22 @@ extension DiskShard {
         return slot
     }
 
-    private func readHeader(_ file: OpenFile, _ slot: Int) -> SegmentHeader? {
+    private enum FoundHeader {
+        case valid(SegmentHeader)
+        /// Given its room, never used.
+        case blank
+        case damaged
+    }
+
+    private func readHeader(_ file: OpenFile, _ slot: Int) -> FoundHeader {
         withUnsafeTemporaryAllocation(byteCount: SegmentHeader.sizeBytes, alignment: 16) { page in
             let count = (try? volume.read(file, into: page, at: 0)) ?? 0
-            guard count == page.count,
-                let header = SegmentHeader(decoding: UnsafeRawBufferPointer(page)),
+            guard count == page.count else { return .damaged }
+            guard let header = SegmentHeader(decoding: UnsafeRawBufferPointer(page)),
                 header.storeID == settings.storeID, header.shard == settings.number,
                 header.slot == slot
-            else { return nil }
-            return header
+            else { return page.allSatisfy { $0 == 0 } ? .blank : .damaged }
+            return .valid(header)
         }
     }
 
@@ -254,7 +262,7 @@ extension DiskShard {
             var bytes = 0
             state.segments[segment.slot].recordsEnd = recordsEnd
             for item in items {
-                state.noteSequence(item.sequence, in: segment.slot)
+                state.noteRecord(item.flags, item.sequence, in: segment.slot)
                 bytes += item.recordBytes
                 if item.flags.contains(.tagPurge) {
                     guard nextPurge < purges.count, purges[nextPurge].0 == item else { continue }
@@ -315,7 +323,10 @@ extension DiskShard {
             guard let (reference, sequence) = known, files.contains(reference.fileID),
                 hasWholeFile(reference), used.insert(reference.fileID).inserted
             else {
-                state.withLock { _ = $0.index.remove(identity) }
+                // With a tombstone: the fault may pass, a removal in between must not.
+                state.withLock { state in
+                    _ = state.dropCopies(of: KeyHash(placement: 0, identity: identity))
+                }
                 replay.report.damaged += 1
                 continue
             }

@@ -6,15 +6,12 @@ extension DiskShard {
         let now = monotonicNanoseconds()
         let limit = state.withLock { state -> UInt64? in
             state.noteWriting()
-            if state.condition == .failed {
-                guard now >= retryAt else { return nil }
-                return state.nextSequence
-            }
+            if state.condition == .failed { return now >= retryAt ? state.nextSequence : nil }
             guard state.flushDeadline != 0, now >= state.flushDeadline else { return 0 }
             state.flushDeadline = 0
             return state.nextSequence
         }
-        if let limit { drain(below: limit) }
+        if let limit, tryFailedDevice() { drain(below: limit) }
         perform(state.withLock { $0.wakeAfterChange() })
     }
 
@@ -24,6 +21,7 @@ extension DiskShard {
             state.flushDeadline = 0
             return state.nextSequence
         }
+        guard tryFailedDevice() else { return false }
         for _ in 0..<Self.failuresMax {
             if drain(below: limit) { return true }
             if failures >= Self.failuresMax { break }
@@ -270,13 +268,26 @@ extension DiskShard {
                     ),
                     flags: .init(record.head.flags, isRaw: record.head.codec == .raw)
                 )
-                state.noteSequence(record.head.sequence, in: segment.slot)
+                state.noteRecord(record.head.flags, record.head.sequence, in: segment.slot)
                 state.settle(record, at: place)
             }
         }
     }
 
     // MARK: Failing
+
+    /// Whether the device may be written: one that failed is tried with a new segment.
+    private func tryFailedDevice() -> Bool {
+        guard state.withLock({ $0.condition == .failed }) else { return true }
+        if writer.segment != nil || openNextSegment() { return true }
+        retryLater()
+        return false
+    }
+
+    private func retryLater() {
+        retryAt = monotonicNanoseconds() + Self.retryNanoseconds
+        perform(.at(nanoseconds: retryAt))
+    }
 
     /// Gives up the open segment and everything that was to be written; what is on disk stays.
     func fail(_ items: [WriteItem]) {
@@ -295,10 +306,7 @@ extension DiskShard {
             state.giveUp(items)
             if hasFailed, state.condition == .working { state.condition = .failed }
         }
-        if hasFailed {
-            retryAt = monotonicNanoseconds() + Self.retryNanoseconds
-            perform(.at(nanoseconds: retryAt))
-        }
+        if hasFailed { retryLater() }
     }
 }
 
@@ -322,7 +330,11 @@ extension ShardState {
         return []
     }
 
-    mutating func noteSequence(_ sequence: UInt64, in slot: Int) {
+    mutating func noteRecord(_ flags: EntryHead.Flags, _ sequence: UInt64, in slot: Int) {
+        if flags.contains(.tagPurge) {
+            let newest = max(segments[slot].purgeSequenceMax, sequence)
+            segments[slot].purgeSequenceMax = newest
+        }
         segments[slot].sequenceMin = min(segments[slot].sequenceMin, sequence)
         segments[slot].sequenceMax = max(segments[slot].sequenceMax, sequence)
     }
@@ -334,7 +346,7 @@ extension ShardState {
             let current = index.place(of: node.hash.identity)
             defer { queue.finish(node.node) }
             guard current.isQueued, current.queueNode == node.node else {
-                if record.isOwnBody { record.body?.doom() }
+                if record.isOwnBody, let body = record.body { replace(body, by: current) }
                 return
             }
             var place = place
@@ -353,17 +365,28 @@ extension ShardState {
         }
     }
 
+    /// The body of a record that was superseded while it was written: needed until the newer record
+    /// is written as well.
+    private mutating func replace(_ body: JumboFile, by current: RecordPlace) {
+        guard current.isQueued else { return body.doom() }
+        queue.setReplacedBody(body, under: current.queueNode)
+    }
+
     /// Takes back what could not be written: entries are lost, removals are tried again.
     mutating func giveUp(_ items: [WriteItem]) {
         var again: [Int] = []
         for item in items {
-            guard case .node(let node) = item else { continue }
+            guard case .node(let node) = item else {
+                giveUpReinsertion(item)
+                continue
+            }
             guard case .entry = node.content else {
                 again.append(node.node)
                 continue
             }
             let current = index.place(of: node.hash.identity)
             queue.finish(node.node)
+            lostEntries += 1
             guard current.isQueued, current.queueNode == node.node else { continue }
             _ = index.remove(node.hash.identity)
             if let body = bodies.removeValue(forKey: node.hash.identity) { body.doom() }
@@ -371,5 +394,13 @@ extension ShardState {
             pushTombstone(node.hash)
         }
         queue.putBack(again)
+    }
+
+    /// The old copy is retired with its segment; the new one may have reached the disk in part.
+    private mutating func giveUpReinsertion(_ item: WriteItem) {
+        guard case .reinsertion(let identity, let from) = item else { return }
+        let current = index.place(of: identity)
+        guard !current.isQueued, current.isSameLocation(as: from) else { return }
+        _ = dropCopies(of: KeyHash(placement: 0, identity: identity))
     }
 }

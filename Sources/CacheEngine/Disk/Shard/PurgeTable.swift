@@ -31,7 +31,7 @@ struct PurgeTable {
         switch scope {
         case .everything:
             floor = max(floor, sequence)
-            forget(below: sequence)
+            forget(upTo: sequence)
         case .storageClass(let kept):
             classFloors[Int(kept.rawValue)] = max(classFloors[Int(kept.rawValue)], sequence)
         case .tag(var tag):
@@ -67,8 +67,8 @@ struct PurgeTable {
         return isDead
     }
 
-    /// Drops removals that no record older than `sequence` is left for.
-    mutating func forget(below sequence: UInt64) {
+    /// Drops removals whose record has left the log: what they covered was before it.
+    mutating func forget(upTo sequence: UInt64) {
         if !tags.isEmpty { tags = tags.filter { $0.value > sequence } }
         times.removeAll { $0.sequence <= sequence }
     }

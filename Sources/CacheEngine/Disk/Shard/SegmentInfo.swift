@@ -18,4 +18,6 @@ struct SegmentInfo: Sendable {
     var recordsEnd = 0
     var sequenceMin = UInt64.max
     var sequenceMax: UInt64 = 0
+    /// The largest sequence number of a purge among the records.
+    var purgeSequenceMax: UInt64 = 0
 }

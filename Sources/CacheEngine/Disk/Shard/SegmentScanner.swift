@@ -23,9 +23,10 @@ struct SegmentScanner {
             guard fill(offset, size) else { break }
             let isValid = window.withUnsafeBytes { bytes in
                 let part = UnsafeRawBufferPointer(rebasing: bytes[(offset - windowStart)...])
-                guard let record = CheckedRecord(part, at: offset, sealedBy: seal) else {
-                    return false
-                }
+                // The body as well: a write that was cut short must not hide an older copy.
+                guard let record = CheckedRecord(part, at: offset, sealedBy: seal),
+                    record.hasWholeBody
+                else { return false }
                 if !record.head.flags.contains(.pad) { visit(record, offset) }
                 return true
             }

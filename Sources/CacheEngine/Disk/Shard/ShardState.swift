@@ -21,6 +21,8 @@ struct ShardState: ~Copyable {
     var counters = DiskStatistics()
     /// When the queue is written at the latest, on the machine's monotonic clock; 0: nothing waits.
     var flushDeadline: UInt64 = 0
+    /// Accepted entries that could not be written, since the last flush.
+    var lostEntries = 0
     private var isWriteRequested = false
 
     init(_ settings: ShardSettings) {
@@ -59,7 +61,7 @@ struct ShardState: ~Copyable {
             body.note(sequence: sequence)
         }
         let old = index.set(head.hash.identity, to: RecordPlace(queueNode: node, flags: flags))
-        if supersede(old, of: head.hash.identity, by: body) { queue.noteOlderRecord(under: node) }
+        queue.setOlder(supersede(old, of: head.hash.identity, by: body), under: node)
         counters.stores += 1
         return .stored
     }
@@ -68,7 +70,8 @@ struct ShardState: ~Copyable {
     mutating func dropCopies(of hash: KeyHash) -> Bool {
         let old = index.remove(hash.identity)
         guard !old.isNone else { return false }
-        if supersede(old, of: hash.identity, by: nil) { pushTombstone(hash) }
+        let older = supersede(old, of: hash.identity, by: nil)
+        if older.isOnDisk { pushTombstone(hash, over: older) } else { older.body?.doom() }
         return true
     }
 
@@ -86,15 +89,19 @@ struct ShardState: ~Copyable {
         return removed
     }
 
-    mutating func pushTombstone(_ hash: KeyHash) {
+    mutating func pushTombstone(
+        _ hash: KeyHash,
+        over older: WriteQueue.OlderCopy = .init(isOnDisk: true, body: nil)
+    ) {
         guard condition != .closed else { return }
-        _ = queue.push(
+        let node = queue.push(
             .tombstone,
             hash: hash,
             sequence: takeSequence(),
             sizeBytes: 0,
             coversOlderRecord: true
         )
+        queue.setOlder(older, under: node)
     }
 
     mutating func takeSequence() -> UInt64 {
@@ -125,21 +132,27 @@ struct ShardState: ~Copyable {
         return nil
     }
 
-    /// Deals with what a place pointed to; true when an older record may be on disk.
-    private mutating func supersede(_ old: RecordPlace, of identity: UInt64, by body: JumboFile?)
-        -> Bool
-    {
+    /// Deals with what a place pointed to; gives what of the key may be on disk.
+    private mutating func supersede(
+        _ old: RecordPlace,
+        of identity: UInt64,
+        by body: JumboFile?
+    ) -> WriteQueue.OlderCopy {
+        var oldBody: JumboFile?
         if old.flags.contains(.jumbo) || body != nil {
-            let oldBody =
+            oldBody =
                 body.map { bodies.updateValue($0, forKey: identity) }
                 ?? bodies.removeValue(forKey: identity)
-            if let oldBody, oldBody !== body { oldBody.doom() }
+            if oldBody === body { oldBody = nil }
         }
-        guard old.isQueued else { return !old.isNone }
-        let node = queue[old.queueNode]
-        guard node.state == .queued else { return true }
-        queue.cancel(old.queueNode)
-        return node.coversOlderRecord
+        guard old.isQueued, queue[old.queueNode].state == .queued else {
+            return .init(isOnDisk: !old.isNone, body: oldBody)
+        }
+        // Nothing refers to the body of a record that is never written.
+        oldBody?.doom()
+        var older = queue.cancel(old.queueNode)
+        if older.body === body { older.body = nil }
+        return older
     }
 
     /// Takes out the places that `scope` covers, as far as places tell.
@@ -162,7 +175,10 @@ struct ShardState: ~Copyable {
         }
         for node in cancelled where queue[node].state == .queued {
             removed.bytes += queue[node].sizeBytes
-            queue.cancel(node)
+            let hash = queue[node].hash
+            let older = queue.cancel(node)
+            // What lies beneath may be of another class: the purge does not cover it.
+            if older.isOnDisk { pushTombstone(hash, over: older) } else { older.body?.doom() }
         }
         for identity in dropped {
             guard let body = bodies.removeValue(forKey: identity) else { continue }

@@ -25,12 +25,22 @@ struct WriteQueue: ~Copyable {
         var sequence: UInt64 = 0
         var hash = KeyHash(placement: 0, identity: 0)
         var content: Content?
+        /// The file of an older version, unlinked once this node is written: a process that is killed
+        /// before then must not have lost both.
+        var replacedBody: JumboFile?
         var sizeBytes = 0
 
         var isRemoval: Bool {
             guard let content, case .entry = content else { return content != nil }
             return false
         }
+    }
+
+    /// What a key has on disk beneath a node of the queue.
+    struct OlderCopy {
+        /// An older record may be there.
+        var isOnDisk: Bool
+        var body: JumboFile?
     }
 
     /// One node handed to the writer.
@@ -93,16 +103,30 @@ struct WriteQueue: ~Copyable {
         return index
     }
 
-    mutating func noteOlderRecord(under node: Int) { nodes[node].coversOlderRecord = true }
+    mutating func setOlder(_ older: OlderCopy, under node: Int) {
+        nodes[node].coversOlderRecord = older.isOnDisk
+        nodes[node].replacedBody = older.body
+    }
 
-    /// Takes back a node that nobody writes yet.
-    mutating func cancel(_ node: Int) {
+    mutating func setReplacedBody(_ body: JumboFile, under node: Int) {
+        nodes[node].replacedBody?.doom()
+        nodes[node].replacedBody = body
+    }
+
+    /// Takes back a node that nobody writes yet, and gives what it covered.
+    mutating func cancel(_ node: Int) -> OlderCopy {
         precondition(nodes[node].state == .queued)
+        let older = OlderCopy(
+            isOnDisk: nodes[node].coversOlderRecord,
+            body: nodes[node].replacedBody
+        )
+        nodes[node].replacedBody = nil
         nodes[node].state = .cancelled
         nodes[node].content = nil
         bytes -= nodes[node].sizeBytes
         nodes[node].sizeBytes = 0
         liveCount -= 1
+        return older
     }
 
     /// Hands out the oldest nodes, at least one and until `bytesMax` is reached.
@@ -136,6 +160,7 @@ struct WriteQueue: ~Copyable {
     /// Ends the writing of a node, whatever came of it.
     mutating func finish(_ node: Int) {
         precondition(nodes[node].state == .writing)
+        nodes[node].replacedBody?.doom()
         bytes -= nodes[node].sizeBytes
         liveCount -= 1
         if nodes[node].isRemoval { removalCount -= 1 }

@@ -1,0 +1,92 @@
+package import CacheEngine
+
+/// Entries whose every byte follows from a number and a version, so that whoever reads one can
+/// tell whether it is whole and which one it is.
+package enum VersionedEntry {
+    package static func key(_ number: Int) -> [UInt8] {
+        Array("http://example.com/\(number)".utf8)
+    }
+
+    package static func storeKey(_ number: Int, _ hasher: KeyHasher) -> StoreKey {
+        let key = key(number)
+        return StoreKey(bytes: key, hash: key.withUnsafeBytes { hasher.hash($0) })
+    }
+
+    /// A body that says all through which version of which entry it is.
+    package static func body(_ number: Int, version: Int, bytes: Int) -> [UInt8] {
+        var random = SeededRandom(seed: UInt64(number) << 32 | UInt64(version))
+        // In every fourth version, nothing a compressor could find.
+        if version > 0, version.isMultiple(of: 4) {
+            return self.bytes(bytes) { _ in random.next() }
+        }
+        let words = (0..<4).map { _ in random.next() }
+        return self.bytes(bytes) { words[$0 / 8 % 4] &+ UInt64($0 / 64) }
+    }
+
+    package static func make(
+        _ number: Int,
+        version: Int,
+        body: [UInt8],
+        tags: TagList = TagList(),
+        flags: EntryHead.Flags = [],
+        createdSeconds: UInt32,
+        expiresSeconds: UInt32 = EntryHead.neverExpires,
+        hasher: KeyHasher
+    ) -> Entry {
+        let key = key(number)
+        let metadata = Array("version \(version)".utf8)
+        let head = EntryHead(
+            hash: key.withUnsafeBytes { hasher.hash($0) },
+            createdSeconds: createdSeconds,
+            expiresSeconds: expiresSeconds,
+            flags: flags,
+            keyCount: key.count,
+            tagsCount: tags.bytes.count,
+            metadataCount: metadata.count,
+            bodyCount: body.count
+        )
+        return key.withUnsafeBytes { key in
+            tags.bytes.withUnsafeBytes { tags in
+                metadata.withUnsafeBytes { metadata in
+                    Entry(head: head, key: key, tags: tags, metadata: metadata) { target in
+                        target.copyBytes(from: body)
+                    }
+                }
+            }
+        }
+    }
+
+    /// What reading an entry back gave.
+    package enum Reading: Hashable, Sendable {
+        case version(Int)
+        /// Not the bytes of any version.
+        case wrong
+        /// The body could not be read.
+        case unreadable
+    }
+
+    package static func check(_ stored: StoredEntry, is number: Int) async -> Reading {
+        let words = stored.entry.metadata.text.split(separator: " ")
+        guard let version = words.last.flatMap({ Int($0) }), stored.key.bytes == key(number) else {
+            return .wrong
+        }
+        var body = stored.entry.body.array
+        if let detached = stored.detachedBody {
+            body = []
+            while body.count < detached.count {
+                guard let more = try? await detached.read(body.count..<detached.count) else {
+                    return .unreadable
+                }
+                guard !more.isEmpty else { return .wrong }
+                body += more.array
+            }
+        }
+        let expected = self.body(number, version: version, bytes: body.count)
+        return body == expected ? .version(version) : .wrong
+    }
+
+    private static func bytes(_ count: Int, _ word: (Int) -> UInt64) -> [UInt8] {
+        let words = (0..<(count + 7) / 8).map(word)
+        return words.withUnsafeBytes { Array($0.prefix(count)) }
+    }
+}

@@ -1,0 +1,231 @@
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+/// The bytes of docs/disk-format.md, built here a second time by hand.
+@Suite struct DiskFormatTests {
+    @Test func manifestHasItsDocumentedBytes() {
+        let manifest = Manifest(
+            storeID: KeyHash(placement: 1, identity: 2),
+            seed: KeyHash(placement: 3, identity: 4),
+            shardCount: 2,
+            segmentBytes: 64 << 10,
+            createdSeconds: 5
+        )
+        let expected = Self.closed(
+            Self.bytes("CEM1") + Self.u32(1) + Self.u64(1, 2, 3, 4) + Self.u32(2, 64 << 10)
+                + Self.u64(5) + Self.u32(0)
+        )
+        #expect(manifest.encoded == expected)
+        #expect(expected.withUnsafeBytes { Manifest(decoding: $0) } == manifest)
+    }
+
+    @Test func segmentHeaderHasItsDocumentedBytes() {
+        var header = Self.header
+        for isRetired in [false, true] {
+            header.isRetired = isRetired
+            var page = [UInt8](repeating: 0xEE, count: 4_096)
+            page.withUnsafeMutableBytes { header.encode(into: $0) }
+            let expected = Self.closed(
+                Self.bytes("CES1") + Self.u32(1) + Self.u64(1, 2) + Self.u32(3, 4)
+                    + Self.u64(5, 6, 7, 8, 9) + Self.u32(isRetired ? 1 : 0)
+            )
+            #expect(page == expected + [UInt8](repeating: 0, count: 4_096 - 80))
+            #expect(page.withUnsafeBytes { SegmentHeader(decoding: $0) } == header)
+        }
+    }
+
+    @Test func trailerHasItsDocumentedBytes() {
+        let size = 64 << 10
+        let trailer = SegmentTrailer(
+            generation: 5,
+            nonce: 6,
+            itemCount: 3,
+            footerCRC: 11,
+            footerOffset: size - 8_192,
+            recordsEnd: 8_192,
+            sequenceMin: 12,
+            sequenceMax: 14,
+            expiresMax: 15,
+            isTorn: true
+        )
+        var page = [UInt8](repeating: 0xEE, count: 4_096)
+        page.withUnsafeMutableBytes { trailer.encode(into: $0) }
+        let expected = Self.closed(
+            Self.bytes("CET1") + Self.u32(1) + Self.u64(5, 6) + Self.u32(3, 11)
+                + Self.u64(UInt64(size - 8_192), 8_192, 12, 14) + Self.u32(15, 1, 0)
+        )
+        #expect(page == expected + [UInt8](repeating: 0, count: 4_096 - 80))
+        let decoded = page.withUnsafeBytes {
+            SegmentTrailer(decoding: $0, of: Self.header, segmentBytes: size)
+        }
+        #expect(decoded == trailer)
+        var other = Self.header
+        other.nonce = 99
+        let foreign = page.withUnsafeBytes {
+            SegmentTrailer(decoding: $0, of: other, segmentBytes: size)
+        }
+        #expect(foreign == nil)
+    }
+
+    @Test func footerItemHasItsDocumentedBytes() {
+        var head = EntryHead(
+            hash: KeyHash(placement: 1, identity: 2),
+            createdSeconds: 3,
+            expiresSeconds: 4,
+            flags: [.session, .jumbo],
+            keyCount: 10,
+            tagsCount: 0,
+            metadataCount: 0,
+            bodyCount: 100
+        )
+        head.sequence = 107
+        let item = FooterItem(head, offset: 8_192)
+        var bytes = [UInt8](repeating: 0xEE, count: 32)
+        bytes.withUnsafeMutableBytes { item.encode(into: $0, at: 0, sequenceMin: 100) }
+        // 174 bytes are three units of 64; bits: jumbo 4, session 6, raw 3.
+        let expected =
+            Self.u64(1, 2) + Self.u32(128) + [3, 0, 0, 1 << 4 | 1 << 6 | 1 << 3] + Self.u32(4, 7)
+        #expect(bytes == expected)
+        let decoded = bytes.withUnsafeBytes {
+            FooterItem(trusted: $0, at: 0, sequenceMin: 100)
+        }
+        #expect(decoded == item)
+    }
+
+    @Test func bodyReferenceHasItsDocumentedBytes() {
+        let reference = BodyReference(
+            fileID: 1,
+            rawCount: 300_000,
+            fileBytes: 50_032,
+            tableOffset: 50_000,
+            blockCount: 2,
+            tableCRC: 9
+        )
+        let expected = Self.u64(1, 300_000, 50_032, 50_000) + Self.u32(2, 9)
+        #expect(reference.encoded == expected)
+        #expect(expected.withUnsafeBytes { BodyReference(decoding: $0) } == reference)
+        for position in 10..<36 {
+            var broken = expected
+            broken[position] ^= 0x80
+            #expect(broken.withUnsafeBytes { BodyReference(decoding: $0) } == nil, "\(position)")
+        }
+    }
+
+    @Test func checksumIsCastagnolisForEveryLength() {
+        #expect(Self.bytes("123456789").withUnsafeBytes { $0.crc32c() } == 0xE306_9283)
+        var random = SeededRandom(seed: 3)
+        let bytes = (0..<40_000).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        for length in Array(0..<80) + [255, 256, 767, 768, 769, 24_575, 24_576, 24_577, 40_000] {
+            let part = bytes[..<length]
+            let fast = part.withUnsafeBytes { $0.crc32c() }
+            #expect(fast == Self.crc(Array(part)), "\(length)")
+            let middle = length / 3
+            let inTwo = bytes[middle..<length].withUnsafeBytes { rest in
+                rest.crc32c(from: bytes[..<middle].withUnsafeBytes { $0.crc32c() })
+            }
+            #expect(inTwo == fast, "\(length)")
+        }
+    }
+
+    @Test func placesKeepWhatTheyAreGiven() {
+        var random = SeededRandom(seed: 4)
+        for _ in 0..<10_000 {
+            let segment = Int(random.next() % UInt64(RecordPlace.segmentsMax))
+            let offset = Int(random.next() % (1 << 22)) * 64
+            let bytes = 1 + Int(random.next() % UInt64(SizeClass.bytesMax >> (random.next() % 20)))
+            let expiry = CoarseExpiry(units: UInt32(random.next() % 4_096))
+            var place = RecordPlace(
+                segment: segment,
+                offset: offset,
+                recordBytes: bytes,
+                expiry: expiry,
+                flags: [.session, .raw]
+            )
+            place.frequency = 9
+            #expect(place.segment == segment && place.offset == offset && place.expiry == expiry)
+            #expect(place.frequency == 3 && place.flags == [.session, .raw] && !place.isQueued)
+            #expect(place.recordBytesMax >= bytes)
+            #expect(place.recordBytesMax <= bytes + max(64, bytes / 15))
+        }
+    }
+
+    @Test func coarseExpiryNeverEndsARecordEarly() {
+        for distance in [1, 4_095, 4_096, 4_097, 1_000_000, 16_773_120, 16_773_121, 90_000_000] {
+            let expires = UInt32(1_000_000 + distance)
+            let coarse = CoarseExpiry(expiresSeconds: expires, baseSeconds: 1_000_000)
+            #expect(!coarse.isPast(nowSeconds: expires - 1, baseSeconds: 1_000_000), "\(distance)")
+            let isKnown = coarse != .unknown
+            let later = expires + 4_096
+            #expect(coarse.isPast(nowSeconds: later, baseSeconds: 1_000_000) == isKnown)
+        }
+    }
+
+    @Test func purgesComeBackAsTheyWentAndDamagedOnesDoNot() {
+        let scopes: [RemovalScope] = [
+            .everything, .tag("user:42"), .tag(""), .storageClass(.pinned),
+            .storedAfter(seconds: -5), .storedBefore(seconds: 1 << 40),
+        ]
+        for scope in scopes {
+            let bytes = PurgeRecord.encode(scope)
+            #expect(bytes.withUnsafeBytes { PurgeRecord.decode($0) } == scope)
+        }
+        for bytes: [UInt8] in [[], [0, 0], [2], [2, 9], [3, 1], [4, 1, 2, 3], [9]] {
+            #expect(bytes.withUnsafeBytes { PurgeRecord.decode($0) } == nil)
+        }
+    }
+
+    @Test(arguments: [1, 63, 64, 5_000, 16_385, 262_144, 262_145, 1_000_000])
+    func bodiesDecompressToThemselvesAndToNothingElse(size: Int) {
+        for version in [3, 4] {
+            let body = VersionedEntry.body(size, version: version, bytes: size)
+            var stored = [UInt8](repeating: 0, count: BodyCodec.storedCountMax(rawCount: size))
+            let (codec, count) = body.withUnsafeBytes { body in
+                stored.withUnsafeMutableBytes { BodyCodec.compress(body, into: $0) }
+            }
+            if version == 4 || size < 64 { #expect(codec == .raw) } else { #expect(codec != .raw) }
+            for (lie, isTrue) in [(0, true), (1, false), (-1, false), (262_144, false)]
+            where size + lie > 0 {
+                var raw = [UInt8](repeating: 0, count: size + lie)
+                let isWhole = stored[..<count].withUnsafeBytes { stored in
+                    raw.withUnsafeMutableBytes { BodyCodec.decompress(stored, codec, into: $0) }
+                }
+                #expect(isWhole == isTrue, "\(size) + \(lie)")
+                if isTrue { #expect(raw == body) }
+            }
+        }
+    }
+
+    static let header = SegmentHeader(
+        storeID: KeyHash(placement: 1, identity: 2),
+        shard: 3,
+        slot: 4,
+        generation: 5,
+        nonce: 6,
+        oldestGeneration: 7,
+        createdSeconds: 8,
+        firstSequence: 9
+    )
+
+    private static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+    private static func u32(_ values: UInt32...) -> [UInt8] {
+        values.flatMap { value in (0..<4).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) } }
+    }
+    private static func u64(_ values: UInt64...) -> [UInt8] {
+        values.flatMap { value in (0..<8).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) } }
+    }
+
+    /// The bytes followed by their checksum.
+    private static func closed(_ bytes: [UInt8]) -> [UInt8] { bytes + u32(crc(bytes)) }
+
+    /// CRC-32C, bit by bit.
+    private static func crc(_ bytes: [UInt8]) -> UInt32 {
+        var crc: UInt32 = ~0
+        for byte in bytes {
+            crc ^= UInt32(byte)
+            for _ in 0..<8 { crc = crc >> 1 ^ (crc & 1 == 1 ? 0x82F6_3B78 : 0) }
+        }
+        return ~crc
+    }
+}

@@ -1,0 +1,122 @@
+import CacheTestSupport
+import Dispatch
+import Synchronization
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct DiskPoolTests {
+    @Test func readersOfOneKeyShareOneRead() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let store = DiskStore(volume: .replaced(files))
+        store.configuration.ioThreads = 1
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        try await tier.flush()
+        let key = try store.storeKey(1)
+        // The only thread is held up until every reader has come.
+        let gate = DispatchSemaphore(value: 0)
+        #expect(tier.shards[0].pool.submit { gate.wait() })
+        let hits = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<10 {
+                group.addTask {
+                    let result = await tier.readWaiting(key.hash, key: key.bytes, nowSeconds: 5)
+                    if case .hit = result { return true }
+                    return false
+                }
+            }
+            for _ in 0..<1_000_000 where tier.statistics.readsJoined < 9 { await Task.yield() }
+            gate.signal()
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(hits == 10)
+        #expect(tier.statistics.readsJoined == 9)
+        await store.close()
+    }
+
+    @Test func jobsBeyondTheLimitAreRefusedAndClosingOnesAreNot() async {
+        let pool = IOPool(threadCount: 1, jobsMax: 2)
+        let gate = DispatchSemaphore(value: 0)
+        let started = DispatchSemaphore(value: 0)
+        let done = Atomic<Int>(0)
+        #expect(
+            pool.submit {
+                started.signal()
+                gate.wait()
+            }
+        )
+        started.wait()
+        #expect(pool.submit {} && pool.submit {})
+        #expect(!pool.submit {})
+        #expect(await pool.run { 1 } == nil)
+        pool.submitClosing { done.store(1, ordering: .releasing) }
+        gate.signal()
+        for _ in 0..<1_000_000 where done.load(ordering: .acquiring) == 0 { await Task.yield() }
+        #expect(done.load(ordering: .acquiring) == 1)
+    }
+
+    @Test func capacityIsReachedBeforeTheCallReturns() async throws {
+        let files = FaultyFileSystem(seed: 2)
+        let store = DiskStore(segments: 16, volume: .replaced(files))
+        let tier = try await store.open()
+        for number in 0..<800 { _ = tier.enqueue(try store.entry(number, version: 4)) }
+        try await LargeBodyTests.write(2_000, bytes: 40_000, in: store)
+        try await tier.flush()
+        for segments in [8, 5, 2, 0, 4] {
+            let reserved = DiskGeometry.reservedBytes(shardCount: 1)
+            let capacity = segments * (64 << 10) + reserved
+            await tier.setCapacity(capacity)
+            #expect(files.totalBytes <= capacity, "\(segments)")
+            #expect(await tier.usage().capacityBytes == capacity)
+            #if ENGINE_CHECKS
+                await tier.checkInvariants()
+            #endif
+        }
+        _ = tier.enqueue(try store.entry(3_000))
+        try await tier.flush()
+        #expect(try await store.version(3_000) == 0)
+        await store.close()
+    }
+
+    @Test func secondUseAdmitsWhatWasOfferedBefore() async throws {
+        let store = DiskStore()
+        store.configuration.admission = .secondUse
+        let tier = try await store.open()
+        #expect(tier.enqueue(try store.entry(1)) == .refused(.notAdmitted))
+        #expect(tier.enqueue(try store.entry(1)) == .stored)
+        #expect(tier.enqueue(try store.entry(1, version: 1)) == .stored)
+        await store.close()
+    }
+
+    @Test func dailyBudgetIsNotOverdrawn() async throws {
+        let store = DiskStore()
+        store.configuration.admission = .bytesPerDay(.bytes(1_500))
+        let tier = try await store.open()
+        #expect(tier.enqueue(try store.entry(1)) == .stored)
+        #expect(tier.enqueue(try store.entry(2)) == .stored)
+        #expect(tier.enqueue(try store.entry(3)) == .refused(.notAdmitted))
+        await store.close()
+    }
+
+    @Test func purgesBeyondTheLimitMakeEverythingOlderDead() {
+        var purges = PurgeTable(hasher: KeyHasher(seed: KeyHash(placement: 1, identity: 2)))
+        for number in 0..<PurgeTable.tagsMax / 2 {
+            purges.insert(.tag("t\(number)"), sequence: UInt64(number) + 100)
+        }
+        func covers(_ sequence: UInt64) -> Bool {
+            [].withUnsafeBytes { none in
+                purges.covers(
+                    sequence: sequence,
+                    storageClass: .permanent,
+                    createdSeconds: 0,
+                    tags: none
+                )
+            }
+        }
+        #expect(!covers(50))
+        for number in 0..<PurgeTable.tagsMax {
+            purges.insert(.tag("more \(number)"), sequence: UInt64(number) + 1_000_000)
+        }
+        #expect(covers(1_000_000) && !covers(2_000_000))
+    }
+}

@@ -1,0 +1,159 @@
+import CacheEngine
+import CacheTestSupport
+import Foundation
+import Testing
+
+/// A real process, killed at random, again and again on one directory.
+@Suite(.serialized) struct CrashTests {
+    /// `make crash ROUNDS=…` sets more.
+    static let rounds = ProcessInfo.processInfo.environment["CRASH_ROUNDS"].flatMap { Int($0) } ?? 6
+
+    /// With room for everything: what was acknowledged is there.
+    @Test func nothingAcknowledgedIsLostWhenTheProcessIsKilled() async throws {
+        var run = try CrashRun(capacityBytes: 4 << 30, hasRoom: true)
+        for round in 0..<Self.rounds { try await run.play(round: round) }
+        run.clean()
+    }
+
+    /// With segments reclaimed all the time: forgetting is legal, resurrection is not.
+    @Test func nothingIsResurrectedWhenTheProcessIsKilledWhileItReclaims() async throws {
+        var run = try CrashRun(capacityBytes: 3 << 20, hasRoom: false)
+        for round in 0..<Self.rounds { try await run.play(round: round) }
+        run.clean()
+    }
+}
+
+/// A directory, what its journal allows it to hold, and the processes that are killed on it.
+struct CrashRun {
+    private let directory: String
+    private let capacityBytes: Int
+    private let hasRoom: Bool
+    private var random: SeededRandom
+    private var model = DiskModel()
+    private var sizes: [Int: Int] = [:]
+    private var version = 0
+
+    init(capacityBytes: Int, hasRoom: Bool) throws {
+        directory = FileManager.default.temporaryDirectory.path() + "/crash-" + UUID().uuidString
+        self.capacityBytes = capacityBytes
+        self.hasRoom = hasRoom
+        random = SeededRandom(seed: UInt64(capacityBytes))
+    }
+
+    func clean() { try? FileManager.default.removeItem(atPath: directory) }
+
+    mutating func play(round: Int) async throws {
+        let journal = try runAndKill(afterLines: 20 + Int(random.next() % 600))
+        replay(journal)
+        model.reopenAfterKill()
+        try await check(round)
+    }
+
+    /// Starts the child, reads its journal until it is long enough, kills it, and reads the rest.
+    private mutating func runAndKill(afterLines lineCount: Int) throws -> [Substring] {
+        let child = Process()
+        child.executableURL = Self.childPath
+        child.arguments = [
+            directory, String(capacityBytes), String(random.next()), String(version),
+        ]
+        let pipe = Pipe()
+        child.standardOutput = pipe
+        try child.run()
+        var text = Data()
+        var lines = 0
+        var isKilled = false
+        // Ends with the pipe: the child's end closes when it dies.
+        while true {
+            let more = pipe.fileHandleForReading.availableData
+            if more.isEmpty { break }
+            text += more
+            lines += more.count { $0 == UInt8(ascii: "\n") }
+            if lines >= lineCount, !isKilled {
+                kill(child.processIdentifier, SIGKILL)
+                isKilled = true
+            }
+        }
+        child.waitUntilExit()
+        #expect(isKilled, "the child ended by itself with status \(child.terminationStatus)")
+        let journal = String(decoding: text, as: UTF8.self)
+        // A last line without its end was never said.
+        let whole = journal.prefix(upTo: journal.lastIndex(of: "\n") ?? journal.startIndex)
+        return whole.split(separator: "\n").map { Substring(String($0)) }
+    }
+
+    private mutating func replay(_ journal: [Substring]) {
+        for line in journal {
+            let words = line.split(separator: " ")
+            let numbers = words.dropFirst().map { Int($0) ?? 0 }
+            switch words[0] {
+            case "S":
+                version = numbers[1]
+                sizes[version] = numbers[2]
+                model.store(
+                    numbers[0],
+                    .init(
+                        version: version,
+                        tags: [String(words[4])],
+                        isSession: false,
+                        createdSeconds: 1_000_000,
+                        expiresSeconds: .max
+                    )
+                )
+            case "D": model.remove(numbers[0])
+            case "R": model.noteDurable(numbers[0])
+            case "Q": model.mayHaveBeenPurged(String(words[1]))
+            case "P": model.purge(.tag(String(words[1])), isAcknowledged: true)
+            case "F": model.noteDurable()
+            default: continue
+            }
+        }
+        if let last = journal.last?.split(separator: " "), last[0] == "S" {
+            model.mayHaveBeenRefused(Int(last[1]) ?? 0)
+        }
+    }
+
+    private mutating func check(_ round: Int) async throws {
+        let tier = try await DiskTier.open(
+            CrashPlan.configuration(directory: directory, capacityBytes: capacityBytes)
+        )
+        var lostBytes = [Int](repeating: 0, count: CrashPlan.shardCount)
+        for key in 0..<CrashPlan.keys {
+            let storeKey = VersionedEntry.storeKey(key, tier.hasher)
+            var found: Int?
+            if let stored = try await tier.entry(for: storeKey) {
+                let reading = await VersionedEntry.check(stored, is: key)
+                guard case .version(let version) = reading else {
+                    Issue.record("round \(round): key \(key) gave \(reading)")
+                    continue
+                }
+                found = version
+            }
+            #expect(
+                model.allows(found, for: key, nowSeconds: 1_000_000),
+                "round \(round): key \(key) gave \(found.map(String.init) ?? "nothing")"
+            )
+            if hasRoom, found == nil {
+                #expect(
+                    model.mayBeGone(key),
+                    "round \(round): key \(key) is lost; \(tier.recovery) \(tier.statistics)"
+                )
+            }
+            if let newest = model.newest(key), newest.version != found, hasRoom {
+                let shard = Int(storeKey.hash.placement >> 63)
+                lostBytes[shard] += sizes[newest.version] ?? 0
+            }
+            model.observe(found, for: key)
+        }
+        for bytes in lostBytes {
+            #expect(bytes <= CrashPlan.queueBytesMax, "round \(round): \(bytes) bytes are lost")
+        }
+        #if ENGINE_CHECKS
+            await tier.checkInvariants()
+        #endif
+        await tier.close()
+    }
+
+    /// The child lies beside the test's own executable.
+    private static let childPath = URL(filePath: CommandLine.arguments[0])
+        .deletingLastPathComponent().appending(path: "crash-child")
+}
