@@ -3,11 +3,7 @@ SOURCES := Package.swift $(wildcard Sources Tests Examples)
 CHECKED := -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
 
 .DEFAULT_GOAL := check
-<<<<<<< HEAD
-.PHONY: help setup check format lint build test tsan bench thresholds
-=======
-.PHONY: crash help setup check format lint build test tsan
->>>>>>> d4d1fd9 (Kill the disk tier; write down its bytes)
+.PHONY: help setup check format lint build test run-tests docs bench thresholds tsan crash simulate fuzz
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -28,7 +24,6 @@ build: setup  ## all targets with their tests; warnings are errors
 
 test: build run-tests  ## unit, model, golden and tidy tests, with the O(n) invariants on
 
-.PHONY: run-tests
 run-tests:
 	@perf/setup tests || true  # the tests that need it say so
 	$(SWIFT) test --skip-build $(CHECKED)
@@ -40,7 +35,6 @@ thresholds: setup  ## allocations per operation, against perf/thresholds.json
 	$(SWIFT) build -c release --product bench-cli
 	$$($(SWIFT) build -c release --show-bin-path)/bench-cli run --smoke --thresholds perf/thresholds.json
 
-.PHONY: docs
 docs:  ## the library's documentation; warnings fail
 	@docs/build
 
