@@ -34,6 +34,12 @@ struct Listener {
         connections = Self.accepted(by: listener)
     }
 
+    /// Says where it listens, at once also into a pipe.
+    func announce() {
+        print("listening on http://127.0.0.1:\(port)")
+        fflush(nil)
+    }
+
     /// The connections as they come; accepting waits on a thread of its own.
     private static func accepted(by listener: Int32) -> AsyncStream<Connection> {
         let (stream, continuation) = AsyncStream<Connection>.makeStream()
@@ -107,10 +113,10 @@ enum Thread {
         let work = Unmanaged.passRetained(Work(run)).toOpaque()
         #if canImport(Glibc)
             var thread = pthread_t()
-            pthread_create(&thread, nil, { runWork($0) }, work)
+            pthread_create(&thread, nil, { startWork($0) }, work)
         #else
             var thread: pthread_t?
-            pthread_create(&thread, nil, { runWork($0) }, work)
+            pthread_create(&thread, nil, { startWork($0) }, work)
         #endif
     }
 
@@ -119,7 +125,7 @@ enum Thread {
     }
 }
 
-private func runWork(_ work: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+private func startWork(_ work: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     if let work { Thread.runWork(work) }
     return nil
 }

@@ -18,7 +18,7 @@ let cache = try await HTTPCache(
     origin: CurlOrigin()
 )
 let listener = try Listener()
-print("listening on http://127.0.0.1:\(listener.port)")
+listener.announce()
 
 await withTaskGroup(of: Void.self) { group in
     group.addTask { await cache.run() }

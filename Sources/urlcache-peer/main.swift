@@ -15,7 +15,6 @@ import Foundation
     import FoundationNetworking
 #endif
 
-setvbuf(stdout, nil, _IOLBF, 0)
 let arguments = CommandLine.arguments
 switch arguments.dropFirst().first {
 case "compare":
@@ -28,7 +27,10 @@ case "urlcache", "enginecache":
         try await PeerCache.make(isEngine: isEngine, directory: directory),
         bodies: try bodies.map { try Data(contentsOf: $0) }
     )
-    while let line = readLine() { print(peer.answer(line)) }
+    while let line = readLine() {
+        print(peer.answer(line))
+        fflush(nil)
+    }
 default:
     print("usage: urlcache-peer compare [--quick] | urlcache | enginecache [DIRECTORY BODIES]")
     exit(2)
