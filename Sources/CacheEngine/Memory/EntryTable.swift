@@ -75,10 +75,12 @@ struct EntryTable: @unchecked Sendable {
     @inline(__always)
     func find(_ hash: KeyHash, _ key: UnsafeRawBufferPointer) -> (Int, Unmanaged<ByteStorage>)? {
         var bucket = home(of: hash)
+        let start = Self.firstSlot(of: hash)
         let tag = hash.identity >> 48
         for _ in 0..<bucketCount {
             let first = bucket * Self.bucketSlots
-            for slot in first..<first + Self.bucketSlots {
+            for step in 0..<Self.bucketSlots {
+                let slot = first + (start + step) % Self.bucketSlots
                 let word = (words + slot).pointee.load(ordering: .acquiring)
                 guard word >> 48 == tag, let entry = Self.entry(in: word) else { continue }
                 let isSame = entry._withUnsafeGuaranteedRef { $0.isEntry(hash, key) }
@@ -116,9 +118,11 @@ struct EntryTable: @unchecked Sendable {
     /// The slot whose entry has this hash, whatever its key.
     func slot(of hash: KeyHash) -> Int? {
         var bucket = home(of: hash)
+        let start = Self.firstSlot(of: hash)
         for _ in 0..<bucketCount {
             let first = bucket * Self.bucketSlots
-            for slot in first..<first + Self.bucketSlots {
+            for step in 0..<Self.bucketSlots {
+                let slot = first + (start + step) % Self.bucketSlots
                 let word = (words + slot).pointee.load(ordering: .relaxed)
                 guard word >> 48 == hash.identity >> 48, let entry = Self.entry(in: word) else {
                     continue
@@ -134,10 +138,12 @@ struct EntryTable: @unchecked Sendable {
     /// Puts an entry whose hash is not in the table into a free slot; there is one.
     func insert(_ entry: Unmanaged<ByteStorage>, _ hash: KeyHash) -> Int {
         var bucket = home(of: hash)
+        let start = Self.firstSlot(of: hash)
         while true {
             let first = bucket * Self.bucketSlots
-            for slot in first..<first + Self.bucketSlots
-            where (words + slot).pointee.load(ordering: .relaxed) == 0 {
+            for step in 0..<Self.bucketSlots {
+                let slot = first + (start + step) % Self.bucketSlots
+                guard (words + slot).pointee.load(ordering: .relaxed) == 0 else { continue }
                 setHits(of: slot, to: 0)
                 (words + slot).pointee.store(Self.word(entry, hash), ordering: .releasing)
                 return slot
@@ -164,6 +170,12 @@ struct EntryTable: @unchecked Sendable {
     }
 
     private func next(after bucket: Int) -> Int { bucket + 1 == bucketCount ? 0 : bucket + 1 }
+
+    /// Where in a bucket to begin, so that the first look mostly finds.
+    @inline(__always)
+    private static func firstSlot(of hash: KeyHash) -> Int {
+        Int(truncatingIfNeeded: hash.identity >> 32 & 7)
+    }
 
     @inline(__always)
     private func home(of hash: KeyHash) -> Int {

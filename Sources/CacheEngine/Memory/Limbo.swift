@@ -15,14 +15,14 @@ final class Limbo: Sendable {
     }
 
     static let entriesMax = 64
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     private let usedBytes: UsedBytes
 
     init(usedBytes: UsedBytes) {
         self.usedBytes = usedBytes
         var entries: [Unmanaged<ByteStorage>] = []
         entries.reserveCapacity(Self.entriesMax)
-        state = Mutex(State(entries: entries))
+        state = OrderedMutex(State(entries: entries))
     }
 
     deinit { flush() }

@@ -87,22 +87,28 @@ package final class MemoryTier: Sendable {
         gate.enter(mustFence)
         let table = commons.table(of: shardIndex(of: hash))
         guard let (slot, found) = table.find(hash, key),
-            let result = found._withUnsafeGuaranteedRef({ storage -> Result? in
-                let entry = Entry(unchecked: storage)
-                guard nowSeconds < storage.expiresSeconds else { return nil }
-                if table.countHit(slot), let trial, trial.isSampled(hash.identity) {
-                    trial.note(hash.identity, chargeBytes: entry.chargeBytes)
-                }
-                return read(entry)
-            })
+            nowSeconds < found._withUnsafeGuaranteedRef({ $0.expiresSeconds })
         else {
             gate.leave()
             hitCounts.countMiss(by: gate.index)
             return nil
         }
+        if table.countHit(slot), let trial, trial.isSampled(hash.identity) {
+            note(found, to: trial)
+        }
+        let result = found._withUnsafeGuaranteedRef { read(Entry(unchecked: $0)) }
         gate.leave()
         hitCounts.countHit(by: gate.index)
         return result
+    }
+
+    /// Apart from the hit itself, so that the hit retains nothing for its sake.
+    @inline(never)
+    private func note(_ found: Unmanaged<ByteStorage>, to trial: GateTrial) {
+        found._withUnsafeGuaranteedRef { storage in
+            let entry = Entry(unchecked: storage)
+            trial.note(entry.head.hash.identity, chargeBytes: entry.chargeBytes)
+        }
     }
 
     /// The entry for the key, without counting the look.

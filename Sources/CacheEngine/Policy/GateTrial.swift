@@ -25,7 +25,7 @@ final class GateTrial: Sendable {
     private static let closingMargin = 0.01
     private static let slotCountMax = 1024
 
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     private let sampleMask = Atomic<UInt64>(0)
     private let shared: SharedPolicyState
     private let exponent: SizeExponent
@@ -45,7 +45,7 @@ final class GateTrial: Sendable {
                 gate: gate
             )
         }
-        state = Mutex(
+        state = OrderedMutex(
             State(closed: shadow(.closed), open: shadow(.open), capacityBytes: capacityBytes)
         )
     }
