@@ -95,7 +95,7 @@ struct FrequencySketch: ~Copyable {
     private static let seeds: InlineArray<4, UInt64> = [
         0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7344, 0xA409_3822_299F_31D0, 0x082E_FA98_EC4E_6C89,
     ]
-    private static let widthMin = 256
+    private static let widthMin = 1024
 
     private static func halvingSum(keys: Int) -> Int { max(keys, 64) * 20 }
 
