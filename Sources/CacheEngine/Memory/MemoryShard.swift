@@ -146,6 +146,17 @@ actor MemoryShard<Policy: ReplacementPolicy & ~Copyable> {
         }
     }
 
+    /// Lets the oldest entry in front enter the main part, if it still is that one.
+    nonisolated func settleCandidate(_ hash: KeyHash? = nil) {
+        state.withLock { state in
+            guard let (slot, _) = state.candidate(), let entry = state.entry(at: slot),
+                hash == nil || hash == entry.head.hash
+            else { return }
+            state.settleCandidate()
+            publishRanks(state)
+        }
+    }
+
     /// Turns away the entry in front, if it still is the one that was judged.
     nonisolated func evictCandidate(_ hash: KeyHash) {
         let reference = state.withLock { state -> Unmanaged<ByteStorage>? in

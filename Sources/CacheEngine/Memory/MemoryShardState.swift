@@ -57,7 +57,6 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
         count += 1
         countPinned(entry, charge)
         policy.insert(slot, chargeBytes: charge, isPinned: isPinned, Facts(table: table))
-        policy.settle(Facts(table: table))
         counters.insertions += 1
         checkInvariants()
     }
@@ -113,6 +112,8 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
     ) -> EvictionStep {
         policy.next(in: part, against: rival, mayRequeue: mayRequeue, Facts(table: table))
     }
+
+    mutating func settleCandidate() { policy.settleCandidate(Facts(table: table)) }
 
     func candidate() -> (slot: Int, priority: Double)? { policy.candidate(Facts(table: table)) }
 

@@ -48,6 +48,7 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
             )
             switch outcome {
             case .inserted:
+                settle()
                 noteRequest(entry, charge)
                 return .stored
             case .replaced:
@@ -124,6 +125,17 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
         return true
     }
 
+    /// Lets the oldest in front of any shard enter the main part while there are too many in front.
+    private func settle() {
+        guard commons.trial != nil else { return }
+        let windowBytesMax = AdmissionRule.windowBytesMax(commons.used.capacity)
+        while commons.shared.probationBytes.load(ordering: .relaxed) > windowBytesMax,
+            let index = commons.shardOfLeastRank(in: .probation)
+        {
+            shards[index].settleCandidate()
+        }
+    }
+
     private enum Room { case made, refused, nothingLeft }
 
     private func makeRoom(_ bytes: Int, for plan: inout Plan) -> Room {
@@ -137,12 +149,14 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
         }
         let inFront = commons.shared.probationBytes.load(ordering: .relaxed)
         let isGateOn = commons.trial != nil && commons.shared.gateIsOn.load(ordering: .relaxed)
-        let shard = shard(of: plan.entry.head.hash)
-        guard isGateOn, inFront + bytes > windowBytesMax, let candidate = shard.candidate() else {
-            return evictAny() ? .made : .nothingLeft
-        }
+        guard isGateOn, inFront + bytes > windowBytesMax,
+            let shard = commons.shardOfLeastRank(in: .probation).map({ shards[$0] }),
+            let candidate = shard.candidate()
+        else { return evictAny() ? .made : .nothingLeft }
         switch evict(from: .main, against: candidate.priority) {
-        case .evicted: return .made
+        case .evicted:
+            shard.settleCandidate(candidate.hash)
+            return .made
         case .isWorthMore:
             shard.evictCandidate(candidate.hash)
             return .made

@@ -45,8 +45,8 @@ protocol ReplacementPolicy: ~Copyable {
     func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double?
     /// The slot in front of the main part that must now enter it or leave, and its priority.
     func candidate(_ facts: some SlotFacts) -> (slot: Int, priority: Double)?
-    /// Lets the slots in front enter the main part while there are too many in front.
-    mutating func settle(_ facts: some SlotFacts)
+    /// Lets the slot that `candidate` names enter the main part.
+    mutating func settleCandidate(_ facts: some SlotFacts)
     /// The summed frequency of the first to go, until `bytes` are reached or `sumMax` is.
     func frequencySum(ofFirst bytes: Int, sumMax: Int, _ facts: some SlotFacts) -> Int
     /// The same state for more slots.

@@ -95,7 +95,7 @@ struct S3FIFOPolicy: ReplacementPolicy, ~Copyable {
 
     func priority(ofNew _: UInt64, chargeBytes _: Int) -> Double? { nil }
     func candidate(_: some SlotFacts) -> (slot: Int, priority: Double)? { nil }
-    mutating func settle(_: some SlotFacts) {}
+    mutating func settleCandidate(_: some SlotFacts) {}
     func frequencySum(ofFirst _: Int, sumMax _: Int, _: some SlotFacts) -> Int { 0 }
 
     mutating func grow(slotCount: Int, _ move: (Int) -> Int) {

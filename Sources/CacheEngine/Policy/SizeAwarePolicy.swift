@@ -114,6 +114,12 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
         return (slot, priority(of: slot, facts))
     }
 
+    mutating func settleCandidate(_ facts: some SlotFacts) {
+        guard let slot = queues.tail(of: Self.window) else { return }
+        enter(slot, facts)
+    }
+
+    /// Lets the oldest in front enter the main part while there are too many in front.
     mutating func settle(_ facts: some SlotFacts) {
         while shared.probationBytes.load(ordering: .relaxed) > windowBytesMax,
             let slot = queues.tail(of: Self.window)

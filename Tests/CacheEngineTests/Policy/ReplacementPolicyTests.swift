@@ -3,7 +3,7 @@ import Testing
 
 @testable import CacheEngine
 
-@Suite struct PolicyTests {
+@Suite struct ReplacementPolicyTests {
     @Test func sketchNeverCountsTooLowUntilItHalves() {
         var sketch = FrequencySketch(keys: 500)
         for key in 0..<200 { for _ in 0..<(key % 10) { sketch.count(UInt64(key)) } }
