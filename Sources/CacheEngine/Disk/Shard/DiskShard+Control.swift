@@ -4,8 +4,13 @@ extension DiskShard {
     /// Writes everything accepted before the call, and has the device confirm it where the
     /// durability asks for that.
     func flush() throws {
-        guard drainAll(), synchronizeOpenSegment() else {
-            throw CacheError(.storageFailed, detail: "the disk shard cannot be written")
+        let isWritten = drainAll() && synchronizeOpenSegment()
+        let lost = state.withLock { state in
+            defer { state.lostEntries = 0 }
+            return state.lostEntries
+        }
+        guard isWritten, lost == 0 else {
+            throw CacheError(.storageFailed, detail: "entries could not be written to disk")
         }
         let lost = state.withLock { state in
             defer { state.lostEntries = 0 }
