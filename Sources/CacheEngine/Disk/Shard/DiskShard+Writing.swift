@@ -195,7 +195,7 @@ extension DiskShard {
     /// Writes the batch to the open segment and makes its records the newest copies.
     func flushBatch() -> Bool {
         guard !writer.placed.isEmpty, var segment = writer.segment else { return true }
-        let accepted = writer.batch.count
+        let accepted = writer.placed.reduce(0) { $0 + ($1.isReinsertion ? 0 : $1.head.recordBytes) }
         padBatch(segment)
         do throws(FileFault) {
             let bytes = UnsafeRawBufferPointer(
@@ -311,6 +311,11 @@ extension DiskShard {
 }
 
 extension LogWriter.Placed {
+    var isReinsertion: Bool {
+        if case .reinsertion = item { return true }
+        return false
+    }
+
     /// Whether the body's file was made for this record and belongs to nobody else yet.
     var isOwnBody: Bool {
         guard case .node(let node) = item, case .entry(_, nil) = node.content else { return false }
