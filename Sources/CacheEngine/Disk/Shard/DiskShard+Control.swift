@@ -12,13 +12,6 @@ extension DiskShard {
         guard isWritten, lost == 0 else {
             throw CacheError(.storageFailed, detail: "entries could not be written to disk")
         }
-        let lost = state.withLock { state in
-            defer { state.lostEntries = 0 }
-            return state.lostEntries
-        }
-        guard lost == 0 else {
-            throw CacheError(.storageFailed, detail: "\(lost) entries could not be written")
-        }
     }
 
     /// Makes removals that were queued survive this process, and a power cut where configured.
