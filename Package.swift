@@ -148,7 +148,8 @@ let package = Package(
         .testTarget(
             name: "CacheProxyTests",
             dependencies: [
-                "CacheProxy", "CacheEngine", "HTTPCaching", "CurlOrigin", "CacheTestSupport",
+                "CacheProxy", "cache-proxy", "CacheEngine", "HTTPCaching", "CurlOrigin",
+                "CacheTestSupport",
             ],
             swiftSettings: house
         ),

@@ -34,6 +34,7 @@ public enum ProxyProgram {
         _ arguments: [String]
     ) async throws -> Int32 {
         let signals = try SignalStream([SIGTERM, SIGINT, SIGHUP])
+        raiseDescriptorLimit()
         let service = try await ProxyService(configuration)
         say("Listening on \(service.address)")
         if let admin = service.adminAddress { say("Administration on \(admin)") }
@@ -45,6 +46,19 @@ public enum ProxyProgram {
         await service.shutDown()
         say("Ended")
         return 0
+    }
+
+    /// As many connections as the system lets this process have, without a wrapper that raises it.
+    private static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        #if canImport(Glibc)
+            let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #else
+            let resource = RLIMIT_NOFILE
+        #endif
+        guard getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(resource, &limit)
     }
 
     /// A configuration that is not sound changes nothing.

@@ -100,7 +100,8 @@ public enum ConfigurationReader {
         _ configuration: inout ProxyConfiguration
     ) throws(ConfigurationError) {
         let text = try contents(file)
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        // A line end of CR and LF is one character.
+        let lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }
         for (number, line) in lines.enumerated() {
             let line = trimmed(line.prefix { $0 != "#" })
             if line.isEmpty { continue }
@@ -148,7 +149,7 @@ public enum ConfigurationReader {
     /// The token in the first line of a file.
     static func token(_ path: String) throws(ConfigurationError) -> String {
         let text = try contents(path)
-        let line = trimmed(text.split(separator: "\n", maxSplits: 1).first ?? "")
+        let line = trimmed(text.prefix { !$0.isNewline })
         guard line.utf8.count >= 8 else {
             throw ConfigurationError("\(path): a token has 8 characters at least")
         }

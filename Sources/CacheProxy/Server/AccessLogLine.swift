@@ -11,7 +11,7 @@ import HTTPCaching
 /// seconds it took, and the host.
 ///
 ///     192.0.2.1 - - [01/Jan/2024:00:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" fresh 0.000 a
-struct AccessLogLine {
+final class AccessLogLine {
     let client: String
     let requestLine: [UInt8]
     let referer: [UInt8]
@@ -21,6 +21,22 @@ struct AccessLogLine {
     var status = 0
     var bodyBytes: Int?
     var source: CacheInfo.Source?
+
+    init(
+        client: String,
+        requestLine: [UInt8],
+        referer: [UInt8],
+        agent: [UInt8],
+        host: [UInt8],
+        startedNanoseconds: UInt64
+    ) {
+        self.client = client
+        self.requestLine = requestLine
+        self.referer = referer
+        self.agent = agent
+        self.host = host
+        self.startedNanoseconds = startedNanoseconds
+    }
 
     /// Writes the line; anything that could end a quoted part, or the line, is written as `\xNN`.
     func write(nowSeconds: Int64, nowNanoseconds: UInt64, to out: OutputBuffer) {
@@ -130,7 +146,8 @@ extension Worker {
     }
 
     func finishLog(_ connection: Connection) {
-        guard var line = connection.logLine.take() else { return }
+        guard let line = connection.logLine else { return }
+        connection.logLine = nil
         // The client went before there was an answer; the number other servers write for it.
         if line.status == 0 { line.status = 499 }
         log?.append(

@@ -1,7 +1,9 @@
 // A bare epoll responder: the floor beneath every HTTP server on this machine. It reads once, looks
 // for the end of a head, writes one fixed answer, and knows nothing of HTTP beyond that.
 //
-// usage: bare PORT BODY_BYTES
+// With `origin` behind its arguments it dates its answers, so that a cache keeps them.
+//
+// usage: bare PORT BODY_BYTES [origin]
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,10 +14,23 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static char *answer;
 static size_t answer_bytes;
+
+static void prepare(size_t body, int dated) {
+    char date[64];
+    time_t now = time(0);
+    strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime(&now));
+    int head = sprintf(answer,
+        "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
+        "Cache-Control: max-age=86400\r\nETag: \"0123456789abcdef\"\r\nDate: %s\r\n%s"
+        "Content-Length: %zu\r\n\r\n", date, dated ? "" : "Age: 1\r\n", body);
+    memset(answer + head, 'x', body);
+    answer_bytes = (size_t)head + body;
+}
 
 static void send_all(int fd) {
     size_t sent = 0;
@@ -28,15 +43,11 @@ static void send_all(int fd) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) return fprintf(stderr, "usage: bare PORT BODY_BYTES\n"), 2;
+    if (argc < 3) return fprintf(stderr, "usage: bare PORT BODY_BYTES [origin]\n"), 2;
     size_t body = strtoul(argv[2], 0, 10);
+    int dated = argc > 3;
     answer = malloc(body + 512);
-    int head = sprintf(answer,
-        "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nCache-Control: max-age=3600\r\n"
-        "ETag: \"0123456789abcdef\"\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nAge: 1\r\n"
-        "Content-Length: %zu\r\n\r\n", body);
-    memset(answer + head, 'x', body);
-    answer_bytes = (size_t)head + body;
+    prepare(body, dated);
 
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
@@ -68,6 +79,7 @@ int main(int argc, char **argv) {
                 if (got == 0 || errno != EAGAIN) close(fd);
                 continue;
             }
+            if (dated) prepare(body, dated);
             if (got >= 4 && memcmp(bytes + got - 4, "\r\n\r\n", 4) == 0) send_all(fd);
         }
     }

@@ -229,11 +229,21 @@ final class StorageTiers: Sendable {
             tag.withUTF8 { ledger.note(tag: UnsafeRawBufferPointer($0)) }
         case .everything, .storageClass, .storedAfter, .storedBefore: ledger.noteEverything()
         }
-        let inMemory = memory.removeAll(in: scope)
         switch second {
-        case .none: return inMemory
-        case .disk(let disk): return Self.sum(inMemory, try await disk.removeAll(in: scope))
+        case .none: return memory.removeAll(in: scope)
+        case .disk(let disk):
+            // The disk first: a reader who finds the memory empty would bring back into it what the
+            // disk still shows.
+            let behind: RemovalCount
+            do {
+                behind = try await disk.removeAll(in: scope)
+            } catch {
+                _ = memory.removeAll(in: scope)
+                throw error
+            }
+            return Self.sum(memory.removeAll(in: scope), behind)
         case .queued(let store):
+            let inMemory = memory.removeAll(in: scope)
             await store.drained()
             return Self.sum(inMemory, try await store.store.removeAll(in: scope))
         }

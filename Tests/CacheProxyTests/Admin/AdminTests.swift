@@ -1,0 +1,153 @@
+import CacheEngine
+import Foundation
+import Testing
+
+@testable import CacheProxy
+
+@Suite struct AdminTests {
+    static let token = "0123456789abcdef"
+
+    static func withAdmin(
+        token: String? = Self.token,
+        _ body: (ProxyHarness, WireOrigin, UInt16) async throws -> Void
+    ) async throws {
+        let path = try token.map { try ConfigurationReaderTests.file($0 + "\n") }
+        defer { if let path { try? FileManager.default.removeItem(atPath: path) } }
+        try await withProxy(
+            { request, socket in
+                try socket.answer(
+                    200,
+                    [
+                        "Cache-Control: max-age=60",
+                        "Cache-Tag: all, t\(request.target.dropFirst())", "ETag: \"e\"",
+                    ],
+                    "\(request.number)"
+                )
+            },
+            configure: {
+                $0.admin = .tcp(host: "127.0.0.1", port: 0)
+                $0.purgeTokenFile = path
+            }
+        ) { proxy, origin async throws in
+            guard case .tcp(_, let port) = proxy.service.adminAddress else {
+                throw WireFailure("no admin")
+            }
+            try await body(proxy, origin, port)
+        }
+    }
+
+    static func ask(
+        _ port: UInt16,
+        _ line: String,
+        _ fields: [String] = ["Authorization: Bearer \(token)"]
+    ) async throws -> WireResponse {
+        let text =
+            "\(line) HTTP/1.1\r\nHost: \(ProxyHarness.host)\r\n"
+            + fields.map { $0 + "\r\n" }.joined() + "\r\n"
+        return try await WireClient(port).exchange(text)
+    }
+
+    @Test func healthMetricsAndStatisticsAreShown() async throws {
+        try await Self.withAdmin { proxy, _, port async throws in
+            for _ in 0..<3 { _ = try await proxy.request("/1") }
+            #expect(try await Self.ask(port, "GET /healthz").text == "ok\n")
+            let metrics = try await Self.ask(port, "GET /metrics").text
+            #expect(metrics.contains("proxy_requests_total 3\n"))
+            #expect(metrics.contains("proxy_loop_hits_total 2\n"))
+            #expect(metrics.contains("cache_answers_total{source=\"fresh\"} 2\n"))
+            #expect(metrics.contains("proxy_origin_up{origin=\"http://127.0.0.1:"))
+            let text = try await Self.ask(port, "GET /statistics").text
+            let parsed = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+            #expect(parsed?["originRequests"] as? Int == 1 && parsed?["memoryEntries"] as? Int == 1)
+            #expect(try await Self.ask(port, "GET /nothing").status == 404)
+            #expect(try await Self.ask(port, "POST /healthz").status == 405)
+        }
+    }
+
+    @Test func purgeRemovesByURL() async throws {
+        try await Self.withAdmin { proxy, origin, port async throws in
+            _ = try await proxy.request("/1")
+            _ = try await proxy.request("/2")
+            #expect(try await Self.ask(port, "PURGE /1").status == 200)
+            #expect(try await Self.ask(port, "PURGE http://\(ProxyHarness.host)/2").status == 200)
+            _ = try await proxy.request("/1")
+            _ = try await proxy.request("/2")
+            #expect(origin.count == 4)
+        }
+    }
+
+    @Test func purgeRemovesByTag() async throws {
+        try await Self.withAdmin { proxy, origin, port async throws in
+            for target in ["/1", "/2", "/3"] { _ = try await proxy.request(target) }
+            let auth = "Authorization: Bearer \(Self.token)"
+            let purged = try await Self.ask(port, "PURGE /", [auth, "Cache-Tag: t1, nothing"])
+            #expect(purged.status == 200 && purged.text.contains("\"tags\":2"))
+            for target in ["/1", "/2", "/3"] { _ = try await proxy.request(target) }
+            #expect(origin.count == 4)
+            _ = try await Self.ask(port, "PURGE /", [auth, "Surrogate-Key: t2 t3"])
+            for target in ["/1", "/2", "/3"] { _ = try await proxy.request(target) }
+            #expect(origin.count == 6)
+        }
+    }
+
+    @Test func softPurgeMakesStale() async throws {
+        try await Self.withAdmin { proxy, origin, port async throws in
+            for target in ["/1", "/2"] { _ = try await proxy.request(target) }
+            let soft = ["Authorization: Bearer \(Self.token)", "Soft-Purge: 1"]
+            _ = try await Self.ask(port, "PURGE /1", soft)
+            _ = try await Self.ask(port, "PURGE /", soft + ["Cache-Tag: t2"])
+            for target in ["/1", "/2"] { _ = try await proxy.request(target) }
+            #expect(origin.count == 4)
+            #expect(origin.requests.suffix(2).allSatisfy { $0["If-None-Match"] == "\"e\"" })
+        }
+    }
+
+    @Test func purgeNeedsItsToken() async throws {
+        try await Self.withAdmin { proxy, origin, port async throws in
+            _ = try await proxy.request("/1")
+            for fields in [
+                [], ["Authorization: Bearer wrong"], ["Authorization: Bearer "],
+                ["Authorization: Basic \(Self.token)"], ["Authorization: Bearer \(Self.token)x"],
+            ] {
+                let response = try await Self.ask(port, "PURGE /1", fields)
+                #expect(response.status == 401 && response["WWW-Authenticate"] == "Bearer")
+            }
+            #expect(try await proxy.request("/1").isHit)
+        }
+        try await Self.withAdmin(token: nil) { _, _, port async throws in
+            #expect(try await Self.ask(port, "PURGE /1").status == 403)
+        }
+    }
+
+    @Test func logSaysWhatHappened() async throws {
+        let path = NSTemporaryDirectory() + "cache-proxy-log-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try await withProxy(PoisoningTests.script, configure: { $0.accessLog = path }) {
+            proxy,
+            _ async throws in
+            _ = try await proxy.request("/a", ["User-Agent: \"x\" \u{e4}", "Referer: r"])
+            _ = try await proxy.request("/a")
+            _ = try await proxy.client().exchange("BAD\r\n\r\n")
+        }
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(
+            lines[0].hasPrefix(
+                "127.0.0.1 - - [14/Nov/2023:22:13:20 +0000] \"GET /a HTTP/1.1\" 200 14 \"r\" \"\\x22x\\x22 \\xc3\\xa4\" origin 0."
+            )
+        )
+        #expect(lines[1].contains("\"-\" \"-\" fresh 0.") && lines[1].hasSuffix(" example.test"))
+    }
+
+    @Test func reloadTakesOverWhatItCan() async throws {
+        let other = try WireOrigin { _, socket in try socket.answer(200, [], "other") }
+        defer { other.stop() }
+        try await withProxy(PoisoningTests.script) { proxy, _ async throws in
+            var new = ExhaustionTests.pointing(at: other.port)
+            new.memory = .megabytes(17)
+            let left = try proxy.service.reload(new)
+            #expect(left.contains("memory") && !left.contains("origin"))
+            #expect(try await proxy.request("/").text == "other")
+        }
+    }
+}
