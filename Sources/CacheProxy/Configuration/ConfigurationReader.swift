@@ -162,7 +162,9 @@ public enum ConfigurationReader {
         guard !configuration.origins.isEmpty else {
             throw ConfigurationError("No origin is given; see --help")
         }
-        if configuration.admin == configuration.listen {
+        var isAnyPort = false
+        if case .tcp(_, 0) = configuration.listen { isAnyPort = true }
+        if configuration.admin == configuration.listen, !isAnyPort {
             throw ConfigurationError("admin and listen are the same address")
         }
         if let path = configuration.purgeTokenFile { _ = try token(path) }
