@@ -34,6 +34,8 @@ package struct DiskModel: Sendable {
     private var ever: [Int: Set<Value>] = [:]
     /// Keys that had a value in their last durable state, and were not removed since.
     private var kept: Set<Int> = []
+    /// Keys that an opening did not find: no later flush makes their old values come back.
+    private var absent: Set<Int> = []
     /// The last value given to each key since its last durable state.
     private var last: [Int: Value] = [:]
 
@@ -43,6 +45,7 @@ package struct DiskModel: Sendable {
         possible[key] = [value]
         afterKill[key, default: []].insert(value)
         ever[key, default: []].insert(value)
+        absent.remove(key)
         last[key] = value
     }
 
@@ -55,7 +58,7 @@ package struct DiskModel: Sendable {
     /// Everything so far has reached the disk.
     package mutating func noteDurable() {
         afterKill = possible
-        kept = Set(possible.keys.filter { possible[$0] != [] })
+        kept = Set(possible.keys.filter { possible[$0] != [] }).subtracting(absent)
         last.removeAll()
     }
 
@@ -103,8 +106,10 @@ package struct DiskModel: Sendable {
         if let version {
             possible[key] = possible[key, default: []].filter { $0.version == version }
             kept.insert(key)
+            absent.remove(key)
         } else {
             kept.remove(key)
+            absent.insert(key)
         }
         afterKill[key] = possible[key]
         last[key] = nil
