@@ -79,7 +79,11 @@ let package = Package(
             dependencies: ["CacheEngine", "CacheTestSupport", "CAllocationCounter", "CLZ4"],
             swiftSettings: house
         ),
-        .executableTarget(name: "bench-cli", dependencies: ["Benchmarks"], swiftSettings: house),
+        .executableTarget(
+            name: "bench-cli",
+            dependencies: ["Benchmarks", "CacheEngine"],
+            swiftSettings: house
+        ),
         .testTarget(
             name: "BenchmarksTests",
             dependencies: ["Benchmarks", "bench-cli"],

@@ -11,8 +11,9 @@ import Benchmarks
 enum BenchCommandLine {
     static var commands: [any Command.Type] {
         [
-            ListCommand.self, RunCommand.self, CompareCommand.self, ReportCommand.self,
-            VersusCommand.self, ProfileCommand.self, FlameCommand.self,
+            ListCommand.self, RunCommand.self, ReplayCommand.self, CompareCommand.self,
+            ReportCommand.self,
+            VersusCommand.self, HitRatioCommand.self, ProfileCommand.self, FlameCommand.self,
         ]
     }
 

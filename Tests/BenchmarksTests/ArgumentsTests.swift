@@ -57,7 +57,10 @@ import Testing
         ["compare", "one.json"], ["compare", "/nonexistent/a.json", "/nonexistent/b.json"],
         ["report"], ["report", "a.json"], ["run", "--threads", "0"], ["profile", "memory-hit"],
         ["run", "--json", "/nonexistent/x.json"], ["flame", "/nonexistent", "--output", "x"],
-        ["run", "--quick", "--smoke"],
+        ["run", "--quick", "--smoke"], ["replay"], ["replay", "--trace", "/nonexistent"],
+        ["replay", "--trace", "x", "--memory", "1M", "--memory-fraction", "0.1"],
+        ["replay", "--trace", "x", "--policy", "nope"], ["versus", "nope"], ["hit-ratio"],
+        ["hit-ratio", "--traces", "/nonexistent"],
     ])
     func mistakesOfTheCallerExitWithTwo(words: [String]) async {
         #expect(await BenchCommandLine.run(words) == .usage)

@@ -145,6 +145,18 @@ import Testing
         )
     }
 
+    @Test func stacksTooRareToBeSeenMakeThePictureNoTaller() {
+        var samples = StackSamples()
+        samples.add(["main", "hot"], times: 100_000)
+        let low = FlameGraph(samples, title: "t").svg
+        samples.add(["main"] + (0..<150).map { "deep\($0)" }, times: 1)
+        let height = /viewBox="0 0 1200 (\d+)"/
+        let first = low.firstMatch(of: height)?.1
+        #expect(
+            first != nil && FlameGraph(samples, title: "t").svg.firstMatch(of: height)?.1 == first
+        )
+    }
+
     @Test func theHottestFunctionsAreThoseWithTheMostSamplesOfTheirOwn() {
         let samples = StackSamples(parsing: "a;b 3\na;c 1\n")
         let lines = samples.hottest(1).text.split(separator: "\n")

@@ -19,7 +19,11 @@ package struct FlameGraph {
             return node
         }
 
-        var depth: Int { 1 + (children.values.map(\.depth).max() ?? 0) }
+        /// Rows that the boxes take which are wide enough to be drawn.
+        func depth(countMin: Double) -> Int {
+            guard Double(count) >= countMin else { return 0 }
+            return 1 + (children.values.map { $0.depth(countMin: countMin) }.max() ?? 0)
+        }
     }
 
     private static let width = 1200.0
@@ -48,7 +52,8 @@ package struct FlameGraph {
     }
 
     package var svg: String {
-        let height = Double(root.depth) * Self.rowHeight + 64
+        let countMin = Self.boxWidthMin / (Self.width - 24) * Double(max(1, total))
+        let height = Double(root.depth(countMin: countMin)) * Self.rowHeight + 64
         var svg = Markup()
         svg.raw("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n")
         svg.element(

@@ -87,6 +87,11 @@ struct DotPlot {
         }
         guard let last = row.dots.max(by: { $0.value < $1.value }) else { return }
         let text = row.dots.count == 1 ? last.label : row.dots.map(\.label).joined(separator: " · ")
-        svg.label(text, at: (x(last.value) + 10, height + 4), anchor: "start", "tick")
+        // On the side away from the mark, or the bond to it would run through the text.
+        if let mark, last.value < mark.value {
+            svg.label(text, at: (x(last.value) - 10, height + 4), anchor: "end", "tick")
+        } else {
+            svg.label(text, at: (x(last.value) + 10, height + 4), anchor: "start", "tick")
+        }
     }
 }

@@ -72,7 +72,7 @@ package struct ReportPage {
             let value = isTail ? found.percentiles?.p99 ?? found.value : found.value
             tiles.element("div", [("class", "tile")]) {
                 $0.element("b", [], text: found.unit.readable(value))
-                let setting = found.parameters.map { "\($0.value) \($0.name)" }
+                let setting = found.parameters.map { "\($0.name) \($0.value)" }
                 $0.element(
                     "span",
                     [],

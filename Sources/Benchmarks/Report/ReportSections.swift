@@ -20,12 +20,12 @@ extension ReportSection {
                     colour: peerColour(ratio.peer),
                     label: "\(gain.threeDigits) x"
                 )
-                let name = run.label("\(one.workload) \(setting)", among: runs)
+                let name = run.label("\(one.workload) \(setting) · \(ratio.peer)", among: runs)
                 return DotPlot.Row(name: name, dots: [dot])
             }
         }
         let scale = PlotScale(.logarithmic, around: rows.flatMap(\.dots).map(\.value) + [0.5, 2]) {
-            "\($0.threeDigits) x"
+            "\($0.shortest) x"
         }
         let plot = DotPlot(
             title: "How many times as fast as …",

@@ -1,6 +1,6 @@
 extension Target {
     /// What the engine promises, row by row; the limits are those of perf/README.md.
-    package static let all: [Target] = memory + disk
+    package static let all: [Target] = memory + disk + hitRatio
 
     private static let memory: [Target] = [
         Target(
@@ -82,6 +82,33 @@ extension Target {
             "resident_over_accounted",
             .value,
             .atMost(1.2)
+        ),
+    ]
+
+    private static let hitRatio: [Target] = [
+        Target(
+            "hit-ratio",
+            "points behind the best practical policy, on the mean",
+            "hit-ratio",
+            "mean_points_behind_best",
+            .value,
+            .atMost(1)
+        ),
+        Target(
+            "hit-ratio",
+            "points behind it in the worst cell of 1 % and more",
+            "hit-ratio",
+            "worst_points_behind_best",
+            .value,
+            .atMost(4)
+        ),
+        Target(
+            "hit-ratio",
+            "points of bytes above LRU, on the mean",
+            "hit-ratio",
+            "mean_byte_points_over_lru",
+            .value,
+            .atLeast(0)
         ),
     ]
 

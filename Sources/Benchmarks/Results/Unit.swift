@@ -59,6 +59,15 @@ extension Double {
         return "\(sign)\(whole)." + String(repeating: "0", count: digits - rest.count) + rest
     }
 
+    /// The number with as few digits as it needs, three at most: for labels of axes.
+    package var shortest: String {
+        var text = threeDigits
+        guard text.contains(".") else { return text }
+        while text.hasSuffix("0") { text.removeLast() }
+        if text.hasSuffix(".") { text.removeLast() }
+        return text
+    }
+
     /// The number with three digits that count: 0.123, 1.23, 12.3, 123, 1234.
     package var threeDigits: String {
         if self == 0 { return "0" }

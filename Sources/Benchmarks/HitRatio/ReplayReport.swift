@@ -1,0 +1,57 @@
+/// What a replay found, as rows of a result.
+package struct ReplayReport {
+    private let parameters: [Measurement.Parameter]
+
+    package init(trace: String, policy: String, capacity: Measurement.Parameter) {
+        parameters = [.init("trace", trace), .init("policy", policy), capacity]
+    }
+
+    /// The file's name without folders and endings.
+    package static func traceName(_ path: String) -> String {
+        var name = path.split(separator: "/").last.map(String.init) ?? path
+        for ending in [".zst", ".csv"] where name.hasSuffix(ending) {
+            name.removeLast(ending.count)
+        }
+        return name
+    }
+
+    package func measurements(_ outcome: TraceReplay.Outcome) -> [Measurement] {
+        let peak = Double(outcome.usedBytesPeak) / Double(max(1, outcome.capacityBytes))
+        return hitRatios(outcome.requestHitRatio, outcome.byteHitRatio) + [
+            row("throughput", outcome.requestsPerSecond, .operationsPerSecond, .higher),
+            row("overhead_per_entry", outcome.overheadBytesPerEntry, .bytes, .lower),
+            row("memory_peak_over_capacity", peak, .share, .lower),
+        ]
+    }
+
+    package func measurements(_ outcome: TieredReplay.Outcome) -> [Measurement] {
+        hitRatios(outcome.requestHitRatio, outcome.byteHitRatio) + [
+            row("memory_hit_ratio", outcome.memory.requestHitRatio, .share, .higher),
+            row("throughput", outcome.memory.requestsPerSecond, .operationsPerSecond, .higher),
+            row("bytes_written", Double(outcome.bytesWritten), .bytes, .lower),
+        ]
+    }
+
+    func hitRatios(_ requests: Double, _ bytes: Double) -> [Measurement] {
+        [
+            row("request_hit_ratio", requests, .share, .higher),
+            row("byte_hit_ratio", bytes, .share, .higher),
+        ]
+    }
+
+    private func row(
+        _ quantity: String,
+        _ value: Double,
+        _ unit: Unit,
+        _ better: Measurement.Direction
+    ) -> Measurement {
+        Measurement(
+            workload: "replay",
+            quantity: quantity,
+            parameters: parameters,
+            unit: unit,
+            better: better,
+            rounds: Rounds([value])
+        )
+    }
+}

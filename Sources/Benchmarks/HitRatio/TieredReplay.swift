@@ -1,0 +1,106 @@
+package import CacheEngine
+
+/// A recorded trace asked of memory and disk together, with real bodies in real files.
+///
+/// A request goes to memory, then to the disk, then counts as a miss and is stored in both, as the
+/// engine does. Bodies are as large as the trace says, so it writes as much as the trace misses.
+package struct TieredReplay {
+    package struct Outcome: Sendable {
+        package var memory = TraceReplay.Outcome()
+        package var diskHits = 0
+        package var diskHitBytes = 0
+        package var bytesWritten = 0
+
+        /// Hits of both tiers, as a share of all requests.
+        package var requestHitRatio: Double {
+            Double(memory.hits + diskHits) / Double(max(1, memory.requests))
+        }
+
+        /// Bytes of the hits of both tiers, as a share of all bytes asked for.
+        package var byteHitRatio: Double {
+            Double(memory.hitBytes + diskHitBytes) / Double(max(1, memory.bytes))
+        }
+    }
+
+    private let trace: RequestTrace
+    private let memoryConfiguration: MemoryConfiguration
+    private let diskConfiguration: DiskConfiguration
+
+    package init(
+        _ trace: RequestTrace,
+        memory: MemoryConfiguration,
+        directory: String,
+        diskBytes: Int
+    ) {
+        self.trace = trace
+        memoryConfiguration = memory
+        diskConfiguration = DiskConfiguration(directory: directory, capacityBytes: diskBytes)
+    }
+
+    package func run() async throws -> Outcome {
+        let memory = MemoryTier(memoryConfiguration)
+        let disk = try await DiskTier.open(diskConfiguration)
+        var outcome = Outcome()
+        outcome.memory.capacityBytes = memoryConfiguration.capacityBytes
+        let start = monotonicNanoseconds()
+        for request in trace.requests {
+            try await ask(memory, disk, request, &outcome)
+        }
+        try await disk.flush()
+        outcome.memory.nanoseconds = monotonicNanoseconds() - start
+        outcome.memory.entries = memory.usage().entries
+        outcome.bytesWritten = disk.statistics.bytesWritten
+        await disk.close()
+        return outcome
+    }
+
+    private func ask(
+        _ memory: MemoryTier,
+        _ disk: DiskTier,
+        _ request: RequestTrace.Request,
+        _ outcome: inout Outcome
+    ) async throws {
+        let size = Int(request.sizeBytes)
+        outcome.memory.requests += 1
+        outcome.memory.bytes += size
+        let key = withUnsafeBytes(of: request.object) { [UInt8]($0) }
+        let hash = key.withUnsafeBytes { disk.hasher.hash($0) }
+        let now = MemoryFixture.nowSeconds
+        if key.withUnsafeBytes({ memory.entry(for: hash, key: $0, nowSeconds: now) }) != nil {
+            outcome.memory.hits += 1
+            outcome.memory.hitBytes += size
+            return
+        }
+        var result = key.withUnsafeBytes { disk.read(hash, key: $0, nowSeconds: now) }
+        if case .mustWait = result {
+            result = await disk.readWaiting(hash, key: key, nowSeconds: now)
+        }
+        if case .hit(let stored, _) = result {
+            outcome.diskHits += 1
+            outcome.diskHitBytes += size
+            memory.promote(stored.entry, nowSeconds: now)
+            return
+        }
+        let entry = entry(hash, key, size)
+        memory.store(entry, nowSeconds: now)
+        if disk.enqueue(entry) == .refused(.queueFull) {
+            try await disk.flush()
+            _ = disk.enqueue(entry)
+        }
+    }
+
+    private func entry(_ hash: KeyHash, _ key: [UInt8], _ size: Int) -> Entry {
+        key.withUnsafeBytes { key in
+            EntryMaker.entry(hash: hash, key: key, bodySizeBytes: size, firstByte: 1) { body in
+                // Bodies longer than the pool are filled from it again and again.
+                var rest = body[...]
+                let count = BodyPool.shared.bytes.count / 2
+                while !rest.isEmpty {
+                    let part = UnsafeMutableRawBufferPointer(rebasing: rest.prefix(count))
+                    BodyPool.shared.copyBody(Int(hash.identity & 0xFFFF), into: part)
+                    rest = rest.dropFirst(count)
+                }
+            }
+        }
+    }
+}
