@@ -1,0 +1,166 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// X17 to X20 and F13: asking for too much.
+@Suite struct ExhaustionTests {
+    @Test("X18: a PURGE from outside is an unknown method: it goes to the origin, which decides")
+    func purgeMethodIsNoCommand() async throws {
+        let stage = try await Stage()
+        _ = try await stage.get()
+        for status in [401, 403, 405, 501] {
+            stage.origin.follow { _, _ in .whole(status: status) }
+            #expect(try await stage.get(method: "PURGE").status == status)
+            #expect(try await stage.holds())
+        }
+        await stage.end()
+    }
+
+    @Test(
+        "X19: many and overlapping ranges never make an answer larger than the whole and its heads"
+    )
+    func manyRangesAreBounded() async throws {
+        let whole = String(repeating: "x", count: 10_000)
+        let stage = try await Stage(ScriptedOrigin(body: whole))
+        _ = try await stage.get()
+        let wishes = [
+            (0..<1_000).map { "\($0)-\($0)" }, (0..<100).map { _ in "0-" },
+            (0..<16).map { "\($0)-" }, (0..<16).map { "\($0 * 2)-\($0 * 2)" },
+            (0..<10).map { "-\(10_000 - $0)" },
+        ]
+        for wish in wishes {
+            let answer = try await stage.get(
+                Stage.url,
+                ["Range": "bytes=" + wish.joined(separator: ",")]
+            )
+            #expect(answer.status == 200 || answer.status == 206)
+            #expect(answer.body.utf8.count <= whole.utf8.count + 16 * 200)
+        }
+        #expect(stage.origin.count == 1)
+        await stage.end()
+    }
+
+    @Test("X19: ranges ask the origin for no more than they are, and for one whole at most")
+    func rangesDoNotAmplify() async throws {
+        for (miss, wholes) in [(StoringOptions.RangeMiss.partOnly, 0), (.wholeBehind, 1)] {
+            let origin = RangeTests.origin()
+            let stage = try await Stage(origin) { $0.storing.rangeMiss = miss }
+            for start in 0..<20 {
+                _ = try await stage.get(Stage.url, ["Range": "bytes=\(start)-\(start)"])
+            }
+            let asked = origin.requests.filter { !$0.fields.contains("Range") }
+            #expect(asked.count == wholes)
+            #expect(origin.count <= 21)
+            await stage.end()
+        }
+    }
+
+    @Test("X19: a whole that cannot be stored is not fetched again behind every range")
+    func unstorableWholeIsNotFetchedAgain() async throws {
+        let origin = RangeTests.origin(["Cache-Control": "no-store", "ETag": "\"1\""])
+        let stage = try await Stage(origin) { $0.storing.rangeMiss = .wholeBehind }
+        for start in 0..<20 {
+            _ = try await stage.get(Stage.url, ["Range": "bytes=\(start)-\(start)"])
+        }
+        let wholes = origin.requests.filter { !$0.fields.contains("Range") }
+        #expect(wholes.count <= 1)
+        await stage.end()
+    }
+
+    @Test("X20: a flood of invented queries stays within the memory")
+    func queryBustingIsBounded() async throws {
+        let stage = try await Stage(
+            ScriptedOrigin(
+                fields: ["Cache-Control": "max-age=60"],
+                body: String(repeating: "x", count: 1_000)
+            )
+        ) { $0.memory = .megabytes(1) }
+        for number in 0..<3_000 { _ = try await stage.get("http://h/?bust=\(number)") }
+        let usage = await stage.cache.statistics.memory
+        #expect(usage.bytes <= 1 << 20)
+        #expect(usage.entries > 0)
+        await stage.end()
+    }
+
+    @Test("X20: too many tags, or tags too long, are not stored: they could not be purged by")
+    func tagsAreBounded() async throws {
+        for (line, isStored) in [
+            ((0..<256).map { "t\($0)" }.joined(separator: ","), true),
+            ((0..<257).map { "t\($0)" }.joined(separator: ","), false),
+            (String(repeating: "t", count: 70_000), false),
+        ] {
+            let stage = try await Stage(
+                ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Cache-Tag": line])
+            )
+            #expect(try await stage.get().body == "hello")
+            #expect(try await stage.holds() == isStored, "\(line.prefix(20)) \(line.utf8.count)")
+            await stage.end()
+        }
+    }
+
+    @Test("X20, X21, F13: a head beyond the limits is an error, and holds no key")
+    func largeHeadsAreErrors() async throws {
+        let heads: [HeaderFields] = [
+            ["Cache-Tag": String(repeating: "t", count: 50 << 20)],
+            HeaderFields((0..<10_000).map { ("X-\($0)", "y") }),
+        ]
+        for head in heads {
+            let stage = try await Stage(ScriptedOrigin(fields: head))
+            await #expect {
+                try await stage.get()
+            } throws: {
+                ($0 as? CacheError)?.code == .originMisbehaved
+            }
+            stage.clock.advance(seconds: 2)
+            stage.origin.follow { _, _ in .whole(fields: ["Cache-Control": "max-age=60"]) }
+            #expect(try await stage.get().status == 200)
+            #expect(try await stage.get().source == .fresh)
+            await stage.end()
+        }
+    }
+
+    @Test("F13: an endless body is delivered as long as it is read, and never stored")
+    func endlessBodyIsNotStored() async throws {
+        let source = EndlessBody()
+        let stage = try await Stage(
+            ScriptedOrigin { _, _ in
+                OriginResponse(
+                    status: 200,
+                    fields: ["Cache-Control": "max-age=60"],
+                    body: BodyStream(source)
+                )
+            }
+        ) {
+            $0.memory = .megabytes(1)
+            $0.originLimits.windowBytes = 256 << 10
+        }
+        do {
+            let response = try await stage.cache.respond(to: CacheRequest(url: Stage.url))
+            var received = 0
+            for try await chunk in response.body {
+                received += chunk.count
+                if received > 8 << 20 { break }
+            }
+            #expect(received > 8 << 20)
+        }
+        await stage.cache.waitUntilIdle()
+        #expect(source.isCancelled)
+        #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+}
+
+/// A body without end.
+private final class EndlessBody: BodySource {
+    private let chunk = ByteChunk([UInt8](repeating: 0x78, count: 16_384))
+    private let state = ManualBody()
+
+    var isCancelled: Bool { state.isCancelled }
+
+    func next() async throws -> ByteChunk? {
+        await Task.yield()
+        return chunk
+    }
+
+    func cancel() { state.cancel() }
+}
