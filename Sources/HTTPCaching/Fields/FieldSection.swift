@@ -31,6 +31,56 @@ package struct FieldSection: Sendable, Hashable {
         bytes.append(contentsOf: source)
     }
 
+    /// The same, with lines behind them that `writeLines` writes by `writeLine(trusted:…)`; it gives
+    /// back where they end.
+    ///
+    /// One allocation and no growing: a hit is answered by this.
+    package init(
+        trusted source: UnsafeRawBufferPointer,
+        reserving extra: Int,
+        writeLines: (UnsafeMutableRawBufferPointer) -> Int
+    ) {
+        let room = source.count + extra
+        bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+            let target = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: room)
+            target.copyMemory(from: source)
+            count = source.count + writeLines(.init(rebasing: target[source.count...]))
+        }
+    }
+
+    /// Bytes of a line around its value.
+    package static func lineBytes(around name: StaticString) -> Int { 6 + name.utf8CodeUnitCount }
+
+    /// Writes a line at `offset`; `writeValue` writes digits, tokens and the like, and gives back how
+    /// many bytes that took.
+    ///
+    /// - Returns: Where the line ends.
+    package static func writeLine(
+        trusted name: StaticString,
+        to target: UnsafeMutableRawBufferPointer,
+        at offset: Int,
+        writeValue: (UnsafeMutableRawBufferPointer) -> Int
+    ) -> Int {
+        let valueStart = offset + lineBytes(around: name)
+        let count = writeValue(.init(rebasing: target[valueStart...]))
+        target.storeBytes(
+            of: UInt16(name.utf8CodeUnitCount).littleEndian,
+            toByteOffset: offset,
+            as: UInt16.self
+        )
+        target.storeBytes(
+            of: UInt32(count).littleEndian,
+            toByteOffset: offset + 2,
+            as: UInt32.self
+        )
+        let nameBytes = UnsafeRawBufferPointer(
+            start: name.utf8Start,
+            count: name.utf8CodeUnitCount
+        )
+        UnsafeMutableRawBufferPointer(rebasing: target[(offset + 6)...]).copyMemory(from: nameBytes)
+        return valueStart + count
+    }
+
     /// For tests and examples: the lines in order; a line that no message may carry is left out.
     package init(_ lines: [(String, String)]) {
         bytes = []

@@ -16,6 +16,7 @@ struct StoredResponse: Sendable {
     let stored: StoredEntry
     let facts: StoredFacts
     private let fieldsCount: Int
+    private let userInfoCount: Int
 
     static let kind: UInt8 = 1
     private static let factsOffset = 8
@@ -27,7 +28,7 @@ struct StoredResponse: Sendable {
     /// Nil when the entry is no response, or not one this version would have written.
     init?(_ stored: StoredEntry) {
         self.stored = stored
-        let read = stored.entry.withMetadata { bytes -> (StoredFacts, Int)? in
+        let read = stored.entry.withMetadata { bytes -> (StoredFacts, Int, Int)? in
             guard bytes.count >= Self.fieldsOffset + 4, bytes[0] == Self.kind else { return nil }
             let count = Int(bytes.littleEndian(at: 4, as: UInt32.self))
             guard bytes.count - Self.fieldsOffset - 4 >= count,
@@ -40,10 +41,10 @@ struct StoredResponse: Sendable {
             let rest = bytes.count - infoOffset - 4 - infoCount
             let isPartial = facts.flags.contains(.isPartial)
             guard isPartial ? rest >= 24 && rest % 16 == 8 : rest == 0 else { return nil }
-            return (facts, count)
+            return (facts, count, infoCount)
         }
         guard let read else { return nil }
-        (facts, fieldsCount) = read
+        (facts, fieldsCount, userInfoCount) = read
         if facts.flags.contains(.isPartial) {
             guard let parts, parts.heldBytes == bodyCount else { return nil }
         }
@@ -62,6 +63,21 @@ struct StoredResponse: Sendable {
         }
     }
 
+    /// The stored fields, with lines behind them that `writeLines` writes.
+    func fields(
+        reserving extra: Int,
+        writeLines: (UnsafeMutableRawBufferPointer) -> Int
+    ) -> FieldSection {
+        stored.entry.withMetadata { bytes in
+            let end = Self.fieldsOffset + fieldsCount
+            return FieldSection(
+                trusted: .init(rebasing: bytes[Self.fieldsOffset..<end]),
+                reserving: extra,
+                writeLines: writeLines
+            )
+        }
+    }
+
     /// The lifetime that the application gave, whatever the fields say.
     var ownLifetimeSeconds: UInt32? {
         let seconds = stored.entry.withMetadata {
@@ -71,19 +87,16 @@ struct StoredResponse: Sendable {
     }
 
     var userInfo: ByteChunk? {
-        let metadata = stored.entry.metadata
-        let offset = Self.fieldsOffset + fieldsCount
-        let count = metadata.withUnsafeBytes { Int($0.littleEndian(at: offset, as: UInt32.self)) }
-        guard count > 0, offset + 4 + count <= metadata.count else { return nil }
-        return metadata[offset + 4..<offset + 4 + count]
+        guard userInfoCount > 0 else { return nil }
+        let offset = Self.fieldsOffset + fieldsCount + 4
+        return stored.entry.metadata[offset..<offset + userInfoCount]
     }
 
     /// Which parts of the whole the body holds; nil for a complete response.
     var parts: PartialBody? {
         guard facts.flags.contains(.isPartial) else { return nil }
         return stored.entry.withMetadata { bytes in
-            var offset = Self.fieldsOffset + fieldsCount
-            offset += 4 + Int(bytes.littleEndian(at: offset, as: UInt32.self))
+            var offset = Self.fieldsOffset + fieldsCount + 4 + userInfoCount
             guard bytes.count - offset >= 8 else { return nil }
             let size = bytes.littleEndian(at: offset, as: Int64.self)
             var parts = PartialBody(bodySize: size >= 0 ? Int(size) : nil)

@@ -186,10 +186,16 @@ extension HTTPCache {
         _ setBody: (inout BodyStream) -> Void = { _ in }
     ) -> CacheResponse {
         let remaining = Int(stored.facts.freshnessLifetimeSeconds) - serving.ageSeconds
-        var section = stored.fields(reserving: 64 + statusPrefixes.hit.count)
-        appendNumber("Age", serving.ageSeconds, to: &section)
-        if configuration.cacheStatus == .added {
-            appendCacheStatus(serving, remaining: remaining, to: &section)
+        let isHit = serving.source != .revalidated
+        let addsHit = configuration.cacheStatus == .added && isHit
+        var section = stored.fields(reserving: headBytesMax) { target in
+            let end = FieldSection.writeLine(trusted: "Age", to: target, at: 0) {
+                DecimalText.write(serving.ageSeconds, into: $0)
+            }
+            return addsHit ? writeHitStatus(remaining, to: target, at: end) : end
+        }
+        if configuration.cacheStatus == .added, !isHit {
+            section.append("Cache-Status", confirmedStatus(serving, remaining: remaining))
         }
         var info = CacheInfo(source: serving.source, tier: serving.tier)
         info.ageSeconds = serving.ageSeconds
@@ -205,36 +211,29 @@ extension HTTPCache {
         return CacheResponse(status: status, fields: HeaderFields(section), body: body, info: info)
     }
 
-    private func appendNumber(_ name: StaticString, _ value: Int, to section: inout FieldSection) {
-        withUnsafeTemporaryAllocation(byteCount: 24, alignment: 1) { buffer in
-            let count = DecimalText.write(value, into: buffer)
-            section.append(trusted: name, .init(rebasing: buffer[0..<count]))
+    /// Room for Age and Cache-Status.
+    private var headBytesMax: Int { 64 + 2 * DecimalText.bytesMax + statusPrefixes.hit.count }
+
+    private func writeHitStatus(
+        _ remaining: Int,
+        to target: UnsafeMutableRawBufferPointer,
+        at offset: Int
+    ) -> Int {
+        FieldSection.writeLine(trusted: "Cache-Status", to: target, at: offset) { value in
+            statusPrefixes.hit.withUnsafeBytes { prefix in
+                value.copy(prefix, at: 0)
+                let digits = UnsafeMutableRawBufferPointer(rebasing: value[prefix.count...])
+                return prefix.count + DecimalText.write(remaining, into: digits)
+            }
         }
     }
 
-    private func appendCacheStatus(
-        _ serving: Serving,
-        remaining: Int,
-        to section: inout FieldSection
-    ) {
-        if serving.source == .revalidated {
-            var status = CacheStatus(
-                identifier: configuration.name,
-                outcome: .forwarded(.stale)
-            )
-            status.forwardStatus = serving.originStatus
-            status.isStored = true
-            status.ttlSeconds = remaining
-            section.append("Cache-Status", status.text)
-            return
-        }
-        let prefix = statusPrefixes.hit
-        withUnsafeTemporaryAllocation(byteCount: prefix.count + 24, alignment: 1) { buffer in
-            prefix.withUnsafeBytes { buffer.copy($0, at: 0) }
-            let digits = UnsafeMutableRawBufferPointer(rebasing: buffer[prefix.count...])
-            let count = prefix.count + DecimalText.write(remaining, into: digits)
-            section.append(trusted: "Cache-Status", .init(rebasing: buffer[0..<count]))
-        }
+    private func confirmedStatus(_ serving: Serving, remaining: Int) -> String {
+        var status = CacheStatus(identifier: configuration.name, outcome: .forwarded(.stale))
+        status.forwardStatus = serving.originStatus
+        status.isStored = true
+        status.ttlSeconds = remaining
+        return status.text
     }
 }
 
