@@ -247,7 +247,10 @@ struct Exchange: Sendable {
             hasNews: {
                 // A disk entry that memory has not taken up is no news.
                 guard let present = tiers.peek(load.selection.key) else { return false }
-                return present.storage !== looked
+                // Nor is a part, to a fetch of the whole.
+                let stored = StoredResponse(StoredEntry(present))
+                let isPart = stored?.facts.flags.contains(.isPartial) == true
+                return present.storage !== looked && (!isPart || load.facts.hasRange)
             },
             lead: { flight in cache.startLeading(flight, load, desk: desk) }
         )
