@@ -32,6 +32,7 @@ package struct URIReference: Hashable, Sendable {
         if rest.hasPrefix("//") {
             let start = rest.index(rest.startIndex, offsetBy: 2)
             let end = rest[start...].firstIndex(of: "/") ?? rest.endIndex
+            guard Self.isAuthority(rest[start..<end]) else { return nil }
             authority = String(rest[start..<end])
             rest = rest[end...]
         }
@@ -77,7 +78,12 @@ package struct URIReference: Hashable, Sendable {
         var text = ""
         if let scheme { text += scheme + ":" }
         if authority != nil { text += "//" + normalizedAuthority }
-        text += path.isEmpty && authority != nil ? "/" : path
+        if authority == nil {
+            // RFC 3986 §3.3: two slashes here would be read as the start of an authority.
+            text += path.hasPrefix("//") ? "/." + path : path
+        } else {
+            text += path.isEmpty ? "/" : path
+        }
         if let query { text += "?" + query }
         return text
     }
@@ -136,6 +142,20 @@ package struct URIReference: Hashable, Sendable {
             }
         }
         return (isAbsolute ? "/" : "") + kept.joined(separator: "/")
+    }
+
+    /// RFC 3986 §3.2: one `@` at most, a host that holds a colon only in brackets, a port of digits.
+    private static func isAuthority(_ text: Substring) -> Bool {
+        var rest = text
+        if let at = rest.firstIndex(of: "@") { rest = rest[rest.index(after: at)...] }
+        if rest.hasPrefix("[") {
+            guard let close = rest.firstIndex(of: "]") else { return false }
+            rest = rest[rest.index(after: close)...]
+            guard rest.isEmpty || rest.hasPrefix(":") else { return false }
+        }
+        guard !rest.contains(where: { "@[]".contains($0) }) else { return false }
+        guard let colon = rest.firstIndex(of: ":") else { return true }
+        return rest[rest.index(after: colon)...].utf8.allSatisfy { $0.isDigit }
     }
 
     private static func isScheme(_ text: Substring) -> Bool {

@@ -150,10 +150,24 @@ struct URIReferenceTests {
 
     @Test(
         "What is none",
-        arguments: ["a b", "a\r\n", "http://h/\"", "a\\b", "1:2", "a\u{7F}", "<>"]
+        arguments: [
+            "a b", "a\r\n", "http://h/\"", "a\\b", "1:2", "a\u{7F}", "<>", "http://h::80/",
+            "http://h:8x/", "http://a@b@c/", "http://[::1/", "http://[::1]x/", "http://h]/",
+            "http://a[b/", "http://h:-1/",
+        ]
     )
     func malformed(_ text: String) {
         #expect(URIReference(text) == nil)
+    }
+
+    @Test("RFC 3986 §3.3: a path without authority never turns into one")
+    func slashesAfterDotSegments() throws {
+        let base = try #require(URIReference("http://a/b"))
+        let resolved = try #require(URIReference("http:/.//evil/x")).resolved(against: base)
+        #expect(resolved.target == "http:/.//evil/x")
+        #expect(URIReference(resolved.target)?.authority == nil)
+        let here = try #require(URIReference("/.//c")).resolved(against: base)
+        #expect(here.target == "http://a//c")
     }
 
     @Test func longOnesAreNotLookedAt() {
