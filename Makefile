@@ -3,7 +3,7 @@ SOURCES := Package.swift $(wildcard Sources Tests Examples)
 CHECKED := -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
 
 .DEFAULT_GOAL := check
-.PHONY: help setup check format lint build test run-tests docs bench thresholds tsan crash simulate fuzz
+.PHONY: help setup check format lint build test run-tests docs independence bench thresholds tsan crash simulate fuzz
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -11,7 +11,7 @@ help:  ## list the targets
 setup:  ## install the system packages the build needs, or say which are missing
 	@perf/setup
 
-check: setup lint build docs run-tests thresholds  ## everything a change must pass; CI runs this
+check: setup lint build docs run-tests independence thresholds  ## everything a change must pass; CI runs this
 
 format:  ## rewrite the sources in house style
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
@@ -34,6 +34,9 @@ bench: setup  ## the quick suite: one table, and a report in perf/out/
 thresholds: setup  ## allocations per operation, against perf/thresholds.json
 	$(SWIFT) build -c release --product bench-cli
 	$$($(SWIFT) build -c release --show-bin-path)/bench-cli run --smoke --thresholds perf/thresholds.json
+
+independence:  ## what a program that uses CacheEngine alone links: no Foundation, no libcurl
+	@.ci/independence
 
 docs:  ## the library's documentation; warnings fail
 	@docs/build

@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Foundation
 internal import Synchronization
 
 /// Waits, on the calling thread, for asynchronous work: `URLCache`'s methods are synchronous.
@@ -24,14 +25,37 @@ final class BlockingCall<Result: Sendable>: Sendable {
     }
 }
 
-/// The threads that serve blocking callers.
-private final class OwnThreads: TaskExecutor {
+/// The threads that serve blocking callers: outside Swift's pool and outside Dispatch, whose
+/// threads may all be blocked by those very callers.
+///
+/// `@unchecked Sendable`: `jobs` is read and written under `condition` alone.
+private final class OwnThreads: TaskExecutor, @unchecked Sendable {
     static let shared = OwnThreads()
 
-    private let queue = DispatchQueue(label: "CacheEngine.blocking", attributes: .concurrent)
+    /// The work is short and rarely waits.
+    private static let count = 4
+
+    private let condition = NSCondition()
+    private var jobs: [UnownedJob] = []
+
+    private init() {
+        for _ in 0..<Self.count { Thread.detachNewThread { self.run() } }
+    }
 
     func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        condition.lock()
+        jobs.append(UnownedJob(job))
+        condition.signal()
+        condition.unlock()
+    }
+
+    private func run() {
+        while true {
+            condition.lock()
+            while jobs.isEmpty { condition.wait() }
+            let job = jobs.removeFirst()
+            condition.unlock()
+            job.runSynchronously(on: asUnownedTaskExecutor())
+        }
     }
 }

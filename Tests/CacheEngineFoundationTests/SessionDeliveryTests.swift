@@ -50,14 +50,16 @@ import Testing
 
     @Test func concurrentTasksAreOneRequest() async throws {
         let gate = LoopbackGate()
+        let (events, continuation) = AsyncStream<Void>.makeStream()
         let server = try LoopbackServer { _, connection in
+            continuation.yield()
             gate.wait()
             connection.respond(200, [("Cache-Control", "max-age=60")], body: "x")
         }
         let url = server.baseURL + "/"
         let texts = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<20 { group.addTask { try await load(url).text } }
-            while server.requestCount == 0 { await Task.yield() }
+            for await _ in events { break }
             gate.open()
             return try await group.reduce(into: []) { $0.append($1) }
         }

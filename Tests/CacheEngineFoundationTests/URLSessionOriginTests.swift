@@ -91,15 +91,17 @@ import Testing
     }
 
     @Test func slowReaderIsBoundedByAnError() async throws {
+        let (events, continuation) = AsyncStream<Void>.makeStream()
         let server = try LoopbackServer { _, connection in
             connection.send("HTTP/1.1 200 OK\r\n\r\n")
             let part = [UInt8](repeating: 7, count: 1 << 16)
             while connection.send(part) {}
+            continuation.yield()
         }
         let small = URLSessionOrigin(windowBytesMax: .megabytes(4))
         let response = try await small.fetch(OriginRequest(url: server.baseURL))
         // The error comes without reading: the server's writes fail once the task is cancelled.
-        while server.openConnectionCount > 0 { await Task.yield() }
+        for await _ in events { break }
         await #expect {
             for try await _ in response.body {}
         } throws: {

@@ -38,7 +38,7 @@ import Testing
         let server = try origin()
         let program = try ExampleProgram("server-loop", [server.baseURL])
         defer { program.end() }
-        let greeting = try #require(program.readLine())
+        let greeting = try #require(await program.readLine())
         let address = try #require(greeting.split(separator: " ").last)
         for _ in 0..<3 {
             let url = try #require(URL(string: address + "/page?x"))
