@@ -26,7 +26,7 @@ test: build run-tests  ## unit, model, golden and tidy tests, with the O(n) inva
 
 run-tests:
 	@perf/setup tests || true  # the tests that need it say so
-	$(SWIFT) test --skip-build $(CHECKED)
+	@Tests/run $(CHECKED)
 
 bench: setup  ## the quick suite: one table, and a report in perf/out/
 	@perf/quick

@@ -36,7 +36,7 @@ extension Exchange {
         if let special = presentSpecially(chain, answer, load, isLeader: isLeader) {
             return special
         }
-        guard let body = chain.stream() else { return nil }
+        guard let body = chain.stream(for: isLeader ? .asker : .follower) else { return nil }
         return response(answer, fields, body, load, isLeader: isLeader)
     }
 

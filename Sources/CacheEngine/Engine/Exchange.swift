@@ -73,7 +73,8 @@ struct Exchange: Sendable {
     /// Whether a part was fetched and the whole is to be fetched behind it.
     private func isWholeWanted(after response: CacheResponse, _ selection: Selection) -> Bool {
         guard facts.hasRange, response.status == 206, response.info.source == .origin,
-            policy.writes, cache.configuration.storing.rangeMiss == .wholeBehind
+            response.info.isStored, policy.writes,
+            cache.configuration.storing.rangeMiss == .wholeBehind
         else { return false }
         return selection.stored?.facts.flags.contains(.isPartial) ?? true
     }

@@ -152,10 +152,11 @@ final class BodyChain: Sendable {
     // MARK: Reading
 
     /// A stream of the bytes from `range`; nil when its beginning is gone, or the body broke off.
-    func stream(_ range: Range<Int>? = nil) -> BodyStream? {
+    func stream(_ range: Range<Int>? = nil, for party: Party = .follower) -> BodyStream? {
         let lower = range?.lowerBound ?? 0
         let reader = state.withLock { state -> ReaderID? in
-            if case .broken = state.ending { return nil }
+            // Whoever asked is told how it ended; others may still ask for themselves.
+            if case .broken = state.ending, party == .follower { return nil }
             if case .passing = state.mode, lower < state.firstOffset { return nil }
             state.lastReader += 1
             state.readers[state.lastReader] = Reader(offset: lower)
@@ -164,6 +165,13 @@ final class BodyChain: Sendable {
         guard let reader else { return nil }
         let source = BodyChainReader(self, id: reader, range: lower..<(range?.upperBound ?? .max))
         return BodyStream(source, count: range?.count ?? expectedCount)
+    }
+
+    /// On whose behalf a body is read.
+    enum Party {
+        /// The request that was sent.
+        case asker
+        case follower
     }
 
     enum Step {

@@ -16,7 +16,7 @@ import Testing
         let stage = try await Stage { $0.memory = .disabled }
         for _ in 0..<2 { #expect(try await stage.get().body == "hello") }
         #expect(stage.origin.count == 2)
-        #expect(await stage.cache.statistics.memory.bytes == 0)
+        #expect(await stage.cache.statistics.memory.entries == 0)
         await stage.end()
     }
 

@@ -24,7 +24,7 @@ final class Folder: @unchecked Sendable {
         return names.compactMap { name in
             guard let name = name as? String else { return nil }
             var isFolder: ObjCBool = false
-            FileManager.default.fileExists(atPath: self.path(name), isDirectory: &isFolder)
+            _ = FileManager.default.fileExists(atPath: self.path(name), isDirectory: &isFolder)
             return isFolder.boolValue ? nil : self.path(name)
         }
     }

@@ -24,7 +24,7 @@ import Testing
         }
         defer { origin.stop() }
         let process = Process()
-        process.executableURL = try #require(ProcessTests.program)
+        process.executableURL = ProcessTests.program
         process.arguments = [
             "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--head-timeout", "600",
             "--idle-timeout", "600", "--origin", "http://127.0.0.1:\(origin.port)",

@@ -288,7 +288,7 @@ extension HTTPCache {
                 }
             }
         }
-        return tags
+        return TagList(tags) == nil ? nil : tags
     }
 
     /// Runs `work`, and gives up waiting for it after `seconds`.
