@@ -41,6 +41,15 @@ independence:  ## what a program that uses CacheEngine alone links: no Foundatio
 docs:  ## the library's documentation; warnings fail
 	@docs/build
 
+SEEDS ?= 1000000
+SIZE ?= brief
+
+.PHONY: simulate
+simulate: setup  ## SEEDS=n lives of a cache from seeds 0...; SEED=k repeats one; SIZE=long for longer ones
+	$(SWIFT) build -c release --product simulate
+	SWIFT_DETERMINISTIC_HASHING=1 $$($(SWIFT) build -c release --show-bin-path)/simulate \
+		$(if $(SEED),$(SEED) 1,0 $(SEEDS)) $(SIZE)
+
 tsan: setup  ## the same tests under ThreadSanitizer
 	$(SWIFT) test --sanitize=thread --scratch-path .build/tsan -Xswiftc -DENGINE_CHECKS
 

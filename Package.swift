@@ -64,6 +64,23 @@ let package = Package(
         .executableTarget(name: "cache-proxy", dependencies: ["CacheProxy"], swiftSettings: house),
         .target(name: "CacheTestSupport", dependencies: ["CacheEngine"], swiftSettings: house),
 
+        // Whole lives of a cache, each from one seed; and the tool that lives a million of them.
+        .target(
+            name: "Simulation",
+            dependencies: ["CacheEngine", "CacheTestSupport"],
+            swiftSettings: house
+        ),
+        .executableTarget(
+            name: "simulate",
+            dependencies: ["Simulation", "CacheTestSupport"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "SimulationTests",
+            dependencies: ["Simulation", "CacheTestSupport"],
+            swiftSettings: house
+        ),
+
         // Counts heap allocations; for tests and benchmarks only.
         .target(name: "CAllocationCounter"),
 

@@ -133,7 +133,7 @@ final class BodyChain: Sendable {
     func waitForRoom() async -> Bool {
         await withUnsafeContinuation { continuation in
             let mayGoOn = state.withLock { state in
-                if isRoomy(state) { return true }
+                if isRoomy(state) || Task.isCancelled { return true }
                 state.writer = continuation
                 return false
             }
@@ -160,6 +160,8 @@ final class BodyChain: Sendable {
             if case .passing = state.mode, lower < state.firstOffset { return nil }
             state.lastReader += 1
             state.readers[state.lastReader] = Reader(offset: lower)
+            // Who wants a later part alone must not wait for a writer who waits for a reader.
+            state.fastestOffset = max(state.fastestOffset, lower)
             return state.lastReader
         }
         guard let reader else { return nil }

@@ -25,7 +25,7 @@ private final class Tally: Sendable {
         let other = CacheRequest(url: "http://example.com/other")
         async let filling = cache.respond(to: other)
         while origin.held.isEmpty { await Task.yield() }
-        origin.held.first?.answer()
+        origin.held.first?.answer(fields: ["Cache-Control": "max-age=86400"])
         _ = try await filling.body.collect()
         await cache.waitUntilIdle()
 

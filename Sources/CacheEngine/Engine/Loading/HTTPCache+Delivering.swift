@@ -23,7 +23,7 @@ extension HTTPCache {
             while let piece = try await delivery.body.next() {
                 watch.advance()
                 total += piece.count
-                keeping = await keep(piece, total: total, keeping, delivery, proposal?.place)
+                await keep(piece, total: total, in: &keeping, delivery, proposal?.place)
                 chain.append(piece)
                 if case .nowhere = keeping, await !hasRoom(chain) {
                     delivery.body.cancel()
@@ -47,30 +47,32 @@ extension HTTPCache {
     private func keep(
         _ piece: ByteChunk,
         total: Int,
-        _ keeping: Keeping,
+        in keeping: inout Keeping,
         _ delivery: Delivery,
         _ place: StoragePlace?
-    ) async -> Keeping {
+    ) async {
         do {
             switch keeping {
-            case .nowhere: return .nowhere
-            case .onDisk(let writer):
-                try await writer.append(piece)
-                return .onDisk(writer)
-            case .inMemory(let pieces):
-                guard total > tiers.gatheredBytesMax else { return .inMemory(pieces + [piece]) }
+            case .nowhere: return
+            case .onDisk(let writer): return try await writer.append(piece)
+            case .inMemory(var pieces):
+                // The array's only owner, so that appending copies nothing.
+                keeping = .nowhere
+                pieces.append(piece)
+                guard total > tiers.gatheredBytesMax else { return keeping = .inMemory(pieces) }
                 if place == .everywhere, delivery.storage == .whole,
-                    let writer = try await spill(pieces + [piece], delivery)
+                    let writer = try await spill(pieces, delivery)
                 {
-                    return .onDisk(writer)
+                    return keeping = .onDisk(writer)
                 }
             }
             recorder.refused(StoreRefusalReason(StoreOutcome.Reason.tooLarge.rawValue))
         } catch {
             recorder.storageFailed(error)
+            if case .onDisk(let writer) = keeping { await writer.abandon() }
+            keeping = .nowhere
         }
         delivery.chain.pass()
-        return .nowhere
     }
 
     /// From memory to a file: readers who are behind read back from there.

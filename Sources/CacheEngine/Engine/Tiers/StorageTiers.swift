@@ -201,10 +201,11 @@ final class StorageTiers: Sendable {
     /// - Returns: Whether there was one, as far as is known without reading the disk.
     @discardableResult
     func remove(_ key: RequestKey) -> Bool {
-        ledger.note(key.hash)
         var wasBehind = false
         let removed = key.bytes.withUnsafeBytes { bytes in
             memory.remove(key.hash, key: bytes) { _ in
+                // Here, and not before: nobody can take a ticket and then see the old entry.
+                ledger.note(key.hash)
                 switch second {
                 case .none: break
                 case .disk(let disk): wasBehind = disk.enqueueRemoval(key.hash)
@@ -224,13 +225,9 @@ final class StorageTiers: Sendable {
 
     /// Removes all entries in `scope`, and forbids fetches under way to bring them back.
     func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
-        switch scope {
-        case .tag(var tag):
-            tag.withUTF8 { ledger.note(tag: UnsafeRawBufferPointer($0)) }
-        case .everything, .storageClass, .storedAfter, .storedBefore: ledger.noteEverything()
-        }
+        note(scope)
         switch second {
-        case .none: return memory.removeAll(in: scope)
+        case .none: return removeFromMemory(scope)
         case .disk(let disk):
             // The disk first: a reader who finds the memory empty would bring back into it what the
             // disk still shows.
@@ -238,15 +235,32 @@ final class StorageTiers: Sendable {
             do {
                 behind = try await disk.removeAll(in: scope)
             } catch {
-                _ = memory.removeAll(in: scope)
+                _ = removeFromMemory(scope)
                 throw error
             }
-            return Self.sum(memory.removeAll(in: scope), behind)
+            return Self.sum(removeFromMemory(scope), behind)
         case .queued(let store):
-            let inMemory = memory.removeAll(in: scope)
+            let inMemory = removeFromMemory(scope)
+            // What was read from behind while it was being removed may have come back to memory.
+            defer { _ = removeFromMemory(scope) }
             await store.drained()
             return Self.sum(inMemory, try await store.store.removeAll(in: scope))
         }
+    }
+
+    private func note(_ scope: RemovalScope) {
+        switch scope {
+        case .tag(var tag):
+            tag.withUTF8 { ledger.note(tag: UnsafeRawBufferPointer($0)) }
+        case .everything, .storageClass, .storedAfter, .storedBefore: ledger.noteEverything()
+        }
+    }
+
+    private func removeFromMemory(_ scope: RemovalScope) -> RemovalCount {
+        note(scope)
+        // After it as well: who looked while it went on may have seen what it had not reached.
+        defer { note(scope) }
+        return memory.removeAll(in: scope)
     }
 
     /// What is in memory is behind it too, but for what may not leave memory.

@@ -1,0 +1,93 @@
+import CacheEngine
+
+/// One request of a simulation, as it was planned.
+struct RequestPlan: Sendable, CustomStringConvertible {
+    let name: String
+    let path: Path
+    let language: String
+    var request: CacheRequest
+    var policy: CachePolicy?
+    /// After how many turns of the executor the caller leaves; nil to stay.
+    var leavesAfter: Int?
+    /// How many bytes the caller reads before it drops the body.
+    var bytesMax = Int.max
+    /// Turns between two reads.
+    var pauseTurns = 0
+    var startedAt = 0
+
+    var isHead: Bool { request.method == .head }
+    var isCancelled: Bool { leavesAfter != nil }
+
+    init(_ number: Int, _ dice: Dice) {
+        name = "caller \(number)"
+        path = dice.pick(Path.allCases)
+        language = dice.pick(["de", "en", "fr"])
+        request = CacheRequest(
+            url: path.url,
+            fields: ["Accept-Language": language, "X-Caller": name]
+        )
+        if dice.oneIn(8) { request.method = .head }
+        if dice.oneIn(6) { request.fields["Range"] = dice.pick(Self.ranges) }
+        if dice.oneIn(10) { request.fields["If-None-Match"] = "\"\(path.rawValue)\"" }
+        if dice.oneIn(12) { request.fields["Cache-Control"] = dice.pick(Self.directives) }
+        if dice.oneIn(12) { request.options.collapsing = .alone }
+        if dice.oneIn(10) { request.options.timeoutSeconds = Double(1 + dice.below(20)) }
+        if dice.oneIn(10) { policy = dice.pick(Self.policies) }
+        if dice.oneIn(4) { leavesAfter = dice.below(30) }
+        if dice.oneIn(5) { bytesMax = dice.below(2_000) }
+        if dice.oneIn(4) { pauseTurns = dice.below(12) }
+    }
+
+    private static let ranges = ["bytes=0-9", "bytes=100-299", "bytes=-50", "bytes=0-0,5-9"]
+    private static let directives = ["no-cache", "no-store", "max-age=0", "only-if-cached"]
+    private static let policies: [CachePolicy] = [
+        .reloadIgnoringLocalCacheData, .returnCacheDataElseLoad, .returnCacheDataDontLoad,
+        .reloadRevalidatingCacheData, .cachedThenRefresh, .bypass,
+    ]
+
+    var description: String {
+        var text = "\(name) \(request.method) \(path.rawValue) at \(startedAt)"
+        for name in ["Range", "If-None-Match", "Cache-Control", "Accept-Language"] {
+            if let value = request.fields[name] { text += " \(name): \(value)" }
+        }
+        return text
+    }
+}
+
+/// What a caller got.
+struct Answer: Sendable, CustomStringConvertible {
+    var status: Int?
+    var serial: Int?
+    var source: CacheInfo.Source?
+    var range: Range<Int>?
+    var isMultipart = false
+    var bytes: [UInt8] = []
+    /// Whether the body was read to a clean end.
+    var isWhole = false
+    var error: (any Error)?
+
+    var isFromStore: Bool {
+        switch source {
+        case .fresh, .stale, .revalidated, .fallback: true
+        default: false
+        }
+    }
+
+    mutating func take(_ response: CacheResponse) {
+        status = response.status
+        source = response.info.source
+        serial = response.fields["X-Serial"].flatMap { Int($0) }
+        isMultipart = response.fields["Content-Type"]?.hasPrefix("multipart/") ?? false
+        guard let text = response.fields["Content-Range"], text.hasPrefix("bytes ") else { return }
+        let numbers = text.dropFirst(6).split(whereSeparator: { $0 == "-" || $0 == "/" })
+        guard numbers.count == 3, let low = Int(numbers[0]), let high = Int(numbers[1]),
+            low <= high
+        else { return }
+        range = low..<high + 1
+    }
+
+    var description: String {
+        "status \(status ?? 0), serial \(serial ?? -1), \(source?.rawValue ?? "none"), "
+            + "\(bytes.count) bytes, \(isWhole ? "whole" : "not whole"), error \(error as Any)"
+    }
+}

@@ -1,0 +1,201 @@
+import CacheTestSupport
+import Synchronization
+import Testing
+
+@testable import CacheEngine
+
+/// The growing body of a flight: whole, spilled and passing, with readers of every kind.
+@Suite struct BodyChainTests {
+    static func chunk(_ bytes: [UInt8]) -> ByteChunk { ByteChunk(bytes) }
+
+    /// What a reader got, and how it ended.
+    final class Record: Sendable {
+        private struct State {
+            var bytes: [UInt8] = []
+            var error: (any Error)?
+            var hasEnded = false
+        }
+        private let state = Mutex(State())
+        let range: Range<Int>?
+        init(_ range: Range<Int>?) { self.range = range }
+        var bytes: [UInt8] { state.withLock { $0.bytes } }
+        var error: (any Error)? { state.withLock { $0.error } }
+        var hasEnded: Bool { state.withLock { $0.hasEnded } }
+        func add(_ chunk: ByteChunk) { state.withLock { $0.bytes += chunk.array } }
+        func end(_ error: (any Error)?) {
+            state.withLock { state in
+                state.error = error
+                state.hasEnded = true
+            }
+        }
+    }
+
+    enum Mode: CaseIterable, Sendable { case whole, spilled, passing }
+
+    static func read(
+        _ stream: BodyStream,
+        into record: Record,
+        on executor: SeededExecutor,
+        pauseTurns: Int = 0
+    ) -> Task<Void, Never> {
+        executor.start {
+            do {
+                for try await piece in stream {
+                    record.add(piece)
+                    for _ in 0..<pauseTurns { await Task.yield() }
+                }
+                record.end(nil)
+            } catch {
+                record.end(error)
+            }
+        }
+    }
+
+    @Test func whoJoinsLateStartsAtTheFirstByte() async throws {
+        let executor = SeededExecutor(seed: 1)
+        let chain = BodyChain(expectedCount: nil, windowBytes: 10)
+        chain.append(ByteChunk("first "))
+        let record = Record(nil)
+        _ = Self.read(try #require(chain.stream()), into: record, on: executor)
+        await executor.settle()
+        #expect(record.bytes == Array("first ".utf8) && !record.hasEnded)
+        chain.append(ByteChunk("second"))
+        chain.finish()
+        await executor.settle()
+        #expect(record.bytes == Array("first second".utf8) && record.hasEnded)
+        #expect(record.error == nil && chain.readerCount == 0)
+    }
+
+    @Test func theFirstEndCounts() async throws {
+        let executor = SeededExecutor(seed: 1)
+        let chain = BodyChain(expectedCount: nil, windowBytes: 10)
+        let record = Record(nil)
+        _ = Self.read(try #require(chain.stream()), into: record, on: executor)
+        chain.append(ByteChunk("part"))
+        chain.fail(CacheError(.originTimedOut, detail: "late"))
+        chain.append(ByteChunk("more"))
+        chain.finish()
+        await executor.settle()
+        #expect(record.bytes == Array("part".utf8))
+        #expect((record.error as? CacheError)?.code == .originTimedOut)
+        #expect(chain.stream() == nil, "Nobody begins to read what has broken off")
+    }
+
+    @Test func aFetchThatWasCancelledIsNoCancellationOfItsReaders() async throws {
+        let executor = SeededExecutor(seed: 1)
+        let chain = BodyChain(expectedCount: nil, windowBytes: 10)
+        let record = Record(nil)
+        _ = Self.read(try #require(chain.stream()), into: record, on: executor)
+        chain.fail(CancellationError())
+        await executor.settle()
+        #expect((record.error as? CacheError)?.code == .originFailed)
+    }
+
+    @Test func aSpilledChainHoldsItsWindow() {
+        let chain = BodyChain(expectedCount: nil, windowBytes: 100)
+        chain.spill { _ in ByteChunk([0]) }
+        for _ in 0..<1_000 { chain.append(ByteChunk([UInt8](repeating: 7, count: 10))) }
+        #expect(chain.heldBytes <= 110)
+    }
+
+    @Test func aCancelledReaderLeavesItsPlace() async throws {
+        let executor = SeededExecutor(seed: 1)
+        let chain = BodyChain(expectedCount: nil, windowBytes: 10)
+        let stream = try #require(chain.stream())
+        let record = Record(nil)
+        let task = Self.read(stream, into: record, on: executor)
+        await executor.settle()
+        #expect(chain.readerCount == 1)
+        task.cancel()
+        await executor.settle()
+        #expect(record.error is CancellationError)
+        #expect(chain.readerCount == 0)
+    }
+
+    /// Readers of the whole and of parts, quick, slow and leaving, in each mode: everyone gets a
+    /// prefix of its bytes, whoever ends cleanly all of them, and the writer always comes through.
+    @Test(arguments: Mode.allCases, 0..<64 as Range<UInt64>)
+    func everyReaderGetsItsBytesOrAnError(mode: Mode, seed: UInt64) async throws {
+        var random = SeededRandom(seed: seed)
+        let executor = SeededExecutor(seed: seed)
+        let body = (0..<Int.random(in: 1...4_000, using: &random)).map {
+            UInt8(truncatingIfNeeded: $0)
+        }
+        let windowBytes = Int.random(in: 1...1_000, using: &random)
+        let chain = BodyChain(expectedCount: body.count, windowBytes: windowBytes)
+        var records: [Record] = []
+        for number in 0..<Int.random(in: 1...6, using: &random) {
+            var range: Range<Int>?
+            if number > 0, Bool.random(using: &random) {
+                let low = Int.random(in: 0..<body.count, using: &random)
+                range = low..<Int.random(in: low + 1...body.count, using: &random)
+            }
+            let record = Record(range)
+            records.append(record)
+            let stream = try #require(chain.stream(range))
+            let task = Self.read(
+                stream,
+                into: record,
+                on: executor,
+                pauseTurns: Int.random(in: 0...6, using: &random)
+            )
+            guard Int.random(in: 0..<4, using: &random) == 0 else { continue }
+            let turns = Int.random(in: 0..<20, using: &random)
+            executor.start {
+                for _ in 0..<turns { await Task.yield() }
+                task.cancel()
+            }
+        }
+        let pieceMax = Int.random(in: 1...400, using: &random)
+        let breaksAt = Int.random(in: 0..<3, using: &random) == 0 ? body.count / 2 : Int.max
+        let switchAt = Int.random(in: 0...body.count, using: &random)
+        let writer = executor.start {
+            var offset = 0
+            var mustSwitch = mode != .whole
+            var wasBounded = false
+            var lengths = SeededRandom(seed: seed ^ 0xABC)
+            while offset < body.count {
+                if mustSwitch, offset >= switchAt {
+                    mustSwitch = false
+                    if mode == .passing { chain.pass() }
+                    if mode == .spilled {
+                        chain.spill { range in
+                            await Task.yield()
+                            let some =
+                                range.lowerBound..<min(range.upperBound, range.lowerBound + 50)
+                            return ByteChunk(Array(body[some]))
+                        }
+                    }
+                }
+                let end = min(body.count, offset + Int.random(in: 1...pieceMax, using: &lengths))
+                chain.append(ByteChunk(Array(body[offset..<end])))
+                offset = end
+                // Two windows and the chunks at their edges, once there was room for this one.
+                if wasBounded { #expect(chain.heldBytes <= 2 * (windowBytes + pieceMax)) }
+                wasBounded = mode != .whole && !mustSwitch
+                if mode == .passing, !mustSwitch, await !chain.waitForRoom() {
+                    chain.fail(CancellationError())
+                    return
+                }
+                if offset >= breaksAt {
+                    chain.fail(CacheError(.originFailed, detail: "reset"))
+                    return
+                }
+                await Task.yield()
+            }
+            chain.finish()
+        }
+        await executor.settle()
+        await writer.value
+        for record in records {
+            let wanted = Array(record.range.map { body[$0] } ?? body[...])
+            #expect(record.hasEnded)
+            #expect(wanted.starts(with: record.bytes))
+            if record.error == nil { #expect(record.bytes == wanted) }
+            if mode != .passing, let error = record.error as? CacheError {
+                #expect(error.code == .originFailed && breaksAt != Int.max)
+            }
+        }
+        #expect(chain.readerCount == 0)
+    }
+}

@@ -1,0 +1,139 @@
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+/// The machine of a flight: a table of its arrows, and random walks beside an obvious model.
+@Suite struct FlightStateMachineTests {
+    static func machine(
+        isWanted: Bool = true,
+        waitersMax: Int = 10,
+        attemptsMax: Int = 3
+    ) -> FlightStateMachine {
+        FlightStateMachine(isWanted: isWanted, waitersMax: waitersMax, attemptsMax: attemptsMax)
+    }
+
+    @Test func waitersAreToldInTheOrderTheyCame() {
+        var machine = Self.machine()
+        #expect(machine.join(as: .leader) == .wait(1))
+        #expect(machine.join() == .wait(2))
+        #expect(machine.join() == .wait(3))
+        #expect(machine.leave(2) == .resume)
+        #expect(machine.answered(for: .everyone) == [1, 3])
+        #expect(machine.join() == .readAnswer)
+        #expect(machine.landed() == [])
+        #expect(machine.join() == .lookAgain)
+    }
+
+    @Test(arguments: FlightAudience.allCases)
+    func onlyAnAnswerForEveryoneCanBeJoined(audience: FlightAudience) {
+        var machine = Self.machine()
+        _ = machine.join(as: .leader)
+        _ = machine.answered(for: audience)
+        #expect(machine.join() == (audience == .everyone ? .readAnswer : .lookAgain))
+        #expect(machine.isOver == (audience != .everyone))
+    }
+
+    @Test func aFailureElectsTheFirstWhoWaitsWhileAttemptsLast() {
+        var machine = Self.machine(attemptsMax: 2)
+        _ = machine.join(as: .leader)
+        for _ in 0..<3 { _ = machine.join() }
+        #expect(machine.dismissLeader() == 1)
+        #expect(machine.failed() == .elect(2))
+        #expect(machine.leader == 2 && machine.attempts == 2)
+        #expect(machine.dismissLeader() == 2)
+        #expect(machine.failed() == .giveUp([3, 4]))
+        #expect(machine.isOver)
+    }
+
+    @Test func aFailureWithNobodyLeftIsTheEnd() {
+        var machine = Self.machine()
+        _ = machine.join(as: .leader)
+        #expect(machine.dismissLeader() == 1)
+        #expect(machine.failed() == .giveUp([]))
+        #expect(machine.isOver)
+    }
+
+    @Test func anUnwantedFlightEndsWithItsLastWaiter() {
+        var machine = Self.machine(isWanted: false)
+        _ = machine.join(as: .leader)
+        _ = machine.join()
+        #expect(machine.leave(1) == .resume)
+        #expect(machine.leave(2) == .resumeAndEndFetch)
+        #expect(machine.isOver && machine.join() == .lookAgain)
+    }
+
+    @Test func aWantedFlightOutlivesItsWaiters() {
+        var machine = Self.machine()
+        _ = machine.join(as: .leader)
+        #expect(machine.leave(1) == .resume)
+        #expect(machine.leave(1) == .nothing)
+        #expect(machine.isUnanswered && machine.join() == .wait(2))
+    }
+
+    @Test func aFullFlightRefusesAndAFreedPlaceIsTaken() {
+        var machine = Self.machine(waitersMax: 2)
+        _ = machine.join(as: .leader)
+        _ = machine.join()
+        #expect(machine.join() == .refuse)
+        _ = machine.leave(2)
+        #expect(machine.join() == .wait(3))
+    }
+
+    /// A random walk: everyone who joined is told exactly once, in order.
+    @Test(arguments: 0..<128 as Range<UInt64>)
+    func everyWaiterIsToldExactlyOnce(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        var machine = Self.machine(
+            isWanted: Bool.random(using: &random),
+            waitersMax: Int.random(in: 1...20, using: &random),
+            attemptsMax: Int.random(in: 1...4, using: &random)
+        )
+        var model: [Int] = []
+        var leader: Int?
+        if case .wait(let waiter) = machine.join(as: .leader) {
+            model.append(waiter)
+            leader = waiter
+        }
+        for _ in 0..<200 where !machine.isOver {
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0..<5:
+                switch machine.join() {
+                case .wait(let waiter):
+                    #expect(model.last.map { $0 < waiter } ?? true)
+                    model.append(waiter)
+                    #expect(model.count <= machine.waitersMax)
+                case .refuse: #expect(model.count == machine.waitersMax)
+                case .readAnswer: #expect(!machine.isUnanswered)
+                case .lookAgain: Issue.record("A flight that is not over can be joined")
+                }
+            case 5..<8:
+                guard let waiter = model.randomElement(using: &random) else { continue }
+                #expect(machine.leave(waiter) != .nothing)
+                #expect(machine.leave(waiter) == .nothing)
+                model.removeAll { $0 == waiter }
+                if leader == waiter { leader = nil }
+            case 8 where machine.isUnanswered:
+                #expect(machine.dismissLeader() == leader)
+                model.removeAll { $0 == leader }
+                leader = nil
+                switch machine.failed() {
+                case .elect(let next):
+                    #expect(next == model.first)
+                    leader = next
+                case .giveUp(let told):
+                    #expect(told == model)
+                    model = []
+                }
+            case 9 where machine.isUnanswered && Bool.random(using: &random):
+                #expect(machine.answered(for: .everyone) == model)
+                model = []
+            default: break
+            }
+            #expect(machine.waiters == model)
+            #expect(machine.waiterCount == model.count)
+            machine.checkInvariants()
+        }
+        #expect(machine.landed() == model)
+    }
+}

@@ -1,0 +1,58 @@
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+/// The line that waiters stand in, beside an array that does the same the long way.
+@Suite struct WaitingLineTests {
+    /// An array that counts its tickets.
+    private struct Model {
+        var places: [(ticket: Int, element: Int)] = []
+
+        mutating func leave(_ ticket: Int) -> Int? {
+            guard let index = places.firstIndex(where: { $0.ticket == ticket }) else { return nil }
+            return places.remove(at: index).element
+        }
+    }
+
+    @Test(arguments: 0..<64 as Range<UInt64>)
+    func itBehavesAsAnArray(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        var line = WaitingLine<Int>()
+        var model = Model()
+        var hasAgreed = true
+        for step in 0..<500 {
+            let isSame: Bool
+            switch Int.random(in: 0..<60, using: &random) {
+            case 0..<30:
+                model.places.append((line.enter(step), step))
+                isSame = true
+            case 30..<50:
+                let ticket = model.places.randomElement(using: &random)?.ticket ?? 0
+                isSame = line.leave(ticket) == model.leave(ticket) && line.leave(ticket) == nil
+            case 50..<59:
+                let ticket = model.places.first?.ticket ?? 0
+                isSame = line.popFirst() == model.leave(ticket)
+            default:
+                let all = line.removeAll().map(\.element)
+                isSame = all == model.places.map(\.element)
+                model = Model()
+            }
+            line.checkInvariants()
+            hasAgreed = hasAgreed && isSame && line.count == model.places.count
+            if step.isMultiple(of: 20) {
+                hasAgreed = hasAgreed && line.everyone.map(\.ticket) == model.places.map(\.ticket)
+            }
+        }
+        #expect(hasAgreed)
+    }
+
+    /// Leaving from anywhere must not cost the length of the line.
+    @Test func aHundredThousandMayLeaveInAnyOrder() {
+        var line = WaitingLine<Int>()
+        let tickets = (0..<100_000).map { line.enter($0) }
+        let left = tickets.shuffled().filter { line.leave($0) != nil }
+        #expect(left.count == 100_000)
+        #expect(line.isEmpty)
+    }
+}

@@ -1,0 +1,38 @@
+import CacheTestSupport
+import Simulation
+import Testing
+
+/// Whole lives of a cache, from one seed each; `make simulate` runs many more of them.
+@Suite struct SimulationTests {
+    /// A failure prints the line that repeats it.
+    @Test(arguments: 0..<8)
+    func s24NoRequestIsLostInSeededSchedules(part: Int) async {
+        let failures = await PlainThread.run {
+            (0..<250).map { Simulation(seed: UInt64(part * 250 + $0)).run() }
+                .filter { !$0.problems.isEmpty }
+        }
+        for failure in failures { Issue.record("\(failure.replay)") }
+    }
+
+    @Test(arguments: 0..<8)
+    func longLivesAnswerEveryRequestRightly(part: Int) async {
+        let failures = await PlainThread.run {
+            (0..<8).map { Simulation(seed: UInt64(part * 8 + $0), size: .long).run() }
+                .filter { !$0.problems.isEmpty }
+        }
+        for failure in failures { Issue.record("\(failure.replay)") }
+    }
+
+    @Test(arguments: [3, 17, 99] as [UInt64])
+    func aSeedRepeatsItself(seed: UInt64) async {
+        let traces = await PlainThread.run { (0..<3).map { _ in Simulation(seed: seed).run() } }
+        #expect(Set(traces.map(\.trace)).count == 1)
+        #expect(Set(traces.map(\.jobs)).count == 1)
+    }
+
+    @Test func simulationsDoSomething() async {
+        let verdicts = await PlainThread.run { (0..<50).map { Simulation(seed: $0).run() } }
+        #expect(verdicts.map(\.answers).reduce(0, +) > 200)
+        #expect(Set(verdicts.map(\.trace)).count == 50)
+    }
+}
