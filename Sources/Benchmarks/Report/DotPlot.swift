@@ -9,7 +9,7 @@ struct DotPlot {
 
     struct Row {
         let name: String
-        let dots: [Dot]
+        var dots: [Dot]
     }
 
     let title: String
@@ -71,10 +71,9 @@ struct DotPlot {
         let height = Self.top + (Double(index) + 0.5) * Self.rowHeight
         svg.label(row.name, at: (Self.left - 14, height + 4), anchor: "end", "row")
         let places = row.dots.map { x($0.value) }
-        if let first = places.min(), let last = places.max(), last > first {
+        let ends = places + (mark.map { [x($0.value)] } ?? [])
+        if let first = ends.min(), let last = ends.max(), last > first {
             svg.line(from: (first, height), to: (last, height), "bond")
-        } else if let mark, let place = places.first {
-            svg.line(from: (x(mark.value), height), to: (place, height), "bond")
         }
         for dot in row.dots {
             let place = [
@@ -85,11 +84,16 @@ struct DotPlot {
                 $0.element("title", [], text: "\(row.name): \(dot.name) \(dot.label)")
             }
         }
-        guard let last = row.dots.max(by: { $0.value < $1.value }) else { return }
-        let text = row.dots.count == 1 ? last.label : row.dots.map(\.label).joined(separator: " · ")
-        // On the side away from the mark, or the bond to it would run through the text.
+        label(row, at: height, into: &svg)
+    }
+
+    /// One value beside its dot; several, in the order of the dots, where no bond runs.
+    private func label(_ row: Row, at height: Double, into svg: inout Markup) {
+        let dots = row.dots.sorted { $0.value < $1.value }
+        guard let first = dots.first, let last = dots.last else { return }
+        let text = dots.map(\.label).joined(separator: " · ")
         if let mark, last.value < mark.value {
-            svg.label(text, at: (x(last.value) - 10, height + 4), anchor: "end", "tick")
+            svg.label(text, at: (x(first.value) - 10, height + 4), anchor: "end", "tick")
         } else {
             svg.label(text, at: (x(last.value) + 10, height + 4), anchor: "start", "tick")
         }

@@ -7,23 +7,7 @@
 extension ReportSection {
     /// Ours divided by theirs, wherever a peer ran beside us.
     static func ratios(_ runs: [ReportPage.Run]) -> Self {
-        let rows = runs.flatMap { run in
-            run.result.measurements.compactMap { one -> DotPlot.Row? in
-                guard let ratio = one.ratio, ratio.value > 0 else { return nil }
-                // Turned so that right of the mark is always the better side.
-                let gain = one.better == .lower ? 1 / ratio.value : ratio.value
-                let setting = one.parameters.map { "\($0.name) \($0.value)" }
-                    .joined(separator: ", ")
-                let dot = DotPlot.Dot(
-                    name: ratio.peer,
-                    value: gain,
-                    colour: peerColour(ratio.peer),
-                    label: "\(gain.threeDigits) x"
-                )
-                let name = run.label("\(one.workload) \(setting) · \(ratio.peer)", among: runs)
-                return DotPlot.Row(name: name, dots: [dot])
-            }
-        }
+        let rows = ratioRows(runs)
         let scale = PlotScale(.logarithmic, around: rows.flatMap(\.dots).map(\.value) + [0.5, 2]) {
             "\($0.shortest) x"
         }
@@ -41,6 +25,39 @@ extension ReportSection {
                 + "The floor is the same reads done by a bare loop: the machine itself.",
             figures: rows.isEmpty ? [] : [plot.svg]
         )
+    }
+
+    /// A row for each piece of work, with a dot for each peer that did it too.
+    ///
+    /// Replays have curves of their own.
+    private static func ratioRows(_ runs: [ReportPage.Run]) -> [DotPlot.Row] {
+        var rows: [DotPlot.Row] = []
+        for run in runs {
+            for one in run.result.measurements where one.workload != "replay" {
+                guard let ratio = one.ratio, ratio.value > 0 else { continue }
+                // Turned so that right of the mark is always the better side.
+                let gain = one.better == .lower ? 1 / ratio.value : ratio.value
+                let dot = DotPlot.Dot(
+                    name: ratio.peer,
+                    value: gain,
+                    colour: peerColour(ratio.peer),
+                    label: "\(gain.threeDigits) x"
+                )
+                let setting = one.parameters.map { "\($0.name) \($0.value)" }
+                var name = ([one.workload] + setting).joined(separator: ", ")
+                func has(_ row: DotPlot.Row) -> Bool {
+                    row.name == name && row.dots.contains { $0.name == dot.name }
+                }
+                // The same work in an earlier run: tell them apart.
+                if rows.contains(where: has) { name = "\(run.name): \(name)" }
+                if let index = rows.firstIndex(where: { $0.name == name }) {
+                    rows[index].dots.append(dot)
+                } else {
+                    rows.append(DotPlot.Row(name: name, dots: [dot]))
+                }
+            }
+        }
+        return rows
     }
 
     /// From the median to the maximum, for every workload that times single operations.
