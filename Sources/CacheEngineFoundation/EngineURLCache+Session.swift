@@ -28,9 +28,10 @@ internal import Foundation
                 switch await self.outcome(of: asked, url: url, for: task) {
                 case .answer(let answer): completionHandler(answer)
                 case .leave: completionHandler(nil)
-                case .fail:
-                    // URLSession knows no way for a cache to refuse; before the answer, so that
-                    // the load it would start is withdrawn before it has begun.
+                case .withdraw:
+                    // URLSession knows no way for a cache to refuse. Before the answer, so that the
+                    // load it would start is withdrawn before it has begun; a cancellation that is
+                    // under way has been carried out when this returns.
                     dataTask.cancel()
                     completionHandler(nil)
                 }
@@ -44,8 +45,8 @@ internal import Foundation
             case answer(CachedURLResponse)
             /// URLSession loads it itself.
             case leave
-            /// The policy forbids loading, and there is nothing.
-            case fail
+            /// The policy forbids loading and there is nothing, or the task is cancelled already.
+            case withdraw
         }
 
         /// Redirects followed for one task; browsers give up at 20 too.
@@ -91,7 +92,7 @@ internal import Foundation
                 }
                 let first = await group.next() ?? nil
                 group.cancelAll()
-                return first?.outcome ?? .leave
+                return first?.outcome ?? .withdraw
             }
         }
 
@@ -115,11 +116,11 @@ internal import Foundation
                     let limit = isFromNetwork ? deliveryBytesMax : .bytes(.max)
                     let chunk = try await response.body.collect(upTo: limit)
                     if let answer = deliverable(response, chunk, url) { return .answer(answer) }
-                    return mayLoad ? .leave : .fail
+                    return mayLoad ? .leave : .withdraw
                 }
                 return .leave
             } catch {
-                return mayLoad ? .leave : .fail
+                return mayLoad ? .leave : .withdraw
             }
         }
 

@@ -123,11 +123,11 @@ public struct Simulation: Sendable {
 
     private func end(_ cache: HTTPCache) {
         origin.calmDown()
-        for _ in 0..<400 where world.clock.sleeperCount > 0 {
+        for _ in 0..<400 {
             world.executor.runUntilIdle()
+            if world.clock.sleeperCount == 0 { break }
             world.clock.advance(seconds: 0.5)
         }
-        world.executor.runUntilIdle()
         let left = Box<WorkUnderWay>()
         world.executor.start { left.put(await cache.workUnderWay) }
         world.executor.runUntilIdle()

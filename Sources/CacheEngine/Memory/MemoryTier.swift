@@ -165,17 +165,19 @@ package final class MemoryTier: Sendable {
         return outcome == .stored
     }
 
-    /// Replaces `old` by `new`, if the key still holds that very entry.
+    /// Replaces `old` by `new`, if the key still holds that very entry and `isPermitted`.
     ///
-    /// `whileLocked` runs once when it does, with what became of `new`.
+    /// `whileLocked` runs once when that is so, with what became of `new`.
     @discardableResult
     package func replaceIfSame(
         _ new: Entry,
         expecting old: Entry,
         nowSeconds: UInt32,
-        whileLocked: (StoreVerdict) -> Void = { _ in }
+        whileLocked: (StoreVerdict) -> Void = { _ in },
+        onlyIf isPermitted: () -> Bool = { true }
     ) -> Bool {
-        put(new, nowSeconds, onlyIf: { $0?.storage === old.storage }, whileLocked) != nil
+        put(new, nowSeconds, onlyIf: { $0?.storage === old.storage && isPermitted() }, whileLocked)
+            != nil
     }
 
     // MARK: Removing

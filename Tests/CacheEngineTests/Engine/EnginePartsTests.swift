@@ -35,14 +35,34 @@ import Testing
     func ledgerCoversTagsAndEverything() {
         let ledger = RemovalLedger()
         let before = ledger.ticket()
-        [UInt8]("red".utf8).withUnsafeBytes { ledger.note(tag: $0) }
+        ledger.begin(.tag("red"))
+        ledger.end(.tag("red"))
         #expect(!Self.isPermitted(ledger, 1, tags: ["blue", "red"], since: before))
         #expect(Self.isPermitted(ledger, 1, tags: ["blue"], since: before))
         let between = ledger.ticket()
         #expect(Self.isPermitted(ledger, 1, tags: ["red"], since: between))
-        ledger.noteEverything()
+        ledger.begin(.everything)
+        ledger.end(.everything)
         #expect(!Self.isPermitted(ledger, 5, since: between))
         #expect(Self.isPermitted(ledger, 5, since: ledger.ticket()))
+    }
+
+    @Test("what is covered is forbidden until the last removal that covers it has ended")
+    func ledgerForbidsWhileARemovalIsUnderWay() {
+        let ledger = RemovalLedger()
+        ledger.begin(.tag("red"))
+        ledger.begin(.tag("red"))
+        let between = ledger.ticket()
+        #expect(!Self.isPermitted(ledger, 1, tags: ["red"], since: between))
+        #expect(Self.isPermitted(ledger, 1, tags: ["blue"], since: between))
+        // Who asks meanwhile may share a fetch that began meanwhile.
+        #expect(ledger.isCurrent(KeyHash(placement: 1, identity: 0), since: between))
+        ledger.end(.tag("red"))
+        #expect(!Self.isPermitted(ledger, 1, tags: ["red"], since: ledger.ticket()))
+        ledger.end(.tag("red"))
+        #expect(!Self.isPermitted(ledger, 1, tags: ["red"], since: between))
+        #expect(!ledger.isCurrent(KeyHash(placement: 1, identity: 0), since: between))
+        #expect(Self.isPermitted(ledger, 1, tags: ["red"], since: ledger.ticket()))
     }
 
     @Test("a removal is never missed, whatever else is removed", arguments: 0..<64)

@@ -50,6 +50,7 @@ private final class Tally: Sendable {
         let sorted = latencies.sorted()
         let p99 = try #require(sorted.dropFirst(sorted.count * 99 / 100).first)
         #expect(p99 < 5_000_000, "nanoseconds")
+        #expect(cache.cachedResponse(for: other) != nil)
         await cache.shutDown()
     }
 
@@ -61,11 +62,10 @@ private final class Tally: Sendable {
     ) -> [UInt64] {
         let clock = SystemClock()
         var latencies: [UInt64] = []
-        while answered.count < 10_000, latencies.count < 5_000_000 {
+        while answered.count < 10_000, latencies.count < 500_000 {
             let start = clock.monotonicNanoseconds
             let response = cache.cachedResponse(for: request)
-            latencies.append(clock.monotonicNanoseconds - start)
-            precondition(response != nil)
+            latencies.append(response == nil ? .max : clock.monotonicNanoseconds - start)
         }
         return latencies
     }

@@ -4,8 +4,13 @@ import Synchronization
 /// back what the removal took away.
 ///
 /// A fetch takes a ticket when it starts; its result may be stored while nothing that covers it has
-/// been removed since. The slots are shared by hash: a collision forbids a store that was allowed,
-/// never the other way round.
+/// been removed since. The removal of one key is a moment. One that takes time, in several places,
+/// forbids what it covers from its beginning to its end: what is stored in one place meanwhile could
+/// have been read in another that was not reached yet.
+///
+/// A slot holds the moment of the last removal, and above it how many removals are under way, so
+/// that one comparison with a ticket sees both. Slots are shared by hash: a collision forbids a
+/// store that was allowed, never the other way round.
 ///
 /// `@unchecked Sendable`: the slots are atomics in memory that lives as long as the object.
 final class RemovalLedger: @unchecked Sendable {
@@ -16,6 +21,8 @@ final class RemovalLedger: @unchecked Sendable {
     }
 
     private static let slotsCount = 4_096
+    /// One removal under way; below it there is room for more moments than a process lives.
+    private static let oneUnderWay: UInt64 = 1 << 48
 
     private let sequence = Atomic<UInt64>(1)
     private let everything = Atomic<UInt64>(0)
@@ -34,22 +41,19 @@ final class RemovalLedger: @unchecked Sendable {
 
     func ticket() -> Ticket { Ticket(sequence: sequence.load(ordering: .acquiring)) }
 
-    /// A resource was removed, with its variants.
-    func note(_ key: KeyHash) { raise(slots[Self.slot(key.placement)]) }
+    /// A resource is removed, with its variants; noted inside the key's critical section.
+    func note(_ key: KeyHash) { note(in: slots[Self.slot(key.placement)]) { $0 } }
 
-    /// What carries the tag was removed.
-    func note(tag: UnsafeRawBufferPointer) {
-        raise(slots[Self.slot(tag: tag)])
-        raise(anyTag)
-    }
+    /// The removal of all entries in `scope` begins; `end` is to follow.
+    func begin(_ scope: RemovalScope) { note(scope) { $0 + Self.oneUnderWay } }
 
-    /// A removal that no key or tag describes.
-    func noteEverything() { raise(everything) }
+    /// The removal that began is over.
+    func end(_ scope: RemovalScope) { note(scope) { $0 - Self.oneUnderWay } }
 
     /// Whether an entry fetched since `ticket` may be stored.
     ///
-    /// Asked inside the key's critical
-    /// section, so that a removal is either seen here or comes after the store.
+    /// Asked inside the key's critical section, so that a removal is either seen here or comes after
+    /// the store.
     func permits(_ key: KeyHash, tags: UnsafeRawBufferPointer, since ticket: Ticket) -> Bool {
         guard ticket.licence?.isValid != false,
             everything.load(ordering: .acquiring) <= ticket.sequence,
@@ -68,15 +72,42 @@ final class RemovalLedger: @unchecked Sendable {
     ///
     /// Its tags may not be known yet: any tag's removal counts.
     func isCurrent(_ key: KeyHash, since ticket: Ticket) -> Bool {
-        everything.load(ordering: .acquiring) <= ticket.sequence
-            && anyTag.load(ordering: .acquiring) <= ticket.sequence
-            && slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.sequence
+        Self.moment(in: everything) <= ticket.sequence
+            && Self.moment(in: anyTag) <= ticket.sequence
+            && Self.moment(in: slots[Self.slot(key.placement)]) <= ticket.sequence
     }
 
-    private func raise(_ slot: borrowing Atomic<UInt64>) {
+    private func note(_ scope: RemovalScope, _ change: (UInt64) -> UInt64) {
+        switch scope {
+        case .tag(var tag):
+            tag.withUTF8 { bytes in
+                note(in: slots[Self.slot(tag: UnsafeRawBufferPointer(bytes))], change)
+            }
+            note(in: anyTag, change)
+        // No key or tag describes these.
+        case .everything, .storageClass, .storedAfter, .storedBefore: note(in: everything, change)
+        }
+    }
+
+    /// Changes how many removals are under way, and raises the moment of the last to now.
+    private func note(in slot: borrowing Atomic<UInt64>, _ change: (UInt64) -> UInt64) {
         let now = sequence.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-        // Two removals may come here in either order; the slot only rises.
-        slot.max(now, ordering: .acquiringAndReleasing)
+        var old = slot.load(ordering: .relaxed)
+        while true {
+            // Two removals may come here in either order; the moment only rises.
+            let moment = max(old & (Self.oneUnderWay - 1), now)
+            let (done, current) = slot.weakCompareExchange(
+                expected: old,
+                desired: change(old & ~(Self.oneUnderWay - 1)) | moment,
+                ordering: .acquiringAndReleasing
+            )
+            if done { return }
+            old = current
+        }
+    }
+
+    private static func moment(in slot: borrowing Atomic<UInt64>) -> UInt64 {
+        slot.load(ordering: .acquiring) & (oneUnderWay - 1)
     }
 
     private static func slot(_ placement: UInt64) -> Int {

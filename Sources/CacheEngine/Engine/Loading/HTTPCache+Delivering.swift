@@ -18,20 +18,31 @@ extension HTTPCache {
         } else {
             chain.pass()
         }
+        // Whoever has read the whole body and asks again is to find it stored: the last piece, where
+        // the length tells which it is, is given once the response is kept.
+        var last: ByteChunk?
         do {
             var total = 0
             while let piece = try await delivery.body.next() {
                 watch.advance()
                 total += piece.count
                 await keep(piece, total: total, in: &keeping, delivery, proposal?.place)
-                chain.append(piece)
-                if case .nowhere = keeping, await !hasRoom(chain) {
+                if let overrun = last.take() { chain.append(overrun) }
+                if case .nowhere = keeping {
+                    chain.append(piece)
+                    if await hasRoom(chain) { continue }
                     delivery.body.cancel()
                     chain.fail(CancellationError())
                     return
                 }
+                if total == delivery.origin.expectedCount {
+                    last = piece
+                } else {
+                    chain.append(piece)
+                }
             }
         } catch {
+            if let last { chain.append(last) }
             // What broke off is no answer: it is not stored, and no reader takes it for whole.
             let error = supervisor.isOpen ? error : Self.shutDownError
             recorder.originFailed(error)
@@ -40,6 +51,7 @@ extension HTTPCache {
             return
         }
         if let proposal { await store(keeping, delivery, load, proposal) }
+        if let last { chain.append(last) }
         chain.finish()
     }
 

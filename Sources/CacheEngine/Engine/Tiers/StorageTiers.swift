@@ -68,7 +68,7 @@ final class StorageTiers: Sendable {
             else { return nil }
             if found.detachedBody == nil {
                 memory.promote(found.entry, nowSeconds: nowSeconds) {
-                    found.entry.withTags { ledger.permits(key.hash, tags: $0, since: ticket) }
+                    permits(found.entry, since: ticket)
                 }
             }
             return (found, .disk)
@@ -102,9 +102,7 @@ final class StorageTiers: Sendable {
             entry,
             nowSeconds: nowSeconds,
             whileLocked: { _ in behind = storeBehind(entry) },
-            onlyIf: {
-                entry.withTags { ledger.permits(entry.head.hash, tags: $0, since: ticket) }
-            }
+            onlyIf: { permits(entry, since: ticket) }
         )
         if inMemory == .stored || behind == .stored { return .stored }
         return inMemory
@@ -116,15 +114,12 @@ final class StorageTiers: Sendable {
         by new: StoredEntry,
         since ticket: RemovalLedger.Ticket
     ) async {
-        let isPermitted = new.entry.withTags {
-            ledger.permits(new.entry.head.hash, tags: $0, since: ticket)
-        }
-        guard isPermitted else { return }
         let isReplaced = memory.replaceIfSame(
             new.entry,
             expecting: old.entry,
             nowSeconds: nowSeconds,
-            whileLocked: { _ in _ = storeBehind(new.entry) }
+            whileLocked: { _ in _ = storeBehind(new.entry) },
+            onlyIf: { permits(new.entry, since: ticket) }
         )
         guard !isReplaced, peek(old.key) == nil else { return }
         if let body = new.detachedBody as? DiskBody {
@@ -145,9 +140,7 @@ final class StorageTiers: Sendable {
         var outcome = StoreOutcome.refused(.removedMeanwhile)
         entry.withKey { key in
             _ = memory.remove(hash, key: key) { _ in
-                guard entry.withTags({ ledger.permits(hash, tags: $0, since: ticket) }) else {
-                    return
-                }
+                guard permits(entry, since: ticket) else { return }
                 outcome = disk.enqueue(entry, body: body)
             }
         }
@@ -173,6 +166,11 @@ final class StorageTiers: Sendable {
             max(memory.entrySizeBytesMax, disk.configuration.inlineBodyBytesMax)
         case .queued: max(memory.entrySizeBytesMax, QueuedStore.entryBytesMax)
         }
+    }
+
+    /// Whether what was fetched since `ticket` may be stored; asked while the key is locked.
+    private func permits(_ entry: Entry, since ticket: RemovalLedger.Ticket) -> Bool {
+        entry.withTags { ledger.permits(entry.head.hash, tags: $0, since: ticket) }
     }
 
     /// Called while the key is locked.
@@ -224,43 +222,30 @@ final class StorageTiers: Sendable {
     }
 
     /// Removes all entries in `scope`, and forbids fetches under way to bring them back.
+    ///
+    /// What is behind goes first: a reader who found the memory empty would bring back into it what
+    /// is still shown there.
     func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
-        note(scope)
+        ledger.begin(scope)
+        defer { ledger.end(scope) }
+        let behind: RemovalCount
+        do {
+            behind = try await removeBehind(scope)
+        } catch {
+            _ = memory.removeAll(in: scope)
+            throw error
+        }
+        return Self.sum(memory.removeAll(in: scope), behind)
+    }
+
+    private func removeBehind(_ scope: RemovalScope) async throws -> RemovalCount {
         switch second {
-        case .none: return removeFromMemory(scope)
-        case .disk(let disk):
-            // The disk first: a reader who finds the memory empty would bring back into it what the
-            // disk still shows.
-            let behind: RemovalCount
-            do {
-                behind = try await disk.removeAll(in: scope)
-            } catch {
-                _ = removeFromMemory(scope)
-                throw error
-            }
-            return Self.sum(removeFromMemory(scope), behind)
+        case .none: return RemovalCount()
+        case .disk(let disk): return try await disk.removeAll(in: scope)
         case .queued(let store):
-            let inMemory = removeFromMemory(scope)
-            // What was read from behind while it was being removed may have come back to memory.
-            defer { _ = removeFromMemory(scope) }
             await store.drained()
-            return Self.sum(inMemory, try await store.store.removeAll(in: scope))
+            return try await store.store.removeAll(in: scope)
         }
-    }
-
-    private func note(_ scope: RemovalScope) {
-        switch scope {
-        case .tag(var tag):
-            tag.withUTF8 { ledger.note(tag: UnsafeRawBufferPointer($0)) }
-        case .everything, .storageClass, .storedAfter, .storedBefore: ledger.noteEverything()
-        }
-    }
-
-    private func removeFromMemory(_ scope: RemovalScope) -> RemovalCount {
-        note(scope)
-        // After it as well: who looked while it went on may have seen what it had not reached.
-        defer { note(scope) }
-        return memory.removeAll(in: scope)
     }
 
     /// What is in memory is behind it too, but for what may not leave memory.
