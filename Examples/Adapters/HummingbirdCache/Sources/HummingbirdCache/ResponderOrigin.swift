@@ -1,0 +1,103 @@
+public import CacheEngine
+import HTTPTypes
+public import Hummingbird
+import NIOBridge
+import NIOCore
+
+/// Routes of this program as the origin of a cache.
+///
+/// A middleware's `next` cannot be one: it ends with its request, and a fetch belongs to everybody
+/// who waits for it. So the routes to be cached get a router of their own, whose responder is asked
+/// here, and a context of their own, which no client's connection stands behind.
+public struct ResponderOrigin<Responder: HTTPResponder>: Origin
+where Responder.Context: RequestContext {
+    private let responder: Responder
+    private let makeContext: @Sendable () -> Responder.Context
+
+    /// The routes of `responder`, with a new context for each request.
+    public init(
+        _ responder: Responder,
+        makeContext: @escaping @Sendable () -> Responder.Context
+    ) {
+        self.responder = responder
+        self.makeContext = makeContext
+    }
+
+    /// Asks the routes.
+    public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+        let asked = try Request(request)
+        let context = makeContext()
+        let response: Response
+        do {
+            response = try await responder.respond(to: asked, context: context)
+        } catch let error as any HTTPResponseError {
+            response = try error.response(from: asked, context: context)
+        }
+        return OriginResponse(
+            status: response.status.code,
+            fields: HeaderFields(response.headers),
+            body: BodyStream(WrittenBody(response.body), count: response.body.contentLength)
+        )
+    }
+}
+
+extension Request {
+    fileprivate init(_ request: OriginRequest) throws {
+        let url = request.url
+        guard let schemeEnd = url.firstRange(of: "://"),
+            let method = HTTPRequest.Method(request.method.name)
+        else { throw CacheError(.requestInvalid, detail: "No absolute URL, or no method") }
+        let rest = url[schemeEnd.upperBound...]
+        let pathStart = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        let path = rest[pathStart...]
+        self.init(
+            head: HTTPRequest(
+                method: method,
+                scheme: String(url[..<schemeEnd.lowerBound]),
+                authority: String(rest[..<pathStart]),
+                path: path.hasPrefix("/") ? String(path) : "/" + path,
+                headerFields: HTTPFields(request.fields)
+            ),
+            body: request.body.map { RequestBody(asyncSequence: $0.map { ByteBuffer($0) }) }
+                ?? RequestBody(buffer: ByteBuffer())
+        )
+    }
+}
+
+/// A body that a route writes, read at the cache's pace: the writer waits in between.
+private final class WrittenBody: BodySource {
+    private let body: BufferBody<RequestBody>
+    private let writing: Task<Void, Never>
+
+    init(_ written: ResponseBody) {
+        // Hummingbird's own pipe with back-pressure, made for requests.
+        let (pipe, source) = RequestBody.makeStream()
+        body = BufferBody(pipe)
+        writing = Task {
+            do {
+                try await written.write(PipeWriter(source: source))
+                source.finish()
+            } catch {
+                source.finish(error)
+            }
+        }
+    }
+
+    func next() async throws -> ByteChunk? { try await body.next() }
+
+    func cancel() {
+        writing.cancel()
+        body.cancel()
+    }
+}
+
+private struct PipeWriter: ResponseBodyWriter {
+    let source: RequestBody.Source
+
+    mutating func write(_ buffer: ByteBuffer) async throws {
+        try Task.checkCancellation()
+        try await source.yield(buffer)
+    }
+
+    consuming func finish(_ trailingHeaders: HTTPFields?) async throws { source.finish() }
+}

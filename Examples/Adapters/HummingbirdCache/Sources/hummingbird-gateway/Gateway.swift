@@ -1,0 +1,69 @@
+import AsyncHTTPClientOrigin
+import CacheEngine
+import HTTPTypes
+import Hummingbird
+import HummingbirdCache
+import Logging
+import NIOCore
+import ServiceLifecycle
+
+/// A server with two cached halves: `/news` from a route of its own, everything else from another
+/// server.
+///
+///     swift run hummingbird-gateway http://127.0.0.1:3000
+@main
+struct Gateway {
+    static func main() async throws {
+        let upstream = CommandLine.arguments.dropFirst().first ?? "http://127.0.0.1:3000"
+        let origin = AsyncHTTPClientOrigin()
+        let remote = try await HTTPCache(
+            configuration: Configuration(memory: .megabytes(256)),
+            origin: origin
+        )
+        let own = try await HTTPCache(
+            configuration: Configuration(memory: .megabytes(64)),
+            origin: ResponderOrigin(newsRoutes().buildResponder()) { RouteContext(source: .init()) }
+        )
+
+        let router = Router(options: .autoGenerateHeadEndpoints)
+        router.group("news")
+            .add(middleware: CacheMiddleware(cache: own, upstream: "http://news.internal"))
+            .get { _, _ in Response(status: .notFound) }
+        router.add(middleware: CacheMiddleware(cache: remote, upstream: upstream))
+        var application = Application(router: router)
+        application.addServices(CacheService(cache: remote), CacheService(cache: own))
+        try await application.runService()
+        try await origin.shutDown()
+    }
+
+    /// Slow to make, and good for a minute.
+    private static func newsRoutes() -> Router<RouteContext> {
+        let router = Router(context: RouteContext.self, options: .autoGenerateHeadEndpoints)
+        router.get("news") { _, _ in
+            Response(
+                status: .ok,
+                headers: [.cacheControl: "max-age=60", .contentType: "text/plain"],
+                body: ResponseBody(byteBuffer: ByteBuffer(string: "nothing new"))
+            )
+        }
+        return router
+    }
+}
+
+/// The context of routes that a cache asks: there is no connection behind it.
+struct RouteContext: RequestContext {
+    struct Source: RequestContextSource {
+        let logger = Logger(label: "routes")
+    }
+
+    var coreContext: CoreRequestContextStorage
+
+    init(source: Source) { coreContext = CoreRequestContextStorage(source: source) }
+}
+
+/// Sweeps the cache while the server runs, and shuts it down with it.
+struct CacheService: Service {
+    let cache: HTTPCache
+
+    func run() async throws { await cancelWhenGracefulShutdown { await cache.run() } }
+}

@@ -1,0 +1,108 @@
+public import CacheEngine
+import NIOBridge
+import NIOCore
+import NIOHTTP1
+public import Vapor
+
+/// Answers requests through a cache in front of an origin.
+///
+/// What the client asks for is asked of `upstream` under the same path. What cannot be cached because
+/// it belongs to the connection, an upgrade or a tunnel, goes to the routes behind.
+public struct CacheMiddleware: AsyncMiddleware {
+    private let cache: HTTPCache
+    private let upstream: String
+    private let name: String
+    private let contentBytesMax: Int
+
+    /// A middleware in front of `upstream`, a scheme and an authority such as
+    /// `http://127.0.0.1:3000`.
+    ///
+    /// `Via` calls it `name`. Requests whose content is longer than `contentBytesMax` are answered
+    /// 413.
+    public init(
+        cache: HTTPCache,
+        upstream: String,
+        name: String = "vapor",
+        contentBytesMax: Int = 64 << 20
+    ) {
+        self.cache = cache
+        self.upstream = upstream
+        self.name = name
+        self.contentBytesMax = contentBytesMax
+    }
+
+    /// Answers from the cache, or through it.
+    public func respond(
+        to request: Request,
+        chainingTo next: any AsyncResponder
+    ) async throws -> Response {
+        guard !request.headers.contains(name: .upgrade), request.method != .CONNECT else {
+            return try await next.respond(to: request)
+        }
+        // An absolute target would name another host than the one that is meant.
+        let target = request.url.string
+        guard target.hasPrefix("/") else { throw Abort(.badRequest) }
+        let content = try content(of: request)
+        let question = CacheRequest(
+            method: Method(request.method.rawValue),
+            url: upstream + target,
+            fields: HeaderFields(request.headers.map { ($0.name, $0.value) }).forwarded(by: name),
+            body: content.map { BodyStream($0, count: request.contentLength) }
+        )
+        do {
+            return Response(try await cache.respond(to: question), to: request)
+        } catch let error as CacheError {
+            if content?.isTooLarge == true { throw Abort(.payloadTooLarge) }
+            throw Abort(.init(statusCode: error.gatewayStatus), reason: error.detail)
+        }
+    }
+
+    /// The content of the request, read when the origin wants it; nil where there is none.
+    private func content(of request: Request) throws -> BufferBody<Request.Body>? {
+        let length = request.contentLength
+        guard length ?? 0 <= contentBytesMax else { throw Abort(.payloadTooLarge) }
+        guard (length ?? 0) > 0 || request.headers.contains(name: .transferEncoding) else {
+            return nil
+        }
+        return BufferBody(request.body, bytesMax: contentBytesMax)
+    }
+}
+
+extension Request {
+    fileprivate var contentLength: Int? {
+        headers.first(name: .contentLength).flatMap { Int($0) }
+    }
+}
+
+extension Response {
+    /// The cache's answer, `Age` and `Cache-Status` with it.
+    ///
+    /// A client that leaves makes the writer throw; the stream is let go with that, and whatever
+    /// fetches only for this client is cancelled.
+    fileprivate convenience init(_ answer: CacheResponse, to request: Request) {
+        // Vapor adds a Date of its own; how old the answer is says Age.
+        var headers = HTTPHeaders(answer.fields.pairs.map { ($0.name, $0.value) })
+        headers.remove(name: .date)
+        let body = answer.body
+        let content: Response.Body =
+            if let chunk = body.availableChunk {
+                .init(buffer: ByteBuffer(chunk))
+            } else {
+                .init(
+                    managedAsyncStream: { writer in
+                        for try await chunk in body {
+                            try await writer.writeBuffer(ByteBuffer(chunk))
+                        }
+                    },
+                    count: body.count ?? -1
+                )
+            }
+        // The fields stay as they are: an answer to HEAD has the length of what GET would bring.
+        self.init(
+            status: .init(statusCode: answer.status),
+            version: request.version,
+            headersNoUpdate: headers,
+            body: content
+        )
+    }
+}
