@@ -111,7 +111,7 @@ let package = Package(
             name: "CacheEngineTests",
             dependencies: [
                 "CacheEngine", "HTTPCaching", "CacheTestSupport", "CAllocationCounter",
-                "OfflineExample", "OnlyWhenChangedExample", "NeverChangesExample",
+                "offline-client", "only-when-changed", "never-changes",
             ],
             swiftSettings: house
         ),
@@ -139,16 +139,11 @@ let package = Package(
             path: "Examples/ServerLoop",
             swiftSettings: house
         ),
-        .executableTarget(
-            name: "offline-client",
-            dependencies: ["CacheEngine", "CurlOrigin"],
-            path: "Examples/OfflineClient",
-            swiftSettings: house
-        ),
         .testTarget(
             name: "ExamplesTests",
             dependencies: [
-                "urlsession-program", "server-loop", "offline-client", "CacheTestSupport",
+                "urlsession-program", "server-loop", "offline-client", "only-when-changed",
+                "never-changes", "Snippets", "CacheTestSupport",
             ],
             swiftSettings: house
         ),
@@ -186,23 +181,27 @@ let package = Package(
             dependencies: ["CacheEngine", "CacheTestSupport", "crash-child"],
             swiftSettings: house
         ),
-        .testTarget(name: "TidyTests", swiftSettings: house),
+        .testTarget(
+            name: "TidyTests",
+            dependencies: ["bench-cli", "cache-proxy"],
+            swiftSettings: house
+        ),
 
         // Small complete programs: the three uses of a download cache.
         .executableTarget(
-            name: "OfflineExample",
-            dependencies: ["CacheEngine"],
+            name: "offline-client",
+            dependencies: ["CacheEngine", "CurlOrigin"],
             path: "Examples/Offline",
             swiftSettings: house
         ),
         .executableTarget(
-            name: "OnlyWhenChangedExample",
+            name: "only-when-changed",
             dependencies: ["CacheEngine"],
             path: "Examples/OnlyWhenChanged",
             swiftSettings: house
         ),
         .executableTarget(
-            name: "NeverChangesExample",
+            name: "never-changes",
             dependencies: ["CacheEngine"],
             path: "Examples/NeverChanges",
             swiftSettings: house

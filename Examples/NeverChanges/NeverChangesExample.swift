@@ -2,6 +2,8 @@ import CacheEngine
 import Synchronization
 
 /// Loads an asset in two lives of the program, and asks the origin in the first one only.
+///
+///     swift run never-changes /tmp/assets
 @main
 struct NeverChangesExample {
     static func main() async throws {

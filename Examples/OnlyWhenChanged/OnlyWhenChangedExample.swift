@@ -2,6 +2,8 @@ import CacheEngine
 import Synchronization
 
 /// Reads a document three times; it changes before the third.
+///
+///     swift run only-when-changed /tmp/prices
 @main
 struct OnlyWhenChangedExample {
     static func main() async throws {

@@ -20,18 +20,32 @@ import Testing
     }
 
     @Test func offlineClientShowsWhatItHasSeen() async throws {
-        let folder = NSTemporaryDirectory() + "offline-client-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let folder = TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
         let server = try LoopbackServer { _, connection in
-            connection.respond(200, [("Cache-Control", "no-store")], body: "news")
+            connection.respond(200, [("Cache-Control", "no-cache")], body: "news")
         }
-        let seen = [server.baseURL + "/seen", folder]
-        #expect(try await ExampleProgram("offline-client", seen).output() == "origin: news\n")
+        let seen = [server.baseURL + "/seen", folder.path]
+        #expect(try await ExampleProgram("offline-client", seen).output() == "news\n")
         server.stop()
-        #expect(try await ExampleProgram("offline-client", seen).output() == "fallback: news\n")
-        let unseen = [server.baseURL + "/unseen", folder]
+        #expect(try await ExampleProgram("offline-client", seen).output() == "news (kept)\n")
+        let unseen = [server.baseURL + "/unseen", folder.path]
         let output = try await ExampleProgram("offline-client", unseen).output()
         #expect(output.hasPrefix("not available: originFailed"))
+    }
+
+    @Test func onlyWhenChangedTransfersTwoBodiesForThreeReads() async throws {
+        let folder = TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let output = try await ExampleProgram("only-when-changed", [folder.path]).output()
+        #expect(output.hasSuffix("bodies sent: 2\n"))
+    }
+
+    @Test func neverChangesAsksOnce() async throws {
+        let folder = TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let output = try await ExampleProgram("never-changes", [folder.path]).output()
+        #expect(output.hasSuffix("life 2: the origin was asked 1 times\n"))
     }
 
     @Test func serverLoopAnswersFromItsCache() async throws {

@@ -2,9 +2,9 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-@testable import NeverChangesExample
-@testable import OfflineExample
-@testable import OnlyWhenChangedExample
+@testable import never_changes
+@testable import offline_client
+@testable import only_when_changed
 
 /// A30: the three uses of a download cache, as the examples show them.
 @Suite struct RecipeTests {

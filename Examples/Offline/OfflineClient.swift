@@ -1,0 +1,24 @@
+import CacheEngine
+import CurlOrigin
+
+/// Shows a page, and goes on showing it when its server is gone.
+///
+///     swift run offline-client https://example.com/ /tmp/offline-cache
+@main
+struct OfflineClient {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count == 3 else {
+            print("usage: offline-client URL DIRECTORY")
+            throw CacheError(.requestInvalid, detail: "Two arguments are needed")
+        }
+        let reader = try await OfflineReader(directory: arguments[2], origin: CurlOrigin())
+        do {
+            let page = try await reader.read(arguments[1])
+            print(page.isStale ? "\(page.text) (kept)" : page.text)
+        } catch {
+            print("not available: \(error)")
+        }
+        await reader.close()
+    }
+}
