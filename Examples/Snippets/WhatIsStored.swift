@@ -1,0 +1,52 @@
+import CacheEngine
+
+enum Storing {
+    static func why(cache: HTTPCache, request: CacheRequest) async throws {
+        let response = try await cache.respond(to: request)
+        if let refusal = response.info.refusal { print("not stored:", refusal) }
+    }
+
+    static func hook() -> Configuration {
+        var configuration = Configuration()
+        configuration.hooks.willStore = { proposal in
+            var proposal = proposal
+            if proposal.request.url.hasPrefix("https://") { proposal.place = .memoryOnly }
+            proposal.tags.append("site")
+            return proposal
+        }
+        return configuration
+    }
+
+    static func byHand(cache: HTTPCache, request: CacheRequest) async throws {
+        var options = HTTPCache.StoreOptions()
+        options.tags = ["user:42"]
+        options.lifetimeSeconds = 3_600
+        let answer = CacheResponse(status: 200, body: BodyStream(ByteChunk("hello")))
+        try await cache.store(answer, for: request, options: options)
+        try await cache.purge(tag: "user:42")
+    }
+
+    static func lifetimes() -> Configuration {
+        var configuration = Configuration()
+        configuration.storing.heuristic = nil
+        configuration.storing.lifetimeSecondsMax = 86_400
+        configuration.storing.negativeLifetimeSeconds = [404: 10, 410: 3_600]
+        return configuration
+    }
+
+    static func keys() -> Configuration {
+        var configuration = Configuration()
+        configuration.hooks.key = { request in
+            guard let question = request.url.firstIndex(of: "?") else { return nil }
+            let isSigned = request.url[question...].contains("signature=")
+            return isSigned ? String(request.url[..<question]) : nil
+        }
+        return configuration
+    }
+
+    static func oneUsers(name: String) -> CacheRequest {
+        var request = CacheRequest(url: "https://example.com/inbox")
+        request.options.partition = name
+        return request
+    }
+}

@@ -1,0 +1,85 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+@testable import Snippets
+
+/// Code of the documentation that says what comes out, run: its assertions are the test.
+@Suite(.timeLimit(.minutes(1))) struct SnippetTests {
+    @Test func theClockAndTheOriginDoAsTheyAreTold() async throws {
+        try await TestingYourCode.counted()
+    }
+
+    @Test func aScriptConfirmsWhatItSent() async throws {
+        let cache = try await HTTPCache(origin: TestingYourCode.scripted())
+        let request = CacheRequest(url: "http://example.com/")
+        _ = try await cache.respond(to: request).body.collect()
+        let response = try await cache.respond(to: request)
+        #expect(response.info.source == .revalidated)
+        #expect(try await response.body.collect().text == "version 1")
+        await cache.shutDown()
+    }
+
+    @Test func whatIsStoredStandsInForANetworkThatIsGone() async throws {
+        let origin = ScriptedOrigin(fields: ["Cache-Control": "no-cache", "ETag": "\"1\""])
+        let cache = try await HTTPCache(origin: origin)
+        try await TestingYourCode.offline(cache: cache, origin: origin)
+        await cache.shutDown()
+    }
+
+    @Test func aBodyThatBreaksOffIsAnError() async throws {
+        try await TestingYourCode.brokenBody()
+    }
+
+    @Test func theStoreOfTheDocumentationConforms() async {
+        await TestingYourCode.conformance()
+    }
+
+    @Test func aStoreOfBytesGivesBackWhatItWasGiven() async throws {
+        let store = ByteStore()
+        let sample = try #require(await stored())
+        #expect(await store.save(sample) == .stored)
+        #expect(await store.load(sample.key)?.serialized == sample.serialized)
+    }
+
+    @Test func aBodyIsMadeAsItIsRead() async throws {
+        let text = try await Origins.streamed().body.collect().text
+        #expect(text.hasPrefix("1000\n999\n") && text.hasSuffix("\n1\n"))
+    }
+
+    @Test func anOriginInFrontOfAnotherSigns() async throws {
+        let inner = ScriptedOrigin()
+        let origin = SignedOrigin(inner: inner) { "secret" }
+        _ = try await origin.fetch(OriginRequest(url: "http://example.com/"))
+        #expect(inner.requests.first?.fields["Authorization"] == "Bearer secret")
+    }
+
+    /// An entry as a store of the application's own is given it.
+    private func stored() async throws -> StoredEntry? {
+        let store = Witness()
+        let cache = try await HTTPCache(
+            configuration: Configuration(disk: .store(store)),
+            origin: ScriptedOrigin()
+        )
+        _ = try await cache.respond(to: CacheRequest(url: "http://example.com/")).body.collect()
+        await cache.shutDown()
+        return await store.entry
+    }
+}
+
+/// A store that remembers what it was given last.
+private actor Witness: CacheStore {
+    private(set) var entry: StoredEntry?
+
+    func entry(for key: StoreKey) async throws -> StoredEntry? { nil }
+
+    func store(_ entry: StoredEntry) async throws -> StoreOutcome {
+        self.entry = entry
+        return .stored
+    }
+
+    func remove(_ key: StoreKey) async throws -> Bool { false }
+    func removeAll(in scope: RemovalScope) async throws -> RemovalCount { RemovalCount() }
+    func usage() async -> StoreUsage { StoreUsage() }
+    func flush() async throws {}
+}
