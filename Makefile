@@ -1,5 +1,5 @@
 SWIFT := swift
-SOURCES := Package.swift $(wildcard Sources Tests Examples)
+SOURCES := Package.swift $(wildcard Sources Tests Examples docs)
 CHECKED := -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
 
 .DEFAULT_GOAL := check
@@ -44,7 +44,6 @@ docs:  ## the library's documentation; warnings fail
 SEEDS ?= 1000000
 SIZE ?= brief
 
-.PHONY: simulate
 simulate: setup  ## SEEDS=n lives of a cache from seeds 0...; SEED=k repeats one; SIZE=long for longer ones
 	$(SWIFT) build -c release --product simulate
 	SWIFT_DETERMINISTIC_HASHING=1 $$($(SWIFT) build -c release --show-bin-path)/simulate \
@@ -56,3 +55,6 @@ tsan: setup  ## the same tests under ThreadSanitizer
 ROUNDS := 200
 crash: build  ## kill a real process ROUNDS times (make crash ROUNDS=200) and check what it left
 	CRASH_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build $(CHECKED) --filter CrashTests
+
+fuzz:  ## random bytes at every parser (make fuzz FUZZ_SECONDS=600)
+	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20) Fuzz/run

@@ -28,30 +28,6 @@ import Testing
         }
     }
 
-    @Test func everyLinkInTheDocumentsIsAlive() throws {
-        let root = SourceFile.packageRoot
-        var documents = try SourceFile.all(in: ["docs", "perf", "Examples"], endings: [".md"])
-        for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
-            let place = root.appending(path: name)
-            guard FileManager.default.fileExists(atPath: place.path()) else { continue }
-            documents.append(
-                .init(path: name, text: try String(contentsOf: place, encoding: .utf8))
-            )
-        }
-        for document in documents {
-            let folder = root.appending(path: document.path).deletingLastPathComponent()
-            for match in document.text.matches(of: /\]\(([^)#\s]+)[^)]*\)/) {
-                let target = String(match.1)
-                if target.contains("://") || target.hasPrefix("mailto:") { continue }
-                let place = folder.appending(path: target).standardized
-                #expect(
-                    FileManager.default.fileExists(atPath: place.path()),
-                    "\(document.path) links to \(target)"
-                )
-            }
-        }
-    }
-
     /// Printed, not failed: a reason to look, not a rule.
     @Test func longestFilesAreShown() throws {
         let files = try SourceFile.all(in: ["Sources", "Tests"])

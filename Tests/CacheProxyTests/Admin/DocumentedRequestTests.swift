@@ -1,0 +1,42 @@
+import Foundation
+import Testing
+
+/// The requests that the proxy's page shows, sent as it shows them.
+@Suite struct DocumentedRequestTests {
+    struct Request {
+        var method = "GET"
+        var target = ""
+        var fields: [String] = []
+
+        /// What `curl` would send for `line`.
+        init(_ line: Substring) throws {
+            for match in line.matches(of: /-X (\w+)/) { method = String(match.1) }
+            for match in line.matches(of: /-H "([^"]+)"/) { fields.append(String(match.1)) }
+            target = String(try #require(line.firstMatch(of: /http:\/\/[^\/\s]+(\/\S*)/)).1)
+        }
+    }
+
+    static func requests() throws -> [Request] {
+        let page = URL(filePath: #filePath).appending(path: "../../../../docs/cache-proxy.md")
+        return try String(contentsOf: page.standardized, encoding: .utf8)
+            .split(separator: "\n").filter { $0.hasPrefix("curl ") }.map(Request.init)
+    }
+
+    @Test func everyDocumentedRequestIsAnswered() async throws {
+        let requests = try Self.requests()
+        #expect(requests.count >= 6)
+        try await AdminTests.withAdmin { _, _, port async throws in
+            for request in requests {
+                var fields = request.fields.map {
+                    $0.replacing("$TOKEN", with: AdminTests.token)
+                }
+                if !fields.contains(where: { $0.hasPrefix("Host:") }) { fields.append("Host: a") }
+                let head = "\(request.method) \(request.target) HTTP/1.1\r\n"
+                let response = try await WireClient(port).exchange(
+                    head + fields.map { $0 + "\r\n" }.joined() + "\r\n"
+                )
+                #expect(response.status == 200, "\(request)")
+            }
+        }
+    }
+}

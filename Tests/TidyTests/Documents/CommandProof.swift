@@ -1,0 +1,191 @@
+import Foundation
+
+/// Finds out whether a documented command works, by running it or what it rests on.
+///
+/// What is quick is run as it stands. What builds or measures is run as far as its own help or dry
+/// run goes, and the work behind it must be something that `make check` does.
+struct CommandProof {
+    /// The programs a document may name; a line with any other is a line nobody has tried.
+    static let programs: Set<String> = [
+        "make", "swift", "bench-cli", "cache-proxy", "curl", "perf/compare", "perf/profile",
+        "perf/soak", "Fuzz/run",
+    ]
+
+    /// What `make check` does for a target that it does not make.
+    enum StandIn {
+        /// A target that does the same with less.
+        case target(String)
+        /// A suite of tests.
+        case suite(String)
+    }
+
+    static let standIns: [String: StandIn] = [
+        "bench": .target("thresholds"),
+        "crash": .suite("CrashTests"),
+        "format": .target("lint"),
+        "fuzz": .suite("RandomInputTests"),
+        "simulate": .suite("SimulationTests"),
+        "tsan": .target("run-tests"),
+    ]
+
+    private let makefile: Makefile
+    private let manifest: String
+    private let tests: String
+
+    init() throws {
+        makefile = try Makefile()
+        manifest = try Self.text("Package.swift")
+        tests = try SourceFile.all(in: ["Tests"]).map(\.text).joined(separator: "\n")
+    }
+
+    /// What is wrong with the command; nil when it works.
+    func complaint(about command: DocumentedCommand) async throws -> String? {
+        switch command.program {
+        case "make": try await make(command.arguments)
+        case "swift": try await swift(command.arguments)
+        case "bench-cli": try await bench(command.arguments)
+        case "cache-proxy": try await proxy(command.arguments)
+        case "curl": curl(command)
+        case "perf/compare", "perf/profile", "perf/soak", "Fuzz/run":
+            try await script(command.program, command.arguments)
+        default: "no proof knows \(command.program)"
+        }
+    }
+
+    private func make(_ arguments: [String]) async throws -> String? {
+        let targets = arguments.filter { !$0.contains("=") && !$0.hasPrefix("-") }
+        for target in targets where target != "help" {
+            guard makefile.prerequisites[target] != nil else { return "no target \(target)" }
+            if makefile.isMadeByCheck(target) { continue }
+            switch Self.standIns[target] {
+            case .target(let other) where makefile.isMadeByCheck(other): break
+            case .suite(let suite) where tests.contains("struct \(suite)"): break
+            default: return "neither the check nor a test does what \(target) does"
+            }
+        }
+        let isHelp = targets == ["help"]
+        let outcome = try await ChildProcess.run(["make"] + (isHelp ? [] : ["-n"]) + arguments)
+        let isEmpty = outcome.output.contains("Nothing to be done")
+        return outcome.status == 0 && !isEmpty ? nil : outcome.output
+    }
+
+    private func swift(_ arguments: [String]) async throws -> String? {
+        if arguments.first == "build", arguments.contains("--product") {
+            let line = "build " + arguments.dropFirst().joined(separator: " ")
+            return makefile.text.contains(line) ? nil : "no target of the Makefile runs it"
+        }
+        var rest = arguments.dropFirst()
+        if rest.starts(with: ["-c", "release"]) { rest = rest.dropFirst(2) }
+        guard arguments.first == "run", let product = rest.first,
+            manifest.contains(".executableTarget(name: \"\(product)\"")
+                || manifest.contains("name: \"\(product)\",")
+        else { return "the package has no such program" }
+        if product == "cache-proxy" { return try await proxy(Array(rest.dropFirst())) }
+        let isRun = tests.contains("ExampleProgram(\"\(product)\"")
+        return isRun ? nil : "no test runs \(product)"
+    }
+
+    private func bench(_ arguments: [String]) async throws -> String? {
+        let program = ChildProcess.product("bench-cli")
+        guard let name = arguments.first, name != name.uppercased() else {
+            return try await failure(of: [program, "--help"])
+        }
+        return try await help(of: [program, name], mentions: arguments.dropFirst().filter(isFlag))
+    }
+
+    private func proxy(_ arguments: [String]) async throws -> String? {
+        let program = ChildProcess.product("cache-proxy")
+        return try await failure(of: [program] + arguments + ["--check-config"])
+    }
+
+    /// Requests to the proxy's administration are carried out by a test of the proxy.
+    private func curl(_ command: DocumentedCommand) -> String? {
+        let isCarriedOut =
+            command.document == "docs/cache-proxy.md"
+            && tests.contains("func everyDocumentedRequestIsAnswered(")
+        return isCarriedOut ? nil : "no test carries it out"
+    }
+
+    private func script(_ program: String, _ arguments: [String]) async throws -> String? {
+        if let failure = try await failure(of: ["bash", "-n", program]) { return failure }
+        if program == "perf/profile", let workload = arguments.first(where: isOwnWord) {
+            let list = try await ChildProcess.run([ChildProcess.product("bench-cli"), "list"])
+            if !("\n" + list.output).contains("\n\(workload) ") { return "no workload \(workload)" }
+            return try await help(of: [program], mentions: arguments.filter(isFlag))
+        }
+        if program == "Fuzz/run" {
+            let unknown = arguments.filter(isOwnWord).first {
+                !FileManager.default.fileExists(
+                    atPath: SourceFile.packageRoot.appending(path: "Fuzz/Targets/\($0).swift")
+                        .path()
+                )
+            }
+            return unknown.map { "no target \($0)" }
+        }
+        return try await help(
+            of: [program],
+            mentions: arguments.filter { isFlag($0) || isOwnWord($0) }
+        )
+    }
+
+    private func help(of words: [String], mentions wanted: [String]) async throws -> String? {
+        let outcome = try await ChildProcess.run(words + ["--help"])
+        guard outcome.status == 0 else { return outcome.output }
+        return wanted.first { !outcome.output.contains($0) }.map { "its help does not know \($0)" }
+    }
+
+    private func failure(of words: [String]) async throws -> String? {
+        let outcome = try await ChildProcess.run(words)
+        return outcome.status == 0 ? nil : outcome.output
+    }
+
+    private func isFlag(_ word: String) -> Bool { word.hasPrefix("-") }
+
+    /// Whether the program must know the word: no flag, no value, no placeholder.
+    private func isOwnWord(_ word: String) -> Bool {
+        !isFlag(word) && word.wholeMatch(of: /[a-z][a-z-]*/) != nil
+    }
+
+    private static func text(_ path: String) throws -> String {
+        let place = SourceFile.packageRoot.appending(path: path)
+        return try String(contentsOf: place, encoding: .utf8)
+    }
+}
+
+/// The targets of the Makefile, and which of them `make check` makes.
+private struct Makefile {
+    let text: String
+    let prerequisites: [String: [String]]
+    private let madeByCheck: Set<String>
+
+    init() throws {
+        let place = SourceFile.packageRoot.appending(path: "Makefile")
+        text = try String(contentsOf: place, encoding: .utf8)
+        var prerequisites: [String: [String]] = [:]
+        for match in text.matches(of: /(?m)^([a-z-]+):(?!=)([^#\n]*)/) {
+            prerequisites[String(match.1)] = match.2.split(separator: " ").map(String.init)
+        }
+        self.prerequisites = prerequisites
+        var made: Set<String> = []
+        var waiting = ["check"]
+        while let target = waiting.popLast() {
+            if made.insert(target).inserted { waiting += prerequisites[target] ?? [] }
+        }
+        madeByCheck = made
+    }
+
+    /// Whether `make check` makes it, or everything that it stands for.
+    func isMadeByCheck(_ target: String) -> Bool {
+        if madeByCheck.contains(target) { return true }
+        let parts = prerequisites[target] ?? []
+        return !parts.isEmpty && !hasRecipe(target) && parts.allSatisfy(isMadeByCheck)
+    }
+
+    private func hasRecipe(_ target: String) -> Bool {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        guard let rule = lines.firstIndex(where: { $0.hasPrefix("\(target):") }) else {
+            return false
+        }
+        return lines[rule + 1].hasPrefix("\t")
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import Testing
+
+/// What the documents show must be what is there.
+@Suite struct DocumentTests {
+    @Test func everySwiftBlockStandsInACompiledFile() throws {
+        let compiled = try SourceFile.all(in: ["Examples", "Sources"])
+            .filter { !$0.path.hasPrefix(SourceFile.uncompiledFolder) }
+            .map { "\n" + Self.lines(of: $0.text).joined(separator: "\n") + "\n" }
+        var blocks = 0
+        for document in try SourceFile.documents() {
+            for match in document.text.matches(of: /(?s)```swift\n(.*?)```/) {
+                blocks += 1
+                let wanted = Self.lines(of: String(match.1)).joined(separator: "\n")
+                let isThere = compiled.contains { $0.contains("\n" + wanted + "\n") }
+                #expect(isThere, "\(document.path) shows what no compiled file has:\n\(match.1)")
+            }
+        }
+        #expect(blocks > 10)
+    }
+
+    @Test func everyLinkIsAlive() throws {
+        for document in try SourceFile.documents() {
+            for target in document.linkTargets {
+                let place = SourceFile.packageRoot.appending(path: target)
+                #expect(
+                    FileManager.default.fileExists(atPath: place.path()),
+                    "\(document.path) links to \(target)"
+                )
+            }
+        }
+    }
+
+    @Test func everySourceThatIsNamedExists() throws {
+        let files = try SourceFile.all(in: ["Examples", "Fuzz", "Sources", "Tests"])
+        let names = Set(files.map { $0.path.split(separator: "/").last.map(String.init) ?? "" })
+        for document in try SourceFile.documents() {
+            for match in document.text.matches(of: /`(?:[\w\/-]+\/)?([\w+-]+\.swift)`/) {
+                #expect(names.contains(String(match.1)), "\(document.path) names \(match.1)")
+            }
+        }
+    }
+
+    /// The last column of the glossary is what its words are called in the code.
+    @Test func everyNameInTheGlossaryIsInTheSources() throws {
+        let place = SourceFile.packageRoot.appending(path: "docs/glossary.md")
+        let glossary = try String(contentsOf: place, encoding: .utf8)
+        let sources = try SourceFile.all(in: ["Sources"])
+        let words = Set(
+            sources.flatMap { $0.code.matches(of: /\w+/).map { String($0.output) } }
+                + sources.flatMap { $0.path.matches(of: /\w+/).map { String($0.output) } }
+        )
+        var count = 0
+        for line in glossary.split(separator: "\n") where line.hasPrefix("| ") {
+            guard let column = line.split(separator: "|").last else { continue }
+            for name in column.matches(of: /`([^`]+)`/) {
+                for word in name.1.matches(of: /[A-Za-z]\w+/) {
+                    count += 1
+                    #expect(words.contains(String(word.output)), "The glossary names \(name.1)")
+                }
+            }
+        }
+        #expect(count > 60)
+    }
+
+    /// A stranger who asks what is stored is there after three clicks at most.
+    @Test func theReadmeLeadsToWhatDecidesAboutStoring() throws {
+        let documents = Dictionary(
+            try SourceFile.documents().map { ($0.path, $0) },
+            uniquingKeysWith: { first, _ in first }
+        )
+        let decision = "Sources/HTTPCaching/Storing/StoreDecision.swift"
+        let place = SourceFile.packageRoot.appending(path: decision)
+        #expect(try String(contentsOf: place, encoding: .utf8).contains("enum StoreDecision"))
+
+        var reached: Set<String> = ["README.md"]
+        var clicks = 0
+        while !reached.contains(decision), clicks < 3 {
+            clicks += 1
+            for path in reached { reached.formUnion(documents[path]?.linkTargets ?? []) }
+        }
+        #expect(reached.contains(decision), "No way of three clicks leads to \(decision)")
+    }
+
+    /// The lines without indentation and without blank ones.
+    private static func lines(of text: String) -> [String] {
+        text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty && !$0.hasPrefix("import ") }
+    }
+}
+
+extension SourceFile {
+    /// What the document links to inside the package, as paths below its root.
+    fileprivate var linkTargets: [String] {
+        let folder = URL(filePath: "/" + path).deletingLastPathComponent()
+        return text.matches(of: /\]\(([^)#\s]+)[^)]*\)/).compactMap { match in
+            let target = String(match.1)
+            if target.contains("://") || target.hasPrefix("mailto:") { return nil }
+            return String(folder.appending(path: target).standardized.path().dropFirst())
+        }
+    }
+}

@@ -1,0 +1,18 @@
+import Foundation
+
+extension SourceFile {
+    /// Everything that is written for readers.
+    static func documents() throws -> [SourceFile] {
+        let root = try FileManager.default.contentsOfDirectory(atPath: packageRoot.path())
+            .filter { $0.hasSuffix(".md") }
+            .map { name in
+                let place = packageRoot.appending(path: name)
+                return SourceFile(path: name, text: try String(contentsOf: place, encoding: .utf8))
+            }
+        let folders = ["docs", "perf", "Examples", "Fuzz", "Sources"]
+        return root.sorted { $0.path < $1.path } + (try all(in: folders, endings: [".md"]))
+    }
+
+    /// The sources of examples that need packages from the network: no build holds them to anything.
+    static let uncompiledFolder = "Examples/Adapters/"
+}
