@@ -3,22 +3,45 @@ import CacheEngine
 import Vapor
 import VaporCache
 
-/// A server that answers everything from another server, through a cache.
+/// A server with two cached halves: `/news` from a route of its own, everything else from another
+/// server.
 ///
-///     swift run vapor-gateway serve
+///     UPSTREAM=http://127.0.0.1:3000 swift run vapor-gateway serve
 @main
 struct Gateway {
     static func main() async throws {
         let application = try await Application.make(.detect())
         let origin = AsyncHTTPClientOrigin()
-        let cache = try await HTTPCache(
+        let remote = try await HTTPCache(
             configuration: Configuration(memory: .megabytes(256)),
             origin: origin
         )
+        let routes = try await RouteCacheMiddleware(
+            configuration: Configuration(memory: .megabytes(64))
+        )
         let upstream = Environment.get("UPSTREAM") ?? "http://127.0.0.1:3000"
-        application.middleware.use(CacheMiddleware(cache: cache, upstream: upstream))
 
-        let sweeping = Task { await cache.run() }
+        let errors = ErrorMiddleware.default(environment: application.environment)
+        application.grouped(routes, errors).get("news") { _ in
+            Response(
+                status: .ok,
+                headers: ["Cache-Control": "max-age=60"],
+                body: .init(string: "nothing new")
+            )
+        }
+        // The routes only make Vapor take the requests; the middleware answers them.
+        let gateway = application.grouped(CacheMiddleware(cache: remote, upstream: upstream))
+        for method: HTTPMethod in [.GET, .POST, .PUT, .PATCH, .DELETE, .OPTIONS] {
+            gateway.on(method) { _ in Response(status: .notFound) }
+            gateway.on(method, "**") { _ in Response(status: .notFound) }
+        }
+
+        let sweeping = Task {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await remote.run() }
+                group.addTask { await routes.run() }
+            }
+        }
         do {
             try await application.execute()
         } catch {

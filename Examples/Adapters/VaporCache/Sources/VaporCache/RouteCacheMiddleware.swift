@@ -1,0 +1,114 @@
+public import CacheEngine
+import NIOBridge
+import NIOCore
+import NIOHTTP1
+import Synchronization
+public import Vapor
+
+/// Answers requests through a cache in front of the routes behind it.
+///
+/// Put `ErrorMiddleware` behind it as well: an error that a route throws is an answer only from
+/// there on, and would else count as an origin that cannot be reached.
+public struct RouteCacheMiddleware: AsyncMiddleware {
+    private let cache: HTTPCache
+
+    /// A middleware with a cache of its own, set up by `configuration`.
+    public init(configuration: Configuration) async throws {
+        cache = try await HTTPCache(configuration: configuration, origin: RouteOrigin())
+    }
+
+    /// Sweeps the cache until the task is cancelled, then shuts it down.
+    public func run() async { await cache.run() }
+
+    /// Removes everything whose answer carried the tag in `Cache-Tag`.
+    public func purge(tag: String) async throws { try await cache.purge(tag: tag) }
+
+    /// Answers from the cache, or through it from the routes.
+    public func respond(
+        to request: Request,
+        chainingTo next: any AsyncResponder
+    ) async throws -> Response {
+        // Routes may answer by the host's name: it is part of the key.
+        guard !request.headers.contains(name: .upgrade), request.method != .CONNECT,
+            let host = request.headers.first(name: .host), request.url.string.hasPrefix("/")
+        else { return try await next.respond(to: request) }
+        let question = CacheRequest(
+            method: Method(request.method.rawValue),
+            url: "http://\(host)\(request.url.string)",
+            fields: HeaderFields(request.headers.map { ($0.name, $0.value) })
+        )
+        let routes = Routes(request: request, next: next)
+        do {
+            let answer = try await RouteOrigin.$routes.withValue(routes) {
+                try await cache.respond(to: question)
+            }
+            return routes.takeStreamed() ?? Response(answer, to: request)
+        } catch let error as CacheError {
+            throw Abort(.init(statusCode: error.gatewayStatus), reason: error.detail)
+        }
+    }
+}
+
+/// The routes behind the request that started a fetch, as the cache's origin.
+private struct RouteOrigin: Origin {
+    /// A fetch sees the task-local values of the request that started it.
+    @TaskLocal static var routes: Routes?
+
+    func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+        guard let routes = Self.routes else {
+            throw CacheError(.originFailed, detail: "There is no request behind the fetch")
+        }
+        let response = try await routes.respond(to: request)
+        var answer = OriginResponse(
+            status: Int(response.status.code),
+            fields: HeaderFields(response.headers.map { ($0.name, $0.value) })
+        )
+        if let buffer = response.body.buffer {
+            answer.body = BodyStream(ByteChunk(buffer))
+        } else if response.body.count != 0 {
+            // Vapor gives a stream to nobody but the client: it goes there past the cache, and
+            // requests that waited for this one ask for themselves.
+            routes.setStreamed(response)
+            answer.fields["Cache-Control"] = "no-store"
+            answer.fields.remove("Content-Length")
+        }
+        return answer
+    }
+}
+
+/// One request, what would have answered it, and an answer that cannot go through the cache.
+private final class Routes: Sendable {
+    private let request: Request
+    private let next: any AsyncResponder
+    private let streamed = Mutex<Response?>(nil)
+
+    init(request: Request, next: any AsyncResponder) {
+        self.request = request
+        self.next = next
+    }
+
+    func setStreamed(_ response: Response) { streamed.withLock { $0 = response } }
+
+    func takeStreamed() -> Response? { streamed.withLock { $0.take() } }
+
+    /// Asks the routes: with the fields that the cache wants, and any content as it came.
+    func respond(to asked: OriginRequest) async throws -> Response {
+        guard request.method == .GET || request.method == .HEAD else {
+            return try await next.respond(to: request)
+        }
+        let question = Request(
+            application: request.application,
+            method: HTTPMethod(rawValue: asked.method.name),
+            url: request.url,
+            version: request.version,
+            headersNoUpdate: HTTPHeaders(asked.fields.pairs.map { ($0.name, $0.value) }),
+            remoteAddress: request.remoteAddress,
+            logger: request.logger,
+            on: request.eventLoop
+        )
+        question.parameters = request.parameters
+        question.route = request.route
+        question.storage = request.storage
+        return try await next.respond(to: question)
+    }
+}
