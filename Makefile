@@ -43,7 +43,7 @@ thresholds: setup  ## allocations per operation, against perf/thresholds.json
 independence:  ## what a program that uses CacheEngine alone links: no Foundation, no libcurl
 	@.ci/independence
 
-docs:  ## the library's documentation; warnings fail
+docs:  ## the documentation of all products; warnings fail
 	@docs/build
 
 SEEDS ?= 1000000

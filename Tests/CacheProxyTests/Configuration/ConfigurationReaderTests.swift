@@ -64,6 +64,20 @@ import Testing
         #expect(read.origins.count == 2 && read.memory == .megabytes(32) && read.file == path)
     }
 
+    @Test func theConfigurationInTheUnitForSystemdIsSound() throws {
+        let unit = URL(filePath: #filePath)
+            .appending(path: "../../../../Examples/cache-proxy.service")
+        let token = try Self.file("0123456789abcdef\n")
+        let lines = try String(contentsOf: unit.standardized, encoding: .utf8)
+            .split(separator: "\n").filter { $0.hasPrefix("#     ") }
+            .map { $0.dropFirst(6).replacing("/etc/cache-proxy.token", with: token) }
+        let path = try Self.file(lines.joined(separator: "\n"))
+        defer { for file in [token, path] { try? FileManager.default.removeItem(atPath: file) } }
+        let order = try ConfigurationReader.read(["--config", path, "--check-config"])
+        guard case .check(let read) = order else { throw ConfigurationError("not check") }
+        #expect(read.workers == 4 && read.purgeTokenFile == token && lines.count == 9)
+    }
+
     @Test func commandLineGoesBeforeTheFile() throws {
         let path = try Self.file("origin http://a\nmemory 32M\n")
         defer { try? FileManager.default.removeItem(atPath: path) }
