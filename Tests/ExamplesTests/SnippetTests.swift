@@ -4,37 +4,8 @@ import Testing
 
 @testable import Snippets
 
-/// Code of the documentation that says what comes out, run: its assertions are the test.
+/// Code that the documentation shows, run.
 @Suite(.timeLimit(.minutes(1))) struct SnippetTests {
-    @Test func theClockAndTheOriginDoAsTheyAreTold() async throws {
-        try await TestingYourCode.counted()
-    }
-
-    @Test func aScriptConfirmsWhatItSent() async throws {
-        let cache = try await HTTPCache(origin: TestingYourCode.scripted())
-        let request = CacheRequest(url: "http://example.com/")
-        _ = try await cache.respond(to: request).body.collect()
-        let response = try await cache.respond(to: request)
-        #expect(response.info.source == .revalidated)
-        #expect(try await response.body.collect().text == "version 1")
-        await cache.shutDown()
-    }
-
-    @Test func whatIsStoredStandsInForANetworkThatIsGone() async throws {
-        let origin = ScriptedOrigin(fields: ["Cache-Control": "no-cache", "ETag": "\"1\""])
-        let cache = try await HTTPCache(origin: origin)
-        try await TestingYourCode.offline(cache: cache, origin: origin)
-        await cache.shutDown()
-    }
-
-    @Test func aBodyThatBreaksOffIsAnError() async throws {
-        try await TestingYourCode.brokenBody()
-    }
-
-    @Test func theStoreOfTheDocumentationConforms() async {
-        await TestingYourCode.conformance()
-    }
-
     @Test func aStoreOfBytesGivesBackWhatItWasGiven() async throws {
         let store = ByteStore()
         let sample = try #require(await stored())

@@ -1,8 +1,12 @@
 import CacheEngine
 import CacheTestSupport
+import Testing
 
-enum TestingYourCode {
-    static func counted() async throws {
+@testable import Snippets
+
+/// The tests that the article on testing shows.
+@Suite(.timeLimit(.minutes(1))) struct TestingYourCodeTests {
+    @Test func freshAnswersAreNotLoadedAgain() async throws {
         let clock = TestClock()
         let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60"], body: "hello")
         var configuration = Configuration()
@@ -13,11 +17,11 @@ enum TestingYourCode {
         _ = try await cache.respond(to: request).body.collect()
         clock.advance(seconds: 59)
         _ = try await cache.respond(to: request)
-        assert(origin.count == 1)
+        #expect(origin.count == 1)
         await cache.shutDown()
     }
 
-    static func scripted() -> ScriptedOrigin {
+    @Test func whatHasNotChangedIsConfirmed() async throws {
         let origin = ScriptedOrigin { request, number in
             if request.fields.contains("If-None-Match") { return OriginResponse(status: 304) }
             return .whole(
@@ -25,19 +29,28 @@ enum TestingYourCode {
                 body: "version \(number)"
             )
         }
-        return origin
+        let cache = try await HTTPCache(origin: origin)
+        let request = CacheRequest(url: "http://example.com/")
+        _ = try await cache.respond(to: request).body.collect()
+        let response = try await cache.respond(to: request)
+        #expect(response.info.source == .revalidated)
+        #expect(try await response.body.collect().text == "version 1")
+        await cache.shutDown()
     }
 
-    static func offline(cache: HTTPCache, origin: ScriptedOrigin) async throws {
+    @Test func whatIsStoredStandsInForANetworkThatIsGone() async throws {
+        let origin = ScriptedOrigin(fields: ["Cache-Control": "no-cache", "ETag": "\"1\""])
+        let cache = try await HTTPCache(origin: origin)
         let request = CacheRequest(url: "http://example.com/")
         _ = try await cache.respond(to: request).body.collect()
         origin.cutOff()
         let policy = CachePolicy.useProtocolCachePolicy.with { $0.fallback = .always() }
         let response = try await cache.respond(to: request, policy: policy)
-        assert(response.info.source == .fallback)
+        #expect(response.info.source == .fallback)
+        await cache.shutDown()
     }
 
-    static func brokenBody() async throws {
+    @Test func aBodyThatBreaksOffIsAnError() async throws {
         let body = ManualBody()
         let origin = ScriptedOrigin { _, _ in
             OriginResponse(
@@ -50,16 +63,12 @@ enum TestingYourCode {
         let response = try await cache.respond(to: CacheRequest(url: "http://example.com/"))
         body.feed("half")
         body.finish()
-        do {
-            _ = try await response.body.collect()
-        } catch let error as CacheError {
-            assert(error.code == .bodyTruncated)
-        }
+        await #expect(throws: CacheError.self) { try await response.body.collect() }
         await cache.shutDown()
     }
 
-    static func conformance() async {
+    @Test func theStoreKeepsItsPromises() async {
         let broken = await StoreConformance { DictionaryStore() }.run()
-        assert(broken.isEmpty, "\(broken)")
+        #expect(broken.isEmpty)
     }
 }
