@@ -9,7 +9,7 @@ extension HTTPCache {
         case nowhere
     }
 
-    func deliver(_ delivery: Delivery, _ load: Load, _ watch: FlightWatch) async {
+    func deliver(_ delivery: Delivery, _ load: Load, _ leading: Leading) async {
         let chain = delivery.chain
         let proposal = await proposal(for: delivery, load)
         var keeping = Keeping.nowhere
@@ -18,13 +18,13 @@ extension HTTPCache {
         } else {
             chain.pass()
         }
-        // Whoever has read the whole body and asks again is to find it stored: the last piece, where
-        // the length tells which it is, is given once the response is kept.
+        // Whoever has read the whole body and asks again is to find it stored, and no flight to join:
+        // the last piece, where the length tells which it is, is given once both are so.
         var last: ByteChunk?
         do {
             var total = 0
             while let piece = try await delivery.body.next() {
-                watch.advance()
+                leading.watch.advance()
                 total += piece.count
                 await keep(piece, total: total, in: &keeping, delivery, proposal?.place)
                 if let overrun = last.take() { chain.append(overrun) }
@@ -51,6 +51,7 @@ extension HTTPCache {
             return
         }
         if let proposal { await store(keeping, delivery, load, proposal) }
+        await leading.desk?.end(leading.flight)
         if let last { chain.append(last) }
         chain.finish()
     }

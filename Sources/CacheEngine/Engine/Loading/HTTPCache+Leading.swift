@@ -122,7 +122,7 @@ extension HTTPCache {
         if let refusal = arrival.answer.refusal { recorder.refused(refusal) }
         if let delivery = arrival.delivery {
             leading.watch.arriving(delivery.chain)
-            await deliver(delivery, load, leading.watch)
+            await deliver(delivery, load, leading)
         }
     }
 
