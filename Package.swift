@@ -157,7 +157,7 @@ let package = Package(
         // The code that the documents show.
         .target(
             name: "Snippets",
-            dependencies: ["CacheEngine"],
+            dependencies: ["CacheEngine", "CurlOrigin"],
             path: "Examples/Snippets",
             swiftSettings: house
         ),

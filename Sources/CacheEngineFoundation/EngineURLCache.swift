@@ -13,7 +13,7 @@ internal import Synchronization
 /// the whole engine behind it, the load included.
 ///
 /// ```swift
-/// configuration.urlCache = try await EngineURLCache.open(.ephemeral())
+/// configuration.urlCache = try await EngineURLCache.open(.ephemeral())  // the one changed line
 /// ```
 ///
 /// The methods that look up, store and remove block the calling thread; code that can wait should

@@ -3,8 +3,8 @@ public import CacheEngine
 /// Runs the promises of `CacheStore` against a store of yours.
 ///
 /// ```swift
-/// @Test func myStoreKeepsItsPromises() async throws {
-///     let broken = await StoreConformance { try await MyStore(at: newFolder()) }.run()
+/// @Test func theStoreKeepsItsPromises() async {
+///     let broken = await StoreConformance { DictionaryStore() }.run()
 ///     #expect(broken.isEmpty)
 /// }
 /// ```

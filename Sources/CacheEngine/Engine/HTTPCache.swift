@@ -4,7 +4,10 @@ import Synchronization
 /// An HTTP cache: answers requests from what is stored, and asks the origin when it must.
 ///
 /// ```swift
-/// let cache = try await HTTPCache(configuration: .init(memory: .megabytes(256)), origin: origin)
+/// let cache = try await HTTPCache(
+///     configuration: Configuration(memory: .megabytes(256)),
+///     origin: origin
+/// )
 /// let response = try await cache.respond(to: CacheRequest(url: "https://example.com/"))
 /// ```
 ///

@@ -64,6 +64,14 @@ import Testing
         #expect(read.origins.count == 2 && read.memory == .megabytes(32) && read.file == path)
     }
 
+    @Test func everyOptionIsOnTheProxysPageAndNoOther() throws {
+        let page = URL(filePath: #filePath).appending(path: "../../../../docs/cache-proxy.md")
+        let text = try String(contentsOf: page.standardized, encoding: .utf8)
+        let described = Set(text.matches(of: /`--([a-z-]+)/).map { String($0.1) })
+        let known = Set(ConfigurationKey.all.map(\.name) + ["config", "check-config"])
+        #expect(described == known)
+    }
+
     @Test func theConfigurationInTheUnitForSystemdIsSound() throws {
         let unit = URL(filePath: #filePath)
             .appending(path: "../../../../Examples/cache-proxy.service")
