@@ -31,7 +31,7 @@ struct PreparedRequest: Sendable {
         guard FieldSection.isValidName(request.method.name), request.method.kind != .connect else {
             throw CacheError(.requestInvalid, detail: "The method cannot be sent")
         }
-        let target = try RequestTarget(request.url)
+        let target = try RequestTarget(request.url, method: request.method)
         method = request.method
         connectionURL = target.connectionURL
         isSecure = target.scheme == .https

@@ -10,15 +10,18 @@ struct RequestTarget: Hashable {
     let scheme: Scheme
     /// Host and port; user information is left out (RFC 9110 §4.2.4).
     let authority: String
-    /// The path and query in origin-form (RFC 9112 §3.2.1).
+    /// The path and query in origin-form (RFC 9112 §3.2.1), or `*` for the server as a whole.
     let originForm: String
 
     /// What the request line names when a proxy is asked (RFC 9112 §3.2.2).
-    var absoluteForm: String { "\(scheme.rawValue)://\(authority)\(originForm)" }
+    var absoluteForm: String {
+        "\(scheme.rawValue)://\(authority)\(originForm == "*" ? "" : originForm)"
+    }
     /// A URL that names the connection and nothing else.
     var connectionURL: String { "\(scheme.rawValue)://\(authority)/" }
 
-    init(_ url: String) throws(CacheError) {
+    /// OPTIONS of a URL without a path is about the server as a whole (RFC 9112 §3.2.4).
+    init(_ url: String, method: Method = .get) throws(CacheError) {
         var rest = Substring(url)
         guard let schemeEnd = rest.firstRange(of: "://"),
             let scheme = Scheme(rawValue: rest[..<schemeEnd.lowerBound].lowercased())
@@ -39,7 +42,11 @@ struct RequestTarget: Hashable {
         let target = rest[authorityEnd...]
         self.scheme = scheme
         self.authority = String(authority)
-        originForm = target.first == "/" ? String(target) : "/" + target
+        if target.isEmpty, method == .options {
+            originForm = "*"
+        } else {
+            originForm = target.first == "/" ? String(target) : "/" + target
+        }
     }
 
     /// Longer than any server accepts.

@@ -38,6 +38,13 @@ import Testing
         }
     }
 
+    @Test func optionsWithoutAPathAreForTheServer() throws {
+        let server = try RequestTarget("http://a:81", method: .options)
+        #expect(server.originForm == "*" && server.absoluteForm == "http://a:81")
+        #expect(try RequestTarget("http://a/", method: .options).originForm == "/")
+        #expect(try RequestTarget("http://a/*", method: .options).originForm == "/*")
+    }
+
     @Test func longTargetPassesWhole() throws {
         let path = "/" + String(repeating: "a", count: 65_536)
         #expect(try RequestTarget("http://a" + path).originForm == path)

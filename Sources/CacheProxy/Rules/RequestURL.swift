@@ -21,9 +21,10 @@ package struct RequestURL: Hashable, Sendable {
         let target = UnsafeRawBufferPointer(rebasing: bytes[head.target])
         if target[0] == 0x2F { return originForm(target, head, bytes, defaultAuthority) }
         if head.methodKind == .options, target.count == 1, target[0] == 0x2A {
-            return originForm(target, head, bytes, defaultAuthority)
+            // RFC 9112 §3.2.4: the server as a whole is a URL without a path.
+            return originForm(.init(rebasing: target[1...]), head, bytes, defaultAuthority)
         }
-        return absoluteForm(target)
+        return absoluteForm(target, isForServer: head.methodKind == .options)
     }
 
     private static func originForm(
@@ -45,8 +46,10 @@ package struct RequestURL: Hashable, Sendable {
         return .success(RequestURL(text: text, hostOverride: defaultAuthority))
     }
 
+    /// `isForServer`: no path stands for the server as a whole, not for its root.
     private static func absoluteForm(
-        _ target: UnsafeRawBufferPointer
+        _ target: UnsafeRawBufferPointer,
+        isForServer: Bool
     ) -> Result<RequestURL, RequestFault> {
         let scheme: StaticString
         let port: StaticString
@@ -63,7 +66,8 @@ package struct RequestURL: Hashable, Sendable {
         guard authority.allSatisfy(ByteClass.isAuthority),
             let end = normalizedEnd(authority, defaultPort: port)
         else { return .failure(.malformedTarget) }
-        let path = UnsafeRawBufferPointer(rebasing: rest[authorityEnd...])
+        var path = UnsafeRawBufferPointer(rebasing: rest[authorityEnd...])
+        if path.isEmpty, !isForServer { path = root }
         let host = UnsafeRawBufferPointer(rebasing: authority[..<end])
         let text = join(scheme, host, path)
         return .success(
@@ -107,13 +111,17 @@ package struct RequestURL: Hashable, Sendable {
         return RequestParser.equals(.init(rebasing: text[..<count]), prefix)
     }
 
-    /// The authority is written in lower case, a target without a path gets its slash.
+    private static var root: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: ("/" as StaticString).utf8Start, count: 1)
+    }
+
+    /// The authority is written in lower case, a query without a path gets its slash.
     private static func join(
         _ scheme: StaticString,
         _ authority: UnsafeRawBufferPointer,
         _ target: UnsafeRawBufferPointer
     ) -> String {
-        let needsSlash = target.isEmpty || target[0] != 0x2F
+        let needsSlash = !target.isEmpty && target[0] != 0x2F
         let count = scheme.utf8CodeUnitCount + authority.count + target.count + (needsSlash ? 1 : 0)
         return String(unsafeUninitializedCapacity: count) { buffer in
             let out = UnsafeMutableRawBufferPointer(buffer)

@@ -121,6 +121,18 @@ import Testing
         }
     }
 
+    /// RFC 9112 §6.3: what cannot be decoded has no other end, and its coding is the connection's.
+    @Test func unknownTransferCodingIsReadToTheClose() async throws {
+        try await withProxy({ _, socket in
+            try socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: fancy\r\n\r\nuntil the end")
+            return .end
+        }) { proxy, _ async throws in
+            let response = try await proxy.request("/")
+            #expect(response.text == "until the end" && response.isComplete)
+            #expect(response["Transfer-Encoding"] != "fancy")
+        }
+    }
+
     @Test func interimAnswersArePassedOn() async throws {
         try await withProxy({ _, socket in
             try socket.write(
