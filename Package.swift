@@ -139,11 +139,19 @@ let package = Package(
             path: "Examples/ServerLoop",
             swiftSettings: house
         ),
+        // The part of the adapters that needs no package from the network.
+        .target(
+            name: "GatewayRules",
+            dependencies: ["CacheEngine"],
+            path: "Examples/Adapters/NIOBridge/Sources/NIOBridge",
+            exclude: ["BufferBody.swift"],
+            swiftSettings: house
+        ),
         .testTarget(
             name: "ExamplesTests",
             dependencies: [
                 "urlsession-program", "server-loop", "offline-client", "only-when-changed",
-                "never-changes", "Snippets", "CacheTestSupport",
+                "never-changes", "Snippets", "GatewayRules", "CacheTestSupport",
             ],
             swiftSettings: house
         ),

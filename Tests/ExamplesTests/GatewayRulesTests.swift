@@ -1,0 +1,48 @@
+import CacheEngine
+import GatewayRules
+import Testing
+
+/// What the adapters do to messages, as far as it needs no server to see.
+@Suite struct GatewayRulesTests {
+    private func forwarded(_ fields: HeaderFields) -> [String] {
+        fields.forwarded(by: "gate").pairs.map { "\($0.name): \($0.value)" }
+    }
+
+    @Test func whatBelongsToTheConnectionGoesNoFurther() {
+        let fields: HeaderFields = [
+            "Host": "client.example", "Connection": "close, X-Hop", "X-Hop": "1", "TE": "trailers",
+            "Content-Length": "5", "Transfer-Encoding": "chunked", "Expect": "100-continue",
+            "Proxy-Authorization": "Basic x", "Accept": "*/*",
+        ]
+        #expect(forwarded(fields) == ["Accept: */*", "Via: 1.1 gate"])
+    }
+
+    @Test func aClientCannotHaveWhatMattersRemoved() {
+        let fields: HeaderFields = [
+            "Connection": "Authorization,cache-control , Cookie", "Authorization": "Basic x",
+            "Cache-Control": "no-store", "Cookie": "a=1",
+        ]
+        #expect(
+            forwarded(fields) == [
+                "Authorization: Basic x", "Cache-Control: no-store", "Cookie: a=1", "Via: 1.1 gate",
+            ]
+        )
+    }
+
+    @Test func cookiesInSeveralLinesBecomeOne() {
+        let fields = HeaderFields([("Cookie", "a=1"), ("Cookie", "b=2")])
+        #expect(forwarded(fields) == ["Cookie: a=1; b=2", "Via: 1.1 gate"])
+    }
+
+    @Test func aSecondGatewayIsNamedBehindTheFirst() {
+        #expect(forwarded(["Via": "1.0 a"]) == ["Via: 1.0 a", "Via: 1.1 gate"])
+    }
+
+    @Test(arguments: [
+        (CacheError.Code.requestInvalid, 400), (.shutDown, 503), (.originTimedOut, 504),
+        (.deadlineExceeded, 504), (.notCached, 504), (.originFailed, 502), (.originMisbehaved, 502),
+    ])
+    func failuresHaveAStatus(code: CacheError.Code, status: Int) {
+        #expect(CacheError(code, detail: "").gatewayStatus == status)
+    }
+}
