@@ -71,9 +71,9 @@ import Testing
             let origin = CurlOrigin()
             try await Self.abandon(100, origin, server)
             let before = try ProcessUse.now()
-            try await Self.abandon(1000, origin, server)
+            try await Self.abandon(300, origin, server)
             let after = try ProcessUse.now(descriptorsMax: before.descriptors)
-            print("5,000 abandoned fetches: \(before) before, \(after) after")
+            print("1,500 abandoned fetches: \(before) before, \(after) after")
             #expect(after.descriptors <= before.descriptors)
             #expect(after.residentBytes - before.residentBytes < 16 << 20)
         }
