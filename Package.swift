@@ -103,7 +103,7 @@ let package = Package(
         ),
         .testTarget(
             name: "BenchmarksTests",
-            dependencies: ["Benchmarks", "bench-cli"],
+            dependencies: ["Benchmarks", "bench-cli", "CacheTestSupport"],
             swiftSettings: house
         ),
 

@@ -16,6 +16,8 @@ final class Limbo: Sendable {
 
     static let entriesMax = 64
     private let state: OrderedMutex<State>
+    /// Held by the one who waits for readers and releases.
+    private let turn = OrderedMutex<Void>(())
     private let usedBytes: UsedBytes
 
     init(usedBytes: UsedBytes) {
@@ -32,6 +34,7 @@ final class Limbo: Sendable {
         let isFull = state.withLock { state in
             state.entries.append(entry)
             state.chargeBytes += chargeBytes
+            usedBytes.notePending(chargeBytes)
             return state.entries.count >= Self.entriesMax
                 || state.chargeBytes > usedBytes.slackBytes
         }
@@ -43,12 +46,17 @@ final class Limbo: Sendable {
         state.withLock { state in
             state.tables.append(table)
             state.chargeBytes += chargeBytes
+            usedBytes.notePending(chargeBytes)
         }
         flush()
     }
 
     /// Releases everything, once no reader can see it any more.
-    func flush() {
+    ///
+    /// When it returns, all that lay in limbo before the call has been given back, by whomever.
+    func flush() { turn.withLock { _ in release() } }
+
+    private func release() {
         let taken = state.withLock { state in
             let taken = state
             state.entries = []
@@ -61,7 +69,7 @@ final class Limbo: Sendable {
         ReaderGate.waitForReaders()
         for entry in taken.entries { entry.release() }
         for table in taken.tables { table.deallocate() }
-        usedBytes.giveBack(taken.chargeBytes)
+        usedBytes.givePendingBack(taken.chargeBytes)
     }
 }
 
@@ -71,6 +79,8 @@ final class Limbo: Sendable {
 /// `setCapacity` gets there before it returns.
 final class UsedBytes: Sendable {
     private let used = Atomic(0)
+    /// The part of them that lies in limbo.
+    private let pending = Atomic(0)
     private let shared: SharedPolicyState
 
     init(_ shared: SharedPolicyState) { self.shared = shared }
@@ -81,26 +91,58 @@ final class UsedBytes: Sendable {
     /// What may lie unlinked but unreleased before a writer waits for readers.
     var slackBytes: Int { min(capacity / 256, 1 << 20) }
 
-    /// How far over the capacity the bytes in use would be with `bytes` more.
-    func excess(with bytes: Int) -> Int { current + bytes - capacity }
+    /// How much would have to leave the tables for `bytes` more.
+    func excess(with bytes: Int) -> Int {
+        current - pending.load(ordering: .relaxed) + bytes - capacity
+    }
+
+    /// What came of asking for bytes.
+    enum Taking {
+        case taken
+        /// There will be room once the limbo is released.
+        case mustRelease
+        /// Something in a table has to go.
+        case mustEvict
+    }
 
     /// Takes `bytes` if they fit.
-    func take(_ bytes: Int) -> Bool {
+    ///
+    /// What lies in limbo has been given up already, and is no reason to evict more.
+    func take(_ bytes: Int) -> Taking {
         var now = used.load(ordering: .relaxed)
-        while now + bytes <= capacity {
+        while true {
+            if now - pending.load(ordering: .relaxed) + bytes > linkedBytesMax(for: bytes) {
+                return .mustEvict
+            }
+            guard now + bytes <= capacity else { return .mustRelease }
             let (done, current) = used.compareExchange(
                 expected: now,
                 desired: now + bytes,
                 ordering: .relaxed
             )
-            if done { return true }
+            if done { return .taken }
             now = current
         }
-        return false
     }
 
     /// Takes `bytes` whether they fit or not, for what a memory cannot be without.
     func takeAnyway(_ bytes: Int) { used.add(bytes, ordering: .relaxed) }
 
     func giveBack(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
+
+    /// `bytes` of those in use have left their table and will be given back.
+    func notePending(_ bytes: Int) { pending.add(bytes, ordering: .relaxed) }
+
+    func givePendingBack(_ bytes: Int) {
+        used.subtract(bytes, ordering: .relaxed)
+        pending.subtract(bytes, ordering: .relaxed)
+    }
+
+    /// How much the tables may hold once `bytes` more are in them.
+    ///
+    /// Small entries leave room for a limbo in which several gather. Where one entry would fill
+    /// that room it would gain nothing.
+    private func linkedBytesMax(for bytes: Int) -> Int {
+        bytes <= slackBytes ? capacity - slackBytes : capacity
+    }
 }

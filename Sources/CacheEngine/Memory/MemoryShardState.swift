@@ -113,11 +113,22 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
         policy.next(in: part, against: rival, mayRequeue: mayRequeue, Facts(table: table))
     }
 
+    mutating func noteRefusal(of identity: UInt64) {
+        counters.refusals += 1
+        policy.noteRefusal(of: identity)
+    }
+
+    mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double? {
+        policy.priority(ofNew: identity, chargeBytes: chargeBytes)
+    }
+
     mutating func settleCandidate() { policy.settleCandidate(Facts(table: table)) }
 
-    func candidate() -> (slot: Int, priority: Double)? { policy.candidate(Facts(table: table)) }
+    mutating func candidate() -> (slot: Int, priority: Double)? {
+        policy.candidate(Facts(table: table))
+    }
 
-    func frequencySum(ofFirst bytes: Int, sumMax: Int) -> Int {
+    mutating func frequencySum(ofFirst bytes: Int, sumMax: Int) -> Int {
         policy.frequencySum(ofFirst: bytes, sumMax: sumMax, Facts(table: table))
     }
 

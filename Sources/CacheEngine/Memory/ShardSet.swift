@@ -88,17 +88,16 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
             whileLocked(.refused(reason, removed: removed))
         }
         guard isRefused else { return nil }
-        shard.state.withLock { $0.counters.refusals += 1 }
+        shard.state.withLock { $0.noteRefusal(of: entry.head.hash.identity) }
         return .refused(reason)
     }
 
     /// Evicts until no more than the capacity is in use.
     func shrinkToCapacity() {
         while commons.used.excess(with: 0) > 0 {
-            if evictAny() { continue }
-            commons.limbo.flush()
-            return
+            guard evictAny() else { break }
         }
+        commons.limbo.flush()
     }
 
     private func noteRequest(_ entry: Entry, _ charge: Int) {
@@ -112,17 +111,22 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
     /// Takes `bytes` of the budget, evicting as needed; false when the entry may not displace others.
     private func takeRoom(_ bytes: Int, for plan: inout Plan) -> Bool {
         guard bytes <= commons.used.capacity else { return false }
-        while !commons.used.take(bytes) {
+        while true {
+            switch commons.used.take(bytes) {
+            case .taken: return true
+            case .mustRelease:
+                commons.limbo.flush()
+                continue
+            case .mustEvict: break
+            }
             switch makeRoom(bytes, for: &plan) {
             case .made: continue
             case .refused: return false
             case .nothingLeft:
                 commons.limbo.flush()
-                guard !commons.used.take(bytes) else { return true }
-                return false
+                return commons.used.take(bytes) == .taken
             }
         }
-        return true
     }
 
     /// Lets the oldest in front of any shard enter the main part while there are too many in front.
@@ -169,7 +173,7 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
         let charge = entry.chargeBytes
         let identity = entry.head.hash.identity
         let priority = shard(of: entry.head.hash).state.withLock {
-            $0.policy.priority(ofNew: identity, chargeBytes: charge)
+            $0.priority(ofNew: identity, chargeBytes: charge)
         }
         guard let priority else { return evictAny() ? .made : .nothingLeft }
         if charge > AdmissionRule.largeBytesMin(commons.used.capacity),

@@ -1,12 +1,15 @@
+import Synchronization
+
 /// About how often each key has been asked for lately: a count-min sketch of four-bit counters.
 ///
 /// Estan and Varghese's conservative update, and the ageing of TinyLFU
 /// (https://arxiv.org/abs/1512.00727): all counters are halved when enough has been counted, so the
-/// past fades. A key's count outlives its entry.
+/// past fades. Ours: the sketches of all shards fade together (`SketchAge`), so that the counts of
+/// keys in different shards can be held against each other. A key's count outlives its entry.
 ///
 /// Invariants:
 /// 1. `width` is a power of two; row `r` is the counters `r * width ..< (r + 1) * width`.
-/// 2. `countedSum` is below `halvingSum` between calls.
+/// 2. `halvings` is at most what `age` says, and the same after each call.
 ///
 /// Not `Copyable`: it owns its counters.
 struct FrequencySketch: ~Copyable {
@@ -16,19 +19,26 @@ struct FrequencySketch: ~Copyable {
 
     private var words: UnsafeMutablePointer<UInt64>
     private var width: Int
-    private var countedSum = 0
-    private var halvingSum: Int
+    private var keys: Int
+    private var halvings: UInt64
+    private let age: SketchAge
 
     /// A sketch that tells about `keys` keys apart.
-    init(keys: Int) {
+    init(keys: Int, age: SketchAge) {
         var width = Self.widthMin
         while width < keys * 2 { width *= 2 }
         self.width = width
         words = Self.makeWords(width: width)
-        halvingSum = Self.halvingSum(keys: keys)
+        self.keys = keys
+        self.age = age
+        halvings = age.halvings
+        age.addKeys(keys)
     }
 
-    deinit { words.deallocate() }
+    deinit {
+        age.addKeys(-keys)
+        words.deallocate()
+    }
 
     static func sizeBytes(keys: Int) -> Int {
         var width = widthMin
@@ -39,7 +49,8 @@ struct FrequencySketch: ~Copyable {
     var sizeBytes: Int { width * Self.rows / 2 }
 
     /// How often the key was counted lately, never too low between halvings, sometimes too high.
-    func frequency(of identity: UInt64) -> Int {
+    mutating func frequency(of identity: UInt64) -> Int {
+        fade()
         var least = Self.frequencyMax
         for row in 0..<Self.rows {
             let (word, shift) = place(of: identity, row: row)
@@ -57,13 +68,13 @@ struct FrequencySketch: ~Copyable {
                 words[word] = words[word] & ~(15 << shift) | target << shift
             }
         }
-        countedSum += times
-        if countedSum >= halvingSum { halve() }
+        age.note(times)
     }
 
     /// Makes room for more keys without forgetting.
     mutating func grow(keys: Int) {
-        halvingSum = Self.halvingSum(keys: keys)
+        age.addKeys(keys - self.keys)
+        self.keys = keys
         while width < keys * 2 {
             let old = words
             let rowWords = width / Self.countersPerWord
@@ -79,11 +90,17 @@ struct FrequencySketch: ~Copyable {
         }
     }
 
-    private mutating func halve() {
-        for word in 0..<width * Self.rows / Self.countersPerWord {
-            words[word] = words[word] >> 1 & 0x7777_7777_7777_7777
+    /// Makes up for the halvings that have become due since the last call.
+    private mutating func fade() {
+        let due = age.halvings
+        guard halvings != due else { return }
+        // After four halvings nothing is left of four bits.
+        for _ in 0..<min(4, due - halvings) {
+            for word in 0..<width * Self.rows / Self.countersPerWord {
+                words[word] = words[word] >> 1 & 0x7777_7777_7777_7777
+            }
         }
-        countedSum /= 2
+        halvings = due
     }
 
     private func place(of identity: UInt64, row: Int) -> (word: Int, shift: UInt64) {
@@ -97,12 +114,40 @@ struct FrequencySketch: ~Copyable {
     ]
     private static let widthMin = 1024
 
-    private static func halvingSum(keys: Int) -> Int { max(keys, 64) * 20 }
-
     private static func makeWords(width: Int) -> UnsafeMutablePointer<UInt64> {
         let count = width * rows / countersPerWord
         let words = UnsafeMutablePointer<UInt64>.allocate(capacity: count)
         words.initialize(repeating: 0, count: count)
         return words
+    }
+}
+
+/// When the sketches of one memory are halved: once so much has been counted in all of them.
+final class SketchAge: Sendable {
+    private let counted = Atomic(0)
+    private let keys = Atomic(0)
+    private let halvingsDone = Atomic<UInt64>(0)
+    private static let countsPerKey = 20
+    /// So that a few entries do not forget at once.
+    private static let keysMin = 64
+
+    /// How often every counter should have been halved.
+    var halvings: UInt64 { halvingsDone.load(ordering: .relaxed) }
+
+    /// The sketches tell `change` more keys apart.
+    func addKeys(_ change: Int) { keys.add(change, ordering: .relaxed) }
+
+    /// So many requests were counted.
+    func note(_ times: Int) {
+        let sum = counted.add(times, ordering: .relaxed).newValue
+        let limit = max(keys.load(ordering: .relaxed), Self.keysMin) * Self.countsPerKey
+        guard sum >= limit else { return }
+        // Of those who see the limit passed, the one who takes it away has the counters halved.
+        let (isDue, _) = counted.compareExchange(
+            expected: sum,
+            desired: sum / 2,
+            ordering: .relaxed
+        )
+        if isDue { halvingsDone.add(1, ordering: .relaxed) }
     }
 }

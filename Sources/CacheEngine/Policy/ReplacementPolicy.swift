@@ -41,14 +41,16 @@ protocol ReplacementPolicy: ~Copyable {
         _ facts: some SlotFacts
     ) -> EvictionStep
 
+    /// A newcomer was turned away; next time it is known to have been asked for before.
+    mutating func noteRefusal(of identity: UInt64)
     /// The priority a newcomer would have, or nil where newcomers are not judged.
-    func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double?
+    mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double?
     /// The slot in front of the main part that must now enter it or leave, and its priority.
-    func candidate(_ facts: some SlotFacts) -> (slot: Int, priority: Double)?
+    mutating func candidate(_ facts: some SlotFacts) -> (slot: Int, priority: Double)?
     /// Lets the slot that `candidate` names enter the main part.
     mutating func settleCandidate(_ facts: some SlotFacts)
     /// The summed frequency of the first to go, until `bytes` are reached or `sumMax` is.
-    func frequencySum(ofFirst bytes: Int, sumMax: Int, _ facts: some SlotFacts) -> Int
+    mutating func frequencySum(ofFirst bytes: Int, sumMax: Int, _ facts: some SlotFacts) -> Int
     /// The same state for more slots.
     mutating func grow(slotCount: Int, _ move: (Int) -> Int)
 }
@@ -82,6 +84,8 @@ enum EvictionStep: Sendable {
 final class SharedPolicyState: Sendable {
     /// What the policy tries to keep high.
     let objective: EvictionPolicy.Objective
+    /// When what was counted fades.
+    let sketchAge = SketchAge()
     /// Bytes the entries may use in all.
     let capacityBytes: Atomic<Int>
     /// Bytes in front of the main part, or in its small queue.

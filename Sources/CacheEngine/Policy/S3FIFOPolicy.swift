@@ -93,6 +93,7 @@ struct S3FIFOPolicy: ReplacementPolicy, ~Copyable {
         }
     }
 
+    mutating func noteRefusal(of _: UInt64) {}
     func priority(ofNew _: UInt64, chargeBytes _: Int) -> Double? { nil }
     func candidate(_: some SlotFacts) -> (slot: Int, priority: Double)? { nil }
     mutating func settleCandidate(_: some SlotFacts) {}

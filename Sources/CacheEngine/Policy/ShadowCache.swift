@@ -80,7 +80,10 @@ struct ShadowCache: ~Copyable {
             return true
         }
         guard chargeBytes <= capacityBytes, makeRoom(for: identity, chargeBytes), freeCount > 0
-        else { return false }
+        else {
+            policy.noteRefusal(of: identity)
+            return false
+        }
         freeCount -= 1
         let slot = Int(freeSlots[freeCount])
         facts.identities[slot] = identity
@@ -140,7 +143,7 @@ struct ShadowCache: ~Copyable {
             > AdmissionRule.windowBytesMax(capacityBytes)
     }
 
-    private func isWorthItsRoom(_ chargeBytes: Int, _ priority: Double) -> Bool {
+    private mutating func isWorthItsRoom(_ chargeBytes: Int, _ priority: Double) -> Bool {
         guard chargeBytes > AdmissionRule.largeBytesMin(capacityBytes) else { return true }
         let frequency = AdmissionRule.frequency(priority, chargeBytes, shared.objective)
         let needed = usedBytes + chargeBytes - capacityBytes

@@ -29,7 +29,7 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
 
     init(slotCount: Int, shared: SharedPolicyState) {
         queues = SlotQueues(queueCount: Self.queueCount, slotCount: slotCount)
-        sketch = FrequencySketch(keys: slotCount)
+        sketch = FrequencySketch(keys: slotCount, age: shared.sketchAge)
         self.shared = shared
         exponent = SizeExponent(shared.objective)
     }
@@ -99,17 +99,19 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
             enqueue(slot, facts)
             return .requeued
         }
-        if let rival, rival <= priority(of: slot, facts) { return .isWorthMore }
+        if let rival, rival <= defence(of: slot, facts) { return .isWorthMore }
         shared.raiseAge(to: stamp)
         return .evict(slot)
     }
 
-    func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double? {
+    mutating func noteRefusal(of identity: UInt64) { sketch.count(identity) }
+
+    mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double? {
         let frequency = min(FrequencySketch.frequencyMax, sketch.frequency(of: identity) + 1)
         return Double(frequency) / exponent.power(of: chargeBytes)
     }
 
-    func candidate(_ facts: some SlotFacts) -> (slot: Int, priority: Double)? {
+    mutating func candidate(_ facts: some SlotFacts) -> (slot: Int, priority: Double)? {
         guard let slot = queues.tail(of: Self.window) else { return nil }
         return (slot, priority(of: slot, facts))
     }
@@ -128,7 +130,7 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
         }
     }
 
-    func frequencySum(ofFirst bytes: Int, sumMax: Int, _ facts: some SlotFacts) -> Int {
+    mutating func frequencySum(ofFirst bytes: Int, sumMax: Int, _ facts: some SlotFacts) -> Int {
         var sum = 0
         var reached = 0
         for queue in Self.mainQueues {
@@ -169,11 +171,20 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
         queues.push(slot, to: Self.queue(for: priority), stamp: shared.age + priority)
     }
 
-    private func priority(of slot: Int, _ facts: some SlotFacts) -> Double {
+    /// What a newcomer must be worth more than to take the slot's place.
+    private mutating func defence(of slot: Int, _ facts: some SlotFacts) -> Double {
+        let frequency = frequency(of: slot, facts)
+        // Two keys that are asked for in turn differ by one: the newcomer has just had its turn. An
+        // entry never asked for again has no such excuse.
+        let turn = frequency > 1 ? 1 : 0
+        return Double(frequency + turn) / exponent.power(of: facts.chargeBytes(of: slot))
+    }
+
+    private mutating func priority(of slot: Int, _ facts: some SlotFacts) -> Double {
         Double(frequency(of: slot, facts)) / exponent.power(of: facts.chargeBytes(of: slot))
     }
 
-    private func frequency(of slot: Int, _ facts: some SlotFacts) -> Int {
+    private mutating func frequency(of slot: Int, _ facts: some SlotFacts) -> Int {
         let counted = sketch.frequency(of: facts.identity(of: slot)) + facts.hits(of: slot)
         return max(1, min(FrequencySketch.frequencyMax, counted))
     }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ReplacementPolicyTests {
     @Test func sketchNeverCountsTooLowUntilItHalves() {
-        var sketch = FrequencySketch(keys: 500)
+        var sketch = FrequencySketch(keys: 500, age: SketchAge())
         for key in 0..<200 { for _ in 0..<(key % 10) { sketch.count(UInt64(key)) } }
         for key in 0..<200 { #expect(sketch.frequency(of: UInt64(key)) >= key % 10) }
         sketch.grow(keys: 4_000)
@@ -13,10 +13,21 @@ import Testing
     }
 
     @Test func sketchForgetsHalfInTheEnd() {
-        var sketch = FrequencySketch(keys: 64)
+        var sketch = FrequencySketch(keys: 64, age: SketchAge())
         sketch.count(1, times: 15)
         for key in 2..<1_300 { sketch.count(UInt64(key)) }
         #expect(sketch.frequency(of: 1) < 15)
+    }
+
+    @Test func sketchesOfOneAgeFadeTogether() {
+        let age = SketchAge()
+        var idle = FrequencySketch(keys: 64, age: age)
+        var busy = FrequencySketch(keys: 64, age: age)
+        idle.count(1, times: 12)
+        for key in 2..<6_000 { busy.count(UInt64(key)) }
+        #expect(age.halvings > 1)
+        let left = idle.frequency(of: 1)
+        #expect(left == 12 >> age.halvings)
     }
 
     @Test func queuesKeepOrderAndKnowTheLeastTail() {

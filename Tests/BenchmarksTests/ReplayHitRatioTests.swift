@@ -1,0 +1,74 @@
+import Benchmarks
+import CacheTestSupport
+import Testing
+
+/// Small traces through the real memory, held against what the best policy would reach there.
+///
+/// The recorded traces are too large for a test; these have their traits, and few shards or many
+/// must make no difference.
+@Suite struct ReplayHitRatioTests {
+    static let shardCounts = [1, 4, 16]
+
+    /// Whoever evicts the oldest never has what a loop asks for next.
+    @Test(arguments: shardCounts) func aLoopKeepsWhatFits(shardCount: Int) {
+        var trace = RequestTrace()
+        for _ in 0..<40 { for object in UInt64(0)..<1_000 { trace.append(object) } }
+        #expect(Self.hitRatio(trace, 0.2, shardCount) > 0.2 - 0.03)
+    }
+
+    /// Entries of a tenth of the memory are judged at once, and must be able to earn a place.
+    @Test(arguments: shardCounts) func aLoopOfLargeEntriesKeepsWhatFits(shardCount: Int) {
+        var trace = RequestTrace()
+        for _ in 0..<100 { for object in UInt64(0)..<100 { trace.append(object) } }
+        #expect(Self.hitRatio(trace, 0.4, shardCount) > 0.4 - 0.06)
+    }
+
+    /// What is asked for again and again outlives what is asked for once.
+    @Test(arguments: shardCounts) func aScanDoesNotWashOutWhatIsUsed(shardCount: Int) {
+        var trace = RequestTrace()
+        var random = SeededRandom(seed: 7)
+        for step in UInt64(0)..<40_000 {
+            trace.append(step % 2 == 0 ? random.next() % 150 : 1_000 + step)
+        }
+        // Half of the requests go to 150 entries, for which there is room.
+        let fraction = 200 / Double(trace.objectCount)
+        #expect(Self.hitRatio(trace, fraction, shardCount) > 0.5 - 0.03)
+    }
+
+    /// A few entries that are asked for often find the memory full of others.
+    @Test(arguments: shardCounts) func thePopularGetIn(shardCount: Int) {
+        var trace = RequestTrace()
+        var random = SeededRandom(seed: 8)
+        for object in UInt64(0)..<3_000 { trace.append(1_000 + object) }
+        for step in 0..<60_000 {
+            trace.append(step % 2 == 0 ? random.next() % 60 : 1_000 + random.next() % 10_000)
+        }
+        let fraction = 80 / Double(trace.objectCount)
+        #expect(Self.hitRatio(trace, fraction, shardCount) > 0.5 * 60 / 63 - 0.05)
+    }
+
+    /// What was popular makes way: every object is asked for three times in a row, then no more.
+    @Test(arguments: shardCounts) func popularityThatMovesIsFollowed(shardCount: Int) {
+        var trace = RequestTrace()
+        for first in UInt64(0)..<20_000 {
+            for object in [first, first &- 20, first &- 40] where object < 20_000 {
+                trace.append(object)
+            }
+        }
+        #expect(Self.hitRatio(trace, 0.05, shardCount) > 2.0 / 3 - 0.05)
+    }
+
+    private static func hitRatio(_ trace: RequestTrace, _ fraction: Double, _ shards: Int) -> Double
+    {
+        let options = TraceReplay.Options(
+            capacity: .fraction(fraction),
+            sizing: .unit,
+            shardCount: shards
+        )
+        return TraceReplay(trace).run(options).requestHitRatio
+    }
+}
+
+extension RequestTrace {
+    fileprivate mutating func append(_ object: UInt64) { append(object: object, sizeBytes: 1) }
+}
