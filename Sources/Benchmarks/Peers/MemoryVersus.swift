@@ -7,6 +7,8 @@ import CacheEngine
 /// `parsed`, bytes just received, hashed for each look-up on both sides, as in a server; `held`, a
 /// key of the caller's own whose hash is at hand on both sides; `same`, which is `held` for us, and
 /// on the JVM the very object that is stored, found by its address without looking at its bytes.
+/// In these we hand out the entry, which counts its holders, as the JVM need not; in a fourth,
+/// `in-place`, which is `held` for the peers, we read it where it lies.
 package enum MemoryVersus {
     package static let workload = "memory-hit"
 
@@ -30,6 +32,10 @@ package enum MemoryVersus {
         case parsed
         case held
         case same
+        case inPlace = "in-place"
+
+        /// What the peers are asked for.
+        var peers: KeyForm { self == .inPlace ? .held : self }
     }
 
     fileprivate struct Setting {
@@ -44,7 +50,7 @@ package enum MemoryVersus {
         }
 
         func command(milliseconds: UInt64) -> String {
-            "memory-hit keys=\(keys) threads=\(threads) key=\(form.rawValue) "
+            "memory-hit keys=\(keys) threads=\(threads) key=\(form.peers.rawValue) "
                 + "milliseconds=\(milliseconds)"
         }
     }
@@ -117,6 +123,10 @@ private final class MemoryVersusCase: WorkloadCase {
         case .held, .same:
             return TimedLoop.run(threads: setting.threads, nanoseconds: nanoseconds) {
                 fixture.hitsByHash(thread: $0, chunk: $1)
+            }
+        case .inPlace:
+            return TimedLoop.run(threads: setting.threads, nanoseconds: nanoseconds) {
+                fixture.hitsInPlace(thread: $0, chunk: $1)
             }
         case .parsed:
             return TimedLoop.run(threads: setting.threads, nanoseconds: nanoseconds) {

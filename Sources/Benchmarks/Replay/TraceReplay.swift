@@ -120,7 +120,7 @@ package struct TraceReplay {
     private static func ask(_ tier: MemoryTier, _ object: UInt64, _ size: Int) -> Bool {
         let hash = withUnsafeBytes(of: object) { hasher.hash($0) }
         let empty = UnsafeRawBufferPointer(start: nil, count: 0)
-        let isHit = tier.withEntry(for: hash, key: empty, nowSeconds: 0) { _ in true } ?? false
+        let isHit = tier.withEntry(for: hash, key: empty, nowSeconds: 0) { _ in }
         if !isHit {
             tier.store(Entry.declaringBody(hash: hash, bodyCount: size), nowSeconds: 0)
         }

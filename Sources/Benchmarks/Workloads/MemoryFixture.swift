@@ -97,6 +97,26 @@ final class MemoryFixture: Sendable {
         }
     }
 
+    /// The same, read where the entry lies: nothing is retained, as nothing is on the JVM.
+    func hitsInPlace(thread: Int, chunk: Int) -> UInt64 {
+        keys.withBytes { bytes in
+            var correct: UInt64 = 0
+            let first = chunk &* TimedLoop.chunkSize
+            for step in first..<first + TimedLoop.chunkSize {
+                let number = keyNumber(thread, step)
+                let key = bytes.key(number)
+                _ = tier.withEntry(
+                    for: hashes[number],
+                    key: key,
+                    nowSeconds: Self.nowSeconds
+                ) { entry in
+                    if entry.firstBodyByte == Self.firstByte(number) { correct &+= 1 }
+                }
+            }
+            return correct
+        }
+    }
+
     /// Looks up one key.
     func isHit(_ number: Int) -> Bool {
         keys.withBytes { bytes in

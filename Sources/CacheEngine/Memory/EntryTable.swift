@@ -78,9 +78,9 @@ struct EntryTable: @unchecked Sendable {
         let start = Self.firstSlot(of: hash)
         let tag = hash.identity >> 48
         for _ in 0..<bucketCount {
-            let first = bucket * Self.bucketSlots
+            let first = bucket &* Self.bucketSlots
             for step in 0..<Self.bucketSlots {
-                let slot = first + (start + step) % Self.bucketSlots
+                let slot = first &+ (start &+ step) & (Self.bucketSlots &- 1)
                 let word = (words + slot).pointee.load(ordering: .acquiring)
                 guard word >> 48 == tag, let entry = Self.entry(in: word) else { continue }
                 let isSame = entry._withUnsafeGuaranteedRef { $0.isEntry(hash, key) }
@@ -169,7 +169,7 @@ struct EntryTable: @unchecked Sendable {
         }
     }
 
-    private func next(after bucket: Int) -> Int { bucket + 1 == bucketCount ? 0 : bucket + 1 }
+    private func next(after bucket: Int) -> Int { bucket &+ 1 == bucketCount ? 0 : bucket &+ 1 }
 
     /// Where in a bucket to begin, so that the first look mostly finds.
     @inline(__always)
@@ -230,21 +230,27 @@ extension UnsafeRawPointer {
     /// Whether the bytes from here on begin with `other`, eight at a time.
     @inline(__always)
     fileprivate func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
-        let count = other.count
+        guard other.count >= 8 else { return hasSameFewBytes(as: other) }
+        let theirs = UnsafeRawPointer(other.baseAddress.unsafelyUnwrapped)
+        let last = other.count &- 8
         var offset = 0
-        while count - offset >= 8 {
-            let mine = loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-            guard mine == other.loadUnaligned(fromByteOffset: offset, as: UInt64.self) else {
-                return false
-            }
-            offset += 8
+        while offset < last {
+            guard eightBytes(at: offset) == theirs.eightBytes(at: offset) else { return false }
+            offset &+= 8
         }
-        while offset < count {
-            guard load(fromByteOffset: offset, as: UInt8.self) == other[offset] else {
-                return false
-            }
-            offset += 1
-        }
+        // The last eight overlap with those before, which is cheaper than one byte at a time.
+        return eightBytes(at: last) == theirs.eightBytes(at: last)
+    }
+
+    @inline(__always)
+    private func eightBytes(at offset: Int) -> UInt64 {
+        loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+    }
+
+    @inline(never)
+    private func hasSameFewBytes(as other: UnsafeRawBufferPointer) -> Bool {
+        for offset in 0..<other.count
+        where load(fromByteOffset: offset, as: UInt8.self) != other[offset] { return false }
         return true
     }
 }

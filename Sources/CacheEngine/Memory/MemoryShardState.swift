@@ -43,7 +43,9 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
     var sizeBytes: Int { Self.sizeBytes(bucketCount: table.bucketCount) }
     var isFull: Bool { count >= table.entriesMax }
     /// The size to grow to.
-    var nextBucketCount: Int { table.bucketCount + max(8, table.bucketCount / 4) }
+    ///
+    /// In small steps: every free slot costs what a full one does.
+    var nextBucketCount: Int { table.bucketCount + max(8, table.bucketCount / 12) }
 
     func entry(at slot: Int) -> Entry? {
         table.entry(at: slot).map { Entry(unchecked: $0.takeUnretainedValue()) }

@@ -67,15 +67,25 @@ package final class MemoryTier: Sendable {
         key: UnsafeRawBufferPointer,
         nowSeconds: UInt32
     ) -> Entry? {
-        withEntry(for: hash, key: key, nowSeconds: nowSeconds) { $0 }
+        look(for: hash, key: key, nowSeconds: nowSeconds) { $0 }
     }
 
-    /// Calls `read` with the entry for the key, which is counted as a hit or a miss.
+    /// Calls `read` with the entry for the key, counted as a hit or a miss; false when there is none.
     ///
     /// Nothing is retained unless `read` does: it should be short, and must neither wait nor write
-    /// to the memory.
+    /// to the memory. Not generic, so that other modules call what was compiled here.
+    package func withEntry(
+        for hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32,
+        _ read: (Entry) -> Void
+    ) -> Bool {
+        look(for: hash, key: key, nowSeconds: nowSeconds) { read($0) } != nil
+    }
+
+    /// The look-up itself, compiled into each of its callers.
     @inline(__always)
-    package func withEntry<Result>(
+    private func look<Result>(
         for hash: KeyHash,
         key: UnsafeRawBufferPointer,
         nowSeconds: UInt32,

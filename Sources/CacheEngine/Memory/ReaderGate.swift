@@ -51,6 +51,9 @@ struct ReaderGate {
 
     @inline(__always)
     func leave() {
+        // What was retained inside is retained before leaving: the compiler knows that a store
+        // releases nothing, and would put the retain off until after it.
+        ce_compiler_barrier()
         let depth = Self.depth(of: record)
         depth.pointee.store(depth.pointee.load(ordering: .relaxed) &- 1, ordering: .releasing)
     }

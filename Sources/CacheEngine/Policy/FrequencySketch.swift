@@ -25,9 +25,7 @@ struct FrequencySketch: ~Copyable {
 
     /// A sketch that tells about `keys` keys apart.
     init(keys: Int, age: SketchAge) {
-        var width = Self.widthMin
-        while width < keys * 2 { width *= 2 }
-        self.width = width
+        width = Self.width(keys: keys)
         words = Self.makeWords(width: width)
         self.keys = keys
         self.age = age
@@ -41,9 +39,7 @@ struct FrequencySketch: ~Copyable {
     }
 
     static func sizeBytes(keys: Int) -> Int {
-        var width = widthMin
-        while width < keys * 2 { width *= 2 }
-        return width * rows / 2
+        width(keys: keys) * rows / 2
     }
 
     var sizeBytes: Int { width * Self.rows / 2 }
@@ -75,7 +71,7 @@ struct FrequencySketch: ~Copyable {
     mutating func grow(keys: Int) {
         age.addKeys(keys - self.keys)
         self.keys = keys
-        while width < keys * 2 {
+        while width < Self.width(keys: keys) {
             let old = words
             let rowWords = width / Self.countersPerWord
             words = Self.makeWords(width: width * 2)
@@ -113,6 +109,13 @@ struct FrequencySketch: ~Copyable {
         0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7344, 0xA409_3822_299F_31D0, 0x082E_FA98_EC4E_6C89,
     ]
     private static let widthMin = 1024
+
+    /// Counters in a row: from three for two keys to three for one.
+    private static func width(keys: Int) -> Int {
+        var width = widthMin
+        while width < keys * 3 / 2 { width *= 2 }
+        return width
+    }
 
     private static func makeWords(width: Int) -> UnsafeMutablePointer<UInt64> {
         let count = width * rows / countersPerWord

@@ -28,7 +28,8 @@ struct S3FIFOPolicy: ReplacementPolicy, ~Copyable {
     }
 
     static func sizeBytes(slotCount: Int) -> Int {
-        slotCount * SlotQueues.slotSizeBytes + GhostTable.sizeBytes(entries: slotCount)
+        slotCount * SlotQueues.slotSizeBytes + queueCount * SlotQueues.queueSizeBytes
+            + GhostTable.sizeBytes(entries: slotCount)
     }
 
     static func evictsProbationFirst(_ shared: SharedPolicyState) -> Bool {

@@ -35,7 +35,7 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
     }
 
     static func sizeBytes(slotCount: Int) -> Int {
-        slotCount * SlotQueues.slotSizeBytes + queueCount * 16
+        slotCount * SlotQueues.slotSizeBytes + queueCount * SlotQueues.queueSizeBytes
             + FrequencySketch.sizeBytes(keys: slotCount)
     }
 

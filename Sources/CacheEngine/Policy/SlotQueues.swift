@@ -1,103 +1,129 @@
 /// First-in-first-out queues of slots, linked through one slab.
 ///
+/// A slot keeps how much later it was stamped than the one before it, which a few bits say well for
+/// ever; only the oldest and the newest stamp of a queue are there in full.
+///
 /// Invariants:
-/// 1. A slot is in at most one queue, the one `queueOf` names; `noQueue` says none.
+/// 1. A slot is in at most one queue, the one `queue(of:)` names.
 /// 2. `tailStamps[q]` is the stamp of the oldest slot of queue `q`, infinite when it is empty.
+/// 3. The tail's stamp and the delays of the slots after it add up to `newestStamps[q]`.
 ///
 /// Not `Copyable`: it owns its slab. Queues are few and their heads lie in a row, so that finding
 /// the least stamp of all tails touches a few cache lines and no slot.
 struct SlotQueues: ~Copyable {
+    /// A slot's place in its queue.
     private struct Link {
-        /// Towards the newest.
+        /// The next slots towards the newest and the oldest, with half of the queue's number each.
         var newer: UInt32
-        /// Towards the oldest.
         var older: UInt32
-        var stamp: Double
+        /// How much later it was stamped than the next older one.
+        var delay: Float
+
+        static let unlinked = Self(newer: .max, older: .max, delay: 0)
     }
 
-    static let noQueue = UInt8.max
-    /// Bytes of the slab for each slot.
-    static let slotSizeBytes = MemoryLayout<Link>.stride + 1
-    private static let none = UInt32.max
+    /// Bytes of the slab for each slot, and for each queue.
+    static let slotSizeBytes = MemoryLayout<Link>.stride
+    static let queueSizeBytes = 2 * MemoryLayout<UInt32>.stride + 2 * MemoryLayout<Double>.stride
+    /// The low bits of a link name a slot; all of them set, none.
+    private static let slotBits: UInt32 = 28
+    fileprivate static let none: UInt32 = (1 << slotBits) - 1
+    /// What the high bits of both links say about a slot in no queue.
+    private static let noQueue = 255
 
     let queueCount: Int
     let slotCount: Int
     private let links: UnsafeMutablePointer<Link>
-    private let queues: UnsafeMutablePointer<UInt8>
     private let newest: UnsafeMutablePointer<UInt32>
     private let oldest: UnsafeMutablePointer<UInt32>
     private let tailStamps: UnsafeMutablePointer<Double>
+    private let newestStamps: UnsafeMutablePointer<Double>
 
     init(queueCount: Int, slotCount: Int) {
-        precondition(queueCount < Int(Self.noQueue) && slotCount < Int(Self.none))
+        precondition(queueCount < Self.noQueue && slotCount < Int(Self.none))
         self.queueCount = queueCount
         self.slotCount = slotCount
         links = .allocate(capacity: slotCount)
-        links.initialize(repeating: Link(newer: 0, older: 0, stamp: 0), count: slotCount)
-        queues = .allocate(capacity: slotCount)
-        queues.initialize(repeating: Self.noQueue, count: slotCount)
+        links.initialize(repeating: .unlinked, count: slotCount)
         newest = .allocate(capacity: queueCount)
         newest.initialize(repeating: Self.none, count: queueCount)
         oldest = .allocate(capacity: queueCount)
         oldest.initialize(repeating: Self.none, count: queueCount)
         tailStamps = .allocate(capacity: queueCount)
         tailStamps.initialize(repeating: .infinity, count: queueCount)
+        newestStamps = .allocate(capacity: queueCount)
+        newestStamps.initialize(repeating: 0, count: queueCount)
     }
 
     deinit {
         links.deallocate()
-        queues.deallocate()
         newest.deallocate()
         oldest.deallocate()
         tailStamps.deallocate()
+        newestStamps.deallocate()
     }
 
     func queue(of slot: Int) -> Int? {
-        queues[slot] == Self.noQueue ? nil : Int(queues[slot])
+        let link = links[slot]
+        let queue = Int((link.newer >> Self.slotBits) << 4 | link.older >> Self.slotBits)
+        return queue == Self.noQueue ? nil : queue
     }
 
-    func tail(of queue: Int) -> Int? {
-        oldest[queue] == Self.none ? nil : Int(oldest[queue])
-    }
+    func tail(of queue: Int) -> Int? { Self.slot(oldest[queue]) }
 
     func tailStamp(of queue: Int) -> Double { tailStamps[queue] }
 
-    func stamp(of slot: Int) -> Double { links[slot].stamp }
-
     /// The slot that came after `slot` into its queue.
-    func newer(than slot: Int) -> Int? {
-        links[slot].newer == Self.none ? nil : Int(links[slot].newer)
-    }
+    func newer(than slot: Int) -> Int? { Self.slot(links[slot].newer) }
 
     func push(_ slot: Int, to queue: Int, stamp: Double) {
-        precondition(queues[slot] == Self.noQueue)
-        queues[slot] = UInt8(queue)
-        links[slot] = Link(newer: Self.none, older: newest[queue], stamp: stamp)
-        if newest[queue] == Self.none {
+        precondition(self.queue(of: slot) == nil)
+        let before = newest[queue]
+        var delay: Float = 0
+        if let before = Self.slot(before) {
+            delay = Float(stamp - newestStamps[queue])
+            newestStamps[queue] += Double(delay)
+            links[before].newer.point(to: UInt32(slot))
+        } else {
             oldest[queue] = UInt32(slot)
             tailStamps[queue] = stamp
-        } else {
-            links[Int(newest[queue])].newer = UInt32(slot)
+            newestStamps[queue] = stamp
         }
+        links[slot] = Link(
+            newer: UInt32(queue >> 4) << Self.slotBits | Self.none,
+            older: UInt32(queue & 15) << Self.slotBits | before,
+            delay: delay
+        )
         newest[queue] = UInt32(slot)
     }
 
     func remove(_ slot: Int) {
-        let queue = Int(queues[slot])
-        precondition(queue < queueCount)
+        guard let queue = queue(of: slot) else { preconditionFailure("The slot is in no queue") }
         let link = links[slot]
-        if link.newer == Self.none {
-            newest[queue] = link.older
-        } else {
-            links[Int(link.newer)].older = link.older
+        let (newer, older) = (Self.slot(link.newer), Self.slot(link.older))
+        switch (newer, older) {
+        case (nil, nil):
+            tailStamps[queue] = .infinity
+        case (let newer?, nil):
+            tailStamps[queue] += Double(links[newer].delay)
+        case (nil, _?):
+            newestStamps[queue] -= Double(link.delay)
+        case (let newer?, _?):
+            let delay = Double(link.delay) + Double(links[newer].delay)
+            links[newer].delay = Float(delay)
+            newestStamps[queue] += Double(links[newer].delay) - delay
         }
-        if link.older == Self.none {
-            oldest[queue] = link.newer
-            tailStamps[queue] = link.newer == Self.none ? .infinity : links[Int(link.newer)].stamp
+        if let newer {
+            links[newer].older.point(to: link.older)
         } else {
-            links[Int(link.older)].newer = link.newer
+            newest[queue] = link.older & Self.none
         }
-        queues[slot] = Self.noQueue
+        if let older {
+            links[older].newer.point(to: link.newer)
+        } else {
+            oldest[queue] = link.newer & Self.none
+        }
+        links[slot] = .unlinked
     }
 
     /// The queue in `range` whose oldest slot has the least stamp.
@@ -114,11 +140,24 @@ struct SlotQueues: ~Copyable {
     /// Moves every slot to `target`, which is empty, in order; `move` gives each its new number.
     func moveAll(to target: borrowing SlotQueues, _ move: (Int) -> Int) {
         for queue in 0..<queueCount {
+            var stamp = tailStamps[queue]
             var next = tail(of: queue)
             while let slot = next {
-                target.push(move(slot), to: queue, stamp: stamp(of: slot))
+                target.push(move(slot), to: queue, stamp: stamp)
                 next = newer(than: slot)
+                if let next { stamp += Double(links[next].delay) }
             }
         }
+    }
+
+    private static func slot(_ link: UInt32) -> Int? {
+        link & none == none ? nil : Int(link & none)
+    }
+}
+
+extension UInt32 {
+    /// Changes the slot that a link names, and not what its high bits say.
+    fileprivate mutating func point(to slot: UInt32) {
+        self = self & ~SlotQueues.none | slot & SlotQueues.none
     }
 }

@@ -59,7 +59,7 @@ import Testing
             let before = ce_allocation_count()
             for _ in 0..<100 {
                 _ = tier.entry(for: hash, key: key, nowSeconds: 0)
-                _ = tier.withEntry(for: hash, key: key, nowSeconds: 0) { $0.sizeBytes }
+                _ = tier.withEntry(for: hash, key: key, nowSeconds: 0) { _ = $0.sizeBytes }
             }
             return ce_allocation_count() - before
         }

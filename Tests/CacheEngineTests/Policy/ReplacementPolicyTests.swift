@@ -42,6 +42,40 @@ import Testing
         #expect(queues.tail(of: 0) == nil)
     }
 
+    @Test(arguments: 1...64 as ClosedRange<UInt64>)
+    func queuesAgreeWithOnesThatKeepEveryStamp(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        let slotCount = 40
+        var queues = SlotQueues(queueCount: 94, slotCount: slotCount)
+        var model = [[(slot: Int, stamp: Double)]](repeating: [], count: 94)
+        var age = 1e6
+        for _ in 0..<2_000 {
+            age += Double(random.next() % 100) / 16
+            let slot = Int(random.next() % UInt64(slotCount))
+            if let queue = queues.queue(of: slot) {
+                queues.remove(slot)
+                model[queue].removeAll { $0.slot == slot }
+            } else {
+                let queue = [0, 15, 16, 93][Int(random.next() % 4)]
+                queues.push(slot, to: queue, stamp: age)
+                model[queue].append((slot, age))
+            }
+            if random.next() % 256 == 0 {
+                let copy = SlotQueues(queueCount: 94, slotCount: slotCount)
+                queues.moveAll(to: copy) { $0 }
+                queues = copy
+            }
+            for (queue, held) in model.enumerated() {
+                #expect(queues.tail(of: queue) == held.first?.slot)
+                let stamp = held.first?.stamp ?? .infinity
+                #expect(stamp == .infinity || abs(queues.tailStamp(of: queue) - stamp) < 1e-3)
+                for (older, newer) in zip(held, held.dropFirst()) {
+                    #expect(queues.newer(than: older.slot) == newer.slot)
+                }
+            }
+        }
+    }
+
     @Test func ghostRemembersOnceAndNotForEver() {
         var ghost = GhostTable(entries: 64)
         ghost.remember(77)
@@ -64,7 +98,7 @@ import Testing
             for object in UInt64(0)..<600 {
                 let hash = withUnsafeBytes(of: object) { MemoryFixtures.hasher.hash($0) }
                 let key = UnsafeRawBufferPointer(start: nil, count: 0)
-                if tier.withEntry(for: hash, key: key, nowSeconds: 0, { _ in true }) == nil {
+                if !tier.withEntry(for: hash, key: key, nowSeconds: 0, { _ in }) {
                     tier.store(.declaringBody(hash: hash, bodyCount: body), nowSeconds: 0)
                 }
             }
