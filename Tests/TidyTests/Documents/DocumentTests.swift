@@ -44,6 +44,8 @@ import Testing
     /// A choice nobody could reopen is no decision but a habit.
     @Test func everyDecisionSaysWhatWouldReopenIt() throws {
         for page in try SourceFile.all(in: ["docs/decisions"], endings: [".md"]) {
+            let number = page.path.split(separator: "/").last?.prefix(4) ?? ""
+            #expect(page.text.hasPrefix("# \(number): "), "\(page.path) does not begin with it")
             for part in ["**Choice.**", "**What would reopen it.**"] {
                 #expect(page.text.contains(part), "\(page.path) lacks its \(part)")
             }
