@@ -1,4 +1,5 @@
 import CacheEngine
+import CacheTestSupport
 import Synchronization
 
 extension Workload {
@@ -6,19 +7,26 @@ extension Workload {
     static let stampede = Workload(
         name: "stampede",
         question: "10,000 callers miss one key at once; the origin takes 100 ms"
-    ) { plan in [StampedeCase(plan)] }
+    ) { plan in [StampedeCase(plan), StampedeCase(plan, isBesideHits: true)] }
 }
 
 private final class StampedeCase: WorkloadCase {
     private let plan: WorkloadPlan
     private let callerCount: Int
+    /// Whether a thread of its own reads another key while the callers are woken.
+    private let isBesideHits: Bool
 
-    init(_ plan: WorkloadPlan) {
+    init(_ plan: WorkloadPlan, isBesideHits: Bool = false) {
         self.plan = plan
+        self.isBesideHits = isBesideHits
         callerCount = plan.sized(smoke: 200, quick: 10_000, full: 10_000)
     }
 
-    var parameters: [Measurement.Parameter] { [.init("callers", callerCount)] }
+    var parameters: [Measurement.Parameter] {
+        let callers = Measurement.Parameter("callers", callerCount)
+        return isBesideHits ? [callers, .init("beside", "hits")] : [callers]
+    }
+
     func prepare() async throws {}
 
     func round() async throws -> [Sample] {
@@ -29,33 +37,85 @@ private final class StampedeCase: WorkloadCase {
             configuration: Configuration(memory: .megabytes(16)),
             origin: origin
         )
-        let request = CacheRequest(url: KeySet.text(7))
-        let waits = try await withThrowingTaskGroup(of: UInt64.self) { group in
-            for _ in 0..<callerCount {
-                group.addTask {
-                    let response = try await cache.respond(to: request)
-                    let body = try await response.body.collect(upTo: .megabytes(1))
-                    try WorkloadFailure.require(
-                        body.count == HTTPFixture.bodySizeBytes,
-                        "stampede: a caller got half an answer"
-                    )
-                    return monotonicNanoseconds() &- origin.answeredAt
-                }
+        let other = OtherKey(cache)
+        try await other.store()
+        let quiet = isBesideHits ? other.hits { $0 < 100_000 } : Histogram()
+        let callers = crowd(before: cache, origin)
+        let hits = Task { [isBesideHits] in
+            guard isBesideHits else { return Histogram() }
+            return await PlainThread.run {
+                _ = other.hits { _ in origin.answeredAt == 0 }
+                return other.hits { _ in !origin.isDone }
             }
-            var histogram = Histogram()
-            for try await wait in group { histogram.record(wait) }
-            return histogram
         }
+        var waits = Histogram()
+        // The last one first: who awaits each as it ends is woken as often as they are.
+        for caller in callers.reversed() { waits.record(try await caller.value) }
+        origin.finish()
+        let busy = await hits.value
         let requests = origin.requestCount
         await cache.shutDown()
-        try WorkloadFailure.require(
-            waits.count == UInt64(callerCount),
-            "stampede: callers went missing"
-        )
+        if isBesideHits {
+            return [
+                .time("other_key_quiet_p99", Double(quiet.percentile(0.99)), quiet),
+                .time("other_key_p99", Double(busy.percentile(0.99)), busy),
+            ]
+        }
         return [
             .lowerIsBetter("origin_requests", Double(requests), .count),
             .time("last_added_wait", Double(waits.max), waits),
         ]
+    }
+
+    /// Tasks of their own, as a server has them: a group looks for each child that ends among all
+    /// that are left.
+    private func crowd(
+        before cache: HTTPCache,
+        _ origin: SlowOrigin
+    ) -> [Task<UInt64, any Error>] {
+        let request = CacheRequest(url: KeySet.text(7))
+        return (0..<callerCount).map { _ in
+            Task {
+                let response = try await cache.respond(to: request)
+                let body = try await response.body.collect(upTo: .megabytes(1))
+                try WorkloadFailure.require(
+                    body.count == HTTPFixture.bodySizeBytes,
+                    "stampede: a caller got half an answer"
+                )
+                return monotonicNanoseconds() &- origin.answeredAt
+            }
+        }
+    }
+}
+
+/// A key of which nobody waits for anything.
+private struct OtherKey: Sendable {
+    private static let number = 8
+    private let cache: HTTPCache
+    private let request = CacheRequest(url: KeySet.text(Self.number))
+
+    init(_ cache: HTTPCache) { self.cache = cache }
+
+    func store() async throws {
+        let answer = NumberedOrigin.response(
+            Self.number,
+            bodySizeBytes: HTTPFixture.bodySizeBytes
+        )
+        _ = try await cache.store(answer, for: request)
+    }
+
+    /// How long each hit took, for as long as `goesOn` says of how many there were.
+    func hits(while goesOn: (Int) -> Bool) -> Histogram {
+        var histogram = Histogram()
+        var count = 0
+        while goesOn(count) {
+            let before = monotonicNanoseconds()
+            let isHit = cache.cachedResponse(for: request) != nil
+            histogram.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
+            precondition(isHit, "What is stored for a day is there")
+            count += 1
+        }
+        return histogram
     }
 }
 
@@ -64,11 +124,16 @@ private final class SlowOrigin: Origin {
     private let milliseconds: Int
     private let requests = Atomic(0)
     private let answered = Atomic<UInt64>(0)
+    private let done = Atomic(false)
 
     init(milliseconds: Int) { self.milliseconds = milliseconds }
 
     var requestCount: Int { requests.load(ordering: .acquiring) }
     var answeredAt: UInt64 { answered.load(ordering: .acquiring) }
+    /// Whether everybody has the answer.
+    var isDone: Bool { done.load(ordering: .relaxed) }
+
+    func finish() { done.store(true, ordering: .relaxed) }
 
     func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         requests.add(1, ordering: .acquiringAndReleasing)

@@ -19,7 +19,8 @@ public struct BodyStream: AsyncSequence, Sendable {
 
     package enum Content: Sendable {
         case chunk(ByteChunk)
-        case stored(any BodyReader, Range<Int>)
+        /// Out of line, as it is the largest and the rarest.
+        indirect case stored(any BodyReader, Range<Int>)
         case parts([BodyStream])
         case source(SourceLease)
     }

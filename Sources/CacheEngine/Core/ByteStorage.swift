@@ -16,7 +16,9 @@ package final class ByteStorage: ManagedBuffer<Int, UInt8> {
     }
 
     /// How many bytes there are.
-    package var count: Int { header }
+    ///
+    /// Read through a pointer: it never changes once there is somebody to read it.
+    package var count: Int { withUnsafeMutablePointerToHeader { $0.pointee } }
 
     /// The bytes, valid while the storage is held.
     ///

@@ -46,51 +46,44 @@ package struct Entry: @unchecked Sendable {
     /// The numbers in front.
     package var head: EntryHead { EntryHead(trusted: storage.unsafeBytes) }
 
+    /// The part of the key's hash that chooses shards.
+    package var placement: UInt64 { storage.unsafeBytes.littleEndian(at: 24) }
+
     /// The bytes the entry occupies, head included.
     package var sizeBytes: Int { storage.count }
 
+    private var layout: EntryLayout { EntryLayout(trusted: storage.unsafeBytes) }
+
+    /// How long the body is.
+    package var bodyCount: Int { layout.body.count }
+
     /// The body, sharing the entry's bytes.
-    package var body: ByteChunk {
-        ByteChunk(storage, EntryHead.sizeBytes..<EntryHead.sizeBytes + head.rawCount)
-    }
+    package var body: ByteChunk { ByteChunk(storage, layout.body) }
 
     /// The metadata, sharing the entry's bytes.
-    package var metadata: ByteChunk {
-        let head = head
-        return ByteChunk(storage, head.metadataOffset..<head.metadataOffset + head.metadataCount)
-    }
+    package var metadata: ByteChunk { ByteChunk(storage, layout.metadata) }
 
     /// Calls `read` with the key.
     package func withKey<Result>(
         _ read: (UnsafeRawBufferPointer) throws -> Result
-    ) rethrows -> Result {
-        let head = head
-        return try withPart(at: head.keyOffset, count: head.keyCount, read)
-    }
+    ) rethrows -> Result { try withPart(layout.key, read) }
 
     /// Calls `read` with the encoded tags.
     package func withTags<Result>(
         _ read: (UnsafeRawBufferPointer) throws -> Result
-    ) rethrows -> Result {
-        let head = head
-        return try withPart(at: head.tagsOffset, count: head.tagsCount, read)
-    }
+    ) rethrows -> Result { try withPart(layout.tags, read) }
 
     /// Calls `read` with the metadata.
     package func withMetadata<Result>(
         _ read: (UnsafeRawBufferPointer) throws -> Result
-    ) rethrows -> Result {
-        let head = head
-        return try withPart(at: head.metadataOffset, count: head.metadataCount, read)
-    }
+    ) rethrows -> Result { try withPart(layout.metadata, read) }
 
     private func withPart<Result>(
-        at offset: Int,
-        count: Int,
+        _ range: Range<Int>,
         _ read: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result {
         try withExtendedLifetime(storage) {
-            try read(.init(rebasing: storage.unsafeBytes[offset..<offset + count]))
+            try read(.init(rebasing: storage.unsafeBytes[range]))
         }
     }
 }

@@ -138,13 +138,6 @@ extension EntryHead {
         Self.sizeBytes + rawCount + keyCount + tagsCount + metadataCount
     }
 
-    /// Where the key begins in memory.
-    package var keyOffset: Int { Self.sizeBytes + rawCount }
-    /// Where the tags begin in memory.
-    package var tagsOffset: Int { keyOffset + keyCount }
-    /// Where the metadata begins in memory.
-    package var metadataOffset: Int { tagsOffset + tagsCount }
-
     package var storageClass: StorageClass {
         if flags.contains(.session) { return .session }
         return flags.contains(.pinned) ? .pinned : .permanent

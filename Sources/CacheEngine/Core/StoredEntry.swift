@@ -1,12 +1,21 @@
 /// An entry on its way into or out of a store.
 public struct StoredEntry: Sendable {
     package let entry: Entry
-    /// The body when it is not part of the entry's own bytes but read piece by piece.
-    public let detachedBody: (any BodyReader)?
+    /// In a box, so that an entry without one is copied by copying two words.
+    private let detached: DetachedBody?
 
     package init(_ entry: Entry, detachedBody: (any BodyReader)? = nil) {
         self.entry = entry
-        self.detachedBody = detachedBody
+        detached = detachedBody.map(DetachedBody.init)
+    }
+
+    /// The body when it is not part of the entry's own bytes but read piece by piece.
+    public var detachedBody: (any BodyReader)? { detached?.reader }
+
+    private final class DetachedBody: Sendable {
+        let reader: any BodyReader
+
+        init(_ reader: any BodyReader) { self.reader = reader }
     }
 }
 

@@ -6,18 +6,15 @@ extension Exchange {
     func present(_ answer: FlightAnswer, _ load: Load, isLeader: Bool) -> CacheResponse? {
         switch answer.content {
         case .confirmed(let stored):
-            let serving = HTTPCache.Serving(
-                source: .revalidated,
-                tier: load.selection.tier,
-                ageSeconds: stored.facts.ageSeconds(at: cache.clock.nowSeconds),
-                originStatus: answer.status,
-                originFields: HeaderFields(answer.fields)
-            )
-            return cache.serve(stored, to: request, facts, as: serving)
+            var info = CacheInfo(source: .revalidated, tier: load.selection.tier)
+            info.ageSeconds = stored.facts.ageSeconds(at: cache.clock.nowSeconds)
+            info.originStatus = answer.status
+            info.originFields = HeaderFields(answer.fields)
+            return cache.serve(stored, to: request, facts, as: info)
         case .own(let body):
             guard isLeader else { return nil }
             if let response = standIn(for: answer.status, load) { return response }
-            return response(answer, answer.fields, body, load, isLeader: true)
+            return response(answer, body, load, isLeader: true)
         case .arriving(let chain):
             return present(arriving: chain, answer, load, isLeader: isLeader)
         }
@@ -29,15 +26,14 @@ extension Exchange {
         _ load: Load,
         isLeader: Bool
     ) -> CacheResponse? {
-        let fields = isLeader ? answer.fields : answer.sharedFields
-        if request.method == .head {
-            return response(answer, fields, .empty, load, isLeader: isLeader)
+        if request.method.kind == .head {
+            return response(answer, .empty, load, isLeader: isLeader)
         }
         if let special = presentSpecially(chain, answer, load, isLeader: isLeader) {
             return special
         }
         guard let body = chain.stream(for: isLeader ? .asker : .follower) else { return nil }
-        return response(answer, fields, body, load, isLeader: isLeader)
+        return response(answer, body, load, isLeader: isLeader)
     }
 
     /// A 304 or a part of an answer that is still arriving.
@@ -59,7 +55,8 @@ extension Exchange {
         )
         if evaluation == .notModified {
             let fields = Conditional.notModifiedFields(stored: answer.sharedFields)
-            var response = response(answer, fields, .empty, load, isLeader: isLeader)
+            let lines = fields.withUnsafeBytes { ByteChunk(copying: $0) }
+            var response = response(answer, lines, .empty, load, isLeader: isLeader)
             response.status = 304
             return response
         }
@@ -68,7 +65,7 @@ extension Exchange {
             case .single(let range) = ranges.resolve(bodySize: size),
             let body = chain.stream(range)
         else { return nil }
-        var response = response(answer, answer.sharedFields, body, load, isLeader: isLeader)
+        var response = response(answer, answer.sharedLines, body, load, isLeader: isLeader)
         response.status = 206
         response.fields["Content-Range"] = ContentRange(range: range, bodySize: size).text
         response.fields["Content-Length"] = String(range.count)
@@ -77,22 +74,33 @@ extension Exchange {
 
     private func response(
         _ answer: FlightAnswer,
-        _ fields: FieldSection,
+        _ body: BodyStream,
+        _ load: Load,
+        isLeader: Bool
+    ) -> CacheResponse {
+        let lines = isLeader ? answer.lines : answer.sharedLines
+        return response(answer, lines, body, load, isLeader: isLeader)
+    }
+
+    private func response(
+        _ answer: FlightAnswer,
+        _ lines: ByteChunk,
         _ body: BodyStream,
         _ load: Load,
         isLeader: Bool
     ) -> CacheResponse {
         var info = CacheInfo(source: isLeader ? .origin : .collapsed)
         info.originStatus = answer.status
-        info.refusal = answer.refusal
+        if let refusal = answer.refusal { info.refusal = refusal }
         info.isStored = answer.facts != nil
         if let stored = answer.facts {
             info.remainingSeconds = -stored.stalenessSeconds(at: cache.clock.nowSeconds)
         }
-        var fields = fields
-        if cache.configuration.cacheStatus == .added {
-            fields.append("Cache-Status", cacheStatus(answer, load, info, isLeader: isLeader))
-        }
+        let fields = ServedFields(
+            lines,
+            ageSeconds: nil,
+            cacheStatus(answer, load, info, isLeader: isLeader)
+        )
         return CacheResponse(
             status: answer.status,
             fields: HeaderFields(fields),
@@ -106,7 +114,8 @@ extension Exchange {
         _ load: Load,
         _ info: CacheInfo,
         isLeader: Bool
-    ) -> String {
+    ) -> ServedFields.Status {
+        guard cache.configuration.cacheStatus == .added else { return .omitted }
         var status = CacheStatus(
             identifier: cache.configuration.name,
             outcome: .forwarded(forward(load))
@@ -116,12 +125,12 @@ extension Exchange {
         status.isCollapsed = !isLeader
         status.ttlSeconds = info.isStored ? info.remainingSeconds : nil
         status.detail = answer.refusal?.description
-        return status.text
+        return .other(status)
     }
 
     /// Why the request went forward, in the words of RFC 9211 §2.2.
     private func forward(_ load: Load) -> CacheStatus.Forward {
-        if load.selection.miss == .method { return .method }
+        if case .method = load.selection.miss { return .method }
         if !policy.reads { return policy.writes ? .request : .bypass }
         guard let stored = load.selection.stored else { return load.selection.miss }
         if stored.facts.flags.contains(.isPartial) { return .partial }
@@ -152,14 +161,11 @@ extension Exchange {
         error: (any Error)?,
         status: Int?
     ) -> CacheResponse? {
-        let serving = HTTPCache.Serving(
-            source: .fallback,
-            tier: load.selection.tier,
-            ageSeconds: stored.facts.ageSeconds(at: cache.clock.nowSeconds),
-            originStatus: status,
-            error: error
-        )
-        return cache.serve(stored, to: request, facts, as: serving)
+        var info = CacheInfo(source: .fallback, tier: load.selection.tier)
+        info.ageSeconds = stored.facts.ageSeconds(at: cache.clock.nowSeconds)
+        info.originStatus = status
+        if let error { info.fallbackError = error }
+        return cache.serve(stored, to: request, facts, as: info)
     }
 }
 

@@ -144,8 +144,9 @@ struct Exchange: Sendable {
         _ tier: CacheInfo.Tier?,
         _ age: Int
     ) -> CacheResponse? {
-        let serving = HTTPCache.Serving(source: source, tier: tier, ageSeconds: age)
-        return cache.serve(stored, to: request, facts, as: serving)
+        var info = CacheInfo(source: source, tier: tier)
+        info.ageSeconds = age
+        return cache.serve(stored, to: request, facts, as: info)
     }
 
     /// RFC 9111 §5.2.1.7: the client wants no request to be made, and nothing stored will do.
@@ -348,18 +349,8 @@ struct Exchange: Sendable {
         var load = load
         if reason != .requested {
             cache.recorder.escaped(reason)
-            let escaped = load.policy.with {
-                if reason == .waitedTooLong { $0.writes = false }
-            }
-            load = Load(
-                request: load.request,
-                facts: load.facts,
-                policy: escaped,
-                key: load.key,
-                selection: load.selection,
-                ticket: load.ticket,
-                purpose: .answer
-            )
+            // Somebody else's answer is on its way into the store.
+            if reason == .waitedTooLong { load = load.with(policy.with { $0.writes = false }) }
         }
         let outcome = await askAlone(load)
         if reason == .waitedTooLong {

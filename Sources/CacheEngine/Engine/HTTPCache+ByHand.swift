@@ -8,14 +8,10 @@ extension HTTPCache {
         let selection = await select(key, request)
         guard let stored = selection.stored else { return nil }
         let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
-        let age = stored.facts.ageSeconds(at: clock.nowSeconds)
         let isFresh = stored.facts.isFresh(at: clock.nowSeconds)
-        return serve(
-            stored,
-            to: request,
-            facts,
-            as: Serving(source: isFresh ? .fresh : .stale, tier: selection.tier, ageSeconds: age)
-        )
+        var info = CacheInfo(source: isFresh ? .fresh : .stale, tier: selection.tier)
+        info.ageSeconds = stored.facts.ageSeconds(at: clock.nowSeconds)
+        return serve(stored, to: request, facts, as: info)
     }
 
     /// How an answer is stored by hand.

@@ -25,14 +25,10 @@ public final class HTTPCache: Sendable {
     let recorder: Recorder
     let clock: any CacheClock
     let variantRules: VariantRules
-    let statusPrefixes: StatusPrefixes
+    /// The cache's name as `Cache-Status` spells it.
+    let statusIdentifier: String
     private let defaultRules: StoringRules
-    private let defaultPreferences: ReusePreferences
-
-    /// The unchanging front of the `Cache-Status` member.
-    struct StatusPrefixes: Sendable {
-        let hit: [UInt8]
-    }
+    private let defaultTerms: ReuseTerms
 
     /// Opens a cache in front of `origin`.
     ///
@@ -57,9 +53,9 @@ public final class HTTPCache: Sendable {
         variantRules = configuration.storing.variantRules
         let policy = configuration.policy
         defaultRules = configuration.storing.rules(mode: configuration.mode, policy: policy)
-        defaultPreferences = configuration.storing.preferences(policy: policy)
+        defaultTerms = ReuseTerms(policy, configuration.storing)
         let status = CacheStatus(identifier: configuration.name, outcome: .hit)
-        statusPrefixes = StatusPrefixes(hit: Array((status.text + "; ttl=").utf8))
+        statusIdentifier = status.identifierText
     }
 
     private static let deskCount = 16
@@ -72,18 +68,28 @@ public final class HTTPCache: Sendable {
     }
 
     func preferences(_ policy: CachePolicy) -> ReusePreferences {
-        if policy == configuration.policy { return defaultPreferences }
-        return configuration.storing.preferences(policy: policy)
+        configuration.storing.preferences(policy: policy)
+    }
+
+    /// The terms of the policy that holds for `request`.
+    private func terms(of request: CacheRequest, _ policy: CachePolicy?) -> ReuseTerms {
+        if let policy { return ReuseTerms(policy, configuration.storing) }
+        // Asked first: it copies nothing.
+        guard !request.options.isUsual, let own = request.options.policy else {
+            return defaultTerms
+        }
+        return ReuseTerms(own, configuration.storing)
     }
 
     // MARK: Answering
 
     /// Answers a request under its own policy, or the cache's.
     ///
-    /// A fresh answer in memory is returned without suspending.
+    /// A fresh answer in memory is returned without suspending, and without leaving the caller's
+    /// actor.
     ///
     /// - Throws: `CacheError`; `.notCached` where the policy forbids loading and nothing is stored.
-    public func respond(
+    nonisolated(nonsending) public func respond(
         to request: CacheRequest,
         policy: CachePolicy? = nil
     ) async throws -> CacheResponse {
@@ -96,52 +102,58 @@ public final class HTTPCache: Sendable {
         for request: CacheRequest,
         policy: CachePolicy? = nil
     ) -> CacheResponse? {
-        let policy = policy ?? request.options.policy ?? configuration.policy
-        guard policy.reads, request.isAnsweredByKey else { return nil }
-        let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
-        return withKey(of: request) { key, _ -> CacheResponse? in
-            let hash = tiers.hasher.hash(key)
-            guard let stored = selectInMemory(hash, key, request) else { return nil }
-            let response = reuse(stored, .memory, for: request, facts, policy)
-            if let response { recorder.answered(response.info.source, spread: hash.placement) }
-            return response
-        } ?? nil
+        let terms = terms(of: request, policy)
+        guard terms.reads, request.isAnsweredByKey else { return nil }
+        let nowSeconds = clock.nowSeconds
+        guard let entry = entryInMemory(for: request, nowSeconds: UInt32(clamping: nowSeconds)),
+            let stored = StoredResponse(StoredEntry(entry))
+        else { return nil }
+        return reuse(stored, for: request, terms, nowSeconds)
     }
 
-    /// What may be served of `stored` right now, with no work behind it.
+    /// The entry that the request selects.
+    ///
+    /// The closure takes nothing of the request with it: that would copy all of it.
+    private func entryInMemory(for request: CacheRequest, nowSeconds: UInt32) -> Entry? {
+        let found = withKey(of: request) { key, _ in
+            tiers.entryInMemory(tiers.hasher.hash(key), key, nowSeconds: nowSeconds)
+        }
+        guard let found, let entry = found else { return nil }
+        guard VariantIndex.isIndex(entry) else { return entry }
+        return variantInMemory(entry, request, nowSeconds: nowSeconds)
+    }
+
+    /// What may be served of `stored`, which is in memory, with no work behind it.
     private func reuse(
         _ stored: StoredResponse,
-        _ tier: CacheInfo.Tier,
         for request: CacheRequest,
-        _ facts: RequestFacts,
-        _ policy: CachePolicy
+        _ terms: ReuseTerms,
+        _ nowSeconds: Int64
     ) -> CacheResponse? {
-        let now = clock.nowSeconds
+        let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
         let decision = ReuseDecision.decide(
             stored: currentFacts(of: stored),
             request: facts,
-            nowSeconds: now,
-            preferences: preferences(policy)
+            nowSeconds: nowSeconds,
+            preferences: terms.preferences
         )
+        var info: CacheInfo
         switch decision {
         case .serve(let age):
             guard !isRefreshDue(stored, ageSeconds: age) else { return nil }
-            return serve(
-                stored,
-                to: request,
-                facts,
-                as: .init(source: .fresh, tier: tier, ageSeconds: age)
-            )
+            info = CacheInfo(source: .fresh, tier: .memory)
+            info.ageSeconds = age
         case .serveStale(let age):
-            guard policy.freshness != .acceptAnyAgeThenRefresh else { return nil }
-            return serve(
-                stored,
-                to: request,
-                facts,
-                as: .init(source: .stale, tier: tier, ageSeconds: age)
-            )
+            guard !terms.refreshesStale else { return nil }
+            info = CacheInfo(source: .stale, tier: .memory)
+            info.ageSeconds = age
         case .serveStaleThenRevalidate, .revalidate, .fetch, .gatewayTimeout: return nil
         }
+        let response = serve(stored, to: request, facts, as: info)
+        if case .some = response {
+            recorder.answered(info.source, spread: stored.entry.placement)
+        }
+        return response
     }
 
     /// What reuse is decided by: the stored facts, stale where a tag has been declared stale.

@@ -19,6 +19,7 @@ final class BodyChain: Sendable {
     /// Reads back what was written out, at any offset below what the chain has dropped.
     typealias SpillReader = @Sendable (Range<Int>) async throws -> ByteChunk
     typealias ReaderID = Int
+    private typealias Continuation = UnsafeContinuation<Void, Never>
 
     private enum Mode {
         case whole
@@ -35,7 +36,7 @@ final class BodyChain: Sendable {
     private struct Reader {
         /// The first byte it has still to read; a reader of a part may stand beyond the end.
         var offset: Int
-        var sleep: WaitingLine<UnsafeContinuation<Void, Never>>.Ticket?
+        var sleep: WaitingLine<Continuation>.Ticket?
         var isCutOff = false
     }
 
@@ -50,8 +51,8 @@ final class BodyChain: Sendable {
         var lastReader = 0
         /// How far the fastest of the readers has come.
         var fastestOffset = 0
-        var sleepers = WaitingLine<UnsafeContinuation<Void, Never>>()
-        var writer: UnsafeContinuation<Void, Never>?
+        var sleepers = WaitingLine<Continuation>()
+        var writer: Continuation?
 
         var isOpen: Bool {
             if case .open = ending { return true }
@@ -153,6 +154,7 @@ final class BodyChain: Sendable {
 
     /// A stream of the bytes from `range`; nil when its beginning is gone, or the body broke off.
     func stream(_ range: Range<Int>? = nil, for party: Party = .follower) -> BodyStream? {
+        if range == nil, let complete { return complete }
         let lower = range?.lowerBound ?? 0
         let reader = state.withLock { state -> ReaderID? in
             // Whoever asked is told how it ended; others may still ask for themselves.
@@ -167,6 +169,15 @@ final class BodyChain: Sendable {
         guard let reader else { return nil }
         let source = BodyChainReader(self, id: reader, range: lower..<(range?.upperBound ?? .max))
         return BodyStream(source, count: range?.count ?? expectedCount)
+    }
+
+    /// The whole body, once it is all there: nobody has to follow it any more.
+    private var complete: BodyStream? {
+        state.withLock { state in
+            guard case .complete = state.ending, state.firstOffset == 0 else { return nil }
+            if state.chunks.count == 1 { return BodyStream(state.chunks[0]) }
+            return BodyStream(parts: state.chunks.map { BodyStream($0) })
+        }
     }
 
     /// On whose behalf a body is read.
@@ -186,7 +197,7 @@ final class BodyChain: Sendable {
 
     /// The next bytes for a reader that stands at `offset` and wants none beyond `limit`.
     func step(_ reader: ReaderID, at offset: Int, limit: Int) -> Step {
-        let (step, writer) = state.withLock { state -> (Step, UnsafeContinuation<Void, Never>?) in
+        let (step, writer) = state.withLock { state -> (Step, Continuation?) in
             guard let place = state.readers[reader], !place.isCutOff else {
                 return (.failed(Self.tooSlow), nil)
             }
@@ -223,11 +234,14 @@ final class BodyChain: Sendable {
 
     /// The reader is gone.
     func leave(_ reader: ReaderID) {
-        let (sleeper, writer) = state.withLock { state in
+        let (sleeper, writer) = state.withLock { state -> (Continuation?, Continuation?) in
             let sleeper = wakeUp(reader, &state)
             let place = state.readers.removeValue(forKey: reader)
+            // Once the body has ended nobody waits for room, and no more of it comes.
+            guard state.isOpen else { return (sleeper, nil) }
             if let place, place.offset >= state.fastestOffset {
-                state.fastestOffset = state.readers.values.map(\.offset).max() ?? place.offset
+                state.fastestOffset =
+                    state.readers.values.lazy.map(\.offset).max() ?? place.offset
             }
             trim(&state)
             return (sleeper, isRoomy(state) ? state.writer.take() : nil)
@@ -252,7 +266,7 @@ final class BodyChain: Sendable {
     private func wakeUp(
         _ reader: ReaderID,
         _ state: inout State
-    ) -> UnsafeContinuation<Void, Never>? {
+    ) -> Continuation? {
         guard let ticket = state.readers[reader]?.sleep.take() else { return nil }
         return state.sleepers.leave(ticket)
     }

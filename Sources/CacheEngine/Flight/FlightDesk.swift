@@ -157,6 +157,10 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
     /// Whether `flight` still holds its key.
     func isCurrent(_ flight: Member) -> Bool { flights[flight.key] === flight }
 
+    /// What it brings is stored: whoever asks from now on finds it there, and those who wait are
+    /// still told.
+    func withdraw(_ flight: Member) { remove(flight) }
+
     /// The flight is over; the key is free.
     func end(_ flight: Member) {
         remove(flight)

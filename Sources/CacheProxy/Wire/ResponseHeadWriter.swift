@@ -38,7 +38,7 @@ package struct ResponseHeadWriter {
         to out: OutputBuffer
     ) {
         Self.writeStatusLine(status, to: out)
-        let kept = Self.writeFields(fields.section, framing: framing, to: out)
+        let kept = Self.writeFields(fields, framing: framing, to: out)
         switch framing {
         case .none, .untilClose: break
         case .length(let count):
@@ -64,7 +64,7 @@ package struct ResponseHeadWriter {
         to out: OutputBuffer
     ) {
         writeStatusLine(status, to: out)
-        _ = writeFields(fields.section, framing: .length(0), to: out)
+        _ = writeFields(fields, framing: .length(0), to: out)
         out.append("\r\n")
     }
 
@@ -85,15 +85,15 @@ package struct ResponseHeadWriter {
     }
 
     private static func writeFields(
-        _ section: FieldSection,
+        _ fields: HeaderFields,
         framing: ResponseFraming,
         to out: OutputBuffer
     ) -> Kept {
         let start = out.count
         var kept = Kept()
         var hasConnection = false
-        section.withUnsafeBytes { bytes in
-            var cursor = FieldCursor(bytes)
+        fields.forEachRun { run in
+            var cursor = FieldCursor(run)
             while let line = cursor.next() {
                 let name = line.name.buffer
                 switch name.count {
@@ -109,9 +109,9 @@ package struct ResponseHeadWriter {
             }
         }
         guard hasConnection else { return kept }
-        let stripped = HopByHop.strip(section, for: .forwardingResponse)
+        let stripped = HopByHop.strip(fields.section, for: .forwardingResponse)
         out.truncate(to: start)
-        return writeFields(stripped, framing: framing, to: out)
+        return writeFields(HeaderFields(stripped), framing: framing, to: out)
     }
 
     /// Nil for a field that goes to the client; true for a Connection field, which may name others.

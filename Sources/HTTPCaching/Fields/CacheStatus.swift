@@ -32,21 +32,35 @@ package struct CacheStatus: Hashable, Sendable {
         self.outcome = outcome
     }
 
+    /// The identifier as it is sent.
+    package var identifierText: String { Self.tokenOrString(identifier) }
+
     /// The member as it is sent.
     package var text: String {
-        var text = Self.tokenOrString(identifier)
+        var text = ""
+        // Room for most, so that nothing is moved: every answer has one of these.
+        text.reserveCapacity(Self.usualBytes)
+        text += identifierText
         switch outcome {
         case .hit: text += "; hit"
         case .forwarded(let reason):
-            text += "; fwd=\(reason.rawValue)"
-            if let forwardStatus { text += "; fwd-status=\(forwardStatus)" }
+            text += "; fwd="
+            text += reason.rawValue
+            if let forwardStatus { Self.append("; fwd-status=", forwardStatus, to: &text) }
             if isStored { text += "; stored" }
             if isCollapsed { text += "; collapsed" }
         }
-        if let ttlSeconds { text += "; ttl=\(ttlSeconds)" }
+        if let ttlSeconds { Self.append("; ttl=", ttlSeconds, to: &text) }
         if let key { text += "; key=\(Self.string(key))" }
         if let detail { text += "; detail=\(Self.tokenOrString(detail))" }
         return text
+    }
+
+    private static let usualBytes = 96
+
+    private static func append(_ name: String, _ number: Int, to text: inout String) {
+        text += name
+        text += String(number)
     }
 
     /// RFC 9651 §4.1.7 where it is a token, §4.1.6 where it is not.

@@ -31,23 +31,6 @@ package struct FieldSection: Sendable, Hashable {
         bytes.append(contentsOf: source)
     }
 
-    /// The same, with lines behind them that `writeLines` writes by `writeLine(trusted:…)`; it gives
-    /// back where they end.
-    ///
-    /// One allocation and no growing: a hit is answered by this.
-    package init(
-        trusted source: UnsafeRawBufferPointer,
-        reserving extra: Int,
-        writeLines: (UnsafeMutableRawBufferPointer) -> Int
-    ) {
-        let room = source.count + extra
-        bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
-            let target = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: room)
-            target.copyMemory(from: source)
-            count = source.count + writeLines(.init(rebasing: target[source.count...]))
-        }
-    }
-
     /// Bytes of a line around its value.
     package static func lineBytes(around name: StaticString) -> Int { 6 + name.utf8CodeUnitCount }
 
@@ -190,6 +173,11 @@ extension FieldSection {
         guard Self.isValidName(name), Self.isValidValue(value) else { return false }
         appendUnchecked(name: name, value: value)
         return true
+    }
+
+    /// Adds lines that this type encoded and nobody has touched since.
+    package mutating func append(trusted lines: UnsafeRawBufferPointer) {
+        bytes.append(contentsOf: lines)
     }
 
     /// Adds a line whose value is known to be digits, tokens and the like.

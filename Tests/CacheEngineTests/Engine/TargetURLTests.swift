@@ -44,6 +44,25 @@ import Testing
         #expect(Self.normal(normal) == normal, "The form is its own form")
     }
 
+    @Test("a URL in its normal form, which is only copied, reads as one that is not")
+    func copiedUrlsReadAsOthersDo() {
+        var random = SeededRandom(seed: 11)
+        let pieces = [
+            "a", "z9", "-", ".", "_", "B", ":", ":80", ":443", ":8080", "@", "[::1]", "/", "/p",
+            "?", "?q=1", "#", " ", "%7E", "\u{7F}", "\u{1}", "é", "longer-than-eight-bytes",
+        ]
+        for _ in 0..<20_000 {
+            var rest = "//"
+            for _ in 0..<Int.random(in: 0..<7, using: &random) {
+                rest += pieces.randomElement(using: &random) ?? ""
+            }
+            for scheme in ["http:", "https:"] {
+                // In upper case the scheme must be read with care, and all behind it.
+                #expect(Self.normal(scheme + rest) == Self.normal(scheme.uppercased() + rest))
+            }
+        }
+    }
+
     @Test(
         "nothing else is made equal",
         arguments: [

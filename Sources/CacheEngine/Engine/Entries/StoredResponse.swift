@@ -20,33 +20,36 @@ struct StoredResponse: Sendable {
 
     static let kind: UInt8 = 1
     private static let factsOffset = 8
-    private static let ownLifetimeOffset = factsOffset + StoredFacts.encodedBytes
-    private static let fieldsOffset = ownLifetimeOffset + 4
+    private static let ownLifetimeOffset = 56
+    private static let fieldsOffset = 60
 
     var entry: Entry { stored.entry }
 
     /// Nil when the entry is no response, or not one this version would have written.
     init?(_ stored: StoredEntry) {
-        self.stored = stored
-        let read = stored.entry.withMetadata { bytes -> (StoredFacts, Int, Int)? in
-            guard bytes.count >= Self.fieldsOffset + 4, bytes[0] == Self.kind else { return nil }
-            let count = Int(bytes.littleEndian(at: 4, as: UInt32.self))
-            guard bytes.count - Self.fieldsOffset - 4 >= count,
-                let facts = StoredFacts(
-                    decoding: .init(rebasing: bytes[Self.factsOffset..<Self.ownLifetimeOffset])
-                )
-            else { return nil }
-            let infoOffset = Self.fieldsOffset + count
-            let infoCount = Int(bytes.littleEndian(at: infoOffset, as: UInt32.self))
-            let rest = bytes.count - infoOffset - 4 - infoCount
-            let isPartial = facts.flags.contains(.isPartial)
-            guard isPartial ? rest >= 24 && rest % 16 == 8 : rest == 0 else { return nil }
-            return (facts, count, infoCount)
+        var facts: StoredFacts?
+        var counts = (fields: 0, userInfo: 0)
+        stored.entry.withMetadata { bytes in
+            guard bytes.count >= Self.fieldsOffset + 4, bytes[0] == Self.kind else { return }
+            counts.fields = Int(bytes.littleEndian(at: 4, as: UInt32.self))
+            guard bytes.count - Self.fieldsOffset - 4 >= counts.fields else { return }
+            let infoOffset = Self.fieldsOffset + counts.fields
+            counts.userInfo = Int(bytes.littleEndian(at: infoOffset, as: UInt32.self))
+            facts = StoredFacts(
+                decoding: .init(rebasing: bytes[Self.factsOffset..<Self.ownLifetimeOffset])
+            )
         }
-        guard let read else { return nil }
-        (facts, fieldsCount, userInfoCount) = read
-        if facts.flags.contains(.isPartial) {
-            guard let parts, parts.heldBytes == bodyCount else { return nil }
+        guard let facts else { return nil }
+        self.stored = stored
+        self.facts = facts
+        (fieldsCount, userInfoCount) = counts
+        let rest = stored.entry.metadata.count - Self.fieldsOffset - fieldsCount - 4 - userInfoCount
+        guard facts.flags.contains(.isPartial) else {
+            guard rest == 0 else { return nil }
+            return
+        }
+        guard rest >= 24, rest % 16 == 8, let parts, parts.heldBytes == bodyCount else {
+            return nil
         }
     }
 
@@ -63,19 +66,9 @@ struct StoredResponse: Sendable {
         }
     }
 
-    /// The stored fields, with lines behind them that `writeLines` writes.
-    func fields(
-        reserving extra: Int,
-        writeLines: (UnsafeMutableRawBufferPointer) -> Int
-    ) -> FieldSection {
-        stored.entry.withMetadata { bytes in
-            let end = Self.fieldsOffset + fieldsCount
-            return FieldSection(
-                trusted: .init(rebasing: bytes[Self.fieldsOffset..<end]),
-                reserving: extra,
-                writeLines: writeLines
-            )
-        }
+    /// The stored fields as they lie in the entry.
+    var encodedFields: ByteChunk {
+        entry.metadata[Self.fieldsOffset..<Self.fieldsOffset + fieldsCount]
     }
 
     /// The lifetime that the application gave, whatever the fields say.
@@ -89,7 +82,7 @@ struct StoredResponse: Sendable {
     var userInfo: ByteChunk? {
         guard userInfoCount > 0 else { return nil }
         let offset = Self.fieldsOffset + fieldsCount + 4
-        return stored.entry.metadata[offset..<offset + userInfoCount]
+        return entry.metadata[offset..<offset + userInfoCount]
     }
 
     /// Which parts of the whole the body holds; nil for a complete response.
@@ -119,7 +112,7 @@ struct StoredResponse: Sendable {
         return BodyStream(stored.entry.body)
     }
 
-    var bodyCount: Int { stored.detachedBody?.count ?? stored.entry.head.rawCount }
+    var bodyCount: Int { stored.detachedBody?.count ?? entry.bodyCount }
 
     /// The stored bytes at `range`, counted from the beginning of the stored body.
     func body(_ range: Range<Int>) -> BodyStream {

@@ -42,19 +42,30 @@ enum KeyWriter {
         partition: String,
         _ body: (UnsafeRawBufferPointer, TargetURL.Scheme) throws -> Result
     ) rethrows -> Result? {
+        let key = try url.utf8.withContiguousStorageIfAvailable { url in
+            try withKey(UnsafeRawBufferPointer(url), name: name, partition: partition, body)
+        }
+        if let key { return key }
+        // A string of another language's making.
         var url = url
-        return try url.withUTF8 { url in
-            let url = UnsafeRawBufferPointer(url)
-            let count =
-                headBytes + partition.utf8.count + (name?.utf8.count ?? 0)
-                + TargetURL.writtenBytesMax(url.count)
-            return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { target in
-                guard
-                    let written = write(url: url, name: name, partition: partition, into: target)
-                else { return nil }
-                let key = UnsafeRawBufferPointer(rebasing: target[0..<written.end])
-                return try body(key, written.scheme)
-            }
+        url.makeContiguousUTF8()
+        return try withKey(url: url, name: name, partition: partition, body)
+    }
+
+    private static func withKey<Result>(
+        _ url: UnsafeRawBufferPointer,
+        name: String?,
+        partition: String,
+        _ body: (UnsafeRawBufferPointer, TargetURL.Scheme) throws -> Result
+    ) rethrows -> Result? {
+        let count =
+            headBytes + partition.utf8.count + (name?.utf8.count ?? 0)
+            + TargetURL.writtenBytesMax(url.count)
+        return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { target in
+            guard let written = write(url: url, name: name, partition: partition, into: target)
+            else { return nil }
+            let key = UnsafeRawBufferPointer(rebasing: target[0..<written.end])
+            return try body(key, written.scheme)
         }
     }
 

@@ -21,6 +21,10 @@ struct TargetURL {
         writingTo target: UnsafeMutableRawBufferPointer,
         at offset: Int
     ) {
+        if let copied = Self.copyNormal(url, target, offset) {
+            self = copied
+            return
+        }
         guard let colon = Self.writeScheme(url, target, offset) else { return nil }
         let authorityStart = colon + 3
         guard url.count > authorityStart, url[colon + 1] == Self.slash, url[colon + 2] == Self.slash
@@ -49,8 +53,48 @@ struct TargetURL {
         end = written + rest - authorityEnd
     }
 
+    private init(scheme: Scheme, end: Int) {
+        self.scheme = scheme
+        self.end = end
+    }
+
     private static let slash = UInt8(ascii: "/")
     private static let schemeBytesMax = 32
+
+    /// Copies a URL that is in its normal form already, as most are; nil for one that must be read
+    /// with more care.
+    private static func copyNormal(
+        _ url: UnsafeRawBufferPointer,
+        _ target: UnsafeMutableRawBufferPointer,
+        _ offset: Int
+    ) -> TargetURL? {
+        guard url.count > 8 else { return nil }
+        let front: UInt64 = url.littleEndian(at: 0)
+        let isSecure = front == 0x2F2F_3A73_7074_7468  // "https://"
+        guard isSecure || front << 8 == 0x2F2F_3A70_7474_6800 else { return nil }  // "http://"
+        let hostStart = isSecure ? 8 : 7
+        var index = hostStart
+        while index < url.count, isHostByte(url[index]) { index += 1 }
+        guard index > hostStart, index < url.count else { return nil }
+        if url[index] == UInt8(ascii: ":") {
+            let portStart = index
+            repeat { index += 1 } while index < url.count && isDigit(url[index])
+            let port = UnsafeRawBufferPointer(rebasing: url[portStart..<index])
+            guard !isDefault(port, isSecure ? .https : .http), index < url.count else {
+                return nil
+            }
+        }
+        guard url[index] == slash, let end = restEnd(url, from: index) else { return nil }
+        target.copy(UnsafeRawBufferPointer(rebasing: url[..<end]), at: offset)
+        return TargetURL(scheme: isSecure ? .https : .http, end: offset + end)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
+
+    /// Whether a byte may stand in a host and stays as it is: `-`, `.`, digits, lower-case letters.
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        byte &- UInt8(ascii: "a") < 26 || isDigit(byte) || byte &- UInt8(ascii: "-") < 2
+    }
 
     /// Copies the scheme in lower case; the position of the colon behind it.
     private static func writeScheme(
@@ -147,9 +191,7 @@ struct TargetURL {
         guard end < range.upperBound else { return end }
         guard url[end] == UInt8(ascii: ":") else { return nil }
         for index in end + 1..<range.upperBound {
-            guard url[index] >= UInt8(ascii: "0"), url[index] <= UInt8(ascii: "9") else {
-                return nil
-            }
+            guard isDigit(url[index]) else { return nil }
         }
         return end
     }

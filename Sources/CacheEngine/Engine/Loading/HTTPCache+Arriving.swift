@@ -79,13 +79,12 @@ extension HTTPCache {
             receivedAtSeconds: answer.responseSeconds
         )
         let current = await refreshed(stored, fields: fields, answer, load, rules)
-        var flightAnswer = FlightAnswer(
+        let flightAnswer = FlightAnswer(
             status: answer.status,
             fields: answer.fields,
-            sharedFields: answer.fields,
-            content: .confirmed(current.response)
+            content: .confirmed(current.response),
+            refusal: current.refusal
         )
-        flightAnswer.refusal = current.refusal
         let isShareable = current.refusal == nil
         return Arrival(answer: flightAnswer, sharing: isShareable ? .everyone : .askerOnly)
     }
@@ -184,20 +183,18 @@ extension HTTPCache {
         let flightAnswer = FlightAnswer(
             status: answer.status,
             fields: answer.fields,
-            sharedFields: answer.fields,
             content: .own(BodyStream(answer.body, count: answer.expectedCount))
         )
         return Arrival(answer: flightAnswer, sharing: .failure)
     }
 
     private func unstored(_ answer: OriginAnswer, _ load: Load, _ reason: String) -> Arrival {
-        var flightAnswer = FlightAnswer(
+        let flightAnswer = FlightAnswer(
             status: answer.status,
             fields: answer.fields,
-            sharedFields: answer.fields,
-            content: .own(BodyStream(answer.body, count: answer.expectedCount))
+            content: .own(BodyStream(answer.body, count: answer.expectedCount)),
+            refusal: StoreRefusalReason(reason)
         )
-        flightAnswer.refusal = StoreRefusalReason(reason)
         // What replaces a stored answer without being storable itself still ends its life.
         if load.policy.writes, load.stored != nil, (200...399).contains(answer.status) {
             tiers.remove(load.selection.key)
@@ -250,14 +247,14 @@ extension HTTPCache {
             key: variance?.key ?? load.key,
             storage: isPart
         )
-        var flightAnswer = FlightAnswer(
+        let flightAnswer = FlightAnswer(
             status: answer.status,
             fields: answer.fields,
             sharedFields: fields,
-            content: .arriving(delivery.chain)
+            content: .arriving(delivery.chain),
+            facts: facts,
+            variance: variance
         )
-        flightAnswer.facts = facts
-        flightAnswer.variance = variance
         return Arrival(
             answer: flightAnswer,
             sharing: isForEveryone ? .everyone : .askerOnly,

@@ -7,6 +7,8 @@ struct OriginAnswer: Sendable {
     var body: MeasuredBody
     /// The announced length of the body.
     var expectedCount: Int?
+    /// The length of the body that came with the head, whole; nil for one that has yet to come.
+    var presentCount: Int?
     /// Unix seconds at which the request was sent, and the head arrived.
     var requestSeconds: Int64
     var responseSeconds: Int64
@@ -38,6 +40,7 @@ extension HTTPCache {
                 fields: HopByHop.strip(response.fields.section, for: .forwardingResponse),
                 body: body,
                 expectedCount: expectedCount,
+                presentCount: Self.presentCount(of: response, expectedCount),
                 requestSeconds: requestSeconds,
                 responseSeconds: clock.nowSeconds
             )
@@ -45,6 +48,13 @@ extension HTTPCache {
             gate?.leave(key)
             throw Self.typed(error)
         }
+    }
+
+    private static func presentCount(of response: OriginResponse, _ expected: Int?) -> Int? {
+        guard let present = response.body.availableChunk?.count,
+            present == expected ?? present
+        else { return nil }
+        return present
     }
 
     /// Checks the head, and reads from it how long the body will be.
@@ -133,8 +143,9 @@ extension CacheRequest {
     /// otherwise have its answer served to those who sent none.
     var isAnsweredByKey: Bool {
         if options.key != nil { return true }
-        guard method == .get || method == .head else { return false }
-        return body == nil || body?.count == 0
+        guard method.kind == .get || method.kind == .head else { return false }
+        guard let body else { return true }
+        return body.count == 0
     }
 
     var urlWithoutFragment: String {

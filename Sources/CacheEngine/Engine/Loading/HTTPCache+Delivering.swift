@@ -51,7 +51,7 @@ extension HTTPCache {
             return
         }
         if let proposal { await store(keeping, delivery, load, proposal) }
-        await leading.desk?.end(leading.flight)
+        await leading.desk?.withdraw(leading.flight)
         if let last { chain.append(last) }
         chain.finish()
     }

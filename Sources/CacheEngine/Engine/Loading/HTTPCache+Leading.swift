@@ -51,7 +51,7 @@ extension HTTPCache {
         var load = load
         var attempt = attempt
         while true {
-            load.ticket.licence = leading.flight.licence
+            load = load.licensed(by: leading.flight.licence)
             do {
                 guard supervisor.isOpen else { throw Self.shutDownError }
                 await land(try await arrive(load), leading, load, attempt: attempt)
@@ -115,15 +115,27 @@ extension HTTPCache {
     ) async {
         let audience = audience(of: arrival)
         await noteShareable(arrival, leading)
+        // What came whole is brought home first: those who wait then get it with the head.
+        let isHome = isAtHand(arrival.delivery)
+        if isHome, let delivery = arrival.delivery { await deliver(delivery, load, leading) }
         guard leading.flight.answer(arrival.answer, for: audience, attempt: attempt) else { return }
         if load.purpose == .refresh {
             await noteRefresh(load, leading.desk, succeeded: arrival.sharing != .failure)
         }
         if let refusal = arrival.answer.refusal { recorder.refused(refusal) }
-        if let delivery = arrival.delivery {
+        if !isHome, let delivery = arrival.delivery {
             leading.watch.arriving(delivery.chain)
             await deliver(delivery, load, leading)
         }
+    }
+
+    /// Whether the whole body is there, and nothing that takes time stands between it and the
+    /// store.
+    private func isAtHand(_ delivery: Delivery?) -> Bool {
+        guard let count = delivery?.origin.presentCount else { return false }
+        // No reader has come yet: more than a window would wait for one.
+        return count < configuration.originLimits.windowBytes
+            && count <= tiers.gatheredBytesMax && configuration.hooks.willStore == nil
     }
 
     /// An answer that must be confirmed before each use serves those who waited for it, and nobody

@@ -4,7 +4,9 @@ typealias HTTPFlight = Flight<Load, FlightAnswer>
 typealias HTTPFlightDesk = FlightDesk<Load, FlightAnswer>
 
 /// One request that the origin is to be asked on behalf of.
-struct Load: Sendable {
+///
+/// An object, and so is the answer: ten thousand who wait for a flight share what they hold.
+final class Load: Sendable {
     let request: CacheRequest
     let facts: RequestFacts
     let policy: CachePolicy
@@ -12,8 +14,48 @@ struct Load: Sendable {
     let key: RequestKey
     /// The key of what is fetched, as far as known: of the variant, where there are some.
     let selection: Selection
-    var ticket: RemovalLedger.Ticket
+    let ticket: RemovalLedger.Ticket
     let purpose: Purpose
+
+    init(
+        request: CacheRequest,
+        facts: RequestFacts,
+        policy: CachePolicy,
+        key: RequestKey,
+        selection: Selection,
+        ticket: RemovalLedger.Ticket,
+        purpose: Purpose
+    ) {
+        self.request = request
+        self.facts = facts
+        self.policy = policy
+        self.key = key
+        self.selection = selection
+        self.ticket = ticket
+        self.purpose = purpose
+    }
+
+    /// The same for one attempt of a flight.
+    func licensed(by licence: FlightLicence) -> Load {
+        var ticket = ticket
+        ticket.licence = licence
+        return copy(policy: policy, ticket: ticket)
+    }
+
+    /// The same under another policy.
+    func with(_ policy: CachePolicy) -> Load { copy(policy: policy, ticket: ticket) }
+
+    private func copy(policy: CachePolicy, ticket: RemovalLedger.Ticket) -> Load {
+        Load(
+            request: request,
+            facts: facts,
+            policy: policy,
+            key: key,
+            selection: selection,
+            ticket: ticket,
+            purpose: purpose
+        )
+    }
 
     enum Purpose: Hashable, Sendable {
         /// Somebody waits for the answer.
@@ -32,7 +74,7 @@ struct Load: Sendable {
 }
 
 /// What the origin's head came to, for everyone who waited for it.
-struct FlightAnswer: Sendable {
+final class FlightAnswer: Sendable {
     enum Content: Sendable {
         /// The stored response was confirmed.
         case confirmed(StoredResponse)
@@ -48,12 +90,36 @@ struct FlightAnswer: Sendable {
     let fields: FieldSection
     /// The fields for everybody else, as they are stored.
     let sharedFields: FieldSection
+    /// Both once more, encoded: every answer made of this one shares them.
+    let lines: ByteChunk
+    let sharedLines: ByteChunk
     let content: Content
     /// What reuse is decided by, where the answer may be stored.
-    var facts: StoredFacts?
-    var refusal: StoreRefusalReason?
+    let facts: StoredFacts?
+    let refusal: StoreRefusalReason?
     /// How the answer selects among requests, and the key of the one it was fetched for.
-    var variance: Variance?
+    let variance: Variance?
+
+    init(
+        status: Int,
+        fields: FieldSection,
+        sharedFields: FieldSection? = nil,
+        content: Content,
+        facts: StoredFacts? = nil,
+        refusal: StoreRefusalReason? = nil,
+        variance: Variance? = nil
+    ) {
+        self.status = status
+        self.fields = fields
+        self.sharedFields = sharedFields ?? fields
+        let lines = fields.withUnsafeBytes { ByteChunk(copying: $0) }
+        self.lines = lines
+        sharedLines = sharedFields?.withUnsafeBytes { ByteChunk(copying: $0) } ?? lines
+        self.content = content
+        self.facts = facts
+        self.refusal = refusal
+        self.variance = variance
+    }
 
     struct Variance: Sendable {
         let index: VariantIndex

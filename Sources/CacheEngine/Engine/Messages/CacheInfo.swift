@@ -38,22 +38,36 @@ public struct CacheInfo: Sendable {
     public var storedAtSeconds: Int64?
     /// Whether the answer is now stored for later requests.
     public var isStored: Bool
-    /// Why the answer was not stored.
-    public var refusal: StoreRefusalReason?
     /// The status of the origin's own answer, when it was asked.
     public var originStatus: Int?
-    /// The fields of the 304 that confirmed a stored answer.
-    public var originFields: HeaderFields?
-    /// Why loading failed, for an answer that stands in.
-    public var fallbackError: (any Error)?
-    /// What was kept beside the entry by whoever stored it.
-    public var userInfo: ByteChunk?
+    private var remarks = Remarks.none
 
     /// What the cache did.
     public init(source: Source, tier: Tier? = nil) {
         self.source = source
         self.tier = tier
         isStored = false
+    }
+
+    /// Out of line: most answers have none of it.
+    private indirect enum Remarks {
+        case none
+        case some(Content)
+
+        struct Content {
+            var refusal: StoreRefusalReason?
+            var originFields: HeaderFields?
+            var fallbackError: (any Error)?
+            var userInfo: ByteChunk?
+        }
+
+        var content: Content {
+            get {
+                guard case .some(let content) = self else { return Content() }
+                return content
+            }
+            set { self = .some(newValue) }
+        }
     }
 
     /// Whether a stored answer was used (a download cache's `didUseCachedResponse`).
@@ -70,6 +84,29 @@ public struct CacheInfo: Sendable {
         case .stale, .fallback: true
         default: false
         }
+    }
+}
+
+extension CacheInfo {
+    /// Why the answer was not stored.
+    public var refusal: StoreRefusalReason? {
+        get { remarks.content.refusal }
+        set { remarks.content.refusal = newValue }
+    }
+    /// The fields of the 304 that confirmed a stored answer.
+    public var originFields: HeaderFields? {
+        get { remarks.content.originFields }
+        set { remarks.content.originFields = newValue }
+    }
+    /// Why loading failed, for an answer that stands in.
+    public var fallbackError: (any Error)? {
+        get { remarks.content.fallbackError }
+        set { remarks.content.fallbackError = newValue }
+    }
+    /// What was kept beside the entry by whoever stored it.
+    public var userInfo: ByteChunk? {
+        get { remarks.content.userInfo }
+        set { remarks.content.userInfo = newValue }
     }
 }
 

@@ -3,13 +3,21 @@ package import HTTPCaching
 /// The fields of a message, in order; names compare without regard to case (RFC 9110 §5).
 ///
 /// One allocation holds them all. Copies share it until one of them changes.
-public struct HeaderFields: Sendable, Hashable {
-    package var section: FieldSection
+public struct HeaderFields: Sendable {
+    private enum Content {
+        case section(FieldSection)
+        /// Shared with the entry that was served; made a section by whoever changes it.
+        case served(ServedFields)
+    }
 
-    package init(_ section: FieldSection) { self.section = section }
+    private var content: Content
+
+    package init(_ section: FieldSection) { content = .section(section) }
+
+    init(_ served: ServedFields) { content = .served(served) }
 
     /// No fields.
-    public init() { section = FieldSection() }
+    public init() { self.init(FieldSection()) }
 
     /// The fields of a list of pairs.
     public init(_ fields: some Sequence<(String, String)>) {
@@ -17,10 +25,42 @@ public struct HeaderFields: Sendable, Hashable {
         for (name, value) in fields { append(name, value) }
     }
 
+    package var section: FieldSection {
+        switch content {
+        case .section(let section): section
+        case .served(let served): served.section
+        }
+    }
+
+    /// Calls `read` with the encoded lines, run by run.
+    package func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void) {
+        switch content {
+        case .section(let section): section.withUnsafeBytes(read)
+        case .served(let served): served.forEachRun(read)
+        }
+    }
+
+    /// The section leaves this value while it changes, so that it has one owner and is not copied.
+    private mutating func change<Result>(_ body: (inout FieldSection) -> Result) -> Result {
+        var section = section
+        content = .section(FieldSection())
+        defer { content = .section(section) }
+        return body(&section)
+    }
+
     /// How many field lines there are.
-    public var count: Int { section.count }
+    public var count: Int {
+        var count = 0
+        forEachLine { _, _ in count += 1 }
+        return count
+    }
+
     /// Whether there are no fields.
-    public var isEmpty: Bool { section.bytes.isEmpty }
+    public var isEmpty: Bool {
+        var isEmpty = true
+        forEachRun { isEmpty = isEmpty && $0.isEmpty }
+        return isEmpty
+    }
 
     /// The value of a field, its lines joined by a comma as RFC 9110 §5.2 allows.
     ///
@@ -28,7 +68,9 @@ public struct HeaderFields: Sendable, Hashable {
     public subscript(name: String) -> String? {
         get { section.combined(name) }
         set {
-            if let newValue { section.set(name, newValue) } else { section.remove(name) }
+            change { section in
+                if let newValue { section.set(name, newValue) } else { section.remove(name) }
+            }
         }
     }
 
@@ -44,17 +86,20 @@ public struct HeaderFields: Sendable, Hashable {
     ///   (RFC 9110 §5.5: CR, LF, NUL).
     @discardableResult
     public mutating func append(_ name: String, _ value: String) -> Bool {
-        section.append(name, value)
+        change { $0.append(name, value) }
     }
 
     /// Removes every line of that name.
-    public mutating func remove(_ name: String) { section.remove(name) }
+    public mutating func remove(_ name: String) { change { $0.remove(name) } }
 
     /// Calls `visit` with the name and value of each line, as bytes that must not escape.
     public func forEachLine(
         _ visit: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
     ) {
-        section.forEachField { name, value in visit(name, value) }
+        forEachRun { run in
+            var cursor = FieldCursor(run)
+            while let line = cursor.next() { visit(line.name.buffer, line.value.buffer) }
+        }
     }
 
     /// Every line as a pair of texts.
@@ -67,6 +112,14 @@ public struct HeaderFields: Sendable, Hashable {
         }
         return pairs
     }
+}
+
+extension HeaderFields: Hashable {
+    /// Whether the same lines stand in the same order.
+    public static func == (left: Self, right: Self) -> Bool { left.section == right.section }
+
+    /// Feeds the lines.
+    public func hash(into hasher: inout Hasher) { hasher.combine(section) }
 }
 
 extension HeaderFields: ExpressibleByDictionaryLiteral {

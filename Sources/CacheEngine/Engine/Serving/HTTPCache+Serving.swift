@@ -1,43 +1,37 @@
 import HTTPCaching
 
 extension HTTPCache {
-    /// What a stored response is served as.
-    struct Serving {
-        var source: CacheInfo.Source
-        var tier: CacheInfo.Tier?
-        var ageSeconds: Int
-        var originStatus: Int?
-        var originFields: HeaderFields?
-        var error: (any Error)?
-    }
-
     /// Answers `request` from a stored response: whole, a part of it, or 304.
     ///
+    /// `info` says how it came to be used, and its age.
     /// Nil when only the origin can answer it: a condition that is not for caches, or a part that
     /// is not stored.
     func serve(
         _ stored: StoredResponse,
         to request: CacheRequest,
         _ facts: RequestFacts,
-        as serving: Serving
+        as info: CacheInfo
     ) -> CacheResponse? {
         let isPlain = !facts.isConditional && !facts.hasRange
         if isPlain, !stored.facts.flags.contains(.isPartial) {
-            return response(stored, status: Int(stored.facts.status), serving) { body in
-                body = request.method == .head ? .empty : stored.body
-            }
+            return response(
+                stored,
+                status: Int(stored.facts.status),
+                info,
+                body(of: stored, for: request)
+            )
         }
-        return serveSpecially(stored, request, facts, serving)
+        return serveSpecially(stored, request, facts, info)
     }
 
     private func serveSpecially(
         _ stored: StoredResponse,
         _ request: CacheRequest,
         _ facts: RequestFacts,
-        _ serving: Serving
+        _ info: CacheInfo
     ) -> CacheResponse? {
         if stored.facts.flags.contains(.isPartial) {
-            return servePart(of: stored, request, facts, serving)
+            return servePart(of: stored, request, facts, info)
         }
         let evaluation = Conditional.evaluateClientConditionals(
             request: request.fields.section,
@@ -49,22 +43,20 @@ extension HTTPCache {
         let status = Int(stored.facts.status)
         switch evaluation {
         case .forward: return nil
-        case .notModified: return notModified(stored, serving)
-        case .preconditionFailed: return response(stored, status: 412, serving)
+        case .notModified: return notModified(stored, info)
+        case .preconditionFailed: return response(stored, status: 412, info)
         case .full:
-            return response(stored, status: status, serving) { body in
-                body = request.method == .head ? .empty : stored.body
-            }
+            return response(stored, status: status, info, body(of: stored, for: request))
         case .rangeAllowed:
             guard status == 200, let ranges = RangeSet(request.fields.section) else {
-                return response(stored, status: status, serving) { $0 = stored.body }
+                return response(stored, status: status, info, stored.body)
             }
-            return serve(ranges.resolve(bodySize: stored.bodyCount), of: stored, serving)
+            return serve(ranges.resolve(bodySize: stored.bodyCount), of: stored, info)
         }
     }
 
-    private func notModified(_ stored: StoredResponse, _ serving: Serving) -> CacheResponse {
-        var response = response(stored, status: 304, serving)
+    private func notModified(_ stored: StoredResponse, _ info: CacheInfo) -> CacheResponse {
+        var response = response(stored, status: 304, info)
         let section = response.fields.section
         response.fields = HeaderFields(Conditional.notModifiedFields(stored: section))
         return response
@@ -75,18 +67,18 @@ extension HTTPCache {
     private func serve(
         _ resolution: RangeSet.Resolution,
         of stored: StoredResponse,
-        _ serving: Serving
+        _ info: CacheInfo
     ) -> CacheResponse {
         let size = stored.bodyCount
         switch resolution {
-        case .whole: return response(stored, status: 200, serving) { $0 = stored.body }
+        case .whole: return response(stored, status: 200, info, stored.body)
         case .unsatisfiable:
-            var answer = response(stored, status: 416, serving)
+            var answer = response(stored, status: 416, info)
             answer.fields["Content-Range"] = ContentRange(unsatisfiedBodySize: size).text
             answer.fields["Content-Length"] = "0"
             return answer
         case .single(let range):
-            return partial(stored, range, size: size, serving) { stored.body(range) }
+            return partial(stored, range, size: size, info) { stored.body(range) }
         case .multi(let ranges):
             let layout = MultipartByteranges(
                 boundary: boundary(),
@@ -94,7 +86,7 @@ extension HTTPCache {
                 bodySize: size,
                 ranges: ranges
             )
-            return multipart(stored, layout, serving) { stored.body($0) }
+            return multipart(stored, layout, info) { stored.body($0) }
         }
     }
 
@@ -103,7 +95,7 @@ extension HTTPCache {
         of stored: StoredResponse,
         _ request: CacheRequest,
         _ facts: RequestFacts,
-        _ serving: Serving
+        _ info: CacheInfo
     ) -> CacheResponse? {
         guard request.method == .get, facts.hasRange, let parts = stored.parts,
             let size = parts.bodySize, let ranges = RangeSet(request.fields.section)
@@ -116,13 +108,13 @@ extension HTTPCache {
             nowSeconds: clock.nowSeconds
         )
         switch evaluation {
-        case .notModified: return notModified(stored, serving)
+        case .notModified: return notModified(stored, info)
         case .rangeAllowed: break
         case .full, .forward, .preconditionFailed: return nil
         }
         switch ranges.resolve(bodySize: size) {
         case .single(let range) where parts.contains(range):
-            return partial(stored, range, size: size, serving) {
+            return partial(stored, range, size: size, info) {
                 stored.body(parts.storedRange(of: range))
             }
         case .multi(let ranges) where ranges.allSatisfy(parts.contains):
@@ -132,7 +124,7 @@ extension HTTPCache {
                 bodySize: size,
                 ranges: ranges
             )
-            return multipart(stored, layout, serving) { stored.body(parts.storedRange(of: $0)) }
+            return multipart(stored, layout, info) { stored.body(parts.storedRange(of: $0)) }
         case .single, .multi, .whole, .unsatisfiable: return nil
         }
     }
@@ -141,10 +133,10 @@ extension HTTPCache {
         _ stored: StoredResponse,
         _ range: Range<Int>,
         size: Int,
-        _ serving: Serving,
+        _ info: CacheInfo,
         _ body: () -> BodyStream
     ) -> CacheResponse {
-        var answer = response(stored, status: 206, serving)
+        var answer = response(stored, status: 206, info)
         answer.fields["Content-Range"] = ContentRange(range: range, bodySize: size).text
         answer.fields["Content-Length"] = String(range.count)
         answer.body = body()
@@ -154,7 +146,7 @@ extension HTTPCache {
     private func multipart(
         _ stored: StoredResponse,
         _ layout: MultipartByteranges,
-        _ serving: Serving,
+        _ info: CacheInfo,
         _ body: (Range<Int>) -> BodyStream
     ) -> CacheResponse {
         var pieces: [BodyStream] = []
@@ -163,7 +155,7 @@ extension HTTPCache {
             pieces.append(body(range))
         }
         pieces.append(BodyStream(ByteChunk(layout.tail)))
-        var answer = response(stored, status: 206, serving)
+        var answer = response(stored, status: 206, info)
         answer.fields["Content-Type"] = layout.contentType
         answer.fields["Content-Length"] = String(layout.contentLength)
         answer.fields["Content-Range"] = nil
@@ -179,61 +171,46 @@ extension HTTPCache {
 
     // MARK: The head
 
+    private func body(of stored: StoredResponse, for request: CacheRequest) -> BodyStream {
+        request.method.kind == .head ? .empty : stored.body
+    }
+
     private func response(
         _ stored: StoredResponse,
         status: Int,
-        _ serving: Serving,
-        _ setBody: (inout BodyStream) -> Void = { _ in }
+        _ info: CacheInfo,
+        _ body: BodyStream = .empty
     ) -> CacheResponse {
-        let remaining = Int(stored.facts.freshnessLifetimeSeconds) - serving.ageSeconds
-        let isHit = serving.source != .revalidated
-        let addsHit = configuration.cacheStatus == .added && isHit
-        var section = stored.fields(reserving: headBytesMax) { target in
-            let end = FieldSection.writeLine(trusted: "Age", to: target, at: 0) {
-                DecimalText.write(serving.ageSeconds, into: $0)
-            }
-            return addsHit ? writeHitStatus(remaining, to: target, at: end) : end
-        }
-        if configuration.cacheStatus == .added, !isHit {
-            section.append("Cache-Status", confirmedStatus(serving, remaining: remaining))
-        }
-        var info = CacheInfo(source: serving.source, tier: serving.tier)
-        info.ageSeconds = serving.ageSeconds
+        let age = info.ageSeconds ?? 0
+        let remaining = Int(stored.facts.freshnessLifetimeSeconds) - age
+        var info = info
         info.remainingSeconds = remaining
         info.storedAtSeconds = stored.stored.createdSeconds
         info.isStored = true
-        info.originStatus = serving.originStatus
-        info.originFields = serving.originFields
-        info.fallbackError = serving.error
-        info.userInfo = stored.userInfo
-        var body = BodyStream.empty
-        setBody(&body)
-        return CacheResponse(status: status, fields: HeaderFields(section), body: body, info: info)
+        if let userInfo = stored.userInfo { info.userInfo = userInfo }
+        let fields = ServedFields(
+            stored.encodedFields,
+            ageSeconds: age,
+            cacheStatus(of: info, remainingSeconds: remaining)
+        )
+        return CacheResponse(
+            status: status,
+            fields: HeaderFields(fields),
+            body: body,
+            info: info
+        )
     }
 
-    /// Room for Age and Cache-Status.
-    private var headBytesMax: Int { 64 + 2 * DecimalText.bytesMax + statusPrefixes.hit.count }
-
-    private func writeHitStatus(
-        _ remaining: Int,
-        to target: UnsafeMutableRawBufferPointer,
-        at offset: Int
-    ) -> Int {
-        FieldSection.writeLine(trusted: "Cache-Status", to: target, at: offset) { value in
-            statusPrefixes.hit.withUnsafeBytes { prefix in
-                value.copy(prefix, at: 0)
-                let digits = UnsafeMutableRawBufferPointer(rebasing: value[prefix.count...])
-                return prefix.count + DecimalText.write(remaining, into: digits)
-            }
+    private func cacheStatus(of info: CacheInfo, remainingSeconds: Int) -> ServedFields.Status {
+        guard configuration.cacheStatus == .added else { return .omitted }
+        if case .revalidated = info.source {
+            var status = CacheStatus(identifier: configuration.name, outcome: .forwarded(.stale))
+            status.forwardStatus = info.originStatus
+            status.isStored = true
+            status.ttlSeconds = remainingSeconds
+            return .other(status)
         }
-    }
-
-    private func confirmedStatus(_ serving: Serving, remaining: Int) -> String {
-        var status = CacheStatus(identifier: configuration.name, outcome: .forwarded(.stale))
-        status.forwardStatus = serving.originStatus
-        status.isStored = true
-        status.ttlSeconds = remaining
-        return status.text
+        return .hit(identifier: statusIdentifier, remainingSeconds: remainingSeconds)
     }
 }
 

@@ -34,22 +34,20 @@ extension HTTPCache {
         return .nothing(candidates[0], .varyMiss)
     }
 
-    /// The same in memory alone, without waiting.
-    func selectInMemory(
-        _ hash: KeyHash,
-        _ key: UnsafeRawBufferPointer,
-        _ request: CacheRequest
-    ) -> StoredResponse? {
-        guard let entry = tiers.entryInMemory(hash, key) else { return nil }
-        if let stored = StoredResponse(StoredEntry(entry)) { return stored }
-        guard let index = VariantIndex(entry) else { return nil }
-        let primary = RequestKey(bytes: [UInt8](key), hash: hash)
+    /// The variant that the request selects by the index of its resource, in memory alone.
+    func variantInMemory(
+        _ primary: Entry,
+        _ request: CacheRequest,
+        nowSeconds: UInt32
+    ) -> Entry? {
+        guard let index = VariantIndex(primary) else { return nil }
+        let key = RequestKey(bytes: primary.withKey { [UInt8]($0) }, hash: primary.head.hash)
         for vary in index.sets {
-            let candidate = variantKey(primary, index, vary, request)
+            let candidate = variantKey(key, index, vary, request)
             let found = candidate.bytes.withUnsafeBytes { bytes in
-                tiers.entryInMemory(candidate.hash, bytes)
+                tiers.entryInMemory(candidate.hash, bytes, nowSeconds: nowSeconds)
             }
-            if let found, let stored = StoredResponse(StoredEntry(found)) { return stored }
+            if let found { return found }
         }
         return nil
     }

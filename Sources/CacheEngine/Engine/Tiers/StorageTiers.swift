@@ -35,7 +35,11 @@ final class StorageTiers: Sendable {
     // MARK: Reading
 
     /// The entry in memory, counted as a use of it.
-    func entryInMemory(_ hash: KeyHash, _ key: UnsafeRawBufferPointer) -> Entry? {
+    func entryInMemory(
+        _ hash: KeyHash,
+        _ key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> Entry? {
         memory.entry(for: hash, key: key, nowSeconds: nowSeconds)
     }
 
@@ -52,7 +56,9 @@ final class StorageTiers: Sendable {
 
     /// The entry wherever it is; what comes from behind the memory is brought into it.
     func entry(_ key: RequestKey) async -> (StoredEntry, CacheInfo.Tier)? {
-        let inMemory = key.bytes.withUnsafeBytes { entryInMemory(key.hash, $0) }
+        let inMemory = key.bytes.withUnsafeBytes {
+            entryInMemory(key.hash, $0, nowSeconds: nowSeconds)
+        }
         if let inMemory { return (StoredEntry(inMemory), .memory) }
         switch second {
         case .none: return nil
