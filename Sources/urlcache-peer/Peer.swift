@@ -12,6 +12,8 @@ final class Peer {
 
     /// Each store lists the whole directory, so more would take hours; fewer are in its favour.
     private static let diskEntriesMax = 256
+    /// A hit lists the whole directory too: ten milliseconds and more.
+    private static let diskHitsMax = 100
     private static let bodyStride = 506_816
     private static let keyPrefix = "https://example.test/assets/"
     private static let keyBytes = 46
@@ -30,7 +32,8 @@ final class Peer {
         }
         switch words.first {
         case "describe":
-            let note = bodies == nil ? "" : ", at most \(Self.diskEntriesMax) entries"
+            let bounds = ", at most \(Self.diskEntriesMax) entries, \(Self.diskHitsMax) hits a round"
+            let note = bodies == nil ? "" : bounds
             return "{\"configuration\": \"\(cache.description)\(note)\"}"
         case "http-hit":
             return hits(settings["keys"] ?? 1024, milliseconds: settings["milliseconds"] ?? 200)
@@ -75,6 +78,7 @@ final class Peer {
 
     private func diskHits(_ size: Int, _ entries: Int, _ operations: Int) -> String {
         let count = min(entries, Self.diskEntriesMax)
+        let operations = min(operations, Self.diskHitsMax)
         let requests = (0..<count).compactMap { Self.request(Self.key("\(size)-", $0)) }
         guard requests.count == count, count > 0 else { return "{\"error\": \"no entries\"}" }
         let start = DispatchTime.now().uptimeNanoseconds

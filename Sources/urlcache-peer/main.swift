@@ -1,6 +1,5 @@
 // Foundation's URLCache, and the same class with the engine behind it, under timed look-ups.
 //
-//   urlcache-peer compare [--quick]                 prints a line of JSON for each measurement
 //   urlcache-peer urlcache|enginecache [DIRECTORY BODIES]
 //       reads commands, a line each, and answers each with a line of JSON:
 //         describe
@@ -17,8 +16,6 @@ import Foundation
 
 let arguments = CommandLine.arguments
 switch arguments.dropFirst().first {
-case "compare":
-    try await Comparison(isQuick: arguments.contains("--quick")).run()
 case "urlcache", "enginecache":
     let isEngine = arguments[1] == "enginecache"
     let directory = arguments.count > 2 ? arguments[2] : nil
@@ -32,6 +29,6 @@ case "urlcache", "enginecache":
         fflush(nil)
     }
 default:
-    print("usage: urlcache-peer compare [--quick] | urlcache | enginecache [DIRECTORY BODIES]")
+    print("usage: urlcache-peer urlcache | enginecache [DIRECTORY BODIES]")
     exit(2)
 }

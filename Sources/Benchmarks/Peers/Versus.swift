@@ -7,12 +7,18 @@ package enum Versus: String, Sendable, CaseIterable {
     package func workloads(_ peers: [PeerProgram.Launch]) throws -> [Workload] {
         switch self {
         case .memory:
-            try [MemoryVersus.comparison(peers), HTTPVersus.comparison(peers)]
+            try [
+                MemoryVersus.comparison(peers), HTTPVersus.comparison(peers),
+                DropInVersus.comparison(peers, .memory),
+            ]
                 + WorkloadCatalogue.workloads(named: [
                     "memory-hit-under-writes", "stampede", "footprint",
                 ])
         case .disk:
-            try [.diskHitWarm(beside: peers), .diskStore(beside: peers)]
+            try [
+                .diskHitWarm(beside: peers), .diskStore(beside: peers),
+                DropInVersus.comparison(peers, .disk),
+            ]
                 + WorkloadCatalogue.workloads(named: [
                     "disk-hit-cold", "restart", "footprint", "write-amplification",
                 ])

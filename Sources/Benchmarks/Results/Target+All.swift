@@ -45,6 +45,14 @@ extension Target {
         ),
         Target(
             "memory",
+            "the engine behind URLCache's interface, a memory hit",
+            "drop-in",
+            "time_per_hit",
+            .ratio(to: "urlcache"),
+            .atMost(1)
+        ),
+        Target(
+            "memory",
             "the p99 of a hit while its shard is written",
             "memory-hit-under-writes",
             "time_per_hit",
@@ -142,6 +150,22 @@ extension Target {
             "ahead of URLCache",
             "disk-hit-warm",
             "time_per_hit",
+            .ratio(to: "urlcache"),
+            .atMost(1)
+        ),
+        Target(
+            "disk",
+            "the engine behind URLCache's interface, a disk hit",
+            "drop-in",
+            "time_per_hit",
+            .ratio(to: "urlcache"),
+            .atMost(1)
+        ),
+        Target(
+            "disk",
+            "the engine behind URLCache's interface, a store",
+            "drop-in",
+            "time_per_store",
             .ratio(to: "urlcache"),
             .atMost(1)
         ),
