@@ -26,7 +26,8 @@ public enum PlainThread {
         }
     }
 
-    private static func start(_ body: @escaping @Sendable () -> Void) {
+    /// Runs `body` on a new thread.
+    public static func start(_ body: @escaping @Sendable () -> Void) {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         pthread_attr_setstacksize(&attributes, stackBytes)

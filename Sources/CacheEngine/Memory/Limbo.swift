@@ -15,16 +15,16 @@ final class Limbo: Sendable {
     }
 
     static let entriesMax = 64
-    private let state: OrderedMutex<State>
+    private let state: Mutex<State>
     /// Held by the one who waits for readers and releases.
-    private let turn = OrderedMutex<Void>(())
+    private let turn = Mutex<Void>(())
     private let usedBytes: UsedBytes
 
     init(usedBytes: UsedBytes) {
         self.usedBytes = usedBytes
         var entries: [Unmanaged<ByteStorage>] = []
         entries.reserveCapacity(Self.entriesMax)
-        state = OrderedMutex(State(entries: entries))
+        state = Mutex(State(entries: entries))
     }
 
     deinit { flush() }

@@ -6,7 +6,7 @@ import Synchronization
 /// lock for one entry; what walks the shard is isolated to the actor or takes the lock for a batch.
 actor MemoryShard<Policy: ReplacementPolicy & ~Copyable> {
     /// Guards everything the shard holds; nothing is awaited or freed under it.
-    nonisolated let state: OrderedMutex<MemoryShardState<Policy>>
+    nonisolated let state: Mutex<MemoryShardState<Policy>>
     private nonisolated let index: Int
     private nonisolated let commons: ShardCommons
 
@@ -19,7 +19,7 @@ actor MemoryShard<Policy: ReplacementPolicy & ~Copyable> {
         )
         commons.used.takeAnyway(state.sizeBytes)
         commons.publish(state.table, of: index)
-        self.state = OrderedMutex(state)
+        self.state = Mutex(state)
     }
 
     deinit {

@@ -25,7 +25,7 @@ final class GateTrial: Sendable {
     private static let closingMargin = 0.01
     private static let slotCountMax = 1024
 
-    private let state: OrderedMutex<State>
+    private let state: Mutex<State>
     private let sampleMask = Atomic<UInt64>(0)
     private let shared: SharedPolicyState
     private let exponent: SizeExponent
@@ -45,7 +45,7 @@ final class GateTrial: Sendable {
                 gate: gate
             )
         }
-        state = OrderedMutex(
+        state = Mutex(
             State(closed: shadow(.closed), open: shadow(.open), capacityBytes: capacityBytes)
         )
     }
@@ -57,7 +57,7 @@ final class GateTrial: Sendable {
 
     /// A sampled key was asked for; dropped when another thread is telling the same moment.
     func note(_ identity: UInt64, chargeBytes: Int) {
-        state.withLockIfAvailable { state in
+        _ = state.withLockIfAvailable { state in
             guard isSampled(identity) else { return }
             let gain = exponent.gain(of: chargeBytes)
             state.closedGain *= Self.remembrance

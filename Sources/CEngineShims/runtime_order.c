@@ -1,0 +1,82 @@
+// Tells ThreadSanitizer of the order between threads that Swift's runtime makes unseen.
+//
+// The libraries of the runtime are built without the sanitizer. Where they order two threads and do
+// not say so, it takes what the order guards for a race. Each function here stands in front of one
+// of the runtime's, and says it. Other builds contain nothing of this.
+// docs/decisions/0024-order-that-the-sanitizer-does-not-see.md has the proofs.
+
+#if defined(__linux__) && defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sanitizer/tsan_interface.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SWIFT __attribute__((swiftcall))
+#define SELF __attribute__((swift_context)) void *self
+
+// A function of the runtime's under its own name.
+#define BEHIND(type, name) ((type *)dlsym(RTLD_NEXT, name))
+
+// A mutex for which threads contend: `_MutexHandle._lockSlow`, `_tryLockSlow`, `_unlockSlow`.
+#define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
+#define TRY_LOCK "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
+#define UNLOCK "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
+
+typedef SWIFT void lock_function(uint32_t thread, SELF);
+typedef SWIFT bool try_lock_function(SELF);
+typedef SWIFT void unlock_function(SELF);
+
+lock_function ce_mutex_lock __asm__(LOCK);
+try_lock_function ce_mutex_try_lock __asm__(TRY_LOCK);
+unlock_function ce_mutex_unlock __asm__(UNLOCK);
+
+SWIFT void ce_mutex_lock(uint32_t thread, SELF) {
+    BEHIND(lock_function, LOCK)(thread, self);
+    __tsan_acquire(self);
+}
+
+SWIFT bool ce_mutex_try_lock(SELF) {
+    bool is_locked = BEHIND(try_lock_function, TRY_LOCK)(self);
+    if (is_locked) __tsan_acquire(self);
+    return is_locked;
+}
+
+SWIFT void ce_mutex_unlock(SELF) {
+    __tsan_release(self);
+    BEHIND(unlock_function, UNLOCK)(self);
+}
+
+// A continuation that is resumed before its task waits for it. Who resumes releases the task; the
+// task, which goes on at once, acquires nothing. So it goes on by way of here.
+#define ASYNC __attribute__((swiftasynccall))
+#define CONTEXT __attribute__((swift_async_context)) struct continuation *continuation
+
+// What the compiler and the runtime have agreed on. The runtime uses the lowest flags only: the
+// others have room for an address.
+struct continuation {
+    void *parent;
+    ASYNC void (*resume)(CONTEXT);
+    uint64_t flags;
+};
+#define FLAG_BITS 16
+
+typedef ASYNC void await_function(struct continuation *continuation);
+SWIFT void *swift_task_getCurrent(void);
+
+static ASYNC void go_on(CONTEXT) {
+    __tsan_acquire(swift_task_getCurrent());
+    ASYNC void (*resume)(CONTEXT) = (void *)(continuation->flags >> FLAG_BITS);
+    return resume(continuation);
+}
+
+ASYNC void swift_continuation_await(struct continuation *continuation) {
+    continuation->flags |= (uint64_t)continuation->resume << FLAG_BITS;
+    continuation->resume = go_on;
+    return BEHIND(await_function, "swift_continuation_await")(continuation);
+}
+
+#endif
+#endif

@@ -1,0 +1,33 @@
+import CacheTestSupport
+import Synchronization
+import Testing
+
+/// They say something only under ThreadSanitizer: a race here is one that it makes up.
+@Suite struct RuntimeOrderTests {
+    private final class Counter: Sendable {
+        let counts = Mutex([0])
+    }
+
+    @Test func whoWaitsForAMutexComesAfterWhoHeldIt() async {
+        let counter = Counter()
+        await withTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    await PlainThread.run {
+                        for _ in 0..<20_000 { counter.counts.withLock { $0[0] += 1 } }
+                    }
+                }
+            }
+        }
+        #expect(counter.counts.withLock { $0 } == [80_000])
+    }
+
+    @Test func whoGoesOnComesAfterWhoResumed() async {
+        for number in 0..<1_000 {
+            let given = await withUnsafeContinuation { continuation in
+                PlainThread.start { continuation.resume(returning: [number]) }
+            }
+            #expect(given == [number])
+        }
+    }
+}
