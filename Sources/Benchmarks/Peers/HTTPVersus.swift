@@ -55,7 +55,7 @@ private final class HTTPVersusCase: WorkloadCase {
     private func ours(nanoseconds: UInt64) async throws -> TimedLoop.Outcome {
         guard let fixture else { throw WorkloadFailure("not prepared") }
         return try await TaskTeam.run(tasks: 1, nanoseconds: nanoseconds) {
-            try await fixture.isHit(fixture.number($0, $1))
+            try await fixture.hits($0, from: $1, count: $2)
         }
     }
 

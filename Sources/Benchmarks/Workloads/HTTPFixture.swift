@@ -45,6 +45,21 @@ final class HTTPFixture: Sendable {
         return Self.isRight(response, number)
     }
 
+    /// Asks `count` times as every caller does.
+    ///
+    /// - Returns: How many fresh answers with the right body there were.
+    func hits(_ worker: Int, from step: Int, count: Int) async throws -> Int {
+        let requests = requests
+        // Lent, not copied: a caller has its request at hand.
+        let lent = requests.span
+        var hits = 0
+        for step in step..<step + count {
+            let number = number(worker, step)
+            if Self.isRight(try await cache.respond(to: lent[number]), number) { hits += 1 }
+        }
+        return hits
+    }
+
     /// Asks without being able to wait.
     func isHitAtOnce(_ number: Int) -> Bool {
         // Lent, not copied: a caller has its request at hand.
@@ -95,11 +110,13 @@ struct NumberedOrigin: Origin {
 
 /// Work of several tasks that run at once, each until time is up.
 enum TaskTeam {
-    /// Repeats `operation` in every task; it says whether it went as it should.
+    typealias Chunk = @Sendable (_ worker: Int, _ step: Int, _ count: Int) async throws -> Int
+
+    /// Repeats `operation` in every task, many times a call; it says how often it went as it should.
     static func run(
         tasks: Int,
         nanoseconds: UInt64,
-        _ operation: @escaping @Sendable (_ worker: Int, _ step: Int) async throws -> Bool
+        _ operation: @escaping Chunk
     ) async throws -> TimedLoop.Outcome {
         let allocationsBefore = Allocations.ofAllThreads
         let parts = try await withThrowingTaskGroup(of: TimedLoop.Outcome.self) { group in
@@ -120,14 +137,14 @@ enum TaskTeam {
     private static func repeated(
         _ worker: Int,
         _ nanoseconds: UInt64,
-        _ operation: @Sendable (_ worker: Int, _ step: Int) async throws -> Bool
+        _ operation: Chunk
     ) async throws -> TimedLoop.Outcome {
         var mine = TimedLoop.Outcome()
         let start = monotonicNanoseconds()
         var last = start
         repeat {
-            for step in mine.operations..<mine.operations + stepsBetweenLooks
-            where try await operation(worker, step) { mine.correct += 1 }
+            let correct = try await operation(worker, mine.operations, stepsBetweenLooks)
+            mine.correct += UInt64(correct)
             mine.operations += stepsBetweenLooks
             let now = monotonicNanoseconds()
             mine.histogram.record(now &- last)

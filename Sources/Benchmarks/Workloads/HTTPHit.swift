@@ -91,7 +91,7 @@ private final class HTTPHitCase: WorkloadCase {
         switch call {
         case .respond:
             return try await TaskTeam.run(tasks: tasks, nanoseconds: nanoseconds) {
-                try await fixture.isHit(fixture.number($0, $1))
+                try await fixture.hits($0, from: $1, count: $2)
             }
         case .cachedResponse:
             return TimedLoop.run(threads: tasks, nanoseconds: nanoseconds) { worker, chunk in

@@ -17,47 +17,49 @@ public struct BodyStream: AsyncSequence, Sendable {
     /// What a body consists of.
     public typealias Element = ByteChunk
 
-    package enum Content: Sendable {
+    /// Three words: a body is handed on by every answer.
+    enum Content: Sendable {
         case chunk(ByteChunk)
         /// Out of line, as it is the largest and the rarest.
         indirect case stored(any BodyReader, Range<Int>)
         case parts([BodyStream])
-        case source(SourceLease)
+        case source(SourceLease, count: OptionalNumber)
     }
 
-    package let content: Content
-    /// The length in bytes, where it is known before the end.
-    public let count: Int?
+    let content: Content
 
-    package init(content: Content, count: Int?) {
-        self.content = content
-        self.count = count
-    }
+    private init(_ content: Content) { self.content = content }
 
     /// A body that is all there.
-    public init(_ chunk: ByteChunk) { self.init(content: .chunk(chunk), count: chunk.count) }
+    public init(_ chunk: ByteChunk) { self.init(.chunk(chunk)) }
 
     /// A body without bytes.
     public static let empty = Self(.empty)
 
     /// A body that `source` delivers; cancelled when the last copy of the stream is gone.
     public init(_ source: any BodySource, count: Int? = nil) {
-        self.init(content: .source(SourceLease(source)), count: count)
+        self.init(.source(SourceLease(source), count: OptionalNumber(count)))
     }
 
     /// A body read piece by piece from a store.
     public init(_ reader: any BodyReader, range: Range<Int>? = nil) {
-        let range = range ?? 0..<reader.count
-        self.init(content: .stored(reader, range), count: range.count)
+        self.init(.stored(reader, range ?? 0..<reader.count))
     }
 
-    package init(parts: [BodyStream]) {
-        let counts = parts.map(\.count)
-        let isKnown = !counts.contains(nil)
-        self.init(
-            content: .parts(parts),
-            count: isKnown ? counts.reduce(0) { $0 + ($1 ?? 0) } : nil
-        )
+    init(parts: [BodyStream]) { self.init(.parts(parts)) }
+
+    /// The length in bytes, where it is known before the end.
+    public var count: Int? {
+        switch content {
+        case .chunk(let chunk): chunk.count
+        case .stored(_, let range): range.count
+        case .source(_, let count): count.value
+        case .parts(let parts):
+            parts.reduce(0) { sum, part in
+                guard let sum, let count = part.count else { return nil }
+                return sum + count
+            }
+        }
     }
 
     /// The whole body when it is in memory already, without waiting.
@@ -105,7 +107,7 @@ extension BodyStream {
                     if !chunk.isEmpty { return chunk }
                 case .stored(let reader, let range):
                     if let chunk = try await read(reader, range) { return chunk }
-                case .source(let lease):
+                case .source(let lease, _):
                     guard let chunk = try await lease.next() else {
                         advance()
                         continue

@@ -29,6 +29,7 @@ public final class HTTPCache: Sendable {
     let statusIdentifier: String
     private let defaultRules: StoringRules
     private let defaultTerms: ReuseTerms
+    private let hasKeyHook: Bool
 
     /// Opens a cache in front of `origin`.
     ///
@@ -54,6 +55,7 @@ public final class HTTPCache: Sendable {
         let policy = configuration.policy
         defaultRules = configuration.storing.rules(mode: configuration.mode, policy: policy)
         defaultTerms = ReuseTerms(policy, configuration.storing)
+        hasKeyHook = configuration.hooks.key != nil
         let status = CacheStatus(identifier: configuration.name, outcome: .hit)
         statusIdentifier = status.identifierText
     }
@@ -72,13 +74,17 @@ public final class HTTPCache: Sendable {
     }
 
     /// The terms of the policy that holds for `request`.
+    @inline(__always)
     private func terms(of request: CacheRequest, _ policy: CachePolicy?) -> ReuseTerms {
-        if let policy { return ReuseTerms(policy, configuration.storing) }
-        // Asked first: it copies nothing.
-        guard !request.options.isUsual, let own = request.options.policy else {
-            return defaultTerms
-        }
-        return ReuseTerms(own, configuration.storing)
+        // Asked first: that copies neither policy nor options.
+        if case .none = policy, request.options.isUsual { return defaultTerms }
+        return particularTerms(of: request, policy)
+    }
+
+    @inline(never)
+    private func particularTerms(of request: CacheRequest, _ policy: CachePolicy?) -> ReuseTerms {
+        let policy = policy ?? request.options.policy ?? configuration.policy
+        return ReuseTerms(policy, configuration.storing)
     }
 
     // MARK: Answering
@@ -104,32 +110,49 @@ public final class HTTPCache: Sendable {
     ) -> CacheResponse? {
         let terms = terms(of: request, policy)
         guard terms.reads, request.isAnsweredByKey else { return nil }
+        // Before the look-up: the processor fetches fields and key at one time.
+        let isPlain = terms.servesFresh && request.isPlain
         let nowSeconds = clock.nowSeconds
-        guard let entry = entryInMemory(for: request, nowSeconds: UInt32(clamping: nowSeconds)),
-            let stored = StoredResponse(StoredEntry(entry))
+        guard let entry = entryInMemory(for: request, nowSeconds: UInt32(clamping: nowSeconds))
         else { return nil }
-        return reuse(stored, for: request, terms, nowSeconds)
+        if isPlain, !tiers.staleMarks.isActive,
+            let hit = PlainHit(entry, nowSeconds: nowSeconds)
+        {
+            recorder.answered(.fresh, spread: entry.placement)
+            return serve(hit)
+        }
+        return reuse(entry, for: request, terms, nowSeconds)
     }
 
-    /// The entry that the request selects.
+    /// The entry under the key of the request.
     ///
     /// The closure takes nothing of the request with it: that would copy all of it.
+    @inline(__always)
     private func entryInMemory(for request: CacheRequest, nowSeconds: UInt32) -> Entry? {
         let found = withKey(of: request) { key, _ in
             tiers.entryInMemory(tiers.hasher.hash(key), key, nowSeconds: nowSeconds)
         }
-        guard let found, let entry = found else { return nil }
-        guard VariantIndex.isIndex(entry) else { return entry }
-        return variantInMemory(entry, request, nowSeconds: nowSeconds)
+        return found ?? nil
     }
 
-    /// What may be served of `stored`, which is in memory, with no work behind it.
+    /// What may be served of `primary`, or of the variant that the request selects by it, with no
+    /// work behind it.
+    @inline(never)
     private func reuse(
-        _ stored: StoredResponse,
+        _ primary: Entry,
         for request: CacheRequest,
         _ terms: ReuseTerms,
         _ nowSeconds: Int64
     ) -> CacheResponse? {
+        var entry = primary
+        if VariantIndex.isIndex(primary) {
+            let now = UInt32(clamping: nowSeconds)
+            guard let variant = variantInMemory(primary, request, nowSeconds: now) else {
+                return nil
+            }
+            entry = variant
+        }
+        guard let stored = StoredResponse(StoredEntry(entry)) else { return nil }
         let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
         let decision = ReuseDecision.decide(
             stored: currentFacts(of: stored),
@@ -174,15 +197,17 @@ public final class HTTPCache: Sendable {
     }
 
     /// Lends the key of the request to `body`; nil for a URL that is none.
+    @inline(__always)
     func withKey<Result>(
         of request: CacheRequest,
         _ body: (UnsafeRawBufferPointer, TargetURL.Scheme) throws -> Result
     ) rethrows -> Result? {
-        var name = request.options.key
-        if name == nil, let hook = configuration.hooks.key { name = hook(request) }
+        if request.options.isUsual, !hasKeyHook {
+            return try KeyWriter.withKey(url: request.url, body)
+        }
         return try KeyWriter.withKey(
             url: request.url,
-            name: name,
+            name: request.options.key ?? configuration.hooks.key?(request),
             partition: request.options.partition,
             body
         )

@@ -56,6 +56,17 @@ package struct RequestFacts: Hashable, Sendable {
         if hasPragmaNoCache, !hasCacheControl { flags.insert(.noCache) }
     }
 
+    /// Whether none of the fields is one that the facts come from.
+    package static func areSilent(_ fields: FieldSection) -> Bool {
+        fields.withUnsafeBytes { buffer in
+            var cursor = FieldCursor(buffer)
+            while let line = cursor.next() {
+                guard case .other = kind(line.name) else { return false }
+            }
+            return true
+        }
+    }
+
     package var isConditional: Bool { !flags.isDisjoint(with: .conditionals) }
     package var onlyIfCached: Bool { flags.contains(.onlyIfCached) }
     package var hasRange: Bool { flags.contains(.hasRange) }
@@ -69,6 +80,8 @@ package struct RequestFacts: Hashable, Sendable {
     private static func kind(_ name: ByteRun) -> FieldKind {
         switch name.count {
         case 5: return name.equals(lowercased: "range") ? .flag(.hasRange) : .other
+        // The commonest name of this length is Accept: one letter tells.
+        case 6 where name[0].lowercased == UInt8(ascii: "a"): return .other
         case 6:
             if name.equals(lowercased: "cookie") { return .flag(.hasCookie) }
             return name.equals(lowercased: "pragma") ? .pragma : .other

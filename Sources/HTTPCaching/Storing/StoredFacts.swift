@@ -39,6 +39,8 @@ package struct StoredFacts: Hashable, Sendable {
 
         static let staleForbidding: Flags = [.mustRevalidate, .noCache]
         static let known = Flags(rawValue: (1 << 17) - 1)
+        /// All but those that stand between a fresh response and a request.
+        static let plain = known.subtracting([.noCache, .isPartial])
     }
 
     package var status: UInt16
@@ -258,5 +260,35 @@ extension StoredFacts {
             dateSeconds: i64(32),
             lastModifiedSeconds: i64(40) == Self.none ? nil : i64(40)
         )
+    }
+
+    /// What may be said of encoded facts without reading all of them: the response is whole, fresh,
+    /// and need not be confirmed, so that a request without wishes of its own gets it as it is.
+    package struct Fresh {
+        package let status: UInt16
+        package let ageSeconds: Int
+        package let lifetimeSeconds: Int
+
+        /// Nil for all other facts, and for what `encode` would not have written.
+        package init?(_ source: UnsafeRawBufferPointer, nowSeconds: Int64) {
+            precondition(source.count >= StoredFacts.encodedBytes)
+            func load<Number: FixedWidthInteger & BitwiseCopyable>(_ offset: Int) -> Number {
+                Number(littleEndian: source.loadUnaligned(fromByteOffset: offset, as: Number.self))
+            }
+            let flags = Flags(rawValue: load(4))
+            guard load(0) == UInt16(StoredFacts.version), flags.isSubset(of: .plain) else {
+                return nil
+            }
+            let initialAge: UInt32 = load(16)
+            let lifetime: UInt32 = load(20)
+            guard initialAge <= DeltaSeconds.maximum, lifetime <= DeltaSeconds.maximum else {
+                return nil
+            }
+            let resident = StoredFacts.difference(nowSeconds, load(8))
+            ageSeconds = Int(initialAge) + Int(DeltaSeconds.clamp(resident))
+            lifetimeSeconds = Int(lifetime)
+            status = load(2)
+            guard ageSeconds < lifetimeSeconds else { return nil }
+        }
     }
 }

@@ -36,6 +36,34 @@ import Testing
 
     static let fields = FieldSection([("ETag", "\"1\""), ("X", "y")])
 
+    @Test("a plain hit is read as the whole metadata is, and only where there is no more of it")
+    func plainHitsReadTheSame() throws {
+        for userInfo in [nil, ByteChunk([7])] {
+            for isPartial in [false, true] {
+                let metadata = StoredResponse.metadata(
+                    facts: Self.facts(isPartial: isPartial),
+                    fields: Self.fields,
+                    userInfo: userInfo,
+                    parts: isPartial ? PartialBody(bodySize: 9) : nil
+                )
+                let entry = Self.entry(metadata, body: "hello").entry
+                guard let hit = PlainHit(entry, nowSeconds: 1_010) else {
+                    #expect(userInfo != nil || isPartial)
+                    continue
+                }
+                #expect(userInfo == nil && !isPartial)
+                let stored = try #require(StoredResponse(StoredEntry(entry)))
+                #expect(hit.fields == stored.encodedFields && hit.body.text == "hello")
+                #expect(hit.createdSeconds == stored.stored.createdSeconds)
+                #expect(hit.fresh.ageSeconds == stored.facts.ageSeconds(at: 1_010))
+            }
+        }
+        let index = VariantIndex(try #require(Vary(["accept"])), nonce: 1).metadata
+        for metadata in [[], [1], index] {
+            #expect(PlainHit(Self.entry(metadata).entry, nowSeconds: 1_010) == nil)
+        }
+    }
+
     @Test("what was written is read back")
     func metadataRoundTrips() throws {
         for userInfo in [nil, ByteChunk([]), ByteChunk([0, 1, 255])] {

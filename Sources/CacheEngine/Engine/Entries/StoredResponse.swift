@@ -19,9 +19,9 @@ struct StoredResponse: Sendable {
     private let userInfoCount: Int
 
     static let kind: UInt8 = 1
-    private static let factsOffset = 8
+    static let factsOffset = 8
     private static let ownLifetimeOffset = 56
-    private static let fieldsOffset = 60
+    static let fieldsOffset = 60
 
     var entry: Entry { stored.entry }
 

@@ -52,6 +52,29 @@ enum KeyWriter {
         return try withKey(url: url, name: name, partition: partition, body)
     }
 
+    /// The same for a request that is named by its URL alone: compiled into who asks, so that a hit
+    /// keeps nothing alive for the closure's sake.
+    @inline(__always)
+    static func withKey<Result>(
+        url: String,
+        _ body: (UnsafeRawBufferPointer, TargetURL.Scheme) throws -> Result
+    ) rethrows -> Result? {
+        let key = try url.utf8.withContiguousStorageIfAvailable { url -> Result? in
+            let count = headBytes + TargetURL.writtenBytesMax(url.count)
+            return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { target in
+                target[0] = RequestKey.Kind.url.rawValue
+                target.setLittleEndian(UInt32(0), at: 1)
+                let url = UnsafeRawBufferPointer(url)
+                guard let written = TargetURL(url, writingTo: target, at: headBytes) else {
+                    return nil
+                }
+                return try body(.init(rebasing: target[0..<written.end]), written.scheme)
+            }
+        }
+        if let key { return key }
+        return try withKey(url: url, name: nil, partition: "", body)
+    }
+
     private static func withKey<Result>(
         _ url: UnsafeRawBufferPointer,
         name: String?,

@@ -73,8 +73,7 @@ struct TargetURL {
         let isSecure = front == 0x2F2F_3A73_7074_7468  // "https://"
         guard isSecure || front << 8 == 0x2F2F_3A70_7474_6800 else { return nil }  // "http://"
         let hostStart = isSecure ? 8 : 7
-        var index = hostStart
-        while index < url.count, isHostByte(url[index]) { index += 1 }
+        var index = hostEnd(url, from: hostStart)
         guard index > hostStart, index < url.count else { return nil }
         if url[index] == UInt8(ascii: ":") {
             let portStart = index
@@ -88,6 +87,36 @@ struct TargetURL {
         target.copy(UnsafeRawBufferPointer(rebasing: url[..<end]), at: offset)
         return TargetURL(scheme: isSecure ? .https : .http, end: offset + end)
     }
+
+    /// Where the first byte stands that `isHostByte` is not true of.
+    private static func hostEnd(_ url: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var index = start
+        while url.count - index >= 8 {
+            let others = otherThanHostBytes(url.littleEndian(at: index))
+            guard others == 0 else { return index + others.trailingZeroBitCount / 8 }
+            index += 8
+        }
+        while index < url.count, isHostByte(url[index]) { index += 1 }
+        return index
+    }
+
+    /// The top bit of each byte of `word` that is none of a host in its normal form.
+    private static func otherThanHostBytes(_ word: UInt64) -> UInt64 {
+        // Without their top bits no sum of two bytes spills into the next.
+        let ascii = word & ~tops
+        func bytes(from low: UInt8, through high: UInt8) -> UInt64 {
+            let reachesLow = ascii &+ ones &* UInt64(0x80 - low)
+            let passesHigh = ascii &+ ones &* UInt64(0x7F - high)
+            return reachesLow & ~passesHigh
+        }
+        let letters = bytes(from: UInt8(ascii: "a"), through: UInt8(ascii: "z"))
+        let digits = bytes(from: UInt8(ascii: "0"), through: UInt8(ascii: "9"))
+        let marks = bytes(from: UInt8(ascii: "-"), through: UInt8(ascii: "."))
+        return ~(letters | digits | marks) & tops | word & tops
+    }
+
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
+    private static let tops: UInt64 = 0x8080_8080_8080_8080
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 
@@ -217,6 +246,12 @@ struct TargetURL {
             guard !hasSpecialByte(word) else { break }
             index += 8
         }
+        // The last eight overlap with those before, which is cheaper than one byte at a time.
+        if url.count - index < 8, url.count >= 8,
+            !hasSpecialByte(url.littleEndian(at: url.count - 8))
+        {
+            return url.count
+        }
         while index < url.count {
             let byte = url[index]
             if byte == UInt8(ascii: "#") { return index }
@@ -228,8 +263,6 @@ struct TargetURL {
 
     /// Whether a byte of `word` may be a control, a space, `#` or 0x7F; may err towards yes.
     private static func hasSpecialByte(_ word: UInt64) -> Bool {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let tops: UInt64 = 0x8080_8080_8080_8080
         func hasByte(below limit: UInt64, _ word: UInt64) -> UInt64 {
             (word &- ones &* limit) & ~word & tops
         }

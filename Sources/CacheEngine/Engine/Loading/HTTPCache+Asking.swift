@@ -142,10 +142,19 @@ extension CacheRequest {
     /// An origin that looks at the content of a GET, which means nothing (RFC 9110 §9.3.1), would
     /// otherwise have its answer served to those who sent none.
     var isAnsweredByKey: Bool {
-        if options.key != nil { return true }
-        guard method.kind == .get || method.kind == .head else { return false }
-        guard let body else { return true }
-        return body.count == 0
+        if !options.isUsual, options.key != nil { return true }
+        switch method.kind {
+        case .get, .head: break
+        default: return false
+        }
+        if case .none = body { return true }
+        return body?.count == 0
+    }
+
+    /// Whether it is a GET that says nothing but what it wants.
+    var isPlain: Bool {
+        guard case .get = method.kind else { return false }
+        return fields.areSilent
     }
 
     var urlWithoutFragment: String {

@@ -30,16 +30,12 @@ public struct CacheInfo: Sendable {
     public var source: Source
     /// Which part of the store held it, for a stored answer.
     public var tier: Tier?
-    /// The answer's age in seconds, for a stored answer.
-    public var ageSeconds: Int?
-    /// Seconds until it is (negative: since it was) stale.
-    public var remainingSeconds: Int?
-    /// Seconds since 1970 at which it was stored.
-    public var storedAtSeconds: Int64?
     /// Whether the answer is now stored for later requests.
     public var isStored: Bool
-    /// The status of the origin's own answer, when it was asked.
-    public var originStatus: Int?
+    private var age = OptionalNumber(nil)
+    private var remaining = OptionalNumber(nil)
+    private var storedAt = OptionalNumber(nil)
+    private var statusOfOrigin = OptionalNumber(nil)
     private var remarks = Remarks.none
 
     /// What the cache did.
@@ -88,6 +84,26 @@ public struct CacheInfo: Sendable {
 }
 
 extension CacheInfo {
+    /// The answer's age in seconds, for a stored answer.
+    public var ageSeconds: Int? {
+        get { age.value }
+        set { age.value = newValue }
+    }
+    /// Seconds until it is (negative: since it was) stale.
+    public var remainingSeconds: Int? {
+        get { remaining.value }
+        set { remaining.value = newValue }
+    }
+    /// Seconds since 1970 at which it was stored.
+    public var storedAtSeconds: Int64? {
+        get { storedAt.value.map(Int64.init) }
+        set { storedAt.value = newValue.map(Int.init) }
+    }
+    /// The status of the origin's own answer, when it was asked.
+    public var originStatus: Int? {
+        get { statusOfOrigin.value }
+        set { statusOfOrigin.value = newValue }
+    }
     /// Why the answer was not stored.
     public var refusal: StoreRefusalReason? {
         get { remarks.content.refusal }

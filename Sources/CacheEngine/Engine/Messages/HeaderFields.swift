@@ -4,17 +4,17 @@ package import HTTPCaching
 ///
 /// One allocation holds them all. Copies share it until one of them changes.
 public struct HeaderFields: Sendable {
-    private enum Content {
-        case section(FieldSection)
-        /// Shared with the entry that was served; made a section by whoever changes it.
-        case served(ServedFields)
+    /// None, while `served` holds the lines.
+    private var own: FieldSection
+    /// Shared with the entry that was served; made a section by whoever changes it.
+    private var served: ServedFields?
+
+    package init(_ section: FieldSection) { own = section }
+
+    init(_ served: ServedFields) {
+        own = FieldSection()
+        self.served = served
     }
-
-    private var content: Content
-
-    package init(_ section: FieldSection) { content = .section(section) }
-
-    init(_ served: ServedFields) { content = .served(served) }
 
     /// No fields.
     public init() { self.init(FieldSection()) }
@@ -25,26 +25,26 @@ public struct HeaderFields: Sendable {
         for (name, value) in fields { append(name, value) }
     }
 
-    package var section: FieldSection {
-        switch content {
-        case .section(let section): section
-        case .served(let served): served.section
-        }
+    package var section: FieldSection { served?.section ?? own }
+
+    /// Whether they tell a cache nothing (`RequestFacts`).
+    var areSilent: Bool {
+        // Asked first: those of a request are its own.
+        if case .none = served { return RequestFacts.areSilent(own) }
+        return RequestFacts.areSilent(section)
     }
 
     /// Calls `read` with the encoded lines, run by run.
     package func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void) {
-        switch content {
-        case .section(let section): section.withUnsafeBytes(read)
-        case .served(let served): served.forEachRun(read)
-        }
+        if let served { served.forEachRun(read) } else { own.withUnsafeBytes(read) }
     }
 
     /// The section leaves this value while it changes, so that it has one owner and is not copied.
     private mutating func change<Result>(_ body: (inout FieldSection) -> Result) -> Result {
         var section = section
-        content = .section(FieldSection())
-        defer { content = .section(section) }
+        own = FieldSection()
+        served = nil
+        defer { own = section }
         return body(&section)
     }
 

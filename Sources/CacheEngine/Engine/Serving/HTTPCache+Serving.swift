@@ -1,6 +1,28 @@
 import HTTPCaching
 
 extension HTTPCache {
+    /// The answer that a plain hit is.
+    func serve(_ hit: consuming PlainHit) -> CacheResponse {
+        let remaining = hit.fresh.lifetimeSeconds - hit.fresh.ageSeconds
+        var info = CacheInfo(source: .fresh, tier: .memory)
+        info.ageSeconds = hit.fresh.ageSeconds
+        info.remainingSeconds = remaining
+        info.storedAtSeconds = hit.createdSeconds
+        info.isStored = true
+        let fields = ServedFields(
+            hit.fields,
+            ageSeconds: hit.fresh.ageSeconds,
+            configuration.cacheStatus == .added
+                ? .hit(identifier: statusIdentifier, remainingSeconds: remaining) : .omitted
+        )
+        return CacheResponse(
+            status: Int(hit.fresh.status),
+            fields: HeaderFields(fields),
+            body: BodyStream(hit.body),
+            info: info
+        )
+    }
+
     /// Answers `request` from a stored response: whole, a part of it, or 304.
     ///
     /// `info` says how it came to be used, and its age.

@@ -8,7 +8,7 @@ import HTTPCaching
 struct ServedFields: Sendable {
     /// Lines as `FieldSection` encodes them; they were checked when they were stored.
     private let shared: ByteChunk
-    private let ageSeconds: Int?
+    private let ageSeconds: OptionalNumber
     private let status: Status
 
     /// What `Cache-Status` says (RFC 9211).
@@ -21,7 +21,7 @@ struct ServedFields: Sendable {
 
     init(_ shared: ByteChunk, ageSeconds: Int?, _ status: Status) {
         self.shared = shared
-        self.ageSeconds = ageSeconds
+        self.ageSeconds = OptionalNumber(ageSeconds)
         self.status = status
     }
 
@@ -57,7 +57,7 @@ struct ServedFields: Sendable {
     }
 
     private func withAgeLine(_ read: (UnsafeRawBufferPointer) -> Void) {
-        guard let ageSeconds else { return }
+        guard let ageSeconds = ageSeconds.value else { return }
         let room = FieldSection.lineBytes(around: "Age") + DecimalText.bytesMax
         withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
             let end = FieldSection.writeLine(trusted: "Age", to: target, at: 0) {

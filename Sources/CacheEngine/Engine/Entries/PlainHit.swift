@@ -1,0 +1,38 @@
+import HTTPCaching
+
+/// What a request without wishes of its own gets of a response that is whole and fresh.
+///
+/// The usual hit, read from the entry's bytes where they lie. Whatever takes more than that is nil
+/// here, and is left to `StoredResponse` and `ReuseDecision`, whose answer this anticipates.
+struct PlainHit {
+    let fresh: StoredFacts.Fresh
+    let createdSeconds: Int64
+    /// The stored fields, as they lie in the entry.
+    let fields: ByteChunk
+    let body: ByteChunk
+
+    /// Nil for an entry that is no response, or for one with something to be said about.
+    init?(_ entry: Entry, nowSeconds: Int64) {
+        defer { extendLifetime(entry.storage) }
+        let bytes = entry.storage.unsafeBytes
+        let layout = EntryLayout(trusted: bytes)
+        let metadata = layout.metadata
+        let fieldsStart = metadata.lowerBound + StoredResponse.fieldsOffset
+        guard metadata.upperBound - fieldsStart >= 4,
+            bytes[metadata.lowerBound] == StoredResponse.kind
+        else { return nil }
+        let fieldsCount = Int(bytes.littleEndian(at: metadata.lowerBound + 4, as: UInt32.self))
+        // Nothing behind the fields but the count of the user info, which is zero.
+        guard metadata.upperBound - fieldsStart - 4 == fieldsCount,
+            bytes.littleEndian(at: fieldsStart + fieldsCount, as: UInt32.self) == 0,
+            let fresh = StoredFacts.Fresh(
+                .init(rebasing: bytes[(metadata.lowerBound + StoredResponse.factsOffset)...]),
+                nowSeconds: nowSeconds
+            )
+        else { return nil }
+        self.fresh = fresh
+        createdSeconds = Int64(bytes.littleEndian(at: 44, as: UInt32.self))
+        fields = ByteChunk(entry.storage, fieldsStart..<fieldsStart + fieldsCount)
+        body = ByteChunk(entry.storage, layout.body)
+    }
+}

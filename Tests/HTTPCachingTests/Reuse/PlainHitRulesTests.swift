@@ -1,0 +1,79 @@
+import CacheTestSupport
+import Testing
+
+@testable import HTTPCaching
+
+/// What the usual hit is answered by, without reading all the facts, against the rules themselves.
+@Suite struct PlainHitRulesTests {
+    private static let numbers: [UInt32] = [0, 1, 59, 60, 61, 3_600, DeltaSeconds.maximum]
+    private static let times: [Int64] = [.min, -1, 0, 1_000, 1_059, 1_060, 1_061, .max]
+
+    private static func facts(_ random: inout SeededRandom) -> StoredFacts {
+        func number() -> UInt32 { numbers.randomElement(using: &random) ?? 0 }
+        return StoredFacts(
+            status: 200,
+            flags: StoredFacts.Flags(rawValue: UInt32.random(in: 0..<1 << 17, using: &random)),
+            responseTimeSeconds: times.randomElement(using: &random) ?? 0,
+            correctedInitialAgeSeconds: number(),
+            freshnessLifetimeSeconds: number(),
+            staleWhileRevalidateSeconds: number(),
+            staleIfErrorSeconds: number(),
+            dateSeconds: 0,
+            lastModifiedSeconds: nil
+        )
+    }
+
+    @Test("a plain request is given what the rules say, or they are asked")
+    func freshFactsAnticipateTheDecision() {
+        var random = SeededRandom(seed: 3)
+        var preferences = ReusePreferences.standard
+        var hits = 0
+        for round in 0..<50_000 {
+            let facts = Self.facts(&random)
+            let now = Self.times.randomElement(using: &random) ?? 0
+            preferences.freshness =
+                round % 2 == 0 ? .respect : .acceptAnyAge(.honourMustRevalidate)
+            let decision = ReuseDecision.decide(
+                stored: facts,
+                request: RequestFacts(method: .get),
+                nowSeconds: now,
+                preferences: preferences
+            )
+            var bytes = [UInt8](repeating: 0, count: StoredFacts.encodedBytes)
+            bytes.withUnsafeMutableBytes { facts.encode(into: $0) }
+            let fresh = bytes.withUnsafeBytes { StoredFacts.Fresh($0, nowSeconds: now) }
+            if let fresh {
+                hits += 1
+                #expect(decision == .serve(ageSeconds: fresh.ageSeconds))
+                #expect(fresh.lifetimeSeconds == Int(facts.freshnessLifetimeSeconds))
+                #expect(fresh.status == facts.status)
+            } else if case .serve = decision {
+                #expect(facts.flags.contains(.isPartial), "A whole response was left to the rules")
+            }
+        }
+        #expect(hits > 1_000)
+    }
+
+    @Test("fields that tell a cache something are not silent, in whatever case they are written")
+    func silentFieldsAddNoFacts() {
+        let telling = [
+            ("Range", "bytes=0-1"), ("Cookie", "a=b"), ("Pragma", "no-cache"), ("If-Match", "*"),
+            ("If-Range", "\"1\""), ("Cache-Control", "no-cache"), ("Authorization", "x"),
+            ("If-None-Match", "*"), ("If-Modified-Since", "x"), ("If-Unmodified-Since", "x"),
+        ]
+        let silent = [
+            ("Accept", "*/*"), ("Accept-Encoding", "gzip"), ("User-Agent", "x"), ("Host", "h"),
+            ("X", ""), ("Rangy", "1"), ("Cookiez", "1"), ("Action", "1"), ("Prefer", "a"),
+        ]
+        for (name, value) in telling {
+            for name in [name, name.lowercased(), name.uppercased()] {
+                let fields = FieldSection(silent + [(name, value)])
+                #expect(!RequestFacts.areSilent(fields))
+            }
+        }
+        let fields = FieldSection(silent)
+        #expect(RequestFacts.areSilent(fields))
+        #expect(RequestFacts(method: .get, fields: fields) == RequestFacts(method: .get))
+        #expect(RequestFacts.areSilent(FieldSection()))
+    }
+}
