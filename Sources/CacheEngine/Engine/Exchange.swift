@@ -1,7 +1,9 @@
 import HTTPCaching
 
 /// One request on its way through the cache: looks, decides, waits for the origin, answers.
-struct Exchange: Sendable {
+///
+/// An object: every frame of a request that waits holds a reference to it, and no copy.
+final class Exchange: Sendable {
     let cache: HTTPCache
     let request: CacheRequest
     let policy: CachePolicy
@@ -254,7 +256,7 @@ struct Exchange: Sendable {
                 let isPart = stored?.facts.flags.contains(.isPartial) == true
                 return present.storage !== looked && (!isPart || load.facts.hasRange)
             },
-            lead: { flight in cache.startLeading(flight, load, desk: desk) }
+            lead: { [cache] flight in cache.startLeading(flight, load, desk: desk) }
         )
     }
 

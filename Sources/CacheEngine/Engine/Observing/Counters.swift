@@ -7,6 +7,8 @@ enum Counter: Int, CaseIterable {
     case stored, refused, hookFailures, storageErrors
     case flights, waiters, reElections, escapes, hitForMissMarks, sharedErrors, timeouts
     case refreshes, refreshFailures, removals, invalidations, diskHits
+    /// Waits of so many milliseconds at most.
+    case waits0_1, waits1, waits10, waits100, waits1000, waits10000, waitsLonger
 }
 
 /// Counters that many threads add to: one row of cells for each stripe, so that threads working on

@@ -5,11 +5,13 @@ final class Recorder: Sendable {
     private struct ByReason {
         var refusals: [StoreRefusalReason: Int] = [:]
         var escapes: [String: Int] = [:]
-        var waits = [Int](repeating: 0, count: Recorder.waitBounds.count)
     }
 
-    /// Upper bounds of the wait histogram, in milliseconds.
-    static let waitBounds = [0.1, 1, 10, 100, 1_000, 10_000, .infinity]
+    /// The classes of the wait histogram, each with its upper bound in milliseconds.
+    private static let waits: [(bound: Double, counter: Counter)] = [
+        (0.1, .waits0_1), (1, .waits1), (10, .waits10), (100, .waits100), (1_000, .waits1000),
+        (10_000, .waits10000), (.infinity, .waitsLonger),
+    ]
 
     let counters = Counters()
     private let byReason = Mutex(ByReason())
@@ -36,9 +38,10 @@ final class Recorder: Sendable {
 
     func waited(nanoseconds: UInt64) {
         let milliseconds = Double(nanoseconds) / 1e6
-        let bucket = Self.waitBounds.firstIndex { milliseconds <= $0 } ?? Self.waitBounds.count - 1
         counters.add(.waiters)
-        byReason.withLock { $0.waits[bucket] += 1 }
+        for (bound, counter) in Self.waits where milliseconds <= bound {
+            return counters.add(counter)
+        }
     }
 
     func originFailed(_ error: any Error) {
@@ -86,8 +89,8 @@ final class Recorder: Sendable {
         byReason.withLock { reasons in
             statistics.refusals = reasons.refusals
             statistics.escapes = reasons.escapes
-            statistics.waitMilliseconds = zip(Self.waitBounds, reasons.waits).map { ($0, $1) }
         }
+        statistics.waitMilliseconds = Self.waits.map { ($0.bound, counters[$0.counter]) }
         return statistics
     }
 

@@ -1,14 +1,28 @@
 import HTTPCaching
 
 /// What a look-up found for one request.
-struct Selection: Sendable {
+///
+/// An object, as `Exchange` is.
+final class Selection: Sendable {
     /// The key under which the request's own variant is, or will be.
-    var key: RequestKey
+    let key: RequestKey
     /// The stored response that this request selects.
-    var stored: StoredResponse?
-    var tier: CacheInfo.Tier?
+    let stored: StoredResponse?
+    let tier: CacheInfo.Tier?
     /// Why nothing was selected, in the words of RFC 9211.
-    var miss: CacheStatus.Forward = .uriMiss
+    let miss: CacheStatus.Forward
+
+    init(
+        key: RequestKey,
+        stored: StoredResponse? = nil,
+        tier: CacheInfo.Tier? = nil,
+        miss: CacheStatus.Forward = .uriMiss
+    ) {
+        self.key = key
+        self.stored = stored
+        self.tier = tier
+        self.miss = miss
+    }
 
     static func nothing(_ key: RequestKey, _ miss: CacheStatus.Forward = .uriMiss) -> Selection {
         Selection(key: key, miss: miss)
