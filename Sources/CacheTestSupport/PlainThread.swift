@@ -21,7 +21,7 @@ public enum PlainThread {
     public static func run<Result: Sendable>(
         _ body: @escaping @Sendable () -> Result
     ) async -> Result {
-        await withCheckedContinuation { continuation in
+        await withUnsafeContinuation { continuation in
             start { continuation.resume(returning: body()) }
         }
     }

@@ -72,14 +72,14 @@ final class WireOrigin: Sendable {
 
     /// Ends the listener and every connection.
     func stop() {
-        let sockets = state.withLock { state in
-            guard !state.isStopped else { return [WireSocket]() }
+        state.withLock { state in
+            guard !state.isStopped else { return }
             state.isStopped = true
-            return state.sockets
+            shutdown(listener, Int32(SHUT_RDWR))
+            close(listener)
+            // Inside: who resets a connection takes it out first, and only then frees its number.
+            for socket in state.sockets { shutdown(socket.descriptor, Int32(SHUT_RDWR)) }
         }
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-        for socket in sockets { shutdown(socket.descriptor, Int32(SHUT_RDWR)) }
     }
 
     private func acceptAll() {

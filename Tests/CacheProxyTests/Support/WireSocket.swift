@@ -173,7 +173,7 @@ func eventually(_ isSo: @escaping @Sendable () -> Bool) async -> Bool {
 func onThread<Result: Sendable>(
     _ body: @escaping @Sendable () throws -> Result
 ) async throws -> Result {
-    try await withCheckedThrowingContinuation { continuation in
+    try await withUnsafeThrowingContinuation { continuation in
         let thread = Thread { continuation.resume(with: Swift.Result { try body() }) }
         thread.stackSize = 512 * 1024
         thread.start()
