@@ -3,7 +3,7 @@ import Foundation
 /// Finds out whether a documented command works, by running it or what it rests on.
 ///
 /// What is quick is run as it stands. What builds or measures is run as far as its own help or dry
-/// run goes, and the work behind it must be something that `make check` does.
+/// run goes, and the work behind it must be something that `make check` or `.ci/run` does.
 struct CommandProof {
     /// The programs a document may name; a line with any other is a line nobody has tried.
     static let programs: Set<String> = [
@@ -11,7 +11,7 @@ struct CommandProof {
         "perf/soak", "Fuzz/run",
     ]
 
-    /// What `make check` does for a target that it does not make.
+    /// What is done instead of a command that nothing runs.
     enum StandIn {
         /// A target that does the same with less.
         case target(String)
@@ -20,20 +20,20 @@ struct CommandProof {
     }
 
     static let standIns: [String: StandIn] = [
-        "bench": .target("thresholds"),
-        "crash": .suite("CrashTests"),
-        "format": .target("lint"),
-        "fuzz": .suite("RandomInputTests"),
-        "simulate": .suite("SimulationTests"),
-        "tsan": .target("run-tests"),
+        // It writes.
+        "make format": .target("lint"),
+        // Its traces are no part of the tree.
+        "perf/compare hit-ratio": .suite("ReplayHitRatioTests"),
     ]
 
     private let makefile: Makefile
+    private let longRuns: LongRuns
     private let manifest: String
     private let tests: String
 
     init() throws {
         makefile = try Makefile()
+        longRuns = try LongRuns()
         manifest = try Self.text("Package.swift")
         tests = try SourceFile.all(in: ["Tests"]).map(\.text).joined(separator: "\n")
     }
@@ -57,16 +57,22 @@ struct CommandProof {
         for target in targets where target != "help" {
             guard makefile.prerequisites[target] != nil else { return "no target \(target)" }
             if makefile.isMadeByCheck(target) { continue }
-            switch Self.standIns[target] {
-            case .target(let other) where makefile.isMadeByCheck(other): break
-            case .suite(let suite) where tests.contains("struct \(suite)"): break
-            default: return "neither the check nor a test does what \(target) does"
-            }
+            guard isDone("make", target) else { return "nothing does what \(target) does" }
         }
         let isHelp = targets == ["help"]
         let outcome = try await ChildProcess.run(["make"] + (isHelp ? [] : ["-n"]) + arguments)
         let isEmpty = outcome.output.contains("Nothing to be done")
         return outcome.status == 0 && !isEmpty ? nil : outcome.output
+    }
+
+    /// Whether `.ci/run` executes it, or something stands in for it.
+    private func isDone(_ program: String, _ word: String?) -> Bool {
+        if longRuns.contain(program, word) { return true }
+        return switch Self.standIns["\(program) \(word ?? "")"] {
+        case .target(let other): makefile.isMadeByCheck(other)
+        case .suite(let suite): tests.contains("struct \(suite)")
+        case nil: false
+        }
     }
 
     private func swift(_ arguments: [String]) async throws -> String? {
@@ -111,6 +117,7 @@ struct CommandProof {
         if program == "perf/profile", let workload = arguments.first(where: isOwnWord) {
             let list = try await ChildProcess.run([ChildProcess.product("bench-cli"), "list"])
             if !("\n" + list.output).contains("\n\(workload) ") { return "no workload \(workload)" }
+            guard isDone(program, nil) else { return "nothing runs it" }
             return try await help(of: [program], mentions: arguments.filter(isFlag))
         }
         if program == "Fuzz/run" {
@@ -120,8 +127,11 @@ struct CommandProof {
                         .path()
                 )
             }
-            return unknown.map { "no target \($0)" }
+            if let unknown { return "no target \(unknown)" }
+            return isDone("make", "fuzz") ? nil : "nothing runs it"
         }
+        let word = program == "perf/compare" ? arguments.first(where: isOwnWord) : nil
+        guard isDone(program, word) else { return "nothing runs it" }
         return try await help(
             of: [program],
             mentions: arguments.filter { isFlag($0) || isOwnWord($0) }

@@ -58,6 +58,12 @@ import Testing
         #expect(try await CommandProof().complaint(about: command) != nil)
     }
 
+    @Test func whatNothingRunsIsFoundOut() throws {
+        let runs = try LongRuns()
+        #expect(runs.contain("make", "tsan") && runs.contain("perf/soak", nil))
+        #expect(!runs.contain("make", "format") && !runs.contain("perf/compare", "hit-ratio"))
+    }
+
     @Test func wordsAreReadAsAShellReadsThem() throws {
         let text = #"A_B=1 curl -H "X: a # b" --x=y  http://h/ # why"#
         let command = try #require(DocumentedCommand(document: "x.md", text: text))
