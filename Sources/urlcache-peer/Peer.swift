@@ -32,7 +32,8 @@ final class Peer {
         }
         switch words.first {
         case "describe":
-            let bounds = ", at most \(Self.diskEntriesMax) entries, \(Self.diskHitsMax) hits a round"
+            let bounds =
+                ", at most \(Self.diskEntriesMax) entries, \(Self.diskHitsMax) hits a round"
             let note = bodies == nil ? "" : bounds
             return "{\"configuration\": \"\(cache.description)\(note)\"}"
         case "http-hit":
