@@ -17,6 +17,12 @@ intptr_t ce_pread_cached(int file, void *bytes, size_t count, int64_t offset) {
 #endif
 }
 
+#ifdef O_NOATIME
+const int ce_open_no_access_times = O_NOATIME;
+#else
+const int ce_open_no_access_times = 0;
+#endif
+
 int ce_preallocate(int file, int64_t count) {
 #if defined(__linux__)
     if (fallocate(file, 0, 0, count) == 0) return 0;

@@ -18,9 +18,19 @@ final class DiskPeers {
         }
     }
 
+    var count: Int { launches.count }
+
     /// Has each of them do the work, one after the other.
     func perform(_ command: String) throws -> [(name: String, answer: PeerProgram.Answer)] {
-        try running.map { ($0.name, try $0.perform(command)) }
+        try running.indices.map { try perform(command, by: $0) }
+    }
+
+    /// Has one of them do the work.
+    func perform(
+        _ command: String,
+        by number: Int
+    ) throws -> (name: String, answer: PeerProgram.Answer) {
+        (running[number].name, try running[number].perform(command))
     }
 
     func finish() {

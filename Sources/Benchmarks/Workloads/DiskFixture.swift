@@ -7,6 +7,7 @@ final class DiskFixture {
     let tier: DiskTier
     let scratch: ScratchDirectory
     let hashes: [KeyHash]
+    private var touched: UInt64 = 0
 
     private init(keys: KeySet, bodySizeBytes: Int, tier: DiskTier, scratch: ScratchDirectory) {
         self.keys = keys
@@ -73,8 +74,21 @@ final class DiskFixture {
         }
     }
 
+    /// Brings the key and its hash into the processor's cache, where a caller who has just made
+    /// them has them; the peers do the same.
+    func touchKey(_ number: Int) {
+        let sum = keys.withBytes { $0.key(number).reduce(0) { $0 &+ $1 } }
+        touched = touched &+ UInt64(sum) &+ hashes[number].identity
+    }
+
     /// Reads one entry from the disk; true when its body is there and the right one.
     func isHit(_ number: Int) async -> Bool {
+        if let isHit = isHitWithoutWaiting(number) { return isHit }
+        return await isHitAfterWaiting(number)
+    }
+
+    /// The same as far as it needs no wait for the device; nil where it does.
+    func isHitWithoutWaiting(_ number: Int) -> Bool? {
         let result = keys.withBytes { bytes in
             tier.read(
                 hashes[number],
@@ -85,11 +99,11 @@ final class DiskFixture {
         switch result {
         case .hit(let stored, _): return isRight(stored, number)
         case .miss: return false
-        case .mustWait: return await isHitAfterWaiting(number)
+        case .mustWait: return nil
         }
     }
 
-    private func isHitAfterWaiting(_ number: Int) async -> Bool {
+    func isHitAfterWaiting(_ number: Int) async -> Bool {
         let key = keys.withBytes { [UInt8]($0.key(number)) }
         let result = await tier.readWaiting(
             hashes[number],

@@ -176,6 +176,6 @@ enum EntryMaker {
 extension Entry {
     /// The first byte of the body: a hit reads it, so that the body is really there.
     var firstBodyByte: UInt8 {
-        withExtendedLifetime(storage) { storage.unsafeBytes[EntryHead.sizeBytes] }
+        withBytes { $0[EntryHead.sizeBytes] }
     }
 }

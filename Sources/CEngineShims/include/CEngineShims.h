@@ -14,6 +14,10 @@ uint32_t ce_crc32c(uint32_t crc, const void *_Nullable bytes, size_t count);
 /// Returns how many, or -errno; -EAGAIN: not cached; -EOPNOTSUPP: this file system cannot say.
 intptr_t ce_pread_cached(int file, void *_Nullable bytes, size_t count, int64_t offset);
 
+/// The flag of `open` that spares reads the noting of access times, a twentieth of a small read;
+/// 0 where there is none.
+extern const int ce_open_no_access_times;
+
 /// Gives the file `count` bytes of room; 0, or -errno.
 int ce_preallocate(int file, int64_t count);
 

@@ -9,8 +9,9 @@ public struct ByteChunk: @unchecked Sendable {
     private let lowerBound: Int
     private let upperBound: Int
 
+    /// The bytes of `storage` at `range`, all of which are there.
     package init(_ storage: ByteStorage, _ range: Range<Int>) {
-        precondition(range.lowerBound >= 0 && range.upperBound <= storage.count)
+        precondition(range.lowerBound >= 0)
         self.storage = storage
         lowerBound = range.lowerBound
         upperBound = range.upperBound
@@ -20,6 +21,18 @@ public struct ByteChunk: @unchecked Sendable {
     public init(count: Int, filledBy fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows
     {
         self.init(try ByteStorage.make(count: count, fill), 0..<count)
+    }
+
+    /// A chunk of at most `capacity` bytes: as many as `fill` says it wrote; nil when it says nil.
+    package init?(
+        capacity: Int,
+        filledBy fill: (UnsafeMutableRawBufferPointer) throws -> Int?
+    ) rethrows {
+        var written: Int?
+        let storage = try ByteStorage.make(count: capacity) { written = try fill($0) }
+        guard let written else { return nil }
+        precondition(written <= capacity)
+        self.init(storage, 0..<written)
     }
 
     /// A chunk that holds a copy of `bytes`.
@@ -51,7 +64,8 @@ public struct ByteChunk: @unchecked Sendable {
         _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result {
         try withExtendedLifetime(storage) {
-            try body(UnsafeRawBufferPointer(rebasing: storage.unsafeBytes[lowerBound..<upperBound]))
+            let bytes = storage.unsafeBytes(upperBound)
+            return try body(UnsafeRawBufferPointer(rebasing: bytes[lowerBound...]))
         }
     }
 

@@ -18,10 +18,7 @@ package struct Entry: @unchecked Sendable {
     ///
     /// The disk checks what it read (`EntryHead.init(decoding:)` and the checksums) before it
     /// calls this.
-    package init(unchecked storage: ByteStorage) {
-        assert(storage.count >= EntryHead.sizeBytes)
-        self.storage = storage
-    }
+    package init(unchecked storage: ByteStorage) { self.storage = storage }
 
     /// Builds an entry; `fillBody` writes its `head.rawCount` body bytes.
     package init(
@@ -44,15 +41,15 @@ package struct Entry: @unchecked Sendable {
     }
 
     /// The numbers in front.
-    package var head: EntryHead { EntryHead(trusted: storage.unsafeBytes) }
+    package var head: EntryHead { EntryHead(trusted: storage.unsafeHead) }
 
     /// The part of the key's hash that chooses shards.
-    package var placement: UInt64 { storage.unsafeBytes.littleEndian(at: 24) }
+    package var placement: UInt64 { storage.unsafeHead.littleEndian(at: 24) }
 
     /// The bytes the entry occupies, head included.
-    package var sizeBytes: Int { storage.count }
+    package var sizeBytes: Int { layout.metadata.upperBound }
 
-    private var layout: EntryLayout { EntryLayout(trusted: storage.unsafeBytes) }
+    private var layout: EntryLayout { EntryLayout(trusted: storage.unsafeHead) }
 
     /// How long the body is.
     package var bodyCount: Int { layout.body.count }
@@ -62,6 +59,11 @@ package struct Entry: @unchecked Sendable {
 
     /// The metadata, sharing the entry's bytes.
     package var metadata: ByteChunk { ByteChunk(storage, layout.metadata) }
+
+    /// Calls `read` with all of the entry's bytes, the head included.
+    package func withBytes<Result>(
+        _ read: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result { try withPart(0..<sizeBytes, read) }
 
     /// Calls `read` with the key.
     package func withKey<Result>(
@@ -83,7 +85,13 @@ package struct Entry: @unchecked Sendable {
         _ read: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result {
         try withExtendedLifetime(storage) {
-            try read(.init(rebasing: storage.unsafeBytes[range]))
+            try read(.init(rebasing: storage.unsafeBytes(range.upperBound)[range.lowerBound...]))
         }
     }
+}
+
+extension ByteStorage {
+    /// The head of the entry that the bytes are.
+    @inline(__always)
+    var unsafeHead: UnsafeRawBufferPointer { unsafeBytes(EntryHead.sizeBytes) }
 }

@@ -62,10 +62,8 @@ extension StoredEntry {
         var head = entry.head
         guard head.hash != key.hash else { return self }
         head.hash = key.hash
-        let storage = ByteStorage.make(count: entry.storage.count) { bytes in
-            withExtendedLifetime(entry.storage) {
-                bytes.copyMemory(from: entry.storage.unsafeBytes)
-            }
+        let storage = ByteStorage.make(count: entry.sizeBytes) { bytes in
+            entry.withBytes { bytes.copyMemory(from: $0) }
             head.encode(into: bytes)
         }
         return StoredEntry(Entry(unchecked: storage), detachedBody: detachedBody)
@@ -76,7 +74,7 @@ extension StoredEntry {
     /// Nil when the body is detached.
     public var serialized: [UInt8]? {
         guard detachedBody == nil else { return nil }
-        return withExtendedLifetime(entry.storage) { [UInt8](entry.storage.unsafeBytes) }
+        return entry.withBytes { [UInt8]($0) }
     }
 
     /// Reads back what `serialized` gave; nil for anything else.

@@ -39,8 +39,7 @@ extension Entry {
         )
     }
 
-    /// The object header, and the count in front of the bytes.
-    private static let objectHeaderBytes = 24
+    private static let objectHeaderBytes = 16
     /// From here on allocators hand out whole pages.
     private static let pageRoundedMin = 128 << 10
     private static let pageBytes = 4096

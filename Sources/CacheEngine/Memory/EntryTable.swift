@@ -204,7 +204,7 @@ extension ByteStorage {
     /// The hash in the entry's head.
     @inline(__always)
     fileprivate var entryHash: KeyHash {
-        let bytes = unsafeBytes
+        let bytes = unsafeHead
         return KeyHash(
             placement: bytes.littleEndian(at: 24),
             identity: bytes.littleEndian(at: 32)
@@ -214,7 +214,7 @@ extension ByteStorage {
     /// Whether this is the entry for the key: the whole hash, then every byte of the key.
     @inline(__always)
     fileprivate func isEntry(_ hash: KeyHash, _ key: UnsafeRawBufferPointer) -> Bool {
-        let bytes = unsafeBytes
+        let bytes = unsafeHead
         let placement = bytes.littleEndian(at: 24, as: UInt64.self)
         let identity = bytes.littleEndian(at: 32, as: UInt64.self)
         guard identity == hash.identity, placement == hash.placement else { return false }

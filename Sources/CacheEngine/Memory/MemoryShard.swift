@@ -201,7 +201,7 @@ actor MemoryShard<Policy: ReplacementPolicy & ~Copyable> {
     ) -> Unmanaged<ByteStorage> {
         let reference = state.remove(slot)
         state.counters.evictions += 1
-        state.counters.evictedBytes += reference._withUnsafeGuaranteedRef { $0.count }
+        state.counters.evictedBytes += Entry(unchecked: reference.takeUnretainedValue()).sizeBytes
         return reference
     }
 

@@ -363,7 +363,7 @@ package final class MemoryTier: Sendable {
 extension ByteStorage {
     /// The expiry in the entry's head, without reading the rest of it.
     @inline(__always)
-    fileprivate var expiresSeconds: UInt32 { unsafeBytes.littleEndian(at: 40) }
+    fileprivate var expiresSeconds: UInt32 { unsafeHead.littleEndian(at: 40) }
 }
 
 extension MemoryConfiguration {

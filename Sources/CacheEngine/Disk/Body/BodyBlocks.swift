@@ -15,9 +15,9 @@ enum BodyBlocks {
         guard block.end > start, block.end - start <= BodyCodec.blockBytes, blockRawCount > 0 else {
             return nil
         }
-        var (stored, fault) = (ByteStorage?.none, FileFault?.none)
+        var fault: FileFault?
         var isWhole = false
-        stored = ByteStorage.make(count: block.end - start) { bytes in
+        let stored = ByteChunk(count: block.end - start) { bytes in
             do throws(FileFault) {
                 let count = try volume.read(file, into: bytes, at: start)
                 let crc = UnsafeRawBufferPointer(bytes).crc32c(from: BodyFileFormat.seed(fileID))
@@ -25,15 +25,12 @@ enum BodyBlocks {
             } catch { fault = error }
         }
         if let fault { throw fault }
-        guard isWhole, let stored else { return nil }
-        if block.isRaw {
-            return stored.count == blockRawCount ? ByteChunk(stored, 0..<stored.count) : nil
+        guard isWhole else { return nil }
+        if block.isRaw { return stored.count == blockRawCount ? stored : nil }
+        let raw = ByteChunk(count: blockRawCount) { raw in
+            isWhole = stored.withUnsafeBytes { BodyCodec.decompressBlock($0, into: raw) }
         }
-        let raw = ByteStorage.make(count: blockRawCount) { raw in
-            isWhole = BodyCodec.decompressBlock(stored.unsafeBytes, into: raw)
-        }
-        withExtendedLifetime(stored) {}
-        return isWhole ? ByteChunk(raw, 0..<raw.count) : nil
+        return isWhole ? raw : nil
     }
 
     /// The table of a finished file; nil when it is not what was written.

@@ -36,7 +36,9 @@ package struct SystemFileSystem: FileSystem {
         case .openOrCreate: flags |= O_CREAT
         case .createNew: flags |= O_CREAT | O_EXCL
         }
-        let descriptor = sysOpen(path, flags, 0o600)
+        var descriptor = sysOpen(path, flags | ce_open_no_access_times, 0o600)
+        // Only the file's owner may do without access times.
+        if descriptor < 0, errno == EPERM { descriptor = sysOpen(path, flags, 0o600) }
         guard descriptor >= 0 else { throw .last }
         return OpenFile(descriptor: descriptor)
     }

@@ -70,13 +70,11 @@ extension DiskShard {
         for entry in kept {
             let size = min(entry.place.recordBytesMax, end - entry.place.offset)
             guard size >= EntryHead.sizeBytes else { continue }
-            let bytes = ByteStorage.make(capacity: size) { buffer in
+            let bytes = ByteChunk(capacity: size) { buffer in
                 try? volume.read(file, into: buffer, at: entry.place.offset)
             }
             guard let bytes else { continue }
-            let isPlaced = withExtendedLifetime(bytes) {
-                reinsert(entry, bytes.unsafeBytes, sealedBy: seal)
-            }
+            let isPlaced = bytes.withUnsafeBytes { reinsert(entry, $0, sealedBy: seal) }
             guard isPlaced else { break }
             if writer.batch.count >= settings.batchBytes, !flushBatch() { break }
         }

@@ -195,12 +195,11 @@ extension DiskShard {
 
     private func readFooter(_ trailer: SegmentTrailer, of segment: FoundSegment) -> [FooterItem]? {
         let count = trailer.itemCount * FooterItem.sizeBytes
-        let bytes = ByteStorage.make(capacity: count) { buffer in
+        let footer = ByteChunk(capacity: count) { buffer in
             try? volume.read(segment.file, into: buffer, at: trailer.footerOffset)
         }
-        guard let bytes, bytes.count == count else { return nil }
-        return withExtendedLifetime(bytes) {
-            let bytes = bytes.unsafeBytes
+        guard let footer, footer.count == count else { return nil }
+        return footer.withUnsafeBytes { bytes in
             guard bytes.crc32c() == trailer.footerCRC else { return nil }
             return (0..<trailer.itemCount).map { number in
                 FooterItem(
@@ -291,14 +290,14 @@ extension DiskShard {
     }
 
     private func readPurge(_ item: FooterItem, of segment: FoundSegment) -> RemovalScope? {
-        let bytes = ByteStorage.make(capacity: item.recordBytes) { buffer in
+        let bytes = ByteChunk(capacity: item.recordBytes) { buffer in
             try? volume.read(segment.file, into: buffer, at: item.offset)
         }
         guard let bytes else { return nil }
-        return withExtendedLifetime(bytes) {
+        return bytes.withUnsafeBytes { bytes in
             let seal = segment.header.seal
             guard
-                let record = CheckedRecord(bytes.unsafeBytes, at: item.offset, sealedBy: seal),
+                let record = CheckedRecord(bytes, at: item.offset, sealedBy: seal),
                 record.hasWholeBody
             else { return nil }
             return PurgeRecord.decode(record.storedBody)

@@ -101,8 +101,7 @@ extension DiskShard {
                 (head.codec, head.storedCount) = BodyCodec.compress(body, into: bodyBytes)
             }
         }
-        withExtendedLifetime(entry.storage) {
-            let bytes = entry.storage.unsafeBytes
+        entry.withBytes { bytes in
             let tail = UnsafeRawBufferPointer(rebasing: bytes[(bytes.count - tailBytes)...])
             room.copy(tail, at: EntryHead.sizeBytes + head.storedCount)
         }

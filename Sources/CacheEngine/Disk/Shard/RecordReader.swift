@@ -25,19 +25,15 @@ struct RecordReader: Sendable {
         }
         // The record's bytes are the entry's: read them where they will stay.
         var outcome = Outcome.damaged
-        let storage = ByteStorage.make(capacity: wanted) { buffer in
-            var size: Int?
+        var isEntry = false
+        let storage = ByteStorage.make(count: wanted) { buffer in
             outcome = fill(buffer, lease, patience) { bytes in
                 guard let record = CheckedRecord(lease, bytes) else { return nil }
-                if record.head.codec != .raw || record.head.flags.contains(.jumbo) {
-                    return Self.entry(of: record)
-                }
-                size = record.head.entrySizeBytes
-                return .mustWait
+                isEntry = record.head.codec == .raw && !record.head.flags.contains(.jumbo)
+                return isEntry ? .mustWait : Self.entry(of: record)
             }
-            return size
         }
-        guard let storage else { return outcome }
+        guard isEntry else { return outcome }
         let entry = Entry(unchecked: storage)
         return .entry(entry, sequence: entry.head.sequence, reference: nil)
     }
