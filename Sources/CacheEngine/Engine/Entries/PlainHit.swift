@@ -14,9 +14,9 @@ struct PlainHit {
     /// Nil for an entry that is no response, or for one with something to be said about.
     init?(_ entry: Entry, nowSeconds: Int64) {
         defer { extendLifetime(entry.storage) }
-        let bytes = entry.storage.unsafeBytes
-        let layout = EntryLayout(trusted: bytes)
+        let layout = EntryLayout(trusted: entry.storage.unsafeHead)
         let metadata = layout.metadata
+        let bytes = entry.storage.unsafeBytes(metadata.upperBound)
         let fieldsStart = metadata.lowerBound + StoredResponse.fieldsOffset
         guard metadata.upperBound - fieldsStart >= 4,
             bytes[metadata.lowerBound] == StoredResponse.kind
