@@ -24,14 +24,18 @@ internal import Foundation
                 return completionHandler(answer)
             }
             let task = SessionTask(dataTask)
+            guard mayLoad(asked) else {
+                // At once, as only then may it be refused; nothing is waited for but a disk.
+                let found = BlockingCall.wait { SendableOutcome(await self.load(asked, url: url)) }
+                if case .answer(let answer) = found.outcome { return completionHandler(answer) }
+                ForbiddenLoad.refuse(task.cancel)
+                return completionHandler(nil)
+            }
             Task {
                 switch await self.outcome(of: asked, url: url, for: task) {
                 case .answer(let answer): completionHandler(answer)
                 case .leave: completionHandler(nil)
                 case .withdraw:
-                    // URLSession knows no way for a cache to refuse. Before the answer, so that the
-                    // load it would start is withdrawn before it has begun; a cancellation that is
-                    // under way has been carried out when this returns.
                     dataTask.cancel()
                     completionHandler(nil)
                 }
@@ -96,10 +100,14 @@ internal import Foundation
             }
         }
 
+        private func mayLoad(_ request: CacheRequest) -> Bool {
+            (request.options.policy ?? cache.configuration.policy).onMiss == .load
+        }
+
         private func load(_ request: CacheRequest, url: URL) async -> Outcome {
+            let mayLoad = mayLoad(request)
             var request = request
             var url = url
-            let mayLoad = (request.options.policy ?? cache.configuration.policy).onMiss == .load
             do {
                 for _ in 0...Self.redirectsMax {
                     let response = try await cache.respond(to: request)
@@ -184,13 +192,15 @@ internal import Foundation
         }
     }
 
-    /// A task of URLSession, asked for nothing but whether it still runs.
+    /// A task of URLSession, asked for nothing but whether it still runs, or to end.
     ///
-    /// `@unchecked Sendable`: a task's state may be read from any thread.
+    /// `@unchecked Sendable`: a task's state may be read, and the task cancelled, from any thread.
     private struct SessionTask: @unchecked Sendable {
         private let task: URLSessionDataTask
 
         init(_ task: URLSessionDataTask) { self.task = task }
+
+        @Sendable func cancel() { task.cancel() }
 
         var isWanted: Bool {
             switch task.state {

@@ -125,7 +125,10 @@ package final class DiskTier: Sendable {
                 settings,
                 volume: volume,
                 pool: pool,
-                ledger: DiskLedger(capacityBytes: share),
+                ledger: DiskLedger(
+                    capacityBytes: share,
+                    logBytesMin: 2 * manifest.segmentBytes
+                ),
                 clock: clock
             )
         }

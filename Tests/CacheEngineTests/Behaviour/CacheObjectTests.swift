@@ -240,6 +240,8 @@ import Testing
 
     // MARK: U15, U16
 
+    private static let filler = String(repeating: "x", count: 300_000)
+
     @Test(
         "U15: random storing, replacing and removing never traps and never mixes answers",
         arguments: 0..<64
@@ -254,7 +256,7 @@ import Testing
             switch UInt8.random(in: 0..<10, using: &random) {
             case 0..<5:
                 let size = [0, 10, 5_000, 60_000, 300_000].randomElement(using: &random) ?? 0
-                let body = "\(step)" + String(repeating: "x", count: size)
+                let body = "\(step)" + Self.filler.prefix(size)
                 latest[number] = body
                 _ = try await stage.cache.store(Self.response(body), for: request)
             case 5:

@@ -49,7 +49,7 @@ import Testing
         var queues = SlotQueues(queueCount: 94, slotCount: slotCount)
         var model = [[(slot: Int, stamp: Double)]](repeating: [], count: 94)
         var age = 1e6
-        for _ in 0..<2_000 {
+        for step in 0..<2_000 {
             age += Double(random.next() % 100) / 16
             let slot = Int(random.next() % UInt64(slotCount))
             if let queue = queues.queue(of: slot) {
@@ -65,14 +65,15 @@ import Testing
                 queues.moveAll(to: copy) { $0 }
                 queues = copy
             }
-            for (queue, held) in model.enumerated() {
-                #expect(queues.tail(of: queue) == held.first?.slot)
-                let stamp = held.first?.stamp ?? .infinity
-                #expect(stamp == .infinity || abs(queues.tailStamp(of: queue) - stamp) < 1e-3)
-                for (older, newer) in zip(held, held.dropFirst()) {
-                    #expect(queues.newer(than: older.slot) == newer.slot)
-                }
+            let doubtful = model.indices.first { queue in
+                let (held, tail) = (model[queue], queues.tailStamp(of: queue))
+                let isSame = held.first.map { abs(tail - $0.stamp) < 1e-3 } ?? (tail == .infinity)
+                return !isSame || queues.tail(of: queue) != held.first?.slot
+                    || zip(held, held.dropFirst()).contains { older, newer in
+                        queues.newer(than: older.slot) != newer.slot
+                    }
             }
+            #expect(doubtful == nil, "queue \(doubtful ?? 0), step \(step)")
         }
     }
 

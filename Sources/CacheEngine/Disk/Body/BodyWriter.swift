@@ -52,7 +52,7 @@ package actor BodyWriter {
         if needed > reservedBytes {
             let share = shard.ledger.balance.capacityBytes / 16
             let step = max(needed - reservedBytes, min(share, Self.reservationBytes))
-            let hasRoom = await shard.reserveBody(step)
+            let hasRoom = await shard.reserveBodyDraining(step)
             guard phase == .growing else {
                 if hasRoom { shard.ledger.releaseBody(step) }
                 throw Self.notGrowing

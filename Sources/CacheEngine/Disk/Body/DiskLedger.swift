@@ -2,21 +2,29 @@ import Synchronization
 
 /// What one shard's files take and may take: asked before a file grows, told when one has gone.
 ///
+/// Bodies leave room for the log: without a segment nothing that is queued could be written, and so
+/// none of its bodies dropped.
+///
 /// Invariant: `segmentBytes + bodyBytes <= capacityBytes`, except right after the capacity was
 /// lowered, until the shard has made itself smaller.
 final class DiskLedger: Sendable {
     struct Balance: Sendable {
         var capacityBytes: Int
+        /// What the log may always take.
+        let logBytesMin: Int
         var segmentBytes = 0
         var bodyBytes = 0
 
         var usedBytes: Int { segmentBytes + bodyBytes }
         var freeBytes: Int { capacityBytes - usedBytes }
+        var freeForBodiesBytes: Int { freeBytes - max(0, logBytesMin - segmentBytes) }
     }
 
     private let state: Mutex<Balance>
 
-    init(capacityBytes: Int) { state = Mutex(Balance(capacityBytes: capacityBytes)) }
+    init(capacityBytes: Int, logBytesMin: Int) {
+        state = Mutex(Balance(capacityBytes: capacityBytes, logBytesMin: logBytesMin))
+    }
 
     var balance: Balance { state.withLock { $0 } }
 
@@ -32,7 +40,7 @@ final class DiskLedger: Sendable {
 
     func reserveBody(_ bytes: Int) -> Bool {
         state.withLock { balance in
-            guard balance.freeBytes >= bytes else { return false }
+            guard balance.freeForBodiesBytes >= bytes else { return false }
             balance.bodyBytes += bytes
             return true
         }

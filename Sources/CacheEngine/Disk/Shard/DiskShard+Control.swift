@@ -91,7 +91,7 @@ extension DiskShard {
         let reserved = DiskLedger.bodyFileBytes(
             BodyFileFormat.headerBytes + expected + rows * BodyFileFormat.Block.sizeBytes
         )
-        guard reserveBody(reserved) else {
+        guard reserveBodyDraining(reserved) else {
             throw CacheError(.storageFailed, detail: "no room for the body")
         }
         do throws(FileFault) {

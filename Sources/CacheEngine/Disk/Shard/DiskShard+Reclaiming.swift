@@ -129,6 +129,13 @@ extension DiskShard {
         return true
     }
 
+    /// The same between batches: when all that could go is queued, that is written first.
+    func reserveBodyDraining(_ bytes: Int) -> Bool {
+        if reserveBody(bytes) { return true }
+        guard state.withLock({ !$0.queue.isEmpty }), drainAll() else { return false }
+        return reserveBody(bytes)
+    }
+
     /// Makes the files smaller by the oldest thing there is; false when nothing can go.
     func makeRoom() -> Bool {
         let before = ledger.balance.usedBytes
