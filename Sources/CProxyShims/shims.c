@@ -36,7 +36,7 @@ int cp_poller_wait(int poller, struct cp_event *events, int capacity, int timeou
         uint32_t got = batch[i].events;
         events[i].token = batch[i].data.u64;
         events[i].flags = (got & (EPOLLIN | EPOLLRDHUP) ? CP_READABLE : 0)
-            | (got & EPOLLOUT ? CP_WRITABLE : 0) | (got & (EPOLLHUP | EPOLLERR) ? CP_GONE : 0);
+            | (got & EPOLLRDHUP ? CP_ENDED : 0) | (got & EPOLLOUT ? CP_WRITABLE : 0) | (got & (EPOLLHUP | EPOLLERR) ? CP_GONE : 0);
     }
     return count;
 }
@@ -100,6 +100,7 @@ int cp_poller_wait(int poller, struct cp_event *events, int capacity, int timeou
     for (int i = 0; i < count; i++) {
         events[i].token = (uint64_t)(uintptr_t)batch[i].udata;
         events[i].flags = (batch[i].filter == EVFILT_READ ? CP_READABLE : 0)
+            | (batch[i].filter == EVFILT_READ && batch[i].flags & EV_EOF ? CP_ENDED : 0)
             | (batch[i].filter == EVFILT_WRITE ? CP_WRITABLE : 0)
             | (batch[i].flags & EV_EOF && batch[i].fflags ? CP_GONE : 0);
     }

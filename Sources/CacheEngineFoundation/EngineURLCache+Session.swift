@@ -36,6 +36,7 @@ internal import Foundation
                 case .answer(let answer): completionHandler(answer)
                 case .leave: completionHandler(nil)
                 case .withdraw:
+                    // One that is under way is first among what URLSession does with the answer.
                     dataTask.cancel()
                     completionHandler(nil)
                 }
@@ -194,7 +195,8 @@ internal import Foundation
 
     /// A task of URLSession, asked for nothing but whether it still runs, or to end.
     ///
-    /// `@unchecked Sendable`: a task's state may be read, and the task cancelled, from any thread.
+    /// `@unchecked Sendable`: the one variable never changes, and URLSession guards what a task is
+    /// asked here, its state and its cancellation, with a queue of its own.
     private struct SessionTask: @unchecked Sendable {
         private let task: URLSessionDataTask
 

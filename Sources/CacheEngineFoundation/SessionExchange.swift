@@ -33,15 +33,21 @@ final class SessionExchange: BodySource {
     }
 
     private let windowBytesMax: Int
+    private let cancellations: DispatchQueue
     private let state = Mutex(State())
 
-    init(windowBytesMax: Int) { self.windowBytesMax = windowBytesMax }
+    /// An exchange whose task is cancelled on `cancellations`: URLSession lets a cancellation wait
+    /// until it has worked through all that a fast server sends, which may be never.
+    init(windowBytesMax: Int, cancellations: DispatchQueue) {
+        self.windowBytesMax = windowBytesMax
+        self.cancellations = cancellations
+    }
 
     // MARK: - The reader's side
 
     func start(_ task: URLSessionDataTask) {
         let isOpen = state.withLock { state in
-            state.cancelTask = { task.cancel() }
+            state.cancelTask = { [cancellations] in cancellations.async { task.cancel() } }
             return state.outcome == nil
         }
         if isOpen { task.resume() } else { task.cancel() }
@@ -99,7 +105,7 @@ final class SessionExchange: BodySource {
             if case .failure? = state.outcome { return }
             state.outcome = .failure(error)
         }
-        state.withLock { $0.cancelTask }?()
+        state.withLock { $0.cancelTask.take() }?()
     }
 
     // MARK: - The delegate's side
@@ -116,7 +122,11 @@ final class SessionExchange: BodySource {
     }
 
     func receive(_ data: Data) {
-        let isTooMuch = state.withLock { $0.waitingBytes + data.count > windowBytesMax }
+        let isTooMuch = state.withLock { state -> Bool? in
+            guard state.outcome == nil else { return nil }
+            return state.waitingBytes + data.count > windowBytesMax
+        }
+        guard let isTooMuch else { return }
         if isTooMuch {
             return abandon(CacheError(.readerTooSlow, detail: "The body was not read in time"))
         }

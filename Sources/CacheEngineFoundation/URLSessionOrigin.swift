@@ -16,6 +16,7 @@ internal import Synchronization
 public final class URLSessionOrigin: Origin {
     private let session: URLSession
     private let delegate: SessionDelegate
+    private let cancellations = DispatchQueue(label: "URLSessionOrigin.cancellations")
     private let windowBytesMax: Int
 
     /// An origin whose session is set up by `configuration`, cache, cookies and credentials left
@@ -41,7 +42,10 @@ public final class URLSessionOrigin: Origin {
     /// Sends the request, and returns when the head of its answer is there.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         try Task.checkCancellation()
-        let exchange = SessionExchange(windowBytesMax: windowBytesMax)
+        let exchange = SessionExchange(
+            windowBytesMax: windowBytesMax,
+            cancellations: cancellations
+        )
         let task = session.dataTask(with: try await Self.urlRequest(request))
         delegate.register(exchange, for: task)
         exchange.start(task)

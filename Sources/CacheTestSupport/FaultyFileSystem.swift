@@ -202,6 +202,12 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
+    package func unlock(_ file: OpenFile) {
+        state.withLock { state in
+            state.locked = state.locked.filter { $0.value != file.descriptor }
+        }
+    }
+
     package func rename(_ path: String, to target: String) throws(FileFault) {
         try change { state throws(FileFault) in
             guard !state.plan.isReadOnly else { throw .readOnly }

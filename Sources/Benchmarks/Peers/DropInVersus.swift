@@ -41,6 +41,7 @@ private final class DropInCase: WorkloadCase {
     func prepare() async throws {
         let scratch = try ScratchDirectory(in: plan.scratchDirectory)
         self.scratch = scratch
+        if tier == .disk { try TextFile.write(BodyPool.shared.bytes, to: bodies(scratch)) }
         engine = try start("enginecache", in: scratch)
         foundation = try start("urlcache", in: scratch)
         if tier == .disk { _ = try both(storing) }
@@ -93,12 +94,12 @@ private final class DropInCase: WorkloadCase {
         try peer.perform(command).nanosecondsPerOperation
     }
 
+    /// With a directory of its own and the bodies, on disk.
     private func start(_ name: String, in scratch: ScratchDirectory) throws -> PeerProgram {
+        let places = tier == .disk ? [try scratch.makeDirectory(name), bodies(scratch)] : []
         let launch = PeerProgram.Launch(name: name, command: launch.command)
-        guard tier == .disk else { return try PeerProgram(launch, arguments: [name]) }
-        let bodies = scratch.path + "/bodies"
-        try TextFile.write(BodyPool.shared.bytes, to: bodies)
-        let directory = try scratch.makeDirectory(name)
-        return try PeerProgram(launch, arguments: [name, directory, bodies])
+        return try PeerProgram(launch, arguments: [name] + places)
     }
+
+    private func bodies(_ scratch: ScratchDirectory) -> String { scratch.path + "/bodies" }
 }

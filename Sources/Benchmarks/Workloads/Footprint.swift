@@ -56,7 +56,7 @@ private final class MemoryFootprintCase: WorkloadCase {
     }
 }
 
-/// A full memory through which four times its capacity passes: what the process really takes.
+/// A full memory through which ten times its capacity passes: what the process really takes.
 private final class ChurnFootprintCase: WorkloadCase {
     private let plan: WorkloadPlan
     init(_ plan: WorkloadPlan) { self.plan = plan }
@@ -78,7 +78,7 @@ private final class ChurnFootprintCase: WorkloadCase {
         var peak = 0
         var stored = 0
         var number: UInt64 = 0
-        while stored < capacityBytes * 4 {
+        while stored < capacityBytes * 10 {
             number += 1
             // From 256 B to 64 KiB, as many in each octave.
             let size = 256 << Int(random.next() % 9)

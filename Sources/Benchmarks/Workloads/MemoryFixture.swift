@@ -62,58 +62,22 @@ final class MemoryFixture: Sendable {
 
     /// Looks up a chunk of keys, hashing each; counts those whose body has the right first byte.
     func hits(thread: Int, chunk: Int) -> UInt64 {
-        keys.withBytes { bytes in
-            var correct: UInt64 = 0
-            let first = chunk &* TimedLoop.chunkSize
-            for step in first..<first + TimedLoop.chunkSize {
-                let number = keyNumber(thread, step)
-                let key = bytes.key(number)
-                let hash = hasher.hash(key)
-                guard let entry = tier.entry(for: hash, key: key, nowSeconds: Self.nowSeconds)
-                else { continue }
-                if entry.firstBodyByte == Self.firstByte(number) { correct &+= 1 }
-            }
-            return correct
-        }
+        count(thread, chunk) { number, key in isHit(number, key, hasher.hash(key)) }
     }
 
     /// The same with the hash at hand, as a caller has it who keeps the key.
     func hitsByHash(thread: Int, chunk: Int) -> UInt64 {
-        keys.withBytes { bytes in
-            var correct: UInt64 = 0
-            let first = chunk &* TimedLoop.chunkSize
-            for step in first..<first + TimedLoop.chunkSize {
-                let number = keyNumber(thread, step)
-                guard
-                    let entry = tier.entry(
-                        for: hashes[number],
-                        key: bytes.key(number),
-                        nowSeconds: Self.nowSeconds
-                    )
-                else { continue }
-                if entry.firstBodyByte == Self.firstByte(number) { correct &+= 1 }
-            }
-            return correct
-        }
+        count(thread, chunk) { number, key in isHit(number, key, hashes[number]) }
     }
 
     /// The same, read where the entry lies: nothing is retained, as nothing is on the JVM.
     func hitsInPlace(thread: Int, chunk: Int) -> UInt64 {
-        keys.withBytes { bytes in
-            var correct: UInt64 = 0
-            let first = chunk &* TimedLoop.chunkSize
-            for step in first..<first + TimedLoop.chunkSize {
-                let number = keyNumber(thread, step)
-                let key = bytes.key(number)
-                _ = tier.withEntry(
-                    for: hashes[number],
-                    key: key,
-                    nowSeconds: Self.nowSeconds
-                ) { entry in
-                    if entry.firstBodyByte == Self.firstByte(number) { correct &+= 1 }
-                }
+        count(thread, chunk) { number, key in
+            var isRight = false
+            _ = tier.withEntry(for: hashes[number], key: key, nowSeconds: Self.nowSeconds) {
+                isRight = $0.firstBodyByte == Self.firstByte(number)
             }
-            return correct
+            return isRight
         }
     }
 
@@ -121,9 +85,31 @@ final class MemoryFixture: Sendable {
     func isHit(_ number: Int) -> Bool {
         keys.withBytes { bytes in
             let key = bytes.key(number)
-            let hash = hasher.hash(key)
-            let entry = tier.entry(for: hash, key: key, nowSeconds: Self.nowSeconds)
-            return entry?.firstBodyByte == Self.firstByte(number)
+            return isHit(number, key, hasher.hash(key))
+        }
+    }
+
+    @inline(__always)
+    private func isHit(_ number: Int, _ key: UnsafeRawBufferPointer, _ hash: KeyHash) -> Bool {
+        let entry = tier.entry(for: hash, key: key, nowSeconds: Self.nowSeconds)
+        return entry?.firstBodyByte == Self.firstByte(number)
+    }
+
+    /// How many keys of a chunk are hits; compiled into who asks, so that nothing is called between.
+    @inline(__always)
+    private func count(
+        _ thread: Int,
+        _ chunk: Int,
+        _ isHit: (Int, UnsafeRawBufferPointer) -> Bool
+    ) -> UInt64 {
+        keys.withBytes { bytes in
+            var correct: UInt64 = 0
+            let first = chunk &* TimedLoop.chunkSize
+            for step in first..<first + TimedLoop.chunkSize {
+                let number = keyNumber(thread, step)
+                if isHit(number, bytes.key(number)) { correct &+= 1 }
+            }
+            return correct
         }
     }
 

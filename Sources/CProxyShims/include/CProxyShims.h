@@ -10,6 +10,7 @@ enum {
     CP_READABLE = 1,
     CP_WRITABLE = 2,
     CP_GONE = 4, // reset, or an error
+    CP_ENDED = 8, // the peer has sent its last byte; it may not be read yet
 };
 
 struct cp_event {

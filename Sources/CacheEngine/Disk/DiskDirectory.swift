@@ -37,7 +37,7 @@ final class DiskDirectory: Sendable {
             defer { lock = nil }
             return lock
         }
-        if let held { volume.close(held) }
+        if let held { Self.release(held, volume) }
     }
 
     func shardPath(_ number: Int) -> String { Self.shardPath(path, number) }
@@ -87,7 +87,7 @@ final class DiskDirectory: Sendable {
             if isFresh { try? volume.synchronizeDirectory(path) }
             return DiskDirectory(path, current, isFresh: isFresh, volume, lock)
         } catch {
-            volume.close(lock)
+            release(lock, volume)
             throw error
         }
     }
@@ -116,6 +116,11 @@ final class DiskDirectory: Sendable {
             guard error == .wouldWait else { throw unusable(path, error) }
             throw CacheError(.directoryInUse, detail: "\(path) is used by another cache")
         }
+    }
+
+    private static func release(_ lock: OpenFile, _ volume: Volume) {
+        volume.unlock(lock)
+        volume.close(lock)
     }
 
     private static func list(_ path: String, _ volume: Volume) throws(CacheError) -> [String] {

@@ -125,6 +125,7 @@ package final class DiskTier: Sendable {
                 settings,
                 volume: volume,
                 pool: pool,
+                // One segment to write, and one to reclaim into it.
                 ledger: DiskLedger(
                     capacityBytes: share,
                     logBytesMin: 2 * manifest.segmentBytes

@@ -18,6 +18,8 @@ final class Connection {
 
     /// The socket may have bytes that were not read yet.
     var isReadable = false
+    /// The end of what the client sends lies behind the bytes not read yet; no edge will tell again.
+    var isEndReported = false
     /// The socket may take bytes.
     var isWritable = true
     /// The client will send no more.

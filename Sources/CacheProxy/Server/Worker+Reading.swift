@@ -43,8 +43,8 @@ extension Worker {
                 connection.isReadable = false
                 return endInput(connection)
             }
-            // A shorter read has emptied the socket; the next bytes are a new edge.
-            if count < scratch.count { connection.isReadable = false }
+            // A shorter read has emptied the socket; the next bytes, or their end, are a new edge.
+            if count < scratch.count, !connection.isEndReported { connection.isReadable = false }
             take(connection, UnsafeRawBufferPointer(rebasing: scratch[..<count]))
         }
     }
@@ -136,7 +136,8 @@ extension Worker {
         _ bytes: UnsafeRawBufferPointer,
         _ offset: inout Int
     ) -> Bool {
-        guard !connection.isContentPaused,
+        // The last bytes may have filled the window: no later ones will bring the end.
+        guard let content = connection.content, !connection.isContentPaused || content.isAtEnd,
             let step = connection.content?.decode(bytes, from: offset, configuration.wire)
         else { return false }
         switch step {
@@ -150,6 +151,7 @@ extension Worker {
         case .end(let end):
             offset = end
             connection.content = nil
+            connection.isContentPaused = false
             connection.sink?.finish()
             connection.sink = nil
             if connection.exchange != nil { removeDeadline(connection) }
@@ -203,9 +205,8 @@ extension Worker {
     }
 
     func resumeContent(_ connection: Connection) {
-        if connection.answer.expectsContinue, !connection.answer.hasBegun,
-            connection.content != nil
-        {
+        guard connection.content != nil else { return }
+        if connection.answer.expectsContinue, !connection.answer.hasBegun {
             connection.answer.expectsContinue = false
             let start = out.count
             out.append("HTTP/1.1 100 Continue\r\n\r\n")

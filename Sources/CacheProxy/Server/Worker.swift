@@ -118,6 +118,7 @@ final class Worker {
             guard let connection = connection(ConnectionID(token: event.token)) else { return }
             if event.flags & UInt32(CP_WRITABLE) != 0 { connection.isWritable = true }
             if event.flags & UInt32(CP_READABLE) != 0 { connection.isReadable = true }
+            if event.flags & UInt32(CP_ENDED) != 0 { connection.isEndReported = true }
             if event.flags & UInt32(CP_GONE) != 0 {
                 close(connection)
             } else {

@@ -25,6 +25,11 @@ package struct ContentDecoder: Sendable {
         }
     }
 
+    /// Whether nothing more has to come for the end to be there.
+    package var isAtEnd: Bool {
+        if case .length(remaining: 0) = form { true } else { false }
+    }
+
     /// Goes on at `offset`; the caller repeats until it hears something other than `data`.
     package mutating func decode(
         _ bytes: UnsafeRawBufferPointer,

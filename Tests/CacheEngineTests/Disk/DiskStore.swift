@@ -135,6 +135,20 @@ extension DiskStore {
 }
 
 extension DiskStore {
+    /// Second descriptors of the files of that name that this process has open in the directory.
+    func copiesOfOpenFiles(named name: String) -> [Int32] {
+        let open = "/proc/self/fd"
+        let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: open)) ?? []
+        let own = URL(fileURLWithPath: directory).standardizedFileURL.lastPathComponent
+        return descriptors.compactMap(Int32.init).compactMap { descriptor in
+            let path = try? FileManager.default
+                .destinationOfSymbolicLink(atPath: "\(open)/\(descriptor)")
+            guard let path, path.hasSuffix("/\(own)/\(name)") else { return nil }
+            let copy = dup(descriptor)
+            return copy < 0 ? nil : copy
+        }
+    }
+
     /// The names of the files that hold large bodies.
     func bodyFiles() -> [String] {
         let paths = FileManager.default.enumerator(atPath: directory)?.allObjects ?? []

@@ -1,4 +1,5 @@
 import CacheTestSupport
+import Foundation
 import Testing
 
 @testable import CacheEngine
@@ -265,6 +266,19 @@ import Testing
         } throws: {
             ($0 as? CacheError)?.code == .directoryInUse
         }
+        await store.close()
+    }
+
+    /// A child that has been forked and has not begun its program shares the lock's open file.
+    @Test func closedDirectoryIsFreeThoughAnotherHoldsItsLockFileOpen() async throws {
+        let store = DiskStore()
+        try await store.open()
+        let shared = store.copiesOfOpenFiles(named: DiskDirectory.lockName)
+        defer { for copy in shared { close(copy) } }
+        #if os(Linux)
+            #expect(!shared.isEmpty)
+        #endif
+        _ = try await store.reopen()
         await store.close()
     }
 }

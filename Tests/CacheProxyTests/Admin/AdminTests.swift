@@ -131,12 +131,15 @@ import Testing
         }
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
         #expect(lines.count == 2)
+        // Each worker writes its own lines in its own time.
+        let loaded = try #require(lines.first { $0.contains(" origin ") })
+        let kept = try #require(lines.first { $0.contains(" fresh ") })
         #expect(
-            lines[0].hasPrefix(
+            loaded.hasPrefix(
                 "127.0.0.1 - - [14/Nov/2023:22:13:20 +0000] \"GET /a HTTP/1.1\" 200 14 \"r\" \"\\x22x\\x22 \\xc3\\xa4\" origin 0."
             )
         )
-        #expect(lines[1].contains("\"-\" \"-\" fresh 0.") && lines[1].hasSuffix(" example.test"))
+        #expect(kept.contains("\"-\" \"-\" fresh 0.") && kept.hasSuffix(" example.test"))
     }
 
     @Test func reloadTakesOverWhatItCan() async throws {

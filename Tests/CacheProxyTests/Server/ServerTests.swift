@@ -232,13 +232,18 @@ import Testing
         }
     }
 
-    @Test func halfClosedClientIsStillAnswered() async throws {
+    @Test(arguments: [true, false])
+    func halfClosedClientIsStillAnswered(endsWithRequest: Bool) async throws {
         try await withServer(Self.echo) { server in
             let client = try WireClient(server.port)
-            try await client.send(Self.get + Self.get)
-            client.socket.endOutput()
+            if endsWithRequest {
+                try client.socket.end(with: Self.get + Self.get)
+            } else {
+                try await client.send(Self.get + Self.get)
+            }
             #expect(try await client.response().status == 200)
             #expect(try await client.response().status == 200)
+            if !endsWithRequest { client.socket.endOutput() }
             #expect(try await client.isClosed())
         }
     }
@@ -298,6 +303,28 @@ import Testing
             }
             await gate.open()
             try await sending
+            #expect(try await client.response().text == "\(total)")
+        }
+    }
+
+    @Test func contentThatEndsWhereTheWindowIsFullEnds() async throws {
+        let gate = Gate()
+        let responder = ScriptedResponder { request in
+            guard let body = request.body else { return .text("") }
+            await gate.wait()
+            var count = 0
+            for try await chunk in body { count += chunk.count }
+            return .text("\(count)")
+        }
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port)
+            let total = RequestContent.windowBytes
+            try await client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(total)\r\n\r\n")
+            try await onThread { try client.socket.write([UInt8](repeating: 1, count: total)) }
+            // While others are answered, the worker comes to read all of it.
+            let other = try WireClient(server.port)
+            for _ in 0..<50 { #expect(try await other.exchange(Self.get).status == 200) }
+            await gate.open()
             #expect(try await client.response().text == "\(total)")
         }
     }

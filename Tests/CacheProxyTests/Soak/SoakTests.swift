@@ -35,7 +35,7 @@ import Testing
 
     @Test func nothingIsWrongLostOrStuckAfterFaults() async throws {
         let environment = ProcessInfo.processInfo.environment
-        let seconds = environment["SOAK_SECONDS"].flatMap { Double($0) } ?? 4
+        let seconds = environment["SOAK_SECONDS"].flatMap { Double($0) } ?? 2
         let directory = environment["SOAK_DIRECTORY"] ?? NSTemporaryDirectory()
         let disk = directory + "/soak-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: disk) }

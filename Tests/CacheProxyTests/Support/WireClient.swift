@@ -46,7 +46,7 @@ final class WireClient: Sendable {
     /// Everything until the end of the connection.
     func rest() async throws -> String {
         try await onThread { [self] in
-            String(decoding: socket.readToEndOrReset(), as: UTF8.self)
+            String(decoding: try socket.readToEndOrReset(), as: UTF8.self)
         }
     }
 
@@ -100,7 +100,7 @@ final class WireClient: Sendable {
             response.body = body
         } else {
             response.isComplete = false
-            response.body = socket.readToEndOrReset()
+            response.body = try socket.readToEndOrReset()
         }
     }
 

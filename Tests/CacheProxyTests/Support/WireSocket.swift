@@ -83,6 +83,16 @@ final class WireSocket: @unchecked Sendable {
 
     func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
+    /// Sends the last bytes, which arrive at the same moment as their end.
+    func end(with text: String) throws {
+        #if canImport(Glibc)
+            var one: Int32 = 1
+            setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_CORK, &one, 4)
+        #endif
+        try write(text)
+        endOutput()
+    }
+
     /// Closes with a reset.
     func abort() {
         var option = linger(l_onoff: 1, l_linger: 0)
@@ -97,7 +107,7 @@ final class WireSocket: @unchecked Sendable {
         while true {
             let count = recv(descriptor, &chunk, chunk.count, 0)
             if count < 0, errno == EINTR { continue }
-            if count < 0, errno == ECONNRESET { throw WireFailure("reset") }
+            if count < 0, errno == ECONNRESET { throw WireFailure.reset }
             guard count >= 0 else { throw WireFailure("recv: \(errno)") }
             buffer += chunk[..<count]
             return count > 0
@@ -145,8 +155,10 @@ final class WireSocket: @unchecked Sendable {
     }
 
     /// What is left when the peer has ended or reset the connection.
-    func readToEndOrReset() -> [UInt8] {
-        while (try? fill()) == true {}
+    func readToEndOrReset() throws -> [UInt8] {
+        do {
+            while try fill() {}
+        } catch let failure as WireFailure where failure.isReset {}
         defer { buffer = [] }
         return buffer
     }
@@ -155,6 +167,9 @@ final class WireSocket: @unchecked Sendable {
 struct WireFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
+
+    static let reset = WireFailure("reset")
+    var isReset: Bool { description == Self.reset.description }
 }
 
 /// Waits until something is so, for as long as a test may take; whether it came to be.

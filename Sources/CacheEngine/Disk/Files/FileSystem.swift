@@ -28,6 +28,9 @@ package protocol FileSystem: Sendable {
     func synchronize(_ file: OpenFile) throws(FileFault)
     /// Takes the file's exclusive lock, or throws `.wouldWait`.
     func lock(_ file: OpenFile) throws(FileFault)
+    /// Gives that lock up. A close alone may not: a child process that is being started holds all
+    /// open files for a moment.
+    func unlock(_ file: OpenFile)
     func rename(_ path: String, to target: String) throws(FileFault)
     func unlink(_ path: String) throws(FileFault)
     /// The names in a directory, without `.` and `..`.

@@ -104,6 +104,8 @@ package struct SystemFileSystem: FileSystem {
         guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { throw .last }
     }
 
+    package func unlock(_ file: OpenFile) { _ = flock(file.descriptor, LOCK_UN) }
+
     package func rename(_ path: String, to target: String) throws(FileFault) {
         guard sysRename(path, target) == 0 else { throw .last }
     }

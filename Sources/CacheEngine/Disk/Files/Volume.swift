@@ -91,6 +91,7 @@ package enum Volume: Sendable {
     package func size(_ file: OpenFile) throws(FileFault) -> Int { try files.size(file) }
     package func synchronize(_ file: OpenFile) throws(FileFault) { try files.synchronize(file) }
     package func lock(_ file: OpenFile) throws(FileFault) { try files.lock(file) }
+    package func unlock(_ file: OpenFile) { files.unlock(file) }
     package func rename(_ path: String, to target: String) throws(FileFault) {
         try files.rename(path, to: target)
     }
