@@ -12,11 +12,12 @@ extension Worker {
     func advance(_ connection: Connection) {
         var isMoving = true
         while isMoving {
-            isMoving = usePending(connection)
+            usePending(connection)
             readSocket(connection)
+            let isHeldBack = !mayUseInput(connection)
             flush(connection)
-            // An answer that went out may have made room for what waits.
-            isMoving = (isMoving || connection.isReadable) && mayUseInput(connection)
+            // What went out may have made room for what waits.
+            isMoving = isHeldBack && mayUseInput(connection)
         }
         if !connection.isClosed { settle(connection) }
     }
@@ -59,8 +60,7 @@ extension Worker {
         if connection.isLingering { return discard(connection, bytes.count) }
         if let pending = connection.pending {
             pending.bytes.append(contentsOf: bytes)
-            _ = usePending(connection)
-            return
+            return usePending(connection)
         }
         let used = use(connection, bytes)
         guard used < bytes.count, !connection.isClosed, !connection.isLingering,
@@ -76,17 +76,12 @@ extension Worker {
     }
 
     /// Goes on with bytes that could not be used when they came.
-    ///
-    /// - Returns: Whether some of them could be used.
-    private func usePending(_ connection: Connection) -> Bool {
-        guard let pending = connection.pending, mayUseInput(connection) else { return false }
+    private func usePending(_ connection: Connection) {
+        guard let pending = connection.pending, mayUseInput(connection) else { return }
         swap(&parser, &pending.parser)
         let wasWaiting = pending.bytes
         let used = wasWaiting.withUnsafeBytes { use(connection, $0) }
-        guard used > 0 else {
-            swap(&parser, &pending.parser)
-            return false
-        }
+        guard used > 0 else { return swap(&parser, &pending.parser) }
         if used == pending.bytes.count || connection.closesBehindAnswer && connection.content == nil
         {
             connection.pending = nil
@@ -98,7 +93,6 @@ extension Worker {
                 setDeadline(connection, after: configuration.timeouts.headMilliseconds)
             }
         }
-        return true
     }
 
     /// Uses bytes as far as they go; how many were used.

@@ -55,6 +55,31 @@ import Testing
         #expect(done.load(ordering: .acquiring) == 1)
     }
 
+    /// As the last holder of a large body does, which closes its file with a job.
+    @Test func aJobMayBeTheLastToHoldWhatSubmitsAnother() async {
+        let pool = IOPool(threadCount: 1)
+        let gate = DispatchSemaphore(value: 0)
+        let done = Atomic<Int>(0)
+        #expect(pool.submit { gate.wait() })
+        for _ in 0..<10 {
+            let guest = Guest { pool.submitClosing { done.add(1, ordering: .releasing) } }
+            #expect(pool.submit { withExtendedLifetime(guest) {} })
+        }
+        gate.signal()
+        for _ in 0..<1_000_000 where done.load(ordering: .acquiring) < 10 { await Task.yield() }
+        let count = done.load(ordering: .acquiring)
+        #expect(count == 10)
+        // A pool that is stuck would hold up whoever ends it.
+        if count < 10 { _ = Unmanaged.passRetained(pool) }
+    }
+
+    /// Says when it is let go.
+    private final class Guest: Sendable {
+        private let onEnd: @Sendable () -> Void
+        init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+        deinit { onEnd() }
+    }
+
     @Test func capacityIsReachedBeforeTheCallReturns() async throws {
         let files = FaultyFileSystem(seed: 2)
         let store = DiskStore(segments: 16, volume: .replaced(files))

@@ -248,6 +248,20 @@ import Testing
         }
     }
 
+    /// With bodies beyond what may be queued, so that every request waits for the one before it to
+    /// have gone out, at once or in pieces.
+    @Test(arguments: [32 * 1024, 8 * 1024 * 1024], [true, false])
+    func pipelinedRequestsWaitForLargeAnswersToGoOut(bodyBytes: Int, isHit: Bool) async throws {
+        let body = ByteChunk([UInt8](repeating: 7, count: bodyBytes))
+        let response = CacheResponse(status: 200, body: BodyStream(body))
+        let responder = ScriptedResponder(cached: { _ in isHit ? response : nil }) { _ in response }
+        try await withServer(responder, configure: { $0.queuedBytesMax = 8 * 1024 }) { server in
+            let client = try WireClient(server.port)
+            try await client.send(Self.get + Self.get + Self.get)
+            for _ in 0..<3 { #expect(try await client.response().body.count == bodyBytes) }
+        }
+    }
+
     @Test func interimHeadsGoBeforeTheAnswer() async throws {
         let responder = ScriptedResponder { request in
             request.options.onInformational?(103, ["Link": "</a>"])

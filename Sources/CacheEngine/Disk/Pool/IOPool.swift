@@ -47,12 +47,15 @@ package final class IOPool: Sendable {
 ///
 /// `@unchecked Sendable`: every variable is read and written between `ce_gate_lock` and
 /// `ce_gate_unlock` of `gate`.
+///
+/// Invariant: no job and no lane is let go of between the two. What goes with it, the last holder of
+/// a body for one, may submit a job.
 final class IOPoolCore: @unchecked Sendable {
     private let gate = ce_gate_make()
     private let jobsMax: Int
-    private var jobs: [@Sendable () -> Void] = []
+    private var jobs: [(@Sendable () -> Void)?] = []
     private var jobsHead = 0
-    private var lanes: [IOLane] = []
+    private var lanes: [IOLane?] = []
     private var lanesHead = 0
     private var appointments: [(lane: IOLane, nanoseconds: UInt64)] = []
     private var idleThreads = 0
@@ -103,11 +106,13 @@ final class IOPoolCore: @unchecked Sendable {
 
     /// Lets the threads end once nothing waits any more.
     func stop() {
-        locked {
+        let cancelled = locked {
             isStopped = true
-            appointments.removeAll()
+            defer { appointments = [] }
             ce_gate_broadcast(gate)
+            return appointments
         }
+        withExtendedLifetime(cancelled) {}
     }
 
     func startThread() {
@@ -199,10 +204,10 @@ final class IOPoolCore: @unchecked Sendable {
 
     private func wakeOne() { if idleThreads > 0 { ce_gate_signal(gate) } }
 
-    /// Removes from the front in constant time; the dead front part is dropped when it is half.
-    private static func removeFirst<Item>(from items: inout [Item], head: inout Int) -> Item? {
+    /// Takes out the first in constant time; the front part that is empty goes when it is half.
+    private static func removeFirst<Item>(from items: inout [Item?], head: inout Int) -> Item? {
         guard head < items.count else { return nil }
-        let item = items[head]
+        let item = items[head].take()
         head += 1
         if head * 2 >= items.count {
             items.removeFirst(head)
