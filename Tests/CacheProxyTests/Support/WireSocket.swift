@@ -108,6 +108,7 @@ final class WireSocket: @unchecked Sendable {
             let count = recv(descriptor, &chunk, chunk.count, 0)
             if count < 0, errno == EINTR { continue }
             if count < 0, errno == ECONNRESET { throw WireFailure.reset }
+            if count < 0, errno == EAGAIN { throw WireFailure.silence }
             guard count >= 0 else { throw WireFailure("recv: \(errno)") }
             buffer += chunk[..<count]
             return count > 0
@@ -158,18 +159,19 @@ final class WireSocket: @unchecked Sendable {
     func readToEndOrReset() throws -> [UInt8] {
         do {
             while try fill() {}
-        } catch let failure as WireFailure where failure.isReset {}
+        } catch let failure as WireFailure where failure == .reset {}
         defer { buffer = [] }
         return buffer
     }
 }
 
-struct WireFailure: Error, CustomStringConvertible {
+struct WireFailure: Error, CustomStringConvertible, Equatable {
     let description: String
     init(_ description: String) { self.description = description }
 
     static let reset = WireFailure("reset")
-    var isReset: Bool { description == Self.reset.description }
+    /// Nothing came for as long as a test waits.
+    static let silence = WireFailure("Nothing came")
 }
 
 /// Waits until something is so, for as long as a test may take; whether it came to be.
