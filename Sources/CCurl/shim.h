@@ -59,6 +59,15 @@ static inline CURLcode ccurl_allow_http_only(CURL *easy) {
 #endif
 }
 
+/// Lets a transfer end while its host name is being looked up, instead of waiting for the answer.
+static inline void ccurl_end_without_resolver(CURL *easy) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#else
+    (void)easy;
+#endif
+}
+
 static inline CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }

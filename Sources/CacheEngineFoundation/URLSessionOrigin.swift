@@ -16,7 +16,10 @@ internal import Synchronization
 public final class URLSessionOrigin: Origin {
     private let session: URLSession
     private let delegate: SessionDelegate
-    private let cancellations = DispatchQueue(label: "URLSessionOrigin.cancellations")
+    private let cancellations = DispatchQueue(
+        label: "URLSessionOrigin.cancellations",
+        attributes: .concurrent
+    )
     private let windowBytesMax: Int
 
     /// An origin whose session is set up by `configuration`, cache, cookies and credentials left

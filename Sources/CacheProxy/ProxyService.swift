@@ -32,22 +32,25 @@ public final class ProxyService: Sendable {
         pool = OriginPool(configuration.origins, name: configuration.name, upstream: upstream)
         var engine = Self.engineConfiguration(configuration, clock)
         adjust(&engine)
-        cache = try await HTTPCache(configuration: engine, origin: pool)
         let token = try configuration.purgeTokenFile.map { try ConfigurationReader.token($0) }
+        cache = try await HTTPCache(configuration: engine, origin: pool)
         desk = AdminDesk(cache: cache, pool: pool, token: token)
+        var started: ProxyServer?
         do {
-            server = try ProxyServer(
-                Self.serverConfiguration(configuration),
-                responder: CacheResponder(cache: cache),
-                clock: clock
-            )
-            admin = try configuration.admin.map { [desk] address in
+            started = try configuration.admin.map { [desk] address in
                 var settings = ServerConfiguration(address: address, name: configuration.name)
                 settings.purging = .answered
                 settings.connectionsMax = 256
                 return try ProxyServer(settings, responder: desk)
             }
+            admin = started
+            server = try ProxyServer(
+                Self.serverConfiguration(configuration),
+                responder: CacheResponder(cache: cache),
+                clock: clock
+            )
         } catch {
+            await started?.stop()
             await cache.shutDown()
             throw error
         }
@@ -90,15 +93,13 @@ public final class ProxyService: Sendable {
     /// Accepts nothing more, finishes what was begun within the drain time, and closes the cache.
     public func shutDown() async {
         let limit = UInt64(configuration.drainSeconds * 1e9)
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { [server] in await server.drain() }
-            group.addTask { [server] in
-                try? await Task.sleep(nanoseconds: limit)
-                if !Task.isCancelled { await server.stop() }
-            }
-            await group.next()
-            group.cancelAll()
+        // A task of its own: whoever calls may have been cancelled already.
+        let timer = Task { [server] in
+            try await Task.sleep(nanoseconds: limit)
+            await server.stop()
         }
+        await server.drain()
+        timer.cancel()
         await admin?.stop()
         sweeping.cancel()
         await sweeping.value

@@ -66,6 +66,9 @@ public final class LoopbackConnection: Sendable {
         closing.withLock { $0.isClosed = true }
     }
 
+    /// Blocks until the peer sends something, and drops that.
+    public func waitForBytes() { _ = LoopbackSocket.read(socket) }
+
     /// Blocks until the peer closes its side, dropping what it still sends.
     public func waitForClose() {
         while let bytes = LoopbackSocket.read(socket), !bytes.isEmpty {}

@@ -100,6 +100,9 @@ final class Exchange: BodySource {
 
     // MARK: - The event thread's side
 
+    /// Lets libcurl ask for content once more, when it is out of its callback.
+    func resumeUpload() { loop.post(.resumeUpload(id)) }
+
     /// Takes bytes of the body; `held` means: keep them, the reader is behind.
     func offer(_ bytes: UnsafeRawBufferPointer) -> ExchangeState.Admission {
         let admission = shared.withLock { $0.state.admit() }

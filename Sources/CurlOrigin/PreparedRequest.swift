@@ -42,6 +42,8 @@ struct PreparedRequest: Sendable {
     }
 
     private static func content(of request: OriginRequest) throws(CacheError) -> Content {
+        // libcurl makes a PUT of a HEAD with content, which has no meaning there (RFC 9110 §9.3.2).
+        if request.method.kind == .head { return .none }
         guard let body = request.body else {
             // Servers answer a POST that announces no length with 411 (RFC 9110 §8.6).
             switch request.method.kind {
@@ -75,9 +77,8 @@ struct PreparedRequest: Sendable {
             line.append(0)
             lines.append(line)
         }
-        for name in ["Accept", "Expect"] where !fields.contains(name) {
-            lines.append([UInt8]("\(name):\0".utf8))
-        }
+        if !fields.contains("Accept") { lines.append([UInt8]("Accept:\0".utf8)) }
+        lines.append([UInt8]("Expect:\0".utf8))
         return lines
     }
 
@@ -86,7 +87,8 @@ struct PreparedRequest: Sendable {
     }
 
     private static let connectionFields: Set<String> = [
-        "connection", "content-length", "http2-settings", "keep-alive", "proxy-connection", "te",
+        "connection", "content-length", "expect", "http2-settings", "keep-alive",
+        "proxy-connection", "te",
         "trailer", "transfer-encoding", "upgrade",
     ]
 }

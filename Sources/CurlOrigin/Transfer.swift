@@ -77,7 +77,12 @@ final class Transfer {
             if parser.isInBody { return .end }
             return .failure(CacheError(.originFailed, detail: "The answer ended in its head"))
         }
-        let text = String(cString: errorText)
+        var text = String(cString: errorText)
+        // A connection that died under the request is made anew; that failing is not the same as
+        // never having reached the origin.
+        if sendCount > 0, code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT {
+            text = "Sent, but: " + text
+        }
         return .failure(CurlFailure.error(code, text: text, hasHead: parser.isInBody))
     }
 
@@ -98,6 +103,7 @@ final class Transfer {
             deadlines.headArrived(now: clock.now)
             book.note(self)
             exchange.deliver(.head(head))
+            askForContentAgain()
         case .refused(let error):
             failure = failure ?? error
             return 0
@@ -108,7 +114,9 @@ final class Transfer {
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         deadlines.progressed(now: clock.now)
         switch exchange.offer(bytes) {
-        case .accepted: return bytes.count
+        case .accepted:
+            askForContentAgain()
+            return bytes.count
         case .refused: return 0
         case .held:
             deadlines.readerHolds()
@@ -117,9 +125,17 @@ final class Transfer {
         }
     }
 
+    /// The answer has come before the end of the content, which libcurl may not want any more; as
+    /// long as its sending is paused it takes no end of the answer for one.
+    private func askForContentAgain() {
+        if pauses & CURLPAUSE_SEND != 0 { exchange.resumeUpload() }
+    }
+
     func fillUpload(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         switch upload?.fill(buffer) ?? .end {
-        case .bytes(let count): return count
+        case .bytes(let count):
+            deadlines.contentTaken(now: clock.now)
+            return count
         case .end: return 0
         case .broken: return Int(CURL_READFUNC_ABORT)
         case .held:
@@ -218,6 +234,7 @@ extension Transfer {
         let connect = configuration.deadlines.connectSeconds ?? 1e6
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(max(0.001, min(connect, 1e6)) * 1000))
         set(CURLOPT_TCP_KEEPALIVE, 1)
+        ccurl_end_without_resolver(easy)
     }
 
     private func set(_ option: CURLoption, _ value: Int) { ccurl_set_long(easy, option, value) }

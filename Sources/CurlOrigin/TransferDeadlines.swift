@@ -8,7 +8,8 @@ struct TransferDeadlines {
     /// Limits beyond any clock count as none; this keeps their sums in range.
     private static let secondsMax = 1e9
 
-    private let headBy: UInt64
+    private let headNanoseconds: UInt64?
+    private var headBy: UInt64
     private let totalBy: UInt64
     private let idleNanoseconds: UInt64?
     private var idleBy = UInt64.max
@@ -20,13 +21,19 @@ struct TransferDeadlines {
         headSeconds: Double?,
         now: UInt64
     ) {
-        headBy = Self.moment(headSeconds ?? limits.headSeconds, after: now)
+        headNanoseconds = (headSeconds ?? limits.headSeconds).map(Self.nanoseconds)
+        headBy = headNanoseconds.map { now &+ $0 } ?? .max
         totalBy = Self.moment(limits.totalSeconds, after: now)
         idleNanoseconds = limits.idleSeconds.map(Self.nanoseconds)
     }
 
     /// The earliest moment at which `expired` can say anything but nil.
     var next: UInt64 { min(totalBy, hasHead ? (isReaderHolding ? .max : idleBy) : headBy) }
+
+    /// The origin takes content: its time to answer begins when it has all of it.
+    mutating func contentTaken(now: UInt64) {
+        if let headNanoseconds { headBy = now &+ headNanoseconds }
+    }
 
     mutating func headArrived(now: UInt64) {
         hasHead = true

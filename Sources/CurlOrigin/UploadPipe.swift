@@ -4,10 +4,13 @@ internal import Synchronization
 /// Carries the content of one request from its stream to the event thread, a window at a time.
 ///
 /// Content that is in memory needs no task; for a stream one task of the pipe reads ahead until
-/// the window is full. `close` ends it.
+/// the window is full. It begins when content is first asked for: what could not be sent is not
+/// touched, and another origin can have it. `close` ends it.
 final class UploadPipe: Sendable {
     private struct Shared: Sendable {
         var window: UploadWindow
+        /// What has not begun to be read.
+        var unread: BodyStream?
         var pump: Task<Void, Never>?
         var room: CheckedContinuation<Void, Never>?
         var isClosed = false
@@ -44,9 +47,7 @@ final class UploadPipe: Sendable {
         self.windowBytesMax = windowBytesMax
         self.onBytes = onBytes
         whole = nil
-        shared = Mutex(Shared(window: UploadWindow(count: count)))
-        let pump = Task { await self.run(body) }
-        shared.withLock { $0.pump = pump }
+        shared = Mutex(Shared(window: UploadWindow(count: count), unread: body))
     }
 
     var failure: (any Error)? { shared.withLock { $0.window.failure } }
@@ -54,6 +55,9 @@ final class UploadPipe: Sendable {
     /// Fills `buffer` with what comes next; on the event thread.
     func fill(_ buffer: UnsafeMutableRawBufferPointer) -> UploadWindow.Filling {
         let (filling, room) = shared.withLock { shared in
+            if let body = shared.unread.take(), !shared.isClosed {
+                shared.pump = Task { await self.run(body) }
+            }
             let filling = shared.window.fill(buffer)
             return (filling, shared.window.waitingBytes < windowBytesMax ? shared.takeRoom() : nil)
         }

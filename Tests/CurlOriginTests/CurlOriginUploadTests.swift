@@ -64,6 +64,63 @@ import Testing
         #expect(server.requests.first?["Content-Length"] == "7")
     }
 
+    @Test(arguments: ["", "content"]) func contentOfAHeadIsLeftOut(content: String) async throws {
+        let server = try echoServer()
+        let request = OriginRequest(
+            method: .head,
+            url: server.baseURL,
+            body: BodyStream(ByteChunk(content))
+        )
+        #expect(try await CurlOrigin().fetch(request).status == 200)
+        #expect(server.requests.first?.method == "HEAD")
+        #expect(server.requests.first?["Content-Length"] == nil)
+    }
+
+    @Test func contentIsNotTouchedBeforeThereIsAConnection() async throws {
+        let server = try echoServer()
+        let url = server.baseURL
+        server.stop()
+        let source = NumberedSource(count: 1_000_000)
+        let request = OriginRequest(method: .put, url: url, body: BodyStream(source))
+        await #expect(throws: CacheError.self) { _ = try await CurlOrigin().fetch(request) }
+        #expect(source.taken == 0)
+    }
+
+    /// Content that stops in the middle, and an origin that has answered without waiting for it.
+    @Test(arguments: [413, 200]) func answerBeforeTheEndOfTheContentEnds(status: Int) async throws {
+        let (chunks, more) = AsyncStream<ByteChunk>.makeStream()
+        more.yield(ByteChunk("a first part"))
+        let server = try LoopbackServer { _, connection in
+            connection.respond()
+            // The next request on this connection is answered before it is read.
+            connection.waitForBytes()
+            connection.respond(status, body: "over")
+            connection.waitForClose()
+        }
+        let origin = CurlOrigin()
+        _ = try await origin.fetch(OriginRequest(url: server.baseURL)).body.collect()
+        let request = OriginRequest(
+            method: .put,
+            url: server.baseURL,
+            body: BodyStream(StreamSource(chunks), count: 100)
+        )
+        let response = try await origin.fetch(request)
+        #expect(response.status == status)
+        if status == 413 { #expect(try await response.body.collect().text == "over") }
+        more.finish()
+    }
+
+    /// What a stream of chunks yields.
+    private final class StreamSource: BodySource {
+        private let chunks: Mutex<AsyncStream<ByteChunk>.Iterator>
+        init(_ stream: AsyncStream<ByteChunk>) { chunks = Mutex(stream.makeAsyncIterator()) }
+        func next() async throws -> ByteChunk? {
+            var iterator = chunks.withLock { $0 }
+            return await iterator.next()
+        }
+        func cancel() {}
+    }
+
     @Test(arguments: [0, 1, 9_999, 300_000, 3_000_000])
     func streamOfUnknownLengthIsSentInChunks(count: Int) async throws {
         let server = try echoServer()

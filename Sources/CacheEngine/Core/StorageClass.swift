@@ -4,7 +4,8 @@ public enum StorageClass: UInt8, Hashable, Sendable, CaseIterable {
     case permanent = 0
     /// Ends with the session: gone at the next open and on `endSession()`.
     case session = 1
-    /// Survives restarts and is not evicted while pinned entries stay under their share.
+    /// Survives restarts, and is not evicted while pinned entries stay under their share: of the
+    /// memory `MemoryOptions.pinnedShareMax`, of the disk half.
     case pinned = 2
 }
 

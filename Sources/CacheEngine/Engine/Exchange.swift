@@ -163,12 +163,15 @@ final class Exchange: Sendable {
         )
     }
 
-    /// Brings the stored response up to date without anyone waiting for it.
+    /// Brings the stored response up to date without anyone waiting for it, where that is allowed and
+    /// the question can be asked again.
     private func refresh(
         _ selection: Selection,
         _ key: RequestKey,
         _ ticket: RemovalLedger.Ticket
     ) async {
+        guard policy.onMiss == .load, policy.writes, !facts.onlyIfCached else { return }
+        if let content = request.body, content.availableChunk == nil { return }
         let load = plainLoad(key, selection, ticket)
         let desk = cache.desk(key.hash)
         _ = await desk.refresh(
@@ -186,8 +189,10 @@ final class Exchange: Sendable {
         _ ticket: RemovalLedger.Ticket
     ) -> Load {
         var request = request
-        if request.options.key == nil { request.method = .get }
-        request.body = nil
+        if request.options.key == nil {
+            request.method = .get
+            request.body = nil
+        }
         request.options.onInformational = nil
         for name in ["Range", "If-Range", "If-None-Match", "If-Modified-Since", "If-Match"] {
             request.fields.remove(name)

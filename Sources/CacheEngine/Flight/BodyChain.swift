@@ -4,12 +4,13 @@ import Synchronization
 /// follow at their own pace.
 ///
 ///     whole ──spill──▶ spilled        readers may start at byte 0
-///       └────pass────▶ passing        nobody joins once chunks are gone
+///       └────pass────▶ passing ◀──pass──┘   nobody joins once chunks are gone
 ///
 /// While *whole*, every chunk is kept, for readers and for the entry that will be stored. Once
 /// *spilled*, chunks behind the window are read back from where they were written. While *passing*
 /// (stored nowhere) the writer waits for the fastest reader, and a reader who falls a window behind
 /// it is cut off: memory is bounded by the window in every mode, and no slow reader slows the rest.
+/// Who was behind when a spilled body could not be kept any longer still reads back what was.
 ///
 /// Invariants, checked by `checkInvariants()`:
 /// 1. `chunks` cover `firstOffset..<endOffset` without a gap.
@@ -24,7 +25,13 @@ final class BodyChain: Sendable {
     private enum Mode {
         case whole
         case spilled(SpillReader)
-        case passing
+        case passing(Remains?)
+    }
+
+    /// What was written out before the rest could not be.
+    private struct Remains {
+        let reader: SpillReader
+        let end: Int
     }
 
     private enum Ending {
@@ -49,6 +56,8 @@ final class BodyChain: Sendable {
         var endOffset = 0
         var readers: [ReaderID: Reader] = [:]
         var lastReader = 0
+        /// Whether somebody may come who was told of the body.
+        var awaitsFirstReader = true
         /// How far the fastest of the readers has come.
         var fastestOffset = 0
         var sleepers = WaitingLine<Continuation>()
@@ -57,6 +66,14 @@ final class BodyChain: Sendable {
         var isOpen: Bool {
             if case .open = ending { return true }
             return false
+        }
+
+        /// Whether nobody reads, and nobody who was told will.
+        var isDeserted: Bool { readers.isEmpty && (lastReader > 0 || !awaitsFirstReader) }
+
+        /// Where that ends which can still be read back, though no more is written out.
+        var remainsEnd: Int {
+            if case .passing(let remains?) = mode { remains.end } else { 0 }
         }
     }
 
@@ -105,10 +122,17 @@ final class BodyChain: Sendable {
     /// From here on nothing is kept for those who come later.
     func pass() {
         change { state in
-            state.mode = .passing
+            if case .spilled(let reader) = state.mode {
+                state.mode = .passing(Remains(reader: reader, end: state.firstOffset))
+            } else {
+                state.mode = .passing(nil)
+            }
             trim(&state)
         }
     }
+
+    /// Nobody was told of the body: a writer who stores it nowhere need not wait for readers.
+    func awaitNobody() { change { $0.awaitsFirstReader = false } }
 
     /// The body is complete.
     func finish() { end(.complete) }
@@ -143,7 +167,7 @@ final class BodyChain: Sendable {
         return state.withLock { state in
             guard state.isOpen else { return false }
             guard case .passing = state.mode else { return true }
-            return !state.readers.isEmpty || state.lastReader == 0
+            return !state.isDeserted
         }
     }
 
@@ -274,9 +298,14 @@ final class BodyChain: Sendable {
     private func next(in state: State, at offset: Int, limit: Int) -> Step {
         if offset >= limit { return .end }
         if offset < state.firstOffset {
-            guard case .spilled(let reader) = state.mode else { return .failed(Self.tooSlow) }
             if case .broken(let error) = state.ending { return .failed(error) }
-            return .readBack(reader, offset..<min(limit, state.firstOffset))
+            switch state.mode {
+            case .spilled(let reader):
+                return .readBack(reader, offset..<min(limit, state.firstOffset))
+            case .passing(let remains?) where offset < remains.end:
+                return .readBack(remains.reader, offset..<min(limit, remains.end))
+            case .whole, .passing: return .failed(Self.tooSlow)
+            }
         }
         if offset < state.endOffset { return .chunk(chunk(in: state, at: offset, limit: limit)) }
         switch state.ending {
@@ -301,7 +330,7 @@ final class BodyChain: Sendable {
 
     private func isRoomy(_ state: State) -> Bool {
         guard case .passing = state.mode, state.isOpen else { return true }
-        if state.readers.isEmpty, state.lastReader > 0 { return true }
+        if state.isDeserted { return true }
         return state.endOffset - state.fastestOffset < windowBytes
     }
 
@@ -311,7 +340,7 @@ final class BodyChain: Sendable {
         switch state.mode {
         case .whole: return
         case .spilled: drop(before: state.endOffset - windowBytes, &state)
-        case .passing where state.lastReader == 0: return
+        case .passing where state.lastReader == 0 && state.awaitsFirstReader: return
         case .passing: drop(before: cutOff(&state), &state)
         }
     }
@@ -323,7 +352,9 @@ final class BodyChain: Sendable {
     private func cutOff(_ state: inout State) -> Int {
         let limit = min(state.fastestOffset, state.endOffset) - windowBytes
         var slowest = state.endOffset - windowBytes
-        for (id, place) in state.readers where !place.isCutOff {
+        // Who reads back what was written out holds no memory.
+        for (id, place) in state.readers
+        where !place.isCutOff && place.offset >= state.remainsEnd {
             if place.offset < limit {
                 state.readers[id]?.isCutOff = true
             } else {

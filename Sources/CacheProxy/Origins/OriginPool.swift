@@ -65,11 +65,18 @@ package final class OriginPool: Origin {
 
     /// Whether no connection was made.
     ///
-    /// The texts are libcurl's, of CURLE_COULDNT_CONNECT and CURLE_COULDNT_RESOLVE_HOST; where they
-    /// should change the worst is that nobody else is asked.
+    /// The texts are libcurl's, of CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST and what it
+    /// says of its time limit for both; where they should change the worst is that nobody else is
+    /// asked.
     static func isUnreached(_ error: any Error) -> Bool {
-        guard let error = error as? CacheError, error.code == .originFailed else { return false }
-        return ["Failed to connect", "Couldn't connect", "Could not connect", "Could not resolve"]
-            .contains { error.detail.hasPrefix($0) }
+        guard let error = error as? CacheError else { return false }
+        let beginnings =
+            switch error.code {
+            case .originFailed:
+                ["Failed to connect", "Couldn't connect", "Could not connect", "Could not resolve"]
+            case .originTimedOut: ["Connection timed out", "Resolving timed out"]
+            default: [String]()
+            }
+        return beginnings.contains { error.detail.hasPrefix($0) }
     }
 }

@@ -41,8 +41,13 @@ package final class ProxyServer: Sendable {
         if workers > 1 {
             closeDescriptor(probe.descriptor)
             sockets = []
-            for _ in 0..<workers {
-                sockets.append(try ListeningSocket(probe.address, sharing: .acrossWorkers))
+            do throws(SystemError) {
+                for _ in 0..<workers {
+                    sockets.append(try ListeningSocket(probe.address, sharing: .acrossWorkers))
+                }
+            } catch {
+                for socket in sockets { closeDescriptor(socket.descriptor) }
+                throw error
             }
         }
         address = probe.address
@@ -62,7 +67,12 @@ package final class ProxyServer: Sendable {
                 clock: clock
             )
             try Self.startThread { [self] in
-                if let worker = try? Worker(seed) { worker.run() }
+                if let worker = try? Worker(seed) {
+                    worker.run()
+                } else {
+                    // Nobody would accept what the kernel hands to it.
+                    closeDescriptor(seed.listener.descriptor)
+                }
                 workerEnded()
             }
         }

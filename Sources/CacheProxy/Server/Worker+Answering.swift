@@ -51,6 +51,7 @@ extension Worker {
         } else {
             let exchange = Exchange(connection.id, mailbox)
             connection.exchange = exchange
+            removeDeadline(connection)
             exchange.start(response)
         }
     }
@@ -238,6 +239,7 @@ extension Worker {
         if case .length(let count) = framing { connection.answer.remaining = count }
         if !connection.answer.mayPersist || isDraining || framing == .untilClose
             || connection.hasEnded && connection.pending == nil
+            || connection.answer.expectsContinue && connection.content != nil
         {
             connection.closesBehindAnswer = true
         }

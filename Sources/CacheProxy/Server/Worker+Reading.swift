@@ -24,7 +24,9 @@ extension Worker {
 
     private func mayUseInput(_ connection: Connection) -> Bool {
         if connection.isClosed { return false }
-        if connection.isLingering { return true }
+        if connection.isLingering {
+            return connection.discardedBytes <= configuration.discardedBytesMax
+        }
         if connection.content != nil { return !connection.isContentPaused }
         return connection.exchange == nil && !connection.closesBehindAnswer
             && connection.queue.bytes + batchBytes < configuration.queuedBytesMax
@@ -53,7 +55,10 @@ extension Worker {
     /// The client will send no more; it may still wait for answers.
     private func endInput(_ connection: Connection) {
         connection.hasEnded = true
-        if connection.isLingering || connection.content != nil { close(connection) }
+        // An answer that is whole still has to go out.
+        if connection.isLingering || connection.content != nil && connection.exchange != nil {
+            close(connection)
+        }
     }
 
     private func take(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) {
@@ -174,14 +179,9 @@ extension Worker {
     /// Bytes nobody wants: a few are read to save the connection, or to let the answer arrive.
     private func discard(_ connection: Connection, _ count: Int) {
         connection.discardedBytes += count
-        if connection.discardedBytes > configuration.discardedBytesMax {
-            if connection.exchange == nil && connection.queue.isEmpty {
-                close(connection)
-            } else {
-                connection.closesBehindAnswer = true
-                connection.isContentPaused = true
-            }
-        }
+        guard connection.discardedBytes > configuration.discardedBytesMax else { return }
+        connection.closesBehindAnswer = true
+        connection.isContentPaused = true
     }
 
     private func failContent(_ connection: Connection, _ fault: RequestFault) {

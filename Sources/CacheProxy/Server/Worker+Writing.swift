@@ -152,11 +152,17 @@ extension Worker {
 
     /// What follows when nothing more can be done for now: waiting with a limit, or the end.
     func settle(_ connection: Connection) {
-        guard connection.exchange == nil, connection.queue.isEmpty else { return }
+        guard connection.queue.isEmpty else {
+            return ensureDeadline(connection, after: configuration.timeouts.writeMilliseconds)
+        }
+        guard connection.exchange == nil else { return }
         if connection.closesBehindAnswer { return finish(connection) }
         // What is left is no whole request, and never will be.
         if connection.hasEnded { return close(connection) }
-        guard connection.content == nil, connection.pending == nil else { return }
+        guard connection.content == nil else { return }
+        guard connection.pending == nil else {
+            return ensureDeadline(connection, after: configuration.timeouts.headMilliseconds)
+        }
         if isDraining { return close(connection) }
         if connection.answer.hasBegun {
             setDeadline(connection, after: configuration.timeouts.idleMilliseconds)

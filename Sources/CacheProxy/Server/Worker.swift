@@ -238,6 +238,13 @@ extension Worker {
         deadlines[Int(connection.id.index)] = now + milliseconds
     }
 
+    /// Sets a limit where what came before has left none.
+    func ensureDeadline(_ connection: Connection, after milliseconds: Int64) {
+        if deadlines[Int(connection.id.index)] == .max {
+            setDeadline(connection, after: milliseconds)
+        }
+    }
+
     func removeDeadline(_ connection: Connection) { deadlines[Int(connection.id.index)] = .max }
 
     /// A table of numbers is walked faster than a timer structure is kept: a request then costs one
@@ -255,9 +262,18 @@ extension Worker {
         let isInHead =
             connection.pending != nil && connection.exchange == nil
             && connection.content == nil && connection.queue.isEmpty && !connection.isLingering
-        guard isInHead else { return close(connection) }
-        refuse(connection, .timedOut)
-        flush(connection)
+        if isInHead {
+            refuse(connection, .timedOut)
+            return advance(connection)
+        }
+        let isAnswering = connection.exchange != nil && connection.answer.hasBegun
+        guard connection.content != nil, isAnswering, connection.queue.isEmpty else {
+            return close(connection)
+        }
+        // The client reads an answer that came before the end of its content: no more of that.
+        connection.closesBehindAnswer = true
+        connection.isContentPaused = true
+        removeDeadline(connection)
     }
 }
 
@@ -301,10 +317,13 @@ extension Worker {
 
     private func drain() {
         isDraining = true
+        // Who has connected, or sent a request, before this is still answered.
+        if isListening { accept() }
         stopListening()
         for connection in connections {
             guard let connection else { continue }
-            if connection.isIdle { close(connection) }
+            connection.isReadable = true
+            advance(connection)
         }
     }
 }

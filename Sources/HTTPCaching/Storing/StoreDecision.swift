@@ -93,7 +93,7 @@ extension StoreDecision {
         case .refuse: return .setCookie
         case .storeWhenExplicitlyFresh:
             let isPublic = response.directives.flags.contains(.public)
-            return lifetime.isExplicit || isPublic ? nil : .setCookie
+            return lifetime.isExplicit && lifetime.seconds > 0 || isPublic ? nil : .setCookie
         case .storeWhenPublic:
             let isPublic =
                 response.directives.flags.contains(.public)
@@ -120,9 +120,12 @@ extension StoreDecision {
             {
                 return .provokedRefusal
             }
-            // RFC 9110 §9.3.3: an answer to POST, only with explicit freshness.
+            // RFC 9110 §9.3.3: an answer to POST, only with explicit freshness. To a request with
+            // cookies, only where the origin says that it is for others too.
+            let isPersonal = rules.mode == .shared && request.flags.contains(.hasCookie)
             let isGround =
-                request.method != .post && (status.isHeuristicallyCacheable || isMarked)
+                request.method != .post
+                && (status.isHeuristicallyCacheable && !isPersonal || isMarked)
             guard isGround || isKeptRedirect else { return .notFreshNorCacheable }
         }
         guard rules.unusable == .refuse, !isKeptRedirect else { return nil }

@@ -213,6 +213,33 @@ import Testing
         await stage.end()
     }
 
+    @Test(
+        "H15: a refresh of such an answer asks the same question",
+        arguments: [Method.post, .query]
+    )
+    func keyedMethodsAreRefreshedWithTheirContent(method: Method) async throws {
+        let origin = ScriptedOrigin { request, number in
+            let question = try await request.body?.collect().text ?? ""
+            let fields: HeaderFields = ["Cache-Control": "max-age=1, stale-while-revalidate=60"]
+            return .whole(fields: fields, body: "\(question) \(number)")
+        }
+        let stage = try await Stage(origin)
+        let ask = CacheRequest(
+            method: method,
+            url: Stage.url,
+            body: BodyStream(ByteChunk("cats")),
+            options: RequestOptions(key: "search:cats")
+        )
+        let first = try await stage.send(ask).body
+        stage.clock.advance(seconds: 2)
+        let stale = try await stage.send(ask)
+        #expect(stale.body == first && stale.source == .stale)
+        await stage.cache.waitUntilIdle()
+        let second = try await stage.send(ask)
+        #expect(second.source == .fresh && second.body.hasPrefix("cats") && second.body != first)
+        await stage.end()
+    }
+
     // MARK: H17, H22
 
     @Test("H17: one head, the chunks, one end; on hits as on misses")

@@ -207,6 +207,9 @@ import Testing
             #expect(try await stage.get().source == .fresh)
             #expect(stage.origin.count == 1)
             stage.clock.advance(seconds: 1)
+            // A policy that allows no load allows none behind the answer either.
+            #expect(try await stage.get(policy: .onlyCached).source == .fresh)
+            #expect(stage.origin.count == 1)
             #expect(try await stage.get().source == .fresh)
             #expect(stage.origin.count == (share == nil ? 1 : 2))
             await stage.end()

@@ -214,6 +214,68 @@ import Testing
         await store.close()
     }
 
+    /// A flush in between leaves the lane woken too early, and for the last time.
+    @Test func queueIsWrittenAfterAnAppointmentThatCameTooEarly() async throws {
+        let store = DiskStore()
+        store.configuration.flushMilliseconds = 20
+        let tier = try await store.open()
+        for number in 0..<20 {
+            _ = tier.enqueue(try store.entry(number))
+            try await tier.flush()
+        }
+        _ = tier.enqueue(try store.entry(20))
+        for _ in 0..<10_000_000 where tier.statistics.queuedBytes > 0 { await Task.yield() }
+        #expect(tier.statistics.queuedBytes == 0)
+        await store.close()
+    }
+
+    @Test func nothingIsTakenOrWrittenOnceItIsClosed() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        #expect(tier.enqueue(try store.entry(1)) == .stored)
+        await tier.close()
+        #expect(tier.enqueue(try store.entry(2)) == .refused(.closed))
+        await #expect {
+            _ = try await tier.remove(store.storeKey(1))
+        } throws: {
+            ($0 as? CacheError)?.code == .shutDown
+        }
+        _ = try await store.reopen()
+        #expect(try await store.version(1) == 0)
+        await store.close()
+    }
+
+    @Test func pinnedEntriesOutliveTheirSegment() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        for number in 0..<20 {
+            _ = tier.enqueue(try store.entry(number, bytes: 900, flags: [.pinned]))
+        }
+        for number in 20..<3_000 {
+            _ = tier.enqueue(try store.entry(number, bytes: 900))
+            if number % 20 == 0 { try await tier.flush() }
+        }
+        #expect(tier.statistics.segmentsReclaimed > 10)
+        #expect(try await store.version(20) == nil)
+        for number in 0..<20 { #expect(try await store.version(number) == 0) }
+        _ = try await store.reopen()
+        for number in 0..<20 { #expect(try await store.version(number) == 0) }
+        await store.close()
+    }
+
+    @Test func pinnedEntriesBeyondTheirShareMakeWay() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        for number in 0..<3_000 {
+            _ = tier.enqueue(try store.entry(number, bytes: 900, flags: [.pinned]))
+            if number % 20 == 0 { try await tier.flush() }
+        }
+        try await tier.flush()
+        #expect(try await store.version(2_999) == 0)
+        #expect(store.fileBytes <= store.configuration.capacityBytes)
+        await store.close()
+    }
+
     @Test func queueIsWrittenWhenItsTimeHasComeWithoutAnyCall() async throws {
         let store = DiskStore()
         store.configuration.flushMilliseconds = 1

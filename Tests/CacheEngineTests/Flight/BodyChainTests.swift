@@ -30,7 +30,13 @@ import Testing
         }
     }
 
-    enum Mode: CaseIterable, Sendable { case whole, spilled, passing }
+    enum Mode: CaseIterable, Sendable {
+        case whole, spilled, passing
+        /// Written out for a while, and then stored nowhere.
+        case spilledInPart
+
+        var endsPassing: Bool { self == .passing || self == .spilledInPart }
+    }
 
     static func read(
         _ stream: BodyStream,
@@ -149,31 +155,41 @@ import Testing
         let pieceMax = Int.random(in: 1...400, using: &random)
         let breaksAt = Int.random(in: 0..<3, using: &random) == 0 ? body.count / 2 : Int.max
         let switchAt = Int.random(in: 0...body.count, using: &random)
+        let passesAt = Int.random(in: switchAt...body.count, using: &random)
+        /// How much has been written out.
+        let written = Mutex(0)
         let writer = executor.start {
             var offset = 0
             var mustSwitch = mode != .whole
+            var mustPass = mode == .spilledInPart
             var wasBounded = false
             var lengths = SeededRandom(seed: seed ^ 0xABC)
             while offset < body.count {
                 if mustSwitch, offset >= switchAt {
                     mustSwitch = false
                     if mode == .passing { chain.pass() }
-                    if mode == .spilled {
+                    if mode == .spilled || mode == .spilledInPart {
                         chain.spill { range in
                             await Task.yield()
+                            #expect(range.upperBound <= written.withLock { $0 })
                             let some =
                                 range.lowerBound..<min(range.upperBound, range.lowerBound + 50)
                             return ByteChunk(Array(body[some]))
                         }
                     }
                 }
+                if mustPass, !mustSwitch, offset >= passesAt {
+                    mustPass = false
+                    chain.pass()
+                }
                 let end = min(body.count, offset + Int.random(in: 1...pieceMax, using: &lengths))
+                if mode == .spilled || mustPass { written.withLock { $0 = end } }
                 chain.append(ByteChunk(Array(body[offset..<end])))
                 offset = end
                 // Two windows and the chunks at their edges, once there was room for this one.
                 if wasBounded { #expect(chain.heldBytes <= 2 * (windowBytes + pieceMax)) }
                 wasBounded = mode != .whole && !mustSwitch
-                if mode == .passing, !mustSwitch, await !chain.waitForRoom() {
+                if mode.endsPassing, !mustSwitch, !mustPass, await !chain.waitForRoom() {
                     chain.fail(CancellationError())
                     return
                 }
@@ -192,10 +208,46 @@ import Testing
             #expect(record.hasEnded)
             #expect(wanted.starts(with: record.bytes))
             if record.error == nil { #expect(record.bytes == wanted) }
-            if mode != .passing, let error = record.error as? CacheError {
+            if !mode.endsPassing, let error = record.error as? CacheError {
                 #expect(error.code == .originFailed && breaksAt != Int.max)
             }
         }
         #expect(chain.readerCount == 0)
+    }
+
+    /// As a client that reads more slowly than the origin sends, when the disk has had enough.
+    @Test func theOnlyReaderOfABodyThatWasKeptInPartGetsAllOfIt() async throws {
+        let executor = SeededExecutor(seed: 1)
+        let body = (0..<10_000).map { UInt8(truncatingIfNeeded: $0) }
+        let chain = BodyChain(expectedCount: nil, windowBytes: 1_000)
+        let record = Record(nil)
+        let stream = try #require(chain.stream())
+        chain.spill { range in ByteChunk(Array(body[range])) }
+        for start in stride(from: 0, to: 5_000, by: 500) {
+            chain.append(ByteChunk(Array(body[start..<start + 500])))
+        }
+        chain.pass()
+        let writer = executor.start {
+            for start in stride(from: 5_000, to: 10_000, by: 500) {
+                chain.append(ByteChunk(Array(body[start..<start + 500])))
+                #expect(await chain.waitForRoom())
+            }
+            chain.finish()
+        }
+        _ = Self.read(stream, into: record, on: executor, pauseTurns: 3)
+        await executor.settle()
+        await writer.value
+        #expect(record.error == nil && record.bytes == body)
+    }
+
+    @Test func aBodyOfWhichNobodyWasToldIsNotWaitedFor() async {
+        let chain = BodyChain(expectedCount: nil, windowBytes: 10)
+        chain.pass()
+        chain.append(ByteChunk([UInt8](repeating: 0, count: 9)))
+        #expect(await chain.waitForRoom())
+        chain.awaitNobody()
+        chain.append(ByteChunk([UInt8](repeating: 0, count: 9)))
+        #expect(await !chain.waitForRoom())
+        #expect(chain.heldBytes <= 18)
     }
 }

@@ -363,6 +363,65 @@ import Testing
         }
     }
 
+    @Test func partialHeadBehindAnAnswerIsTimedOut() async throws {
+        try await withServer(Self.echo, configure: { $0.timeouts.headMilliseconds = 300 }) {
+            server in
+            let client = try WireClient(server.port)
+            try await client.send(Self.get + "G")
+            #expect(try await client.response().status == 200)
+            #expect(try await client.response().status == 408)
+            #expect(try await client.isClosed())
+        }
+    }
+
+    @Test func clientThatStopsReadingIsTimedOutThoughItAsksOn() async throws {
+        let body = ByteChunk([UInt8](repeating: 7, count: 16 << 20))
+        let responder = ScriptedResponder { request in
+            request.url.hasSuffix("/a")
+                ? CacheResponse(status: 200, body: BodyStream(body)) : .text("small")
+        }
+        try await withServer(
+            responder,
+            configure: {
+                $0.timeouts.writeMilliseconds = 300
+                $0.queuedBytesMax = 64 << 20
+            }
+        ) { server in
+            let client = try WireClient(server.port, receiveBytes: 16 * 1024)
+            try await client.send(Self.get + "GET /b HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(await eventually { server.counters[0][.timeouts] > 0 })
+            #expect(await eventually { server.counters[0][.connectionsOpen] == 0 })
+        }
+    }
+
+    /// Far more is under way than is read for politeness; the answer arrives all the same.
+    @Test(arguments: [400 << 10, 4 << 20])
+    func answerBeforeTheEndOfALargeUploadArrives(contentBytes: Int) async throws {
+        let gate = Gate()
+        let responder = ScriptedResponder { _ in
+            await gate.wait()
+            return CacheResponse(status: 413, body: BodyStream(ByteChunk("too much")))
+        }
+        try await withServer(responder, configure: { $0.discardedBytesMax = 64 << 10 }) { server in
+            let client = try WireClient(server.port)
+            try await client.send(
+                "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(contentBytes)\r\n\r\n"
+            )
+            async let sending: Void = onThread {
+                // Ends in an error when the server has heard enough.
+                try? client.socket.write([UInt8](repeating: 1, count: contentBytes / 2))
+            }
+            for _ in 0..<20 {
+                let other = try WireClient(server.port)
+                _ = try await other.exchange("TRACE / HTTP/1.1\r\nHost: x\r\n\r\n")
+            }
+            await gate.open()
+            let response = try await client.response()
+            #expect(response.status == 413 && response.text == "too much")
+            try await sending
+        }
+    }
+
     @Test func clientThatGoesAwayCancelsTheExchange() async throws {
         let body = FedBody()
         body.give("first")

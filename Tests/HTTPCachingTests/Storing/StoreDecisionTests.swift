@@ -216,6 +216,17 @@ struct StoreDecisionTests {
         )
     }
 
+    @Test("Cookies: an answer to who sent some is shared where the origin says so, else not stored")
+    func answersToCookies() {
+        let cookie: Lines = [("Cookie", "a=b")]
+        #expect(Scene([Self.validator], request: cookie).decision.refusal == .notFreshNorCacheable)
+        #expect(Scene(Self.fresh, request: cookie).decision.refusal == nil)
+        let publicly: Lines = [("Cache-Control", "public"), Self.validator]
+        #expect(Scene(publicly, request: cookie).decision.refusal == nil)
+        let own = Scene([Self.validator], request: cookie, rules: .private)
+        #expect(own.decision.refusal == nil)
+    }
+
     @Test("Cookies: the policies of a shared cache")
     func cookiePolicies() {
         func refusal(_ policy: StoringRules.CookiePolicy, _ lines: Lines) -> StoreRefusal? {
@@ -233,6 +244,8 @@ struct StoreDecisionTests {
         #expect(refusal(.storeWithoutCookies, guessed) == nil)
         #expect(refusal(.refuse, publicly) == .setCookie)
         #expect(refusal(.ignore, guessed) == nil)
+        let spent: Lines = [("Cache-Control", "max-age=0")]
+        #expect(refusal(.storeWhenExplicitlyFresh, spent) == .setCookie)
         let scene = Scene(guessed + [("Set-Cookie", "a=b")], rules: .private)
         #expect(scene.decision.lifetime?.seconds == 8_640)
     }

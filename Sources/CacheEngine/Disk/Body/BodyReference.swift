@@ -39,7 +39,7 @@ package struct BodyReference: Hashable, Sendable {
         blockCount = Int(bytes.littleEndian(at: 32, as: UInt32.self))
         tableCRC = bytes.littleEndian(at: 36)
         guard rawCount >= 0, rawCount <= 1 << 46, blockCount == BodyCodec.blockCount(rawCount),
-            tableOffset >= BodyFileFormat.headerBytes,
+            (BodyFileFormat.headerBytes...1 << 47).contains(tableOffset),
             fileBytes == tableOffset + blockCount * BodyFileFormat.Block.sizeBytes
         else { return nil }
     }

@@ -1,12 +1,15 @@
 /// A large body on its way to disk: appended to as it arrives, readable while it grows.
 ///
 ///     growing ──append──▶ growing ──finish──▶ finished
-///        └──abandon / a failure──▶ abandoned
+///        ├──no room / a failure──▶ full ──abandon──▶ abandoned
+///        └──abandon──▶ abandoned
+///
+/// When it is full, what was appended can still be read until its last holder lets go.
 ///
 /// An actor on a lane of the I/O pool, so it may wait for the device. Appends must not overlap:
 /// one flight writes, any number of followers read.
 package actor BodyWriter {
-    private enum Phase { case growing, finished, abandoned }
+    private enum Phase { case growing, full, finished, abandoned }
 
     private nonisolated let shard: DiskShard
     private nonisolated let lane: IOLane
@@ -26,7 +29,10 @@ package actor BodyWriter {
     }
 
     deinit {
-        guard phase == .growing else { return }
+        switch phase {
+        case .growing, .full: break
+        case .finished, .abandoned: return
+        }
         let (path, volume, ledger, bytes) = (file.path, shard.volume, shard.ledger, reservedBytes)
         shard.pool.submitClosing {
             try? volume.unlink(path)
@@ -41,12 +47,12 @@ package actor BodyWriter {
     /// Bytes appended so far.
     package var count: Int { file.rawCount }
 
-    /// Appends bytes; throws when they do not fit, after which the body is abandoned.
+    /// Appends bytes; throws when they do not fit, after which no more are taken.
     package func append(_ bytes: ByteChunk) async throws {
         let needed = file.fileBytesMax + bytes.count + bytes.count / BodyCodec.blockBytes * 16
         try checkGrowing()
         guard file.rawCount + bytes.count <= shard.settings.entryBytesMax else {
-            abandon()
+            phase = .full
             throw CacheError(.bodyTooLarge, detail: "the body outgrew the limit for one entry")
         }
         if needed > reservedBytes {
@@ -58,13 +64,13 @@ package actor BodyWriter {
                 throw Self.notGrowing
             }
             guard hasRoom else {
-                abandon()
+                phase = .full
                 throw CacheError(.storageFailed, detail: "no room for the body")
             }
             reservedBytes += step
         }
         do throws(FileFault) { try file.append(bytes) } catch {
-            abandon()
+            phase = .full
             throw CacheError(.storageFailed, detail: error.text)
         }
     }
@@ -72,7 +78,7 @@ package actor BodyWriter {
     /// Bytes of what was appended, or a first part of them.
     package func read(_ range: Range<Int>) async throws -> ByteChunk {
         if let finished { return try await DiskBody(finished).read(range) }
-        try checkGrowing()
+        if phase != .full { try checkGrowing() }
         do throws(FileFault) {
             if let bytes = try file.read(range) { return bytes }
         } catch { throw CacheError(.storageFailed, detail: error.text) }
@@ -101,7 +107,7 @@ package actor BodyWriter {
 
     /// Gives the body up; its file goes at once.
     package func abandon() {
-        guard phase == .growing else { return }
+        guard phase == .growing || phase == .full else { return }
         phase = .abandoned
         file.abandon()
         shard.ledger.releaseBody(reservedBytes)

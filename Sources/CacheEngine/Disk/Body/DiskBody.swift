@@ -62,7 +62,8 @@ package final class DiskBody: BodyReader {
             opened.withLock { $0.lastBlock = (number, bytes) }
             return .success(bytes)
         } catch {
-            file.noteDamage()
+            // For want of descriptors nothing is damaged.
+            if !error.isExhaustion { file.noteDamage() }
             return .failure(CacheError(.storageFailed, detail: error.text))
         }
     }

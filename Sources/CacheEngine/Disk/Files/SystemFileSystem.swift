@@ -18,6 +18,9 @@ extension FileFault {
     package static let notSupported = Self(code: EOPNOTSUPP)
     package static let noPermission = Self(code: EACCES)
 
+    /// Whether the machine, not the file, is what failed.
+    package var isExhaustion: Bool { [EMFILE, ENFILE, ENOMEM].contains(code) }
+
     package var text: String { String(cString: strerror(code)) }
 
     fileprivate static var last: Self { Self(code: errno) }

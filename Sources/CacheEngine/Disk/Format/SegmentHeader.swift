@@ -52,7 +52,9 @@ package struct SegmentHeader: Hashable, Sendable {
             bytes.littleEndian(at: 0, as: UInt32.self) == Self.magic,
             bytes.littleEndian(at: 4, as: UInt32.self) == Self.version,
             bytes.littleEndian(at: 72, as: UInt32.self) <= 1,
-            bytes.littleEndian(at: 76, as: UInt32.self) == bytes.crc32c(upTo: 76)
+            bytes.littleEndian(at: 76, as: UInt32.self) == bytes.crc32c(upTo: 76),
+            // Numbers that only ever count up; no shard comes near the bound.
+            [32, 48, 64].allSatisfy({ bytes.littleEndian(at: $0, as: UInt64.self) <= 1 << 62 })
         else { return nil }
         storeID = KeyHash(
             placement: bytes.littleEndian(at: 8),

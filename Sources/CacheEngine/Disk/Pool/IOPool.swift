@@ -59,7 +59,10 @@ final class IOPoolCore: @unchecked Sendable {
     private var lanesHead = 0
     private var appointments: [(lane: IOLane, nanoseconds: UInt64)] = []
     private var idleThreads = 0
+    private var lanesInRow = 0
     private var isStopped = false
+
+    private static let lanesInRowMax = 4
 
     init(jobsMax: Int) { self.jobsMax = jobsMax }
 
@@ -169,10 +172,15 @@ final class IOPoolCore: @unchecked Sendable {
         locked {
             while true {
                 movePastAppointments()
-                // Lanes first: they are few, and every queued write and flush waits for one.
-                if let lane = Self.removeFirst(from: &lanes, head: &lanesHead) {
+                // Lanes first, as every queued write and flush waits for one; but many bodies that
+                // are written at once must not keep reads and closings from their turn.
+                if lanesInRow < Self.lanesInRowMax || jobs.count == jobsHead,
+                    let lane = Self.removeFirst(from: &lanes, head: &lanesHead)
+                {
+                    lanesInRow += 1
                     return .lane(lane)
                 }
+                lanesInRow = 0
                 if let job = Self.removeFirst(from: &jobs, head: &jobsHead) { return .job(job) }
                 if isStopped { return nil }
                 idleThreads += 1

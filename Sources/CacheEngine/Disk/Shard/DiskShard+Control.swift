@@ -16,6 +16,7 @@ extension DiskShard {
 
     /// Makes removals that were queued survive this process, and a power cut where configured.
     func confirmRemovals() throws {
+        if isClosed { throw Self.closed }
         let isWritten = drainAll()
         let isConfirmed = settings.durability != .synced || synchronizeOpenSegment()
         guard isWritten, isConfirmed else {
@@ -28,7 +29,7 @@ extension DiskShard {
         let removed = state.withLock { state in
             state.condition == .closed ? nil : state.purge(scope)
         }
-        guard let removed else { throw CacheError(.shutDown, detail: "the disk tier is closed") }
+        guard let removed else { throw Self.closed }
         try confirmRemovals()
         if scope == .everything { while reclaimOldestSegment() {} }
         return removed
@@ -36,9 +37,18 @@ extension DiskShard {
 
     /// Changes the capacity; the files are small enough before it returns.
     func setCapacity(_ bytes: Int) {
+        if isClosed { return }
         ledger.setCapacity(bytes)
+        var bodiesLeft = Int.max
         while ledger.balance.freeBytes < 0 {
             if makeRoom() { continue }
+            // The body that went may be held by a reader, or be queued still; the next may be free.
+            let bodies = state.withLock { $0.bodies.count }
+            if bodies > 0, bodies < bodiesLeft {
+                bodiesLeft = bodies
+                _ = drainAll()
+                continue
+            }
             // What is left is the open segment and perhaps one more: let go of those as well.
             guard writer.segment != nil || !order.isEmpty else { return }
             _ = drainAll()
@@ -48,11 +58,30 @@ extension DiskShard {
         }
     }
 
-    /// Writes and seals; accepts nothing from here on.
+    /// Writes and seals; accepts nothing from here on, and writes nothing more.
     func close() {
-        _ = drainAll()
-        sealOpenSegment(isTorn: false)
-        state.withLock { $0.condition = .closed }
+        for round in 1...Self.closingRoundsMax {
+            let isWritten = drainAll()
+            sealOpenSegment(isTorn: false)
+            let isClosed = state.withLock { state in
+                // What came while the device was busy is written, too.
+                guard state.queue.isEmpty || !isWritten || round == Self.closingRoundsMax else {
+                    return false
+                }
+                state.condition = .closed
+                return true
+            }
+            if isClosed { return }
+        }
+    }
+
+    /// Who goes on storing while the cache is closed does not keep it from closing.
+    private static let closingRoundsMax = 8
+
+    private var isClosed: Bool { state.withLock { $0.condition == .closed } }
+
+    private static var closed: CacheError {
+        CacheError(.shutDown, detail: "the disk tier is closed")
     }
 
     nonisolated func noteWritten(_ bytes: Int) {
@@ -86,6 +115,7 @@ extension DiskShard {
 extension DiskShard {
     /// Begins a body file, with room for `expectedBytes` set aside.
     func beginBody(expectedBytes: Int?) throws -> BodyWriter {
+        if isClosed { throw Self.closed }
         let expected = expectedBytes ?? 0
         let rows = BodyCodec.blockCount(expected) + 2
         let reserved = DiskLedger.bodyFileBytes(

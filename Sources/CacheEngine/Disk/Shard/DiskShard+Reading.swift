@@ -67,7 +67,11 @@ extension DiskShard {
             state.counters.hitsCached += 1
             return true
         }
-        guard isUsable else { return .miss }
+        guard isUsable else {
+            // An entry without its body was dropped, which is to be written.
+            if reference != nil { requestWriting() }
+            return .miss
+        }
         return .hit(StoredEntry(entry, detachedBody: body.map(DiskBody.init)), lease.token)
     }
 

@@ -1,8 +1,10 @@
 import Synchronization
 
 extension DiskShard {
-    /// At most this share of a segment is written again when it is reclaimed: 1/4.
+    /// At most this share of a segment is written again because it was read: 1/4.
     private static let reinsertionDivisor = 4
+    /// At most this share because it is pinned, and of the capacity for pinned bodies: 1/2.
+    private static let pinnedDivisor = 2
     private static let reinsertionBytesMax = 1 << 20
     private static let reinsertionFrequency: UInt64 = 2
 
@@ -11,7 +13,18 @@ extension DiskShard {
         let place: RecordPlace
     }
 
-    /// Empties the oldest segment: entries in use are written again, the others are forgotten.
+    /// Whether all that may be kept of a segment fits the open one.
+    var hasRoomForKept: Bool {
+        let share = settings.segmentBytes / Self.reinsertionDivisor
+        return writer.hasRoom(
+            recordBytes: share + settings.segmentBytes / Self.pinnedDivisor,
+            batchBytes: writer.batch.count,
+            segmentBytes: settings.segmentBytes
+        )
+    }
+
+    /// Empties the oldest segment: entries in use and pinned ones are written again, the others are
+    /// forgotten.
     ///
     /// Strictly the oldest: a tombstone must not go before the records that it keeps dead. False
     /// when there is none or the device failed.
@@ -20,12 +33,15 @@ extension DiskShard {
         order.removeFirst()
         let kept = forgetEntries(in: slot)
         reinsert(kept, from: slot)
-        state.withLock { state in
-            for entry in kept { state.forget(entry.identity, at: entry.place) }
+        // Files go after the lock: unlinking a large one takes time.
+        let dropped = state.withLock { state in
+            let dropped = kept.compactMap { state.forget($0.identity, at: $0.place) }
             state.segments[slot].state = .clean
             state.counters.segmentsReclaimed += 1
             state.purges.forget(upTo: state.segments[slot].purgeSequenceMax)
+            return dropped
         }
+        for body in dropped { body.doomHere() }
         clean.append(slot)
         return true
     }
@@ -35,7 +51,9 @@ extension DiskShard {
         let now = nowSeconds
         let mayKeep = writer.segment != nil
         var kept: [Kept] = []
+        var dropped: [JumboFile] = []
         var room = settings.segmentBytes / Self.reinsertionDivisor
+        var pinnedRoom = settings.segmentBytes / Self.pinnedDivisor
         for table in DiskIndex.tableNumbers {
             state.withLock { state in
                 var jumbos: [UInt64] = []
@@ -44,20 +62,26 @@ extension DiskShard {
                     let place = entry.place
                     guard !place.isQueued, place.segment == slot else { return false }
                     let bytes = place.recordBytesMax
-                    if mayKeep, place.frequency >= Self.reinsertionFrequency,
-                        bytes <= Self.reinsertionBytesMax, bytes <= room,
+                    let isPinned = place.flags.contains(.pinned) && bytes <= pinnedRoom
+                    let isUsed = place.frequency >= Self.reinsertionFrequency && bytes <= room
+                    if mayKeep, isPinned || isUsed, bytes <= Self.reinsertionBytesMax,
                         !place.expiry.isPast(nowSeconds: now, baseSeconds: base)
                     {
                         kept.append(Kept(identity: entry.identity, place: place))
-                        room -= bytes
+                        if isPinned { pinnedRoom -= bytes } else { room -= bytes }
                         return false
                     }
                     if place.flags.contains(.jumbo) { jumbos.append(entry.identity) }
                     return true
                 }
-                for identity in jumbos { state.bodies.removeValue(forKey: identity)?.doomHere() }
+                for identity in jumbos {
+                    if let body = state.bodies.removeValue(forKey: identity) {
+                        dropped.append(body)
+                    }
+                }
             }
         }
+        for body in dropped { body.doomHere() }
         return kept.sorted { $0.place.offset < $1.place.offset }
     }
 
@@ -131,6 +155,7 @@ extension DiskShard {
 
     /// The same between batches: when all that could go is queued, that is written first.
     func reserveBodyDraining(_ bytes: Int) -> Bool {
+        defer { requestWriting() }
         if reserveBody(bytes) { return true }
         guard state.withLock({ !$0.queue.isEmpty }), drainAll() else { return false }
         return reserveBody(bytes)
@@ -145,7 +170,7 @@ extension DiskShard {
             state.withLock { $0.segments[slot].sequenceMin }
         }
         if let oldestSegment, order.count > 1 || oldestBody == nil,
-            oldestBody.map({ oldestSegment <= $0.sequence }) ?? true
+            oldestBody.map({ $0.isPinned || oldestSegment <= $0.sequence }) ?? true
         {
             if reclaimOldestSegment(), removeCleanSegment() { return true }
         } else if let oldestBody {
@@ -157,10 +182,41 @@ extension DiskShard {
         return ledger.balance.usedBytes < before
     }
 
-    private func oldestBody() -> (identity: UInt64, sequence: UInt64)? {
-        state.withLock { state in
-            state.bodies.min { $0.value.sequence < $1.value.sequence }
-                .map { ($0.key, $0.value.sequence) }
+    private struct BodyInLine {
+        let identity: UInt64
+        let sequence: UInt64
+        var isPinned: Bool
+
+        func older(_ other: Self?) -> Self {
+            guard let other, other.sequence <= sequence else { return self }
+            return other
+        }
+    }
+
+    /// The body to go next: the oldest, pinned ones last while they hold no more than their share.
+    private func oldestBody() -> BodyInLine? {
+        let pinnedBytesMax = ledger.balance.capacityBytes / Self.pinnedDivisor
+        return state.withLock { state in
+            var plain: BodyInLine?
+            var pinned: BodyInLine?
+            var pinnedBytes = 0
+            for (identity, file) in state.bodies {
+                let flags = state.index.place(of: identity).flags
+                let body = BodyInLine(
+                    identity: identity,
+                    sequence: file.sequence,
+                    isPinned: flags.contains(.pinned)
+                )
+                if body.isPinned {
+                    pinned = body.older(pinned)
+                    pinnedBytes += file.occupiedBytes
+                } else {
+                    plain = body.older(plain)
+                }
+            }
+            guard var pinned, pinnedBytes > pinnedBytesMax || plain == nil else { return plain }
+            pinned.isPinned = pinnedBytes <= pinnedBytesMax
+            return pinned
         }
     }
 
@@ -175,9 +231,11 @@ extension DiskShard {
             // A reader may hold the file beyond the end of this process.
             state.pushTombstone(KeyHash(placement: 0, identity: identity))
             state.counters.bodiesReclaimed += 1
+            // Under the lock: whoever stores it again afterwards keeps it.
+            body.doomHere()
             return body
         }
-        body?.doomHere()
+        withExtendedLifetime(body) {}
     }
 
     /// Writes an entry's own body to a file; nil when there is no room or the device fails.
@@ -223,11 +281,11 @@ extension DiskShard {
 }
 
 extension ShardState {
-    /// Takes an entry out that is still at `place`, for want of room.
-    mutating func forget(_ identity: UInt64, at place: RecordPlace) {
+    /// Takes an entry out that is still at `place`, for want of room; gives its body.
+    mutating func forget(_ identity: UInt64, at place: RecordPlace) -> JumboFile? {
         let current = index.place(of: identity)
-        guard !current.isQueued, current.isSameLocation(as: place) else { return }
+        guard !current.isQueued, current.isSameLocation(as: place) else { return nil }
         _ = index.remove(identity)
-        if current.flags.contains(.jumbo) { bodies.removeValue(forKey: identity)?.doomHere() }
+        return current.flags.contains(.jumbo) ? bodies.removeValue(forKey: identity) : nil
     }
 }

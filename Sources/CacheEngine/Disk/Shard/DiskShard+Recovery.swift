@@ -359,9 +359,14 @@ extension DiskShard {
 
     private func hasWholeFile(_ reference: BodyReference) -> Bool {
         let path = settings.directory + "/" + BodyFileFormat.name(reference.fileID)
-        guard let file = try? volume.open(path, .existing) else { return false }
-        defer { volume.close(file) }
-        return (try? volume.size(file)) == reference.fileBytes
+        do throws(FileFault) {
+            let file = try volume.open(path, .existing)
+            defer { volume.close(file) }
+            return try volume.size(file) == reference.fileBytes
+        } catch {
+            // For want of descriptors no body is given up; a read will show what it is worth.
+            return error.isExhaustion
+        }
     }
 
     /// Entries of the last session are gone.

@@ -19,6 +19,7 @@ extension DiskShard {
         state.withLock { if $0.condition == .failed { $0.condition = .working } }
         while clean.count < cleanSegmentsWanted, order.count > 1 {
             guard !createSegment() else { continue }
+            guard clean.isEmpty || hasRoomForKept else { break }
             guard reclaimOldestSegment(), writer.segment != nil else { break }
         }
         return writer.segment != nil

@@ -6,21 +6,26 @@ extension DiskShard {
         let now = monotonicNanoseconds()
         let limit = state.withLock { state -> UInt64? in
             state.noteWriting()
+            if state.condition == .closed { return nil }
             if state.condition == .failed { return now >= retryAt ? state.nextSequence : nil }
             guard state.flushDeadline != 0, now >= state.flushDeadline else { return 0 }
             state.flushDeadline = 0
             return state.nextSequence
         }
         if let limit, tryFailedDevice() { drain(below: limit) }
-        perform(state.withLock { $0.wakeAfterChange() })
+        let nextTry = retryAt
+        perform(state.withLock { $0.wakeAfterTurn(retryAt: nextTry) })
     }
 
     /// Writes everything that was accepted before the call; false when it could not be.
     func drainAll() -> Bool {
-        let limit = state.withLock { state in
+        let limit = state.withLock { state -> UInt64? in
+            guard state.condition != .closed else { return nil }
             state.flushDeadline = 0
             return state.nextSequence
         }
+        guard let limit else { return false }
+        defer { requestWriting() }
         guard tryFailedDevice() else { return false }
         for _ in 0..<Self.failuresMax {
             if drain(below: limit) { return true }
@@ -28,6 +33,9 @@ extension DiskShard {
         }
         return false
     }
+
+    /// Sees to it that what has come to the queue is written in its time.
+    nonisolated func requestWriting() { perform(state.withLock { $0.wakeAfterChange() }) }
 
     /// Writes every queued node below `limit`, and full batches beyond it.
     @discardableResult
@@ -343,12 +351,19 @@ extension ShardState {
         segments[slot].sequenceMax = max(segments[slot].sequenceMax, sequence)
     }
 
+    /// Ends the writing of a node; the body it took the place of goes, unless it has come back.
+    private mutating func finishWriting(_ node: WriteQueue.Taken) {
+        guard let replaced = queue.finish(node.node), bodies[node.hash.identity] !== replaced
+        else { return }
+        replaced.doom()
+    }
+
     /// Makes a written record the newest copy, unless something newer has come meanwhile.
     mutating func settle(_ record: LogWriter.Placed, at place: RecordPlace) {
         switch record.item {
         case .node(let node):
             let current = index.place(of: node.hash.identity)
-            defer { queue.finish(node.node) }
+            defer { finishWriting(node) }
             guard current.isQueued, current.queueNode == node.node else {
                 if record.isOwnBody, let body = record.body { replace(body, by: current) }
                 return
@@ -389,7 +404,7 @@ extension ShardState {
                 continue
             }
             let current = index.place(of: node.hash.identity)
-            queue.finish(node.node)
+            finishWriting(node)
             lostEntries += 1
             guard current.isQueued, current.queueNode == node.node else { continue }
             _ = index.remove(node.hash.identity)

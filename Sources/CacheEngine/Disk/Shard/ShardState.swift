@@ -117,7 +117,6 @@ struct ShardState: ~Copyable {
         case .failed: return .deviceFailed
         case .working: break
         }
-        if let body, !body.adopt(by: head.hash.identity) { return .notAdmitted }
         if head.isMemoryOnly { return .notAdmitted }
         let bodyBytes = body?.reference.rawCount ?? 0
         let around = head.entrySizeBytes - head.rawCount + recordUnitBytes
@@ -129,6 +128,8 @@ struct ShardState: ~Copyable {
         guard admission.admits(head, isKnown: isKnown, nowSeconds: nowSeconds) else {
             return .notAdmitted
         }
+        // Last: the file of a refused body goes with its holder.
+        if let body, !body.adopt(by: head.hash.identity) { return .notAdmitted }
         return nil
     }
 
@@ -192,7 +193,7 @@ struct ShardState: ~Copyable {
 
     /// What the lane must be told after a change.
     mutating func wakeAfterChange() -> Wake {
-        guard !queue.isEmpty, condition != .failed else { return .none }
+        guard !queue.isEmpty, condition == .working else { return .none }
         if queue.bytes >= settings.batchBytes {
             guard !isWriteRequested else { return .none }
             isWriteRequested = true
@@ -201,6 +202,19 @@ struct ShardState: ~Copyable {
         guard flushDeadline == 0 else { return .none }
         flushDeadline = monotonicNanoseconds() + settings.flushNanoseconds
         return .at(nanoseconds: flushDeadline)
+    }
+
+    /// What the lane must be told at the end of its turn: it may have been woken before the time,
+    /// and has no other appointment then.
+    mutating func wakeAfterTurn(retryAt: UInt64) -> Wake {
+        switch condition {
+        case .closed: return .none
+        case .failed: return .at(nanoseconds: retryAt)
+        case .working:
+            let wake = wakeAfterChange()
+            guard wake == .none, flushDeadline != 0 else { return wake }
+            return .at(nanoseconds: flushDeadline)
+        }
     }
 
     /// The lane has taken notice of every wish so far.

@@ -157,14 +157,15 @@ struct WriteQueue: ~Copyable {
         return taken
     }
 
-    /// Ends the writing of a node, whatever came of it.
-    mutating func finish(_ node: Int) {
+    /// Ends the writing of a node, whatever came of it; gives the body it took the place of.
+    mutating func finish(_ node: Int) -> JumboFile? {
         precondition(nodes[node].state == .writing)
-        nodes[node].replacedBody?.doom()
+        let replaced = nodes[node].replacedBody
         bytes -= nodes[node].sizeBytes
         liveCount -= 1
         if nodes[node].isRemoval { removalCount -= 1 }
         release(node)
+        return replaced
     }
 
     /// Puts nodes that could not be written back in front, in their old order.

@@ -81,8 +81,8 @@ extension HTTPCache {
             }
             recorder.refused(StoreRefusalReason(StoreOutcome.Reason.tooLarge.rawValue))
         } catch {
+            // What is on disk already stays for readers who are behind; it goes with the chain.
             recorder.storageFailed(error)
-            if case .onDisk(let writer) = keeping { await writer.abandon() }
             keeping = .nowhere
         }
         delivery.chain.pass()

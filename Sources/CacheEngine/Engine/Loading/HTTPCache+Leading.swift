@@ -118,6 +118,7 @@ extension HTTPCache {
         // What came whole is brought home first: those who wait then get it with the head.
         let isHome = isAtHand(arrival.delivery)
         if isHome, let delivery = arrival.delivery { await deliver(delivery, load, leading) }
+        if leading.flight.waiterCount == 0 { arrival.delivery?.chain.awaitNobody() }
         guard leading.flight.answer(arrival.answer, for: audience, attempt: attempt) else { return }
         if load.purpose == .refresh {
             await noteRefresh(load, leading.desk, succeeded: arrival.sharing != .failure)
@@ -175,7 +176,7 @@ extension HTTPCache {
         let limits = configuration.originLimits
         let waitMax = configuration.flights.waitSecondsMax
         let tickSeconds = max(0.01, min(waitMax, limits.headSecondsMax, limits.idleSecondsMax) / 2)
-        var seen = (attempt: 1, pieces: 0)
+        var seen = (attempt: 1, isUnanswered: true, pieces: 0)
         var sinceNanoseconds = clock.monotonicNanoseconds
         while !leading.watch.hasEnded {
             do {
@@ -183,12 +184,12 @@ extension HTTPCache {
             } catch { return }
             let now = clock.monotonicNanoseconds
             await releaseLateWaiters(leading, nowNanoseconds: now)
-            let current = (leading.flight.attempt, leading.watch.pieceCount)
+            let isUnanswered = leading.flight.isUnanswered
+            let current = (leading.flight.attempt, isUnanswered, leading.watch.pieceCount)
             if current != seen || leading.watch.isHeldUpByReaders {
                 seen = current
                 sinceNanoseconds = now
             }
-            let isUnanswered = leading.flight.isUnanswered
             let limit = isUnanswered ? limits.headSecondsMax : limits.idleSecondsMax
             guard now - sinceNanoseconds >= Self.nanoseconds(limit) else { continue }
             let error = CacheError(

@@ -3,21 +3,38 @@ import Synchronization
 /// Puts a store of the application's own behind the memory, in the order of the memory's sections.
 ///
 /// Stores and removals are queued while the key is locked and carried out one after the other; what
-/// is queued is already readable, and already removed.
+/// is queued is already readable, and already removed. Of one key only the last operation waits.
 ///
-/// Invariant: `latest[key]` is the last operation of that key that has not been carried out.
+/// Invariants:
+/// 1. `latest[key]` is the last operation of that key that has not been carried out.
+/// 2. A key is in `waiting` exactly as long as it is in `queue` from `head` on.
 final class QueuedStore: Sendable {
     private enum Operation: Sendable {
         case store(StoredEntry)
         case remove(StoreKey)
+
+        var queuedBytes: Int {
+            switch self {
+            case .store(let entry): entry.entry.sizeBytes
+            case .remove: 0
+            }
+        }
     }
 
     private struct State {
-        var queue: [(id: UInt64, hash: KeyHash, operation: Operation)] = []
-        var latest: [KeyHash: (id: UInt64, operation: Operation)] = [:]
+        var queue: [KeyHash] = []
+        var head = 0
+        var waiting: Set<KeyHash> = []
+        var latest: [KeyHash: Operation] = [:]
         var queuedBytes = 0
-        var nextID: UInt64 = 0
+        /// Keys that have been taken from the queue, and those of them that are done with.
+        var takenCount = 0
+        var doneCount = 0
+        /// Who waits until that many are done with.
+        var watchers: [(doneCount: Int, continuation: UnsafeContinuation<Void, Never>)] = []
         var isDraining = false
+
+        var waitingCount: Int { queue.count - head }
     }
 
     /// More than this is refused: a store that is slower than the traffic must not fill memory.
@@ -38,23 +55,24 @@ final class QueuedStore: Sendable {
 
     func enqueue(_ entry: StoredEntry) -> StoreOutcome {
         let size = entry.entry.sizeBytes
-        let hasRoom = state.withLock { state in
+        let (hasRoom, replaced) = state.withLock { state in
             let hasRoom = state.queuedBytes + size <= Self.queuedBytesMax
-            add(hasRoom ? .store(entry) : .remove(entry.key), entry.entry.head.hash, &state)
-            if hasRoom { state.queuedBytes += size }
-            return hasRoom
+            let operation = hasRoom ? Operation.store(entry) : .remove(entry.key)
+            return (hasRoom, add(operation, entry.entry.head.hash, &state))
         }
+        withExtendedLifetime(replaced) {}
         drain()
         return hasRoom ? .stored : .refused(.queueFull)
     }
 
     func enqueueRemoval(_ key: StoreKey) {
-        state.withLock { add(.remove(key), key.hash, &$0) }
+        let replaced = state.withLock { add(.remove(key), key.hash, &$0) }
+        withExtendedLifetime(replaced) {}
         drain()
     }
 
     func entry(for key: StoreKey) async -> StoredEntry? {
-        switch state.withLock({ $0.latest[key.hash]?.operation }) {
+        switch state.withLock({ $0.latest[key.hash] }) {
         case .store(let entry) where entry.key == key: return entry
         case .remove: return nil
         default: break
@@ -69,20 +87,32 @@ final class QueuedStore: Sendable {
 
     /// Returns when everything queued so far has been carried out.
     func drained() async {
-        while state.withLock({ !$0.queue.isEmpty || $0.isDraining }) {
-            await supervisor.waitUntilIdle()
+        await withUnsafeContinuation { continuation in
+            let isDrained = state.withLock { state in
+                let target = state.takenCount + state.waitingCount
+                guard state.doneCount < target else { return true }
+                state.watchers.append((target, continuation))
+                return false
+            }
+            if isDrained { continuation.resume() }
         }
     }
 
     /// Carries out what is still queued, on the caller's task.
     func finish() async {
-        while let next = takeNext() { await carryOut(next) }
+        while let next = takeNext() { await carryOut(next.operation, next.hash) }
     }
 
-    private func add(_ operation: Operation, _ hash: KeyHash, _ state: inout State) {
-        state.nextID += 1
-        state.queue.append((state.nextID, hash, operation))
-        state.latest[hash] = (state.nextID, operation)
+    /// What it took the place of is for the caller to let go of, outside the lock.
+    private func add(_ operation: Operation, _ hash: KeyHash, _ state: inout State) -> Operation? {
+        state.queuedBytes += operation.queuedBytes
+        let before = state.latest.updateValue(operation, forKey: hash)
+        if state.waiting.insert(hash).inserted {
+            state.queue.append(hash)
+        } else if let before {
+            state.queuedBytes -= before.queuedBytes
+        }
+        return before
     }
 
     private func drain() {
@@ -92,34 +122,50 @@ final class QueuedStore: Sendable {
         }
         guard mustStart else { return }
         _ = supervisor.start(.writing) { [self] in
-            while let next = takeNext() { await carryOut(next) }
+            while let next = takeNext() { await carryOut(next.operation, next.hash) }
         }
     }
 
-    private func takeNext() -> (id: UInt64, hash: KeyHash, operation: Operation)? {
+    private func takeNext() -> (hash: KeyHash, operation: Operation)? {
         state.withLock { state in
-            guard !state.queue.isEmpty else {
+            guard state.head < state.queue.count else {
                 state.isDraining = false
                 return nil
             }
-            return state.queue.removeFirst()
+            let hash = state.queue[state.head]
+            state.head += 1
+            if state.head * 2 >= state.queue.count {
+                state.queue.removeFirst(state.head)
+                state.head = 0
+            }
+            state.waiting.remove(hash)
+            state.takenCount += 1
+            guard let operation = state.latest[hash] else {
+                preconditionFailure("A key waits without an operation")
+            }
+            return (hash, operation)
         }
     }
 
-    private func carryOut(_ next: (id: UInt64, hash: KeyHash, operation: Operation)) async {
+    private func carryOut(_ operation: Operation, _ hash: KeyHash) async {
         do {
-            switch next.operation {
+            switch operation {
             case .store(let entry): _ = try await store.store(entry)
             case .remove(let key): _ = try await store.remove(key)
             }
         } catch {
             recorder.storageFailed(error)
         }
-        state.withLock { state in
-            if case .store(let entry) = next.operation {
-                state.queuedBytes -= entry.entry.sizeBytes
-            }
-            if state.latest[next.hash]?.id == next.id { state.latest[next.hash] = nil }
+        let (done, told) = state.withLock { state in
+            state.queuedBytes -= operation.queuedBytes
+            state.doneCount += 1
+            let told = state.watchers.filter { $0.doneCount <= state.doneCount }
+            if !told.isEmpty { state.watchers.removeAll { $0.doneCount <= state.doneCount } }
+            // A newer one of the same key waits behind.
+            let isLast = !state.waiting.contains(hash)
+            return (isLast ? state.latest.removeValue(forKey: hash) : nil, told)
         }
+        withExtendedLifetime(done) {}
+        for watcher in told { watcher.continuation.resume() }
     }
 }
