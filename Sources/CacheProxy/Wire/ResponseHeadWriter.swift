@@ -38,7 +38,10 @@ package struct ResponseHeadWriter {
         to out: OutputBuffer
     ) {
         Self.writeStatusLine(status, to: out)
-        let kept = Self.writeFields(fields, framing: framing, to: out)
+        // Where there is no content the origin's length still describes it, except behind a 204, which
+        // has none (RFC 9110 §8.6).
+        let keepsLength = framing == .none && status != 204
+        let kept = Self.writeFields(fields, keepsLength: keepsLength, to: out)
         switch framing {
         case .none, .untilClose: break
         case .length(let count):
@@ -64,7 +67,7 @@ package struct ResponseHeadWriter {
         to out: OutputBuffer
     ) {
         writeStatusLine(status, to: out)
-        _ = writeFields(fields, framing: .length(0), to: out)
+        _ = writeFields(fields, keepsLength: false, to: out)
         out.append("\r\n")
     }
 
@@ -86,7 +89,7 @@ package struct ResponseHeadWriter {
 
     private static func writeFields(
         _ fields: HeaderFields,
-        framing: ResponseFraming,
+        keepsLength: Bool,
         to out: OutputBuffer
     ) -> Kept {
         let start = out.count
@@ -98,7 +101,7 @@ package struct ResponseHeadWriter {
                 let name = line.name.buffer
                 switch name.count {
                 case 2, 7, 10, 14, 16, 17, 19:
-                    guard let belongs = drops(name, framing) else { break }
+                    guard let belongs = drops(name, keepsLength: keepsLength) else { break }
                     if belongs { hasConnection = true }
                     continue
                 case 4:
@@ -111,11 +114,11 @@ package struct ResponseHeadWriter {
         guard hasConnection else { return kept }
         let stripped = HopByHop.strip(fields.section, for: .forwardingResponse)
         out.truncate(to: start)
-        return writeFields(HeaderFields(stripped), framing: framing, to: out)
+        return writeFields(HeaderFields(stripped), keepsLength: keepsLength, to: out)
     }
 
     /// Nil for a field that goes to the client; true for a Connection field, which may name others.
-    private static func drops(_ name: UnsafeRawBufferPointer, _ framing: ResponseFraming) -> Bool? {
+    private static func drops(_ name: UnsafeRawBufferPointer, keepsLength: Bool) -> Bool? {
         switch name.count {
         case 2: RequestParser.equals(name, "te") ? false : nil
         case 7:
@@ -124,9 +127,7 @@ package struct ResponseHeadWriter {
         case 10:
             RequestParser.equals(name, "connection")
                 ? true : RequestParser.equals(name, "keep-alive") ? false : nil
-        case 14:
-            // Where there is no content the origin's length still describes it.
-            framing != .none && RequestParser.equals(name, "content-length") ? false : nil
+        case 14: !keepsLength && RequestParser.equals(name, "content-length") ? false : nil
         case 16: RequestParser.equals(name, "proxy-connection") ? false : nil
         case 17: RequestParser.equals(name, "transfer-encoding") ? false : nil
         case 19: RequestParser.equals(name, "proxy-authorization") ? false : nil

@@ -228,6 +228,9 @@ struct DiskModelRun {
             await store.close()
             if isWritten { model.reopenAfterClose() } else { model.reopenAfterKill() }
         case .kill, .powerCut:
+            // A turn of a lane that is under way would go on in the next life, as no dead process
+            // does: it knows the files' paths. Each of these calls waits for the turn before it.
+            for _ in 0..<2 { _ = await store.tier?.usage() }
             store.tier = nil
             if ending == .kill { files.endProcess() } else { files.cutPower() }
             model.reopenAfterKill()

@@ -52,6 +52,29 @@ import Testing
         }
     }
 
+    /// The content is one that can be read but once.
+    @Test(arguments: ["Content-Length: 5", "Transfer-Encoding: chunked"])
+    func uploadReachesTheNextOriginWhole(framing: String) async throws {
+        let gone = try WireOrigin { _, _ in .end }
+        gone.stop()
+        let origin = try WireOrigin { request, socket in
+            try socket.answer(200, [], String(decoding: request.body, as: UTF8.self))
+        }
+        defer { origin.stop() }
+        try await withProxy(origins: [gone.port, origin.port]) { proxy async throws in
+            // In turn: one of them goes to the one that is gone first.
+            for _ in 0..<2 {
+                let client = try proxy.client()
+                try await client.send("PUT / HTTP/1.1\r\nHost: x\r\n\(framing)\r\n\r\n")
+                let isChunked = framing.hasSuffix("chunked")
+                let response = try await client.exchange(
+                    isChunked ? "5\r\nhello\r\n0\r\n\r\n" : "hello"
+                )
+                #expect(response.status == 200 && response.text == "hello")
+            }
+        }
+    }
+
     @Test func originThatHangsIs504() async throws {
         try await withProxy(
             { _, socket in

@@ -99,7 +99,10 @@ import Testing
         #expect(isUnreached(.originFailed, "Failed to connect to a port 1 after 0 ms: refused"))
         #expect(isUnreached(.originFailed, "Could not resolve host: a"))
         #expect(!isUnreached(.originFailed, "Recv failure: Connection reset by peer"))
+        #expect(isUnreached(.originTimedOut, "Connection timed out after 10001 milliseconds"))
+        #expect(!isUnreached(.originTimedOut, "Operation timed out after 10001 milliseconds"))
         #expect(!isUnreached(.originTimedOut, "Failed to connect"))
+        #expect(!isUnreached(.originFailed, "Sent, but: Failed to connect to a port 1"))
         #expect(!OriginPool.isUnreached(CancellationError()))
     }
 }

@@ -40,6 +40,7 @@ final class WireOrigin: Sendable {
 
     let port: UInt16
     private let listener: Int32
+    private let ended = DispatchSemaphore(value: 0)
     private let state = Mutex(State())
     private let script: Script
 
@@ -70,19 +71,25 @@ final class WireOrigin: Sendable {
 
     func forget() { state.withLock { $0.requests = [] } }
 
-    /// Ends the listener and every connection.
+    /// Ends the listener and every connection; the port is free when this returns.
     func stop() {
-        state.withLock { state in
-            guard !state.isStopped else { return }
+        let isFirst = state.withLock { state in
+            guard !state.isStopped else { return false }
             state.isStopped = true
             shutdown(listener, Int32(SHUT_RDWR))
-            close(listener)
             // Inside: who resets a connection takes it out first, and only then frees its number.
             for socket in state.sockets { shutdown(socket.descriptor, Int32(SHUT_RDWR)) }
+            return true
         }
+        if isFirst { _ = ended.wait(timeout: .now() + .seconds(WireSocket.limitSeconds)) }
     }
 
     private func acceptAll() {
+        // Closed by whoever accepts: closed by another, its number could be another listener's.
+        defer {
+            close(listener)
+            ended.signal()
+        }
         var number = 0
         while true {
             let descriptor = accept(listener, nil, nil)
