@@ -122,11 +122,11 @@ final class SessionExchange: BodySource {
     }
 
     func receive(_ data: Data) {
-        let isTooMuch = state.withLock { state -> Bool? in
-            guard state.outcome == nil else { return nil }
-            return state.waitingBytes + data.count > windowBytesMax
+        let (isOpen, isTooMuch) = state.withLock { state in
+            (state.outcome == nil, state.waitingBytes + data.count > windowBytesMax)
         }
-        guard let isTooMuch else { return }
+        // A cancelled task may go on sending for a while.
+        guard isOpen else { return }
         if isTooMuch {
             return abandon(CacheError(.readerTooSlow, detail: "The body was not read in time"))
         }

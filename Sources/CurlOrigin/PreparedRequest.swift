@@ -88,7 +88,6 @@ struct PreparedRequest: Sendable {
 
     private static let connectionFields: Set<String> = [
         "connection", "content-length", "expect", "http2-settings", "keep-alive",
-        "proxy-connection", "te",
-        "trailer", "transfer-encoding", "upgrade",
+        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 }

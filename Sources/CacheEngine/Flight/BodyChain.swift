@@ -4,7 +4,8 @@ import Synchronization
 /// follow at their own pace.
 ///
 ///     whole ──spill──▶ spilled        readers may start at byte 0
-///       └────pass────▶ passing ◀──pass──┘   nobody joins once chunks are gone
+///       │                 │pass
+///       └──────pass───────┴─▶ passing  nobody joins once chunks are gone
 ///
 /// While *whole*, every chunk is kept, for readers and for the entry that will be stored. Once
 /// *spilled*, chunks behind the window are read back from where they were written. While *passing*

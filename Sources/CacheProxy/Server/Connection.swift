@@ -53,8 +53,6 @@ final class Connection {
         self.socket = socket
         self.id = id
     }
-
-    var isIdle: Bool { exchange == nil && content == nil && pending == nil && queue.isEmpty }
 }
 
 /// Bytes of a request that has not come whole, and how far they were looked at.
