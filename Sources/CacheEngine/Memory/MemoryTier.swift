@@ -231,6 +231,17 @@ package final class MemoryTier: Sendable {
         return count
     }
 
+    /// Returns when everybody who was inside a key's critical section has left it.
+    ///
+    /// Who was permitted to store before the call, by whatever `isPermitted` looked at, has stored
+    /// by then, with what `whileLocked` does.
+    package func letWritersFinish() {
+        switch shards {
+        case .sizeAware(let set): for shard in set.shards { shard.state.withLock { _ in } }
+        case .s3FIFO(let set): for shard in set.shards { shard.state.withLock { _ in } }
+        }
+    }
+
     /// Removes what has expired.
     @discardableResult
     package func sweepExpired(nowSeconds: UInt32) async -> RemovalCount {

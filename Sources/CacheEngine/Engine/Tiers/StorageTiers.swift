@@ -230,10 +230,12 @@ final class StorageTiers: Sendable {
     /// Removes all entries in `scope`, and forbids fetches under way to bring them back.
     ///
     /// What is behind goes first: a reader who found the memory empty would bring back into it what
-    /// is still shown there.
+    /// is still shown there. And before that, those finish who were permitted to store when it
+    /// began: behind the memory their entries would come after the removal, and outlive it.
     func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
         ledger.begin(scope)
         defer { ledger.end(scope) }
+        memory.letWritersFinish()
         let behind: RemovalCount
         do {
             behind = try await removeBehind(scope)

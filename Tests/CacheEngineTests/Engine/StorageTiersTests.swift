@@ -1,0 +1,74 @@
+import CacheTestSupport
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CacheEngine
+
+/// Memory and disk as one place: what happens in both happens in the same order.
+@Suite struct StorageTiersTests {
+    /// A clock that stands still, and holds up whoever asks it next once it is told to.
+    final class HoldingClock: CacheClock {
+        private static let nobodyMillisecondsMax = 200
+        private let isHolding = Mutex(false)
+        private let caught = DispatchSemaphore(value: 0)
+        private let letGo = DispatchSemaphore(value: 0)
+
+        func holdNext() { isHolding.withLock { $0 = true } }
+        func waitUntilHeld() async { await PlainThread.run { self.caught.wait() } }
+        func release() { letGo.signal() }
+
+        var nowSeconds: Int64 {
+            let isCaught = isHolding.withLock { isHolding in
+                defer { isHolding = false }
+                return isHolding
+            }
+            if isCaught {
+                caught.signal()
+                // Who is to let go may be waiting for what is held.
+                _ = letGo.wait(timeout: .now() + .milliseconds(Self.nobodyMillisecondsMax))
+            }
+            return 1_000_000
+        }
+        var monotonicNanoseconds: UInt64 { 1 }
+        func sleep(nanoseconds: UInt64) async throws {}
+    }
+
+    /// The store was permitted before the removal began, and reaches the disk behind it: what it
+    /// brought must not come back from there.
+    @Test(arguments: [RemovalScope.tag("news"), .everything, .storedBefore(seconds: 2_000_000)])
+    func removalWaitsForAStoreBetweenMemoryAndDisk(scope: RemovalScope) async throws {
+        let folder = TemporaryFolder()
+        let clock = HoldingClock()
+        let disk = try await DiskTier.open(
+            DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20),
+            clock: clock
+        )
+        let tiers = StorageTiers(
+            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
+            second: .disk(disk),
+            hasher: disk.hasher,
+            clock: FixedClock(nowSeconds: 1_000_000),
+            recorder: Recorder(onEvent: nil)
+        )
+        let bytes: [UInt8] = [1, 2, 3]
+        let hash = bytes.withUnsafeBytes { disk.hasher.hash($0) }
+        let key = RequestKey(bytes: bytes, hash: hash)
+        let blueprint = EntryBlueprint(
+            key: key,
+            metadata: [0],
+            tags: try #require(TagList(["news"])),
+            createdSeconds: 1_000_000
+        )
+        let entry = blueprint.entry(body: [ByteChunk([4, 5, 6])])
+        clock.holdNext()
+        async let outcome = PlainThread.run { tiers.store(entry, since: tiers.ledger.ticket()) }
+        await clock.waitUntilHeld()
+        _ = try await tiers.removeAll(in: scope)
+        clock.release()
+        _ = await outcome
+        #expect(await tiers.entry(key) == nil)
+        await tiers.close()
+    }
+}
