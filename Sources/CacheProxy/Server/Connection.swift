@@ -34,14 +34,14 @@ final class Connection {
 
     /// Bytes read and not used yet.
     var pending: PendingInput?
-    var queue = OutputQueue()
+    @exclusivity(unchecked) var queue = OutputQueue()
     /// Body bytes of the exchange that stand in the queue.
     var unacknowledgedBytes = 0
 
     var exchange: Exchange?
-    var answer = AnswerProgress()
+    @exclusivity(unchecked) var answer = AnswerProgress()
     /// What is still to come of the request's content.
-    var content: ContentDecoder?
+    @exclusivity(unchecked) var content: ContentDecoder?
     /// Where it goes; nil when nobody wants it.
     var sink: RequestContent?
     var isContentPaused = false

@@ -14,7 +14,9 @@ import CacheEngine
 /// mailbox. Readiness is edge-triggered and registered once per connection; a read that fills less
 /// than its buffer has emptied the socket, so no call is spent on finding that out.
 ///
-/// Belongs to its thread: made there, and deliberately not `Sendable`.
+/// Belongs to its thread: made there, and deliberately not `Sendable`. What every hit touches is not
+/// checked for overlapping access at run time, here and in `Connection` and `OutputBuffer`: no call
+/// comes back into one of these values while it changes, and the checks took a twentieth of a hit.
 final class Worker {
     /// What a worker is made of; it crosses from the thread that starts it.
     struct Seed: Sendable {
@@ -49,9 +51,9 @@ final class Worker {
     let defaultAuthority: String
     var listener: Int32
     var isListening = false
-    var connections: [Connection?] = []
+    @exclusivity(unchecked) var connections: [Connection?] = []
     /// When the connection of the same index has taken too long; `Int64.max` for never.
-    var deadlines: [Int64] = []
+    @exclusivity(unchecked) var deadlines: [Int64] = []
     var generations: [UInt32] = []
     var free: [Int] = []
     var openCount = 0
@@ -59,10 +61,10 @@ final class Worker {
     let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: readBytes, alignment: 64)
     let vectors = UnsafeMutablePointer<iovec>.allocate(capacity: piecesMax * 2)
     let out = OutputBuffer()
-    var batch: [OutputPiece] = []
+    @exclusivity(unchecked) var batch: [OutputPiece] = []
     var batchBytes = 0
-    var writer: ResponseHeadWriter
-    var parser = RequestParser()
+    @exclusivity(unchecked) var writer: ResponseHeadWriter
+    @exclusivity(unchecked) var parser = RequestParser()
     var messages: [WorkerMessage] = []
     var log: AccessLog?
     var now = coarseMilliseconds()

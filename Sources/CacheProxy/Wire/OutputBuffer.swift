@@ -11,9 +11,9 @@
 /// Invariants:
 /// 1. `count <= capacity`, and `base` points to `capacity` bytes that this object owns.
 package final class OutputBuffer {
-    private var base: UnsafeMutableRawPointer
-    private var capacity: Int
-    package private(set) var count = 0
+    @exclusivity(unchecked) private var base: UnsafeMutableRawPointer
+    @exclusivity(unchecked) private var capacity: Int
+    @exclusivity(unchecked) package private(set) var count = 0
 
     package init(capacity: Int = 16 * 1024) {
         self.capacity = max(64, capacity)

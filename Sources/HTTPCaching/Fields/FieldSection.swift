@@ -243,8 +243,10 @@ extension FieldSection {
     }
 
     private mutating func appendUnchecked(name: ByteRun, value: ByteRun) {
-        Swift.withUnsafeBytes(of: UInt16(name.count).littleEndian) { bytes.append(contentsOf: $0) }
-        Swift.withUnsafeBytes(of: UInt32(value.count).littleEndian) { bytes.append(contentsOf: $0) }
+        let counts = UInt64(name.count) | UInt64(value.count) << 16
+        Swift.withUnsafeBytes(of: counts.littleEndian) {
+            bytes.append(contentsOf: $0[..<FieldCursor.lineHeaderBytes])
+        }
         bytes.append(contentsOf: name.buffer)
         bytes.append(contentsOf: value.buffer)
     }

@@ -55,6 +55,9 @@ public struct RequestOptions: Sendable {
     }
 
     /// Options that change nothing.
+    public init() {}
+
+    /// Options that change what is named.
     public init(
         policy: CachePolicy? = nil,
         partition: String = "",
