@@ -25,8 +25,14 @@ extension DiskTier: CacheStore {
     }
 
     package func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+        // Everywhere first: a device that fails in one place is no reason to serve the rest.
         var removed = RemovalCount()
-        for shard in shards { removed = removed + (try await shard.removeAll(in: scope)) }
+        for shard in shards { removed = removed + (try shard.forgetAll(in: scope)) }
+        var failure: (any Error)?
+        for shard in shards {
+            do { try await shard.confirmRemoval(of: scope) } catch { failure = failure ?? error }
+        }
+        if let failure { throw failure }
         return removed
     }
 

@@ -193,8 +193,10 @@ extension HTTPCache {
     /// - Returns: Whether there was something.
     @discardableResult
     public func makeStale(_ request: CacheRequest) async throws -> Bool {
+        let key = try key(of: request).key
+        tiers.outdateFetches(of: key)
         let ticket = tiers.ledger.ticket()
-        let selection = await select(try key(of: request).key, request)
+        let selection = await select(key, request)
         guard let stored = selection.stored else { return false }
         var facts = stored.facts
         facts.freshnessLifetimeSeconds = 0
@@ -217,7 +219,7 @@ extension HTTPCache {
     /// Makes stale everything stored so far that carries the tag.
     ///
     /// Unlike a purge this is remembered by this process only.
-    public func makeStale(tag: String) { tiers.staleMarks.mark(tag, atSeconds: clock.nowSeconds) }
+    public func makeStale(tag: String) { tiers.makeStale(tag) }
 
     // MARK: Room
 
@@ -233,9 +235,7 @@ extension HTTPCache {
 
     /// Frees memory, as when the system runs short of it: only what is in memory goes.
     public func relieveMemoryPressure(keeping share: Double = 0) {
-        let capacity = tiers.memory.usage().capacityBytes
-        tiers.memory.setCapacity(Int(Double(capacity) * min(max(share, 0), 1)))
-        tiers.memory.setCapacity(capacity)
+        tiers.memory.shrink(toShare: min(max(share, 0), 1))
     }
 
     /// Writes out everything stored so far.

@@ -61,13 +61,13 @@ final class Supervisor: Sendable {
         for load in loads { load.task.cancel() }
     }
 
-    /// Cancels every task and returns when all have ended.
+    /// Cancels what loads, and returns when all tasks have ended: what was accepted is written.
     func shutDown() async {
         close()
         while true {
             let tasks = state.withLock { Array($0.tasks.values) }
             if tasks.isEmpty { return }
-            for task in tasks { task.task.cancel() }
+            for task in tasks where task.work == .loading { task.task.cancel() }
             for task in tasks { await task.task.value }
         }
     }

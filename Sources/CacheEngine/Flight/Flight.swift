@@ -24,6 +24,8 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         var waiting: [WaiterID: Waiting] = [:]
         var answer: Answer?
         var licence = FlightLicence()
+        /// No attempt of it stores anything any more.
+        var isRetired = false
         var task: Task<Void, Never>?
         /// A second key, known once the answer has told how it varies.
         var variantKey: KeyHash?
@@ -184,6 +186,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
                     preconditionFailure("Who is in the line has a request")
                 }
                 state.licence = FlightLicence()
+                if state.isRetired { state.licence.revoke() }
                 return (leader, .elected(request, attempt: attempt + 1), [])
             }
         }
@@ -217,7 +220,12 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     /// A newer flight takes the key: what this one brings goes to those who asked before, and is
     /// stored by nobody.
-    func retire() { licence.revoke() }
+    func retire() {
+        state.withLock { state in
+            state.isRetired = true
+            state.licence.revoke()
+        }
+    }
 
     /// It has taken too long: the fetch is ended, and whoever waits looks again.
     func giveUp() {
@@ -229,6 +237,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     /// Ends the flight, and tells whoever waits why.
     func abort(_ error: any Error) {
         let waiters = state.withLock { state in
+            state.isRetired = true
             state.licence.revoke()
             state.answer = nil
             return state.machine.landed()

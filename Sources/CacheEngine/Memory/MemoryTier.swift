@@ -25,6 +25,8 @@ package final class MemoryTier: Sendable {
     private let shardShift: UInt64
     private let shardMask: UInt64
     private let entrySizeShareMax: Double
+    /// Held while the capacity changes, by one at a time.
+    private let resizing = Mutex(())
 
     /// `onEviction` gets each entry that made way for another, outside any lock.
     package init(
@@ -263,7 +265,18 @@ package final class MemoryTier: Sendable {
     /// Changes the capacity; when it returns, no more than that is in use.
     ///
     /// Less than the tables themselves need is reached as nearly as an empty memory can.
-    package func setCapacity(_ bytes: Int) {
+    package func setCapacity(_ bytes: Int) { resizing.withLock { _ in resize(to: bytes) } }
+
+    /// Evicts until no more than that share of the capacity is in use; the capacity stays.
+    package func shrink(toShare share: Double) {
+        resizing.withLock { _ in
+            let capacity = commons.used.capacity
+            resize(to: Int(Double(capacity) * share))
+            resize(to: capacity)
+        }
+    }
+
+    private func resize(to bytes: Int) {
         let bytes = max(0, bytes)
         commons.shared.capacityBytes.store(bytes, ordering: .relaxed)
         trial?.setCapacity(bytes)

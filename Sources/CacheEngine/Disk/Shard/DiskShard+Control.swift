@@ -24,15 +24,20 @@ extension DiskShard {
         }
     }
 
-    /// Removes what `scope` covers; durable before it returns.
-    func removeAll(in scope: RemovalScope) throws -> RemovalCount {
+    /// Removes what `scope` covers; to be made durable by `confirmRemoval(of:)`.
+    nonisolated func forgetAll(in scope: RemovalScope) throws -> RemovalCount {
         let removed = state.withLock { state in
             state.condition == .closed ? nil : state.purge(scope)
         }
         guard let removed else { throw Self.closed }
+        requestWriting()
+        return removed
+    }
+
+    /// Makes the removal of `scope` survive this process, and a power cut where configured.
+    func confirmRemoval(of scope: RemovalScope) throws {
         try confirmRemovals()
         if scope == .everything { while reclaimOldestSegment() {} }
-        return removed
     }
 
     /// Changes the capacity; the files are small enough before it returns.

@@ -33,6 +33,8 @@ final class QueuedStore: Sendable {
         /// Who waits until that many are done with.
         var watchers: [(doneCount: Int, continuation: UnsafeContinuation<Void, Never>)] = []
         var isDraining = false
+        /// Nothing more is accepted.
+        var isClosed = false
 
         var waitingCount: Int { queue.count - head }
     }
@@ -55,18 +57,20 @@ final class QueuedStore: Sendable {
 
     func enqueue(_ entry: StoredEntry) -> StoreOutcome {
         let size = entry.entry.sizeBytes
-        let (hasRoom, replaced) = state.withLock { state in
+        let (outcome, replaced) = state.withLock { state -> (StoreOutcome, Operation?) in
+            if state.isClosed { return (.refused(.closed), nil) }
             let hasRoom = state.queuedBytes + size <= Self.queuedBytesMax
             let operation = hasRoom ? Operation.store(entry) : .remove(entry.key)
-            return (hasRoom, add(operation, entry.entry.head.hash, &state))
+            let outcome = hasRoom ? StoreOutcome.stored : .refused(.queueFull)
+            return (outcome, add(operation, entry.entry.head.hash, &state))
         }
         withExtendedLifetime(replaced) {}
         drain()
-        return hasRoom ? .stored : .refused(.queueFull)
+        return outcome
     }
 
     func enqueueRemoval(_ key: StoreKey) {
-        let replaced = state.withLock { add(.remove(key), key.hash, &$0) }
+        let replaced = state.withLock { $0.isClosed ? nil : add(.remove(key), key.hash, &$0) }
         withExtendedLifetime(replaced) {}
         drain()
     }
@@ -98,8 +102,13 @@ final class QueuedStore: Sendable {
         }
     }
 
-    /// Carries out what is still queued, on the caller's task.
+    /// Carries out what is still queued, on the caller's task, and accepts nothing more.
     func finish() async {
+        state.withLock { state in
+            state.isClosed = true
+            // Nobody else starts to while this goes on.
+            state.isDraining = true
+        }
         while let next = takeNext() { await carryOut(next.operation, next.hash) }
     }
 

@@ -208,13 +208,13 @@ final class StorageTiers: Sendable {
         var wasBehind = false
         let removed = key.bytes.withUnsafeBytes { bytes in
             memory.remove(key.hash, key: bytes) { _ in
-                // Here, and not before: nobody can take a ticket and then see the old entry.
-                ledger.note(key.hash)
                 switch second {
                 case .none: break
                 case .disk(let disk): wasBehind = disk.enqueueRemoval(key.hash)
                 case .queued(let store): store.enqueueRemoval(key.storeKey)
                 }
+                // Here, and not before: nobody can take a ticket and then see the old entry.
+                ledger.note(key.hash)
             }
         }
         return removed != nil || wasBehind
@@ -223,7 +223,11 @@ final class StorageTiers: Sendable {
     /// The same, and the removal survives the end of the process once this returns.
     func removeDurably(_ key: RequestKey) async throws -> Bool {
         let isRemoved = remove(key)
-        if case .disk(let disk) = second { try await disk.confirmRemoval(of: key.hash) }
+        switch second {
+        case .none: break
+        case .disk(let disk): try await disk.confirmRemoval(of: key.hash)
+        case .queued(let store): await store.drained()
+        }
         return isRemoved
     }
 
@@ -244,6 +248,21 @@ final class StorageTiers: Sendable {
             throw error
         }
         return Self.sum(memory.removeAll(in: scope), behind)
+    }
+
+    /// Makes stale what is stored by now and carries the tag; a fetch under way, which may bring
+    /// what was there before, is not stored.
+    func makeStale(_ tag: String) {
+        ledger.begin(.tag(tag))
+        defer { ledger.end(.tag(tag)) }
+        memory.letWritersFinish()
+        staleMarks.mark(tag, atSeconds: clock.nowSeconds)
+    }
+
+    /// Forbids fetches of the resource that are under way to store what they bring.
+    func outdateFetches(of key: RequestKey) {
+        ledger.note(key.hash)
+        memory.letWritersFinish()
     }
 
     private func removeBehind(_ scope: RemovalScope) async throws -> RemovalCount {
