@@ -59,7 +59,7 @@ final class UploadPipe: Sendable {
                 shared.pump = Task { await self.run(body) }
             }
             let filling = shared.window.fill(buffer)
-            return (filling, shared.window.waitingBytes < windowBytesMax ? shared.takeRoom() : nil)
+            return (filling, shared.window.heldBytes < windowBytesMax ? shared.takeRoom() : nil)
         }
         room?.resume()
         return filling
@@ -106,7 +106,7 @@ final class UploadPipe: Sendable {
     private func waitForRoom() async {
         await withCheckedContinuation { continuation in
             let isRoom = shared.withLock { shared in
-                if shared.isClosed || shared.window.waitingBytes < windowBytesMax { return true }
+                if shared.isClosed || shared.window.heldBytes < windowBytesMax { return true }
                 shared.room = continuation
                 return false
             }

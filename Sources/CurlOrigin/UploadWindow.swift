@@ -24,7 +24,13 @@ struct UploadWindow {
     /// Whether the sender was told that there is nothing yet.
     private(set) var isSenderHeld = false
 
+    /// What a piece takes besides its bytes: content may come byte by byte.
+    private static let pieceBytes = 64
+
     init(count: Int?) { self.count = count }
+
+    /// What waits, with what it takes besides its bytes.
+    var heldBytes: Int { waitingBytes + chunks.count * Self.pieceBytes }
 
     mutating func append(_ chunk: ByteChunk) {
         guard !chunk.isEmpty, !hasEnded else { return }
@@ -56,7 +62,9 @@ struct UploadWindow {
     mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Filling {
         if failure != nil { return .broken }
         var filled = 0
-        while filled < buffer.count, let chunk = chunks.first {
+        var used = 0
+        while filled < buffer.count, used < chunks.count {
+            let chunk = chunks[used]
             let part = min(buffer.count - filled, chunk.count - offset)
             chunk.withUnsafeBytes { source in
                 buffer.copy(.init(rebasing: source[offset..<offset + part]), at: filled)
@@ -64,10 +72,11 @@ struct UploadWindow {
             filled += part
             offset += part
             if offset == chunk.count {
-                chunks.removeFirst()
+                used += 1
                 offset = 0
             }
         }
+        chunks.removeFirst(used)
         waitingBytes -= filled
         sentBytes += filled
         if let count, sentBytes > count {

@@ -8,10 +8,16 @@ import CacheEngine
 
 /// From a socket's bytes to requests.
 extension Worker {
-    /// Does everything that can be done for a connection now.
+    /// Rounds of reading and answering before the other connections have their turn.
+    private static let roundsMax = 16
+
+    /// Does everything that can be done for a connection now, within its turn.
     func advance(_ connection: Connection) {
         var isMoving = true
+        var rounds = 0
         while isMoving {
+            guard rounds < Self.roundsMax else { return again.append(connection.id) }
+            rounds += 1
             usePending(connection)
             readSocket(connection)
             let isHeldBack = !mayUseInput(connection)
@@ -55,10 +61,11 @@ extension Worker {
     /// The client will send no more; it may still wait for answers.
     private func endInput(_ connection: Connection) {
         connection.hasEnded = true
+        guard connection.isLingering || connection.content != nil && connection.exchange != nil
+        else { return }
         // An answer that is whole still has to go out.
-        if connection.isLingering || connection.content != nil && connection.exchange != nil {
-            close(connection)
-        }
+        flush(connection)
+        close(connection)
     }
 
     private func take(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) {

@@ -66,6 +66,8 @@ final class Worker {
     @exclusivity(unchecked) var writer: ResponseHeadWriter
     @exclusivity(unchecked) var parser = RequestParser()
     var messages: [WorkerMessage] = []
+    /// Connections whose turn ended before their input did.
+    var again: [ConnectionID] = []
     var log: AccessLog?
     var now = coarseMilliseconds()
     var nowSeconds: Int64
@@ -100,10 +102,12 @@ final class Worker {
     func run() {
         var nextSweep = now + Self.sweepMilliseconds
         while !isStopped, !(isDraining && openCount == 0) {
-            let count = poller.wait(milliseconds: Int32(max(1, nextSweep - now)))
+            let pause = again.isEmpty ? Int32(max(1, nextSweep - now)) : 0
+            let count = poller.wait(milliseconds: pause)
             now = coarseMilliseconds()
             nowSeconds = clock.nowSeconds
             for index in 0..<count { handle(poller[index]) }
+            goOn()
             if now >= nextSweep {
                 sweep()
                 nextSweep = now + Self.sweepMilliseconds
@@ -127,6 +131,13 @@ final class Worker {
                 advance(connection)
             }
         }
+    }
+
+    private func goOn() {
+        guard !again.isEmpty else { return }
+        let waiting = again
+        again = []
+        for id in waiting { if let connection = connection(id) { advance(connection) } }
     }
 
     private func end() {
@@ -204,6 +215,11 @@ extension Worker {
     func close(_ connection: Connection) {
         guard !connection.isClosed else { return }
         connection.isClosed = true
+        // Only the end of the connection tells where such a body ends.
+        let isCutShort =
+            connection.answer.hasBegun && connection.answer.framing == .untilClose
+            && (connection.exchange != nil || !connection.queue.isEmpty)
+        if isCutShort { Self.endsWithReset(connection.socket) }
         if let exchange = connection.exchange {
             counters.add(1, to: .aborted)
             exchange.cancel()
@@ -225,15 +241,14 @@ extension Worker {
 
     /// A close that the client cannot take for the regular end of a body.
     func reset(_ connection: Connection) {
-        var option = linger(l_onoff: 1, l_linger: 0)
-        setsockopt(
-            connection.socket,
-            SOL_SOCKET,
-            SO_LINGER,
-            &option,
-            socklen_t(MemoryLayout<linger>.size)
-        )
+        Self.endsWithReset(connection.socket)
         close(connection)
+    }
+
+    private static func endsWithReset(_ socket: Int32) {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        let size = socklen_t(MemoryLayout<linger>.size)
+        setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, size)
     }
 
     func setDeadline(_ connection: Connection, after milliseconds: Int64) {

@@ -52,6 +52,30 @@ import Testing
         await scene.close()
     }
 
+    /// What a fetch brings that began before a soft purge may be what was to be replaced.
+    @Test(arguments: [true, false])
+    func aSoftPurgeBeatsTheFlight(isByTag: Bool) async throws {
+        let scene = try await FlightScene()
+        let before = await scene.crowd(2)
+        await scene.world.perform { cache in
+            if isByTag {
+                cache.makeStale(tag: "news")
+            } else {
+                _ = try? await cache.makeStale(.page)
+            }
+        }
+        // A mark covers what was confirmed within its second.
+        await scene.world.advance(seconds: 1)
+        let after = await scene.crowd(2)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(0, fields: Self.tagged, body: "old")
+        #expect(before.allSatisfy { $0.isComplete && $0.text == "old" })
+        try await scene.answer(1, fields: Self.tagged, body: "new")
+        #expect(after.allSatisfy { $0.isComplete && $0.text == "new" })
+        #expect(await scene.crowd(1).first?.text == "new")
+        await scene.close()
+    }
+
     /// Nothing is stored, whichever of the two ends first.
     @Test(arguments: raceSeeds)
     func s18ARemovalAndALandingInAnyOrder(seed: UInt64) async throws {

@@ -226,6 +226,21 @@ import Testing
         }
     }
 
+    @Test func aBodyThatTheServerCutsShortEndsWithAReset() async throws {
+        let responder = ScriptedResponder { _ in
+            let body = FedBody()
+            body.give("partial")
+            return CacheResponse(status: 200, body: BodyStream(body))
+        }
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port)
+            try await client.send("GET /u HTTP/1.0\r\n\r\n")
+            #expect(await eventually { server.counters[0][.successful] == 1 })
+            await server.stop()
+            await #expect(throws: WireFailure.self) { _ = try await client.response() }
+        }
+    }
+
     @Test func bodyLongerThanItsLengthIsCut() async throws {
         let responder = ScriptedResponder { _ in
             let body = FedBody()
