@@ -75,6 +75,8 @@ extension HTTPCache {
         attempt: Int
     ) async -> HTTPFlight.Failure {
         let error = shown(error)
+        // Before anybody is told: for how long the error is shared counts from here.
+        let now = clock.monotonicNanoseconds
         let failure = leading.flight.fail(error, attempt: attempt)
         if case .superseded = failure { return failure }
         recorder.originFailed(error)
@@ -83,7 +85,6 @@ extension HTTPCache {
         case .elected: recorder.counters.add(.reElections)
         case .over:
             recorder.counters.add(.sharedErrors)
-            let now = clock.monotonicNanoseconds
             await leading.desk?.noteFailure(of: leading.flight, error, nowNanoseconds: now)
         case .superseded: break
         }
