@@ -21,9 +21,6 @@ enum ExchangeEvent: Sendable {
 struct ExchangeState {
     enum Admission { case accepted, held, refused }
 
-    /// What one waiting chunk costs beside its bytes: a dribbling origin sends them one by one.
-    static let chunkOverheadBytes = 64
-
     private let windowBytesMax: Int
     private var events: [ExchangeEvent] = []
     private var firstIndex = 0
@@ -92,7 +89,7 @@ struct ExchangeState {
     private static let compactionCount = 64
 
     private static func charge(_ event: ExchangeEvent) -> Int {
-        if case .chunk(let chunk) = event { return chunk.count + chunkOverheadBytes }
+        if case .chunk(let chunk) = event { return chunk.count + ByteChunk.overheadBytes }
         return 0
     }
 

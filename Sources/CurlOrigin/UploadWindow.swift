@@ -24,13 +24,10 @@ struct UploadWindow {
     /// Whether the sender was told that there is nothing yet.
     private(set) var isSenderHeld = false
 
-    /// What a piece takes besides its bytes: content may come byte by byte.
-    private static let pieceBytes = 64
-
     init(count: Int?) { self.count = count }
 
     /// What waits, with what it takes besides its bytes.
-    var heldBytes: Int { waitingBytes + chunks.count * Self.pieceBytes }
+    var heldBytes: Int { waitingBytes + chunks.count * ByteChunk.overheadBytes }
 
     mutating func append(_ chunk: ByteChunk) {
         guard !chunk.isEmpty, !hasEnded else { return }

@@ -51,6 +51,9 @@ public struct ByteChunk: @unchecked Sendable {
         self = text.withUTF8 { Self(copying: UnsafeRawBufferPointer($0)) }
     }
 
+    /// What a chunk that waits takes besides its bytes: a peer may send them one by one.
+    package static let overheadBytes = 64
+
     /// A chunk without bytes.
     public static let empty = Self([])
 

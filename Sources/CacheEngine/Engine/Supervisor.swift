@@ -67,7 +67,6 @@ final class Supervisor: Sendable {
         while true {
             let tasks = state.withLock { Array($0.tasks.values) }
             if tasks.isEmpty { return }
-            for task in tasks where task.work == .loading { task.task.cancel() }
             for task in tasks { await task.task.value }
         }
     }

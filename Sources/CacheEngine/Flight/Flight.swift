@@ -237,7 +237,6 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     /// Ends the flight, and tells whoever waits why.
     func abort(_ error: any Error) {
         let waiters = state.withLock { state in
-            state.isRetired = true
             state.licence.revoke()
             state.answer = nil
             return state.machine.landed()

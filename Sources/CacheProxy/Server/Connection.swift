@@ -31,6 +31,8 @@ final class Connection {
     /// Everything is said; what still comes in is thrown away.
     var isLingering = false
     var isClosed = false
+    /// It is in the worker's list of those whose turn ended before their input did.
+    var waitsForTurn = false
 
     /// Bytes read and not used yet.
     var pending: PendingInput?

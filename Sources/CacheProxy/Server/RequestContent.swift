@@ -7,9 +7,6 @@ import Synchronization
 /// there is room again.
 final class RequestContent: BodySource {
     static let windowBytes = 64 * 1024
-    /// What a piece takes besides its bytes: a client may send its content byte by byte.
-    private static let pieceBytes = 64
-
     private struct State {
         var chunks: [ByteChunk] = []
         var first = 0
@@ -42,7 +39,7 @@ final class RequestContent: BodySource {
         let (admission, waiter) = state.withLock { state in
             if state.isAbandoned { return (Admission.discard, state.waiter.take()) }
             state.chunks.append(chunk)
-            state.bytes += chunk.count + Self.pieceBytes
+            state.bytes += chunk.count + ByteChunk.overheadBytes
             state.isPaused = state.bytes >= Self.windowBytes
             return (state.isPaused ? .pause : .goOn, state.waiter.take())
         }
@@ -109,7 +106,7 @@ final class RequestContent: BodySource {
         }
         let chunk = state.chunks[state.first]
         state.first += 1
-        state.bytes -= chunk.count + Self.pieceBytes
+        state.bytes -= chunk.count + ByteChunk.overheadBytes
         if state.first == state.chunks.count {
             state.chunks.removeAll(keepingCapacity: true)
             state.first = 0

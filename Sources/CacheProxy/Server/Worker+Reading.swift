@@ -16,7 +16,7 @@ extension Worker {
         var isMoving = true
         var rounds = 0
         while isMoving {
-            guard rounds < Self.roundsMax else { return again.append(connection.id) }
+            guard rounds < Self.roundsMax else { return waitForTurn(connection) }
             rounds += 1
             usePending(connection)
             readSocket(connection)
@@ -26,6 +26,12 @@ extension Worker {
             isMoving = isHeldBack && mayUseInput(connection)
         }
         if !connection.isClosed { settle(connection) }
+    }
+
+    private func waitForTurn(_ connection: Connection) {
+        guard !connection.waitsForTurn else { return }
+        connection.waitsForTurn = true
+        waitingForTurn.append(connection.id)
     }
 
     private func mayUseInput(_ connection: Connection) -> Bool {

@@ -71,6 +71,19 @@ import Testing
         }
     }
 
+    /// More than a connection's turn takes.
+    @Test func aPipelineOfManyTurnsIsAnsweredWhole() async throws {
+        let responder = ScriptedResponder.hot { .text("\($0.url.dropFirst(9))") }
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port)
+            let requests = (0..<2_500).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }
+            try await client.send(requests.joined())
+            for number in requests.indices {
+                #expect(try await client.response().text == "\(number)")
+            }
+        }
+    }
+
     @Test func pipelinedContentStaysWithItsRequest() async throws {
         try await withServer(Self.echo) { server in
             let client = try WireClient(server.port)
@@ -181,77 +194,6 @@ import Testing
             )
             #expect(response.status == 403)
             #expect(try await client.exchange(Self.get).status == 403)
-        }
-    }
-
-    @Test func streamedAnswerIsChunkedOrLengthDelimited() async throws {
-        let responder = ScriptedResponder { request in
-            let body = FedBody()
-            for _ in 0..<50 { body.give("0123456789") }
-            body.end()
-            let count = request.url.hasSuffix("known") ? 500 : nil
-            return CacheResponse(status: 200, body: BodyStream(body, count: count))
-        }
-        try await withServer(responder) { server in
-            let client = try WireClient(server.port)
-            let unknown = try await client.exchange("GET /u HTTP/1.1\r\nHost: x\r\n\r\n")
-            #expect(unknown["Transfer-Encoding"] == "chunked" && unknown.body.count == 500)
-            let known = try await client.exchange("GET /known HTTP/1.1\r\nHost: x\r\n\r\n")
-            #expect(known["Content-Length"] == "500" && known.body.count == 500)
-            let old = try await client.exchange("GET /u HTTP/1.0\r\n\r\n")
-            #expect(old["Transfer-Encoding"] == nil && old.body.count == 500)
-            #expect(old["Connection"] == "close")
-        }
-    }
-
-    @Test func brokenBodyIsNotEndedCleanly() async throws {
-        let responder = ScriptedResponder { request in
-            let body = FedBody()
-            body.give("partial")
-            body.fail()
-            let count = request.url.hasSuffix("known") ? 500 : nil
-            return CacheResponse(status: 200, body: BodyStream(body, count: count))
-        }
-        try await withServer(responder) { server in
-            for path in ["/u", "/known"] {
-                let client = try WireClient(server.port)
-                let response = try await client.exchange("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n")
-                #expect(!response.isComplete)
-            }
-            // Where the end of the connection is the end of the body, it has to be a reset.
-            let client = try WireClient(server.port)
-            await #expect(throws: WireFailure.self) {
-                _ = try await client.exchange("GET /u HTTP/1.0\r\n\r\n")
-            }
-        }
-    }
-
-    @Test func aBodyThatTheServerCutsShortEndsWithAReset() async throws {
-        let responder = ScriptedResponder { _ in
-            let body = FedBody()
-            body.give("partial")
-            return CacheResponse(status: 200, body: BodyStream(body))
-        }
-        try await withServer(responder) { server in
-            let client = try WireClient(server.port)
-            try await client.send("GET /u HTTP/1.0\r\n\r\n")
-            #expect(await eventually { server.counters[0][.successful] == 1 })
-            await server.stop()
-            await #expect(throws: WireFailure.self) { _ = try await client.response() }
-        }
-    }
-
-    @Test func bodyLongerThanItsLengthIsCut() async throws {
-        let responder = ScriptedResponder { _ in
-            let body = FedBody()
-            body.give("0123456789ABCDEF")
-            body.end()
-            return CacheResponse(status: 200, body: BodyStream(body, count: 10))
-        }
-        try await withServer(responder) { server in
-            let client = try WireClient(server.port)
-            #expect(try await client.exchange(Self.get).text == "0123456789")
-            #expect(try await client.exchange(Self.get).text == "0123456789")
         }
     }
 

@@ -30,7 +30,6 @@ extension DiskShard {
             state.condition == .closed ? nil : state.purge(scope)
         }
         guard let removed else { throw Self.closed }
-        requestWriting()
         return removed
     }
 

@@ -55,9 +55,6 @@ public struct RequestOptions: Sendable {
     }
 
     /// Options that change nothing.
-    public init() {}
-
-    /// Options that change what is named.
     public init(
         policy: CachePolicy? = nil,
         partition: String = "",

@@ -104,12 +104,12 @@ final class QueuedStore: Sendable {
 
     /// Carries out what is still queued, on the caller's task, and accepts nothing more.
     func finish() async {
-        state.withLock { state in
+        let isUnderWay = state.withLock { state in
             state.isClosed = true
-            // Nobody else starts to while this goes on.
-            state.isDraining = true
+            defer { state.isDraining = true }
+            return state.isDraining
         }
-        while let next = takeNext() { await carryOut(next.operation, next.hash) }
+        if isUnderWay { await drained() } else { await carryOutAll() }
     }
 
     /// What it took the place of is for the caller to let go of, outside the lock.
@@ -126,13 +126,16 @@ final class QueuedStore: Sendable {
 
     private func drain() {
         let mustStart = state.withLock { state in
-            defer { state.isDraining = true }
-            return !state.isDraining
+            guard !state.isDraining, !state.isClosed else { return false }
+            state.isDraining = true
+            return true
         }
         guard mustStart else { return }
-        _ = supervisor.start(.writing) { [self] in
-            while let next = takeNext() { await carryOut(next.operation, next.hash) }
-        }
+        _ = supervisor.start(.writing) { [self] in await carryOutAll() }
+    }
+
+    private func carryOutAll() async {
+        while let next = takeNext() { await carryOut(next.operation, next.hash) }
     }
 
     private func takeNext() -> (hash: KeyHash, operation: Operation)? {
