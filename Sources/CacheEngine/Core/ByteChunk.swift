@@ -66,10 +66,9 @@ public struct ByteChunk: @unchecked Sendable {
     public func withUnsafeBytes<Result>(
         _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result {
-        try withExtendedLifetime(storage) {
-            let bytes = storage.unsafeBytes(upperBound)
-            return try body(UnsafeRawBufferPointer(rebasing: bytes[lowerBound...]))
-        }
+        defer { extendLifetime(self) }
+        let bytes = storage.unsafeBytes(upperBound)
+        return try body(UnsafeRawBufferPointer(rebasing: bytes[lowerBound...]))
     }
 
     /// The part of the chunk at `range`, sharing its bytes.

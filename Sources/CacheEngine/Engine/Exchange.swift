@@ -1,63 +1,93 @@
 import HTTPCaching
 
 /// One request on its way through the cache: looks, decides, waits for the origin, answers.
-///
-/// An object: every frame of a request that waits holds a reference to it, and no copy.
-final class Exchange: Sendable {
+struct Exchange: Sendable {
     let cache: HTTPCache
-    let request: CacheRequest
-    let policy: CachePolicy
-    let facts: RequestFacts
-    let startedNanoseconds: UInt64
+    let demand: Demand
+    private let isStorable: Bool
+    private let startedNanoseconds: UInt64
 
-    init(_ cache: HTTPCache, _ request: CacheRequest, policy: CachePolicy?) {
-        self.cache = cache
-        self.request = request
-        self.policy = policy ?? request.options.policy ?? cache.configuration.policy
-        facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
-        startedNanoseconds = cache.clock.monotonicNanoseconds
-    }
-
-    func respond() async throws -> CacheResponse {
+    /// - Throws: `CacheError` for a request that is none, or comes when no request may.
+    init(_ cache: HTTPCache, _ request: CacheRequest, policy: CachePolicy?) throws {
         guard cache.supervisor.isOpen else { throw HTTPCache.shutDownError }
         let (key, isStorable) = try cache.key(of: request)
         guard !HTTPCache.keysBeingLoaded.contains(key.hash) else {
             throw CacheError(.loadRecursed, detail: "A fetch asked for what it is fetching")
         }
+        self.cache = cache
+        self.isStorable = isStorable
+        let policy = policy ?? request.options.policy ?? cache.configuration.policy
+        demand = Demand(request, policy, key)
+        startedNanoseconds = cache.clock.monotonicNanoseconds
+    }
+
+    var request: CacheRequest { demand.request }
+    var policy: CachePolicy { demand.policy }
+    var facts: RequestFacts { demand.facts }
+    private var key: RequestKey { demand.key }
+
+    /// Ten thousand may wait for one answer, so the frames that wait are small: what needs room is done
+    /// in calls that are over by then and never inlined, and an answer is handed on in one word.
+    func respond() async throws -> CacheResponse {
+        let answer = isCacheable ? try await answer() : try await pass()
+        return noted(answer)
+    }
+
+    private final class Answer: Sendable {
         let response: CacheResponse
-        if isStorable, isCacheable {
-            response = try await answer(key)
-        } else {
-            response = try await pass(key)
-        }
-        cache.recorder.answered(response.info.source, spread: key.hash.placement)
-        return response
+
+        init(_ response: CacheResponse) { self.response = response }
+    }
+
+    @inline(never)
+    private func noted(_ answer: Answer) -> CacheResponse {
+        cache.recorder.answered(answer.response.info.source)
+        return answer.response
     }
 
     /// Whether the cache has a say in this kind of request.
     private var isCacheable: Bool {
-        (policy.reads || policy.writes) && request.isAnsweredByKey
+        isStorable && (policy.reads || policy.writes) && request.isAnsweredByKey
     }
 
     // MARK: Through the store
 
-    private func answer(_ key: RequestKey) async throws -> CacheResponse {
+    private func answer() async throws -> Answer {
         for _ in 0..<cache.configuration.flights.lookUpsMax {
-            // Before the look-up: what is removed after it must not be brought back.
-            let ticket = cache.tiers.ledger.ticket()
-            let selection = policy.reads ? await cache.select(key, request) : .nothing(key)
-            if let response = try await reuse(selection, key, ticket) { return response }
-            guard policy.onMiss == .load else { throw Self.notCached }
-            let load = load(key, isUnread(selection) ? .nothing(key) : selection, ticket)
-            if let response = try await finish(await fly(load), load) {
-                if isWholeWanted(after: response, selection) {
-                    await refresh(selection, key, ticket)
+            switch try await approach() {
+            case .answered(let answer): return answer
+            case .flying(let load, let selection, let boarding):
+                let outcome = await outcome(of: boarding)
+                guard let answer = try await finish(outcome, load) else { continue }
+                if answer.response.status == 206 {
+                    await fetchWhole(behind: answer, selection, load.ticket)
                 }
-                return response
+                return answer
             }
         }
-        let load = load(key, .nothing(key), cache.tiers.ledger.ticket())
+        let load = Load(demand, .nothing(key), cache.tiers.ledger.ticket())
         return try await alone(load, because: .lookedTooOften)
+    }
+
+    /// How far a request comes without waiting for the origin.
+    private enum Approach {
+        case answered(Answer)
+        /// Besides the load, what was looked up before it: a client may want no part of that.
+        case flying(Load, Selection, HTTPFlightDesk.Boarding)
+    }
+
+    /// Looks, and boards a flight where what is stored will not do.
+    @inline(never)
+    private func approach() async throws -> Approach {
+        // Before the look-up: what is removed after it must not be brought back.
+        let ticket = cache.tiers.ledger.ticket()
+        let selection = policy.reads ? await cache.select(key, request) : .nothing(key)
+        let (response, isRefreshed) = reuse(selection)
+        if isRefreshed { await refresh(selection, ticket) }
+        if let response { return .answered(Answer(response)) }
+        guard policy.onMiss == .load else { throw Self.notCached }
+        let load = Load(demand, isUnread(selection) ? .nothing(key) : selection, ticket)
+        return .flying(load, selection, await board(load))
     }
 
     /// Whether the client wants no part of what is stored, not even as the base of a condition.
@@ -72,13 +102,19 @@ final class Exchange: Sendable {
         return decision == .fetch
     }
 
-    /// Whether a part was fetched and the whole is to be fetched behind it.
-    private func isWholeWanted(after response: CacheResponse, _ selection: Selection) -> Bool {
-        guard facts.hasRange, response.status == 206, response.info.source == .origin,
-            response.info.isStored, policy.writes,
-            cache.configuration.storing.rangeMiss == .wholeBehind
-        else { return false }
-        return selection.stored?.facts.flags.contains(.isPartial) ?? true
+    /// A part was answered: where it was fetched for that, the whole may be fetched behind it.
+    @inline(never)
+    private func fetchWhole(
+        behind answer: Answer,
+        _ selection: Selection,
+        _ ticket: RemovalLedger.Ticket
+    ) async {
+        let info = answer.response.info
+        guard facts.hasRange, info.source == .origin, info.isStored, policy.writes,
+            cache.configuration.storing.rangeMiss == .wholeBehind,
+            selection.stored?.facts.flags.contains(.isPartial) ?? true
+        else { return }
+        await refresh(selection, ticket)
     }
 
     private static let notCached = CacheError(
@@ -86,33 +122,12 @@ final class Exchange: Sendable {
         detail: "Nothing is stored, and the policy allows no load"
     )
 
-    private func load(
-        _ key: RequestKey,
-        _ selection: Selection,
-        _ ticket: RemovalLedger.Ticket,
-        purpose: Load.Purpose = .answer
-    ) -> Load {
-        Load(
-            request: request,
-            facts: facts,
-            policy: policy,
-            key: key,
-            selection: selection,
-            ticket: ticket,
-            purpose: purpose
-        )
-    }
-
-    /// The answer from the store, where that is allowed; starts refreshes behind it.
-    private func reuse(
-        _ selection: Selection,
-        _ key: RequestKey,
-        _ ticket: RemovalLedger.Ticket
-    ) async throws -> CacheResponse? {
+    /// The answer from the store, where that is allowed, and whether to refresh behind it.
+    private func reuse(_ selection: Selection) -> (CacheResponse?, isRefreshed: Bool) {
         let preferences = cache.preferences(policy)
         guard let stored = selection.stored else {
             let decision = ReuseDecision.decideMiss(request: facts, preferences: preferences)
-            return decision == .gatewayTimeout ? gatewayTimeout() : nil
+            return (decision == .gatewayTimeout ? gatewayTimeout() : nil, false)
         }
         let decision = ReuseDecision.decide(
             stored: cache.currentFacts(of: stored),
@@ -123,20 +138,14 @@ final class Exchange: Sendable {
         switch decision {
         case .serve(let age):
             let response = serve(stored, .fresh, selection.tier, age)
-            if response != nil, cache.isRefreshDue(stored, ageSeconds: age) {
-                await refresh(selection, key, ticket)
-            }
-            return response
+            return (response, response != nil && cache.isRefreshDue(stored, ageSeconds: age))
         case .serveStale(let age):
-            if policy.freshness == .acceptAnyAgeThenRefresh {
-                await refresh(selection, key, ticket)
-            }
-            return serve(stored, .stale, selection.tier, age)
+            let isRefreshed = policy.freshness == .acceptAnyAgeThenRefresh
+            return (serve(stored, .stale, selection.tier, age), isRefreshed)
         case .serveStaleThenRevalidate(let age):
-            await refresh(selection, key, ticket)
-            return serve(stored, .stale, selection.tier, age)
-        case .gatewayTimeout: return gatewayTimeout()
-        case .revalidate, .fetch: return nil
+            return (serve(stored, .stale, selection.tier, age), true)
+        case .gatewayTimeout: return (gatewayTimeout(), false)
+        case .revalidate, .fetch: return (nil, false)
         }
     }
 
@@ -167,12 +176,11 @@ final class Exchange: Sendable {
     /// the question can be asked again.
     private func refresh(
         _ selection: Selection,
-        _ key: RequestKey,
         _ ticket: RemovalLedger.Ticket
     ) async {
         guard policy.onMiss == .load, policy.writes, !facts.onlyIfCached else { return }
         if let content = request.body, content.availableChunk == nil { return }
-        let load = plainLoad(key, selection, ticket)
+        let load = plainLoad(selection, ticket)
         let desk = cache.desk(key.hash)
         _ = await desk.refresh(
             selection.key.hash,
@@ -184,7 +192,6 @@ final class Exchange: Sendable {
 
     /// A load of the whole resource, without this client's own conditions.
     private func plainLoad(
-        _ key: RequestKey,
         _ selection: Selection,
         _ ticket: RemovalLedger.Ticket
     ) -> Load {
@@ -197,15 +204,7 @@ final class Exchange: Sendable {
         for name in ["Range", "If-Range", "If-None-Match", "If-Modified-Since", "If-Match"] {
             request.fields.remove(name)
         }
-        return Load(
-            request: request,
-            facts: RequestFacts(method: request.method.kind, fields: request.fields.section),
-            policy: policy,
-            key: key,
-            selection: selection,
-            ticket: ticket,
-            purpose: .refresh
-        )
+        return Load(Demand(request, policy, key), selection, ticket, purpose: .refresh)
     }
 
     // MARK: Flying
@@ -272,70 +271,82 @@ final class Exchange: Sendable {
         return facts.flags.contains(.noCache) || facts.maxAgeSeconds == 0
     }
 
-    private func fly(_ load: Load) async -> FlightOutcome<FlightAnswer> {
+    private func board(_ load: Load) async -> HTTPFlightDesk.Boarding {
         let company = company(load)
-        if case .none = company { return .goAlone(.requested) }
+        if case .none = company { return .outcome(.goAlone(.requested)) }
         let desk = cache.desk(load.key.hash)
         var circumstances = circumstances(load, desk)
         if case .follow = company { circumstances.lead = nil }
-        let boarding = await desk.board(
+        return await desk.board(
             load.selection.key.hash,
             load,
             nowNanoseconds: cache.clock.monotonicNanoseconds,
             circumstances
         )
+    }
+
+    /// Waits for what the flight comes to.
+    private func outcome(
+        of boarding: HTTPFlightDesk.Boarding
+    ) async -> FlightOutcome<FlightAnswer> {
         switch boarding {
         case .outcome(let outcome): return outcome
         case .aboard(_, .known(let outcome)): return outcome
         case .aboard(let flight, .waiting(let waiter)):
-            return await wait(in: flight, as: waiter)
+            let timer = timer(of: waiter, in: flight)
+            let outcome = await flight.outcome(of: waiter)
+            timer?.cancel()
+            if case .answered(_, isLeader: true) = outcome { return outcome }
+            let now = cache.clock.monotonicNanoseconds
+            cache.recorder.waited(nanoseconds: now &- startedNanoseconds)
+            return outcome
         }
     }
 
-    private func wait(
-        in flight: HTTPFlight,
-        as waiter: HTTPFlight.WaiterID
-    ) async -> FlightOutcome<FlightAnswer> {
-        var timer: Task<Void, Never>?
-        if let seconds = request.options.timeoutSeconds {
-            // What earlier waits took of the request's time is gone.
-            let waited = cache.clock.monotonicNanoseconds &- startedNanoseconds
-            let limit = HTTPCache.nanoseconds(seconds)
-            let nanoseconds = limit > waited ? limit - waited : 0
-            timer = cache.supervisor.start { [clock = cache.clock] in
-                guard (try? await clock.sleep(nanoseconds: nanoseconds)) != nil else { return }
-                let error = CacheError(.deadlineExceeded, detail: "No answer within \(seconds) s")
-                flight.leave(waiter, with: .failed(error, isShared: false))
-            }
+    /// What takes the waiter out when the request's own time is over; nil for a request without.
+    private func timer(
+        of waiter: HTTPFlight.WaiterID,
+        in flight: HTTPFlight
+    ) -> Task<Void, Never>? {
+        guard let seconds = request.options.timeoutSeconds else { return nil }
+        // What earlier waits took of the request's time is gone.
+        let waited = cache.clock.monotonicNanoseconds &- startedNanoseconds
+        let limit = HTTPCache.nanoseconds(seconds)
+        let nanoseconds = limit > waited ? limit - waited : 0
+        return cache.supervisor.start { [clock = cache.clock] in
+            guard (try? await clock.sleep(nanoseconds: nanoseconds)) != nil else { return }
+            let error = CacheError(.deadlineExceeded, detail: "No answer within \(seconds) s")
+            flight.leave(waiter, with: .failed(error, isShared: false))
         }
-        let outcome = await flight.outcome(of: waiter)
-        timer?.cancel()
-        if case .answered(_, isLeader: true) = outcome { return outcome }
-        let now = cache.clock.monotonicNanoseconds
-        cache.recorder.waited(nanoseconds: now &- startedNanoseconds)
-        return outcome
     }
 
     /// Turns what the flight came to into this request's answer; nil to look again.
+    @inline(never)
     private func finish(
         _ outcome: FlightOutcome<FlightAnswer>,
         _ load: Load
-    ) async throws -> CacheResponse? {
+    ) async throws -> Answer? {
         switch outcome {
         case .lookAgain:
             try Task.checkCancellation()
             return nil
         case .goAlone(let reason): return try await alone(load, because: reason)
         case .failed(let error, let isShared):
-            return try standIn(for: isShared ? Self.shared(error) : error, load)
+            return Answer(try standIn(for: isShared ? Self.shared(error) : error, load))
         case .answered(let answer, let isLeader):
             if !isLeader, isForAnotherVariant(answer, load) { return nil }
-            if let response = present(answer, load, isLeader: isLeader) { return response }
+            if let answer = present(answer, load, isLeader) { return answer }
             // The body broke off, or is too far ahead to be joined.
             return try await alone(load, because: .unshareable)
         }
     }
 
+    @inline(never)
+    private func present(_ answer: FlightAnswer, _ load: Load, _ isLeader: Bool) -> Answer? {
+        present(answer, load, isLeader: isLeader).map(Answer.init)
+    }
+
+    /// The error as those see it whose own request did not meet it.
     private static func shared(_ error: any Error) -> any Error {
         guard var error = error as? CacheError else { return error }
         error.isShared = true
@@ -352,7 +363,8 @@ final class Exchange: Sendable {
     // MARK: Alone
 
     /// Asks the origin for this request only.
-    private func alone(_ load: Load, because reason: FlightEscape) async throws -> CacheResponse {
+    @inline(never)
+    private func alone(_ load: Load, because reason: FlightEscape) async throws -> Answer {
         var load = load
         if reason != .requested {
             cache.recorder.escaped(reason)
@@ -365,9 +377,9 @@ final class Exchange: Sendable {
         }
         switch outcome {
         case .answered(let answer, _):
-            if let response = present(answer, load, isLeader: true) { return response }
+            if let answer = present(answer, load, true) { return answer }
             throw HTTPCache.misbehaved("The stored part cannot answer this request")
-        case .failed(let error, _): return try standIn(for: error, load)
+        case .failed(let error, _): return Answer(try standIn(for: error, load))
         case .goAlone, .lookAgain: throw HTTPCache.shutDownError
         }
     }
@@ -380,40 +392,33 @@ final class Exchange: Sendable {
             startedNanoseconds: startedNanoseconds
         )
         let place = flight.join(load, as: .leader, nowNanoseconds: startedNanoseconds)
-        guard case .waiting(let waiter) = place else {
-            preconditionFailure("A new flight takes its first passenger")
-        }
         flight.attach(cache.startLeading(flight, load, desk: nil))
-        return await wait(in: flight, as: waiter)
+        return await outcome(of: .aboard(flight, place))
     }
 
     /// A request the cache has no say in: to the origin and back, and what it changes is forgotten.
-    private func pass(_ key: RequestKey) async throws -> CacheResponse {
+    @inline(never)
+    private func pass() async throws -> Answer {
         guard policy.onMiss == .load else { throw Self.notCached }
         if facts.onlyIfCached, request.method.kind.isSafe,
             cache.configuration.storing.requestDirectives == .honour
         {
-            return gatewayTimeout()
+            return Answer(gatewayTimeout())
+        }
+        let policy = policy.with {
+            $0.reads = false
+            $0.writes = false
         }
         let load = Load(
-            request: request,
-            facts: facts,
-            policy: policy.with {
-                $0.reads = false
-                $0.writes = false
-            },
-            key: key,
-            selection: .nothing(key, isCacheable ? .miss : .method),
-            ticket: cache.tiers.ledger.ticket(),
-            purpose: .answer
+            Demand(request, policy, key),
+            .nothing(key, isCacheable ? .miss : .method),
+            cache.tiers.ledger.ticket()
         )
         switch await askAlone(load) {
         case .answered(let answer, _):
             await invalidate(after: answer)
-            guard let response = present(answer, load, isLeader: true) else {
-                throw HTTPCache.shutDownError
-            }
-            return response
+            guard let answer = present(answer, load, true) else { throw HTTPCache.shutDownError }
+            return answer
         case .failed(let error, _): throw error
         case .goAlone, .lookAgain: throw HTTPCache.shutDownError
         }

@@ -56,15 +56,7 @@ extension HTTPCache {
         let made = storedParts(of: response, request, storingRules(policy), options)
         var variantKey = key
         if case .selecting(let vary) = Vary.read(response.fields.section) {
-            let load = Load(
-                request: request,
-                facts: made.request,
-                policy: policy,
-                key: key,
-                selection: .nothing(key),
-                ticket: ticket,
-                purpose: .answer
-            )
+            let load = Load(Demand(request, policy, key), .nothing(key), ticket)
             variantKey = await variance(vary, load).key
         }
         let blueprint = EntryBlueprint(

@@ -100,8 +100,15 @@ public final class HTTPCache: Sendable {
         policy: CachePolicy? = nil
     ) async throws -> CacheResponse {
         if let response = cachedResponse(for: request, policy: policy) { return response }
-        return try await Exchange(self, request, policy: policy).respond()
+        return try await exchange(for: request, policy).respond()
     }
+
+    /// Not inlined: what it copies would lie in the frame of whoever waits.
+    @inline(never)
+    private func exchange(
+        for request: CacheRequest,
+        _ policy: CachePolicy?
+    ) throws -> Exchange { try Exchange(self, request, policy: policy) }
 
     /// The answer, when it is in memory and may be used as it is; nil when it would take waiting.
     public func cachedResponse(
@@ -118,21 +125,27 @@ public final class HTTPCache: Sendable {
         if isPlain, !tiers.staleMarks.isActive,
             let hit = PlainHit(entry, nowSeconds: nowSeconds)
         {
-            recorder.answered(.fresh, spread: entry.placement)
-            return serve(hit)
+            recorder.answered(.fresh)
+            return serve(hit, of: entry)
         }
         return reuse(entry, for: request, terms, nowSeconds)
     }
 
     /// The entry under the key of the request.
     ///
-    /// The closure takes nothing of the request with it: that would copy all of it.
+    /// The closure takes numbers only: it would retain the cache, whose count all threads share,
+    /// and copy the request; and an optional of an optional would retain the entry once more.
     @inline(__always)
     private func entryInMemory(for request: CacheRequest, nowSeconds: UInt32) -> Entry? {
+        let hasher = tiers.hasher
+        let memory = Unmanaged.passUnretained(tiers.memory)
         let found = withKey(of: request) { key, _ in
-            tiers.entryInMemory(tiers.hasher.hash(key), key, nowSeconds: nowSeconds)
+            memory._withUnsafeGuaranteedRef {
+                $0.retainedEntry(for: hasher.hash(key), key: key, nowSeconds: nowSeconds)
+            }
         }
-        return found ?? nil
+        guard case .some(.some(let storage)) = found else { return nil }
+        return Entry(unchecked: storage.takeRetainedValue())
     }
 
     /// What may be served of `primary`, or of the variant that the request selects by it, with no
@@ -174,7 +187,7 @@ public final class HTTPCache: Sendable {
         }
         let response = serve(stored, to: request, facts, as: info)
         if case .some = response {
-            recorder.answered(info.source, spread: stored.entry.placement)
+            recorder.answered(info.source)
         }
         return response
     }

@@ -5,23 +5,24 @@ import Synchronization
 /// The machine decides under the lock; continuations are resumed outside it, so waking ten thousand
 /// waiters holds nobody up.
 ///
-/// Invariant: `waiting` holds everyone in the machine's line, and besides them only those who have
-/// been told before they suspended.
+/// Invariants:
+/// 1. Everyone in the machine's line has a seat, under the same ticket, and leaves it by being told.
+/// 2. `told` holds those who were told before they suspended.
 final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     typealias Outcome = FlightOutcome<Answer>
     typealias WaiterID = FlightStateMachine.WaiterID
 
-    private struct Waiting {
-        var request: Request
-        var sinceNanoseconds: UInt64
+    private struct Seat {
+        let request: Request
+        let sinceNanoseconds: UInt64
+        /// Nil until its holder suspends.
         var continuation: UnsafeContinuation<Outcome, Never>?
-        /// An outcome that came before the waiter suspended.
-        var early: Outcome?
     }
 
     private struct State {
         var machine: FlightStateMachine
-        var waiting: [WaiterID: Waiting] = [:]
+        var seats = WaitingLine<Seat>()
+        var told: [WaiterID: Outcome] = [:]
         var answer: Answer?
         var licence = FlightLicence()
         /// No attempt of it stores anything any more.
@@ -77,10 +78,9 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         state.withLock { state in
             switch state.machine.join(as: role) {
             case .wait(let waiter):
-                state.waiting[waiter] = Waiting(
-                    request: request,
-                    sinceNanoseconds: nowNanoseconds
-                )
+                let seat = Seat(request: request, sinceNanoseconds: nowNanoseconds)
+                let ticket = state.seats.enter(seat)
+                precondition(ticket == waiter, "Seats are given out in the order of the line")
                 return .waiting(waiter)
             case .readAnswer:
                 guard let answer = state.answer else { return .known(.lookAgain) }
@@ -96,14 +96,9 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let early = state.withLock { state -> Outcome? in
-                    guard var waiting = state.waiting[waiter] else { return .lookAgain }
-                    if let early = waiting.early {
-                        state.waiting[waiter] = nil
-                        return early
-                    }
-                    waiting.continuation = continuation
-                    state.waiting[waiter] = waiting
-                    return nil
+                    if let early = state.told.removeValue(forKey: waiter) { return early }
+                    let isSeated = state.seats.update(waiter) { $0.continuation = continuation }
+                    return isSeated ? nil : .lookAgain
                 }
                 if let early { continuation.resume(returning: early) }
             }
@@ -182,8 +177,8 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
             switch state.machine.failed() {
             case .giveUp(let waiters): return (leader, .over, waiters)
             case .elect(let next):
-                guard let request = state.waiting[next]?.request else {
-                    preconditionFailure("Who is in the line has a request")
+                guard let request = state.seats[next]?.request else {
+                    preconditionFailure("Who is in the line has a seat")
                 }
                 state.licence = FlightLicence()
                 if state.isRetired { state.licence.revoke() }
@@ -200,12 +195,11 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     /// Those who have waited since before `nanoseconds`, the leader's own caller apart.
     func waiters(since nanoseconds: UInt64) -> [WaiterID] {
         state.withLock { state in
-            state.machine.waiters.filter { waiter in
-                guard waiter != state.machine.leader, let waiting = state.waiting[waiter] else {
-                    return false
+            state.seats.everyone
+                .filter { ticket, seat in
+                    ticket != state.machine.leader && seat.sinceNanoseconds <= nanoseconds
                 }
-                return waiting.sinceNanoseconds <= nanoseconds
-            }
+                .map(\.ticket)
         }
     }
 
@@ -247,20 +241,24 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     private func tell(_ waiters: [WaiterID], _ outcome: (WaiterID) -> Outcome) {
         guard !waiters.isEmpty else { return }
-        var ready: [(UnsafeContinuation<Outcome, Never>, Outcome)] = []
+        var ready: [(WaiterID, UnsafeContinuation<Outcome, Never>)] = []
         ready.reserveCapacity(waiters.count)
         state.withLock { state in
-            for waiter in waiters {
-                guard var waiting = state.waiting[waiter] else { continue }
-                if let continuation = waiting.continuation {
-                    state.waiting[waiter] = nil
-                    ready.append((continuation, outcome(waiter)))
+            func tell(_ waiter: WaiterID, _ continuation: UnsafeContinuation<Outcome, Never>?) {
+                if let continuation {
+                    ready.append((waiter, continuation))
                 } else {
-                    waiting.early = outcome(waiter)
-                    state.waiting[waiter] = waiting
+                    state.told[waiter] = outcome(waiter)
+                }
+            }
+            if waiters.count == state.seats.count {
+                state.seats.removeAll { tell($0, $1.continuation) }
+            } else {
+                for waiter in waiters {
+                    if let seat = state.seats.leave(waiter) { tell(waiter, seat.continuation) }
                 }
             }
         }
-        for (continuation, outcome) in ready { continuation.resume(returning: outcome) }
+        for (waiter, continuation) in ready { continuation.resume(returning: outcome(waiter)) }
     }
 }

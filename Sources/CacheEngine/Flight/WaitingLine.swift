@@ -33,6 +33,18 @@ struct WaitingLine<Element> {
         return element
     }
 
+    /// Whoever holds the ticket; nil when nobody does any more.
+    subscript(ticket: Ticket) -> Element? { position(of: ticket).flatMap { places[$0].element } }
+
+    /// Changes whoever holds the ticket; false when nobody does any more.
+    mutating func update(_ ticket: Ticket, _ change: (inout Element) -> Void) -> Bool {
+        guard let position = position(of: ticket), var element = places[position].element.take()
+        else { return false }
+        change(&element)
+        places[position].element = element
+        return true
+    }
+
     /// Who came first of those who still stand.
     var first: (ticket: Ticket, element: Element)? {
         for place in places[front...] {
@@ -48,11 +60,26 @@ struct WaitingLine<Element> {
 
     /// Everyone, in the order they came; the line is empty afterwards.
     mutating func removeAll() -> [(ticket: Ticket, element: Element)] {
-        let all = everyone
+        defer { empty() }
+        return everyone
+    }
+
+    /// Lends everyone to `visit`, in the order they came; the line is empty afterwards.
+    ///
+    /// By index, as an iterator would retain each of a crowd.
+    mutating func removeAll(_ visit: (Ticket, borrowing Element) -> Void) {
+        defer { empty() }
+        places.withUnsafeBufferPointer { places in
+            for index in front..<places.count {
+                if let element = places[index].element { visit(places[index].ticket, element) }
+            }
+        }
+    }
+
+    private mutating func empty() {
         places = []
         front = 0
         count = 0
-        return all
     }
 
     /// Everyone, in the order they came.

@@ -17,10 +17,14 @@ package final class MemoryTier: Sendable {
         case s3FIFO(ShardSet<S3FIFOPolicy>)
     }
 
+    private enum LookUp: Int, CaseIterable {
+        case hit, miss
+    }
+
     private let shards: Shards
     private let commons: ShardCommons
     private let trial: GateTrial?
-    private let hitCounts = HitCounts()
+    private let lookUps = ThreadCounts(fieldCount: LookUp.allCases.count)
     private let mustFence = ReaderGate.mustFence
     private let shardShift: UInt64
     private let shardMask: UInt64
@@ -52,7 +56,7 @@ package final class MemoryTier: Sendable {
         case .sizeAware: shards = .sizeAware(ShardSet(commons: commons))
         case .s3FIFO: shards = .s3FIFO(ShardSet(commons: commons))
         }
-        commons.used.takeAnyway(HitCounts.sizeBytes + (trial?.sizeBytes ?? 0))
+        commons.used.takeAnyway(lookUps.sizeBytes + (trial?.sizeBytes ?? 0))
         shardShift = UInt64(64 - count.trailingZeroBitCount)
         shardMask = UInt64(count - 1)
         entrySizeShareMax = configuration.entrySizeShareMax
@@ -70,6 +74,15 @@ package final class MemoryTier: Sendable {
         nowSeconds: UInt32
     ) -> Entry? {
         look(for: hash, key: key, nowSeconds: nowSeconds) { $0 }
+    }
+
+    /// The same entry as a number, retained once.
+    func retainedEntry(
+        for hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> Unmanaged<ByteStorage>? {
+        look(for: hash, key: key, nowSeconds: nowSeconds) { Unmanaged.passRetained($0.storage) }
     }
 
     /// Calls `read` with the entry for the key, counted as a hit or a miss; false when there is none.
@@ -102,7 +115,7 @@ package final class MemoryTier: Sendable {
             nowSeconds < found._withUnsafeGuaranteedRef({ $0.expiresSeconds })
         else {
             gate.leave()
-            hitCounts.countMiss(by: gate.index)
+            lookUps.add(1, to: LookUp.miss.rawValue, by: gate.index)
             return nil
         }
         if table.countHit(slot), let trial, trial.isSampled(hash.identity) {
@@ -110,7 +123,7 @@ package final class MemoryTier: Sendable {
         }
         let result = found._withUnsafeGuaranteedRef { read(Entry(unchecked: $0)) }
         gate.leave()
-        hitCounts.countHit(by: gate.index)
+        lookUps.add(1, to: LookUp.hit.rawValue, by: gate.index)
         return result
     }
 
@@ -311,7 +324,7 @@ package final class MemoryTier: Sendable {
 
     /// The part of the bytes in use that no entry is charged for: tables, queues, sketches.
     package var overheadBytes: Int {
-        let fixed = HitCounts.sizeBytes + (trial?.sizeBytes ?? 0)
+        let fixed = lookUps.sizeBytes + (trial?.sizeBytes ?? 0)
         switch shards {
         case .sizeAware(let set):
             return set.shards.reduce(fixed) { $0 + $1.state.withLock { $0.sizeBytes } }
@@ -328,7 +341,8 @@ package final class MemoryTier: Sendable {
         case .s3FIFO(let set):
             for shard in set.shards { sum = sum + shard.state.withLock { $0.counters } }
         }
-        (sum.hits, sum.misses) = hitCounts.sum
+        sum.hits = lookUps.sum(LookUp.hit.rawValue)
+        sum.misses = lookUps.sum(LookUp.miss.rawValue)
         return sum
     }
 

@@ -160,14 +160,14 @@ import Testing
 
     // MARK: Counters
 
-    @Test("counters lose nothing, from any stripe and any thread")
+    @Test("counters lose nothing, whatever the thread, and with more of them than have a place")
     func countersLoseNothing() async {
         let counters = Counters()
         await withTaskGroup(of: Void.self) { group in
-            for task in UInt64(0)..<8 {
+            for _ in 0..<8 {
                 group.addTask {
-                    for number in UInt64(0)..<1_000 {
-                        counters.add(.freshHits, spread: (task * 1_000 + number) << 52)
+                    for _ in 0..<1_000 {
+                        counters.add(.freshHits)
                         counters.add(.originBytes, 3)
                     }
                 }
@@ -176,6 +176,13 @@ import Testing
         #expect(counters[.freshHits] == 8_000)
         #expect(counters[.originBytes] == 24_000)
         #expect(counters[.staleHits] == 0)
+
+        let counts = ThreadCounts(fieldCount: 9)
+        for thread in 0..<200 {
+            counts.add(thread, to: 8, by: thread.isMultiple(of: 7) ? nil : thread)
+        }
+        #expect(counts.sum(8) == 199 * 200 / 2)
+        #expect(counts.sum(7) == 0)
     }
 
     @Test("the Prometheus text is well-formed, with every series once")

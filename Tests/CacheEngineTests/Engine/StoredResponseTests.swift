@@ -53,7 +53,8 @@ import Testing
                 }
                 #expect(userInfo == nil && !isPartial)
                 let stored = try #require(StoredResponse(StoredEntry(entry)))
-                #expect(hit.fields == stored.encodedFields && hit.body.text == "hello")
+                #expect(ByteChunk(entry.storage, hit.fields) == stored.encodedFields)
+                #expect(ByteChunk(entry.storage, hit.body).text == "hello")
                 #expect(hit.createdSeconds == stored.stored.createdSeconds)
                 #expect(hit.fresh.ageSeconds == stored.facts.ageSeconds(at: 1_010))
             }

@@ -30,12 +30,24 @@ import Testing
             case 30..<50:
                 let ticket = model.places.randomElement(using: &random)?.ticket ?? 0
                 isSame = line.leave(ticket) == model.leave(ticket) && line.leave(ticket) == nil
-            case 50..<59:
+            case 50..<54:
                 let ticket = model.places.first?.ticket ?? 0
                 isSame = line.popFirst() == model.leave(ticket)
+            case 54..<58:
+                // Any ticket ever given, held or not.
+                let ticket = Int.random(in: 0...step, using: &random)
+                let index = model.places.firstIndex { $0.ticket == ticket }
+                let isSeen = line[ticket] == index.map { model.places[$0].element }
+                let isChanged = line.update(ticket) { $0 += 1_000 }
+                if let index { model.places[index].element += 1_000 }
+                isSame = isSeen && isChanged == (index != nil)
+            case 58:
+                isSame = line.removeAll().map(\.element) == model.places.map(\.element)
+                model = Model()
             default:
-                let all = line.removeAll().map(\.element)
-                isSame = all == model.places.map(\.element)
+                var lent: [(ticket: Int, element: Int)] = []
+                line.removeAll { lent.append(($0, $1)) }
+                isSame = lent.elementsEqual(model.places, by: ==)
                 model = Model()
             }
             line.checkInvariants()

@@ -2,18 +2,20 @@ import HTTPCaching
 
 /// What a request without wishes of its own gets of a response that is whole and fresh.
 ///
-/// The usual hit, read from the entry's bytes where they lie. Whatever takes more than that is nil
-/// here, and is left to `StoredResponse` and `ReuseDecision`, whose answer this anticipates.
+/// The usual hit, read from the entry's bytes where they lie, and holding none of them. Whatever
+/// takes more than that is nil here, and is left to `StoredResponse` and `ReuseDecision`, whose
+/// answer this anticipates.
 struct PlainHit {
     let fresh: StoredFacts.Fresh
     let createdSeconds: Int64
-    /// The stored fields, as they lie in the entry.
-    let fields: ByteChunk
-    let body: ByteChunk
+    /// Where the stored fields lie in the entry.
+    let fields: Range<Int>
+    /// Where the body lies in the entry.
+    let body: Range<Int>
 
     /// Nil for an entry that is no response, or for one with something to be said about.
-    init?(_ entry: Entry, nowSeconds: Int64) {
-        defer { extendLifetime(entry.storage) }
+    init?(_ entry: borrowing Entry, nowSeconds: Int64) {
+        defer { extendLifetime(entry) }
         let layout = EntryLayout(trusted: entry.storage.unsafeHead)
         let metadata = layout.metadata
         let bytes = entry.storage.unsafeBytes(metadata.upperBound)
@@ -32,7 +34,7 @@ struct PlainHit {
         else { return nil }
         self.fresh = fresh
         createdSeconds = Int64(bytes.littleEndian(at: 44, as: UInt32.self))
-        fields = ByteChunk(entry.storage, fieldsStart..<fieldsStart + fieldsCount)
-        body = ByteChunk(entry.storage, layout.body)
+        fields = fieldsStart..<fieldsStart + fieldsCount
+        body = layout.body
     }
 }

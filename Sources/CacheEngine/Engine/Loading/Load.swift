@@ -7,54 +7,41 @@ typealias HTTPFlightDesk = FlightDesk<Load, FlightAnswer>
 ///
 /// An object, and so is the answer: ten thousand who wait for a flight share what they hold.
 final class Load: Sendable {
-    let request: CacheRequest
-    let facts: RequestFacts
-    let policy: CachePolicy
-    /// The key of the resource.
-    let key: RequestKey
-    /// The key of what is fetched, as far as known: of the variant, where there are some.
+    let demand: Demand
+    /// What was looked up; its key is that of what is fetched, as far as known: of the variant, where
+    /// there are some.
     let selection: Selection
     let ticket: RemovalLedger.Ticket
     let purpose: Purpose
 
     init(
-        request: CacheRequest,
-        facts: RequestFacts,
-        policy: CachePolicy,
-        key: RequestKey,
-        selection: Selection,
-        ticket: RemovalLedger.Ticket,
-        purpose: Purpose
+        _ demand: Demand,
+        _ selection: Selection,
+        _ ticket: RemovalLedger.Ticket,
+        purpose: Purpose = .answer
     ) {
-        self.request = request
-        self.facts = facts
-        self.policy = policy
-        self.key = key
+        self.demand = demand
         self.selection = selection
         self.ticket = ticket
         self.purpose = purpose
     }
 
+    var request: CacheRequest { demand.request }
+    var facts: RequestFacts { demand.facts }
+    var policy: CachePolicy { demand.policy }
+    var key: RequestKey { demand.key }
+
     /// The same for one attempt of a flight.
     func licensed(by licence: FlightLicence) -> Load {
         var ticket = ticket
         ticket.licence = licence
-        return copy(policy: policy, ticket: ticket)
+        return Load(demand, selection, ticket, purpose: purpose)
     }
 
     /// The same under another policy.
-    func with(_ policy: CachePolicy) -> Load { copy(policy: policy, ticket: ticket) }
-
-    private func copy(policy: CachePolicy, ticket: RemovalLedger.Ticket) -> Load {
-        Load(
-            request: request,
-            facts: facts,
-            policy: policy,
-            key: key,
-            selection: selection,
-            ticket: ticket,
-            purpose: purpose
-        )
+    func with(_ policy: CachePolicy) -> Load {
+        let demand = Demand(request, policy, key)
+        return Load(demand, selection, ticket, purpose: purpose)
     }
 
     enum Purpose: Hashable, Sendable {

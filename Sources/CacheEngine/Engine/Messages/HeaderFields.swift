@@ -7,9 +7,14 @@ public struct HeaderFields: Sendable {
     /// None, while `served` holds the lines.
     private var own: FieldSection
     /// Shared with the entry that was served; made a section by whoever changes it.
-    private var served: ServedFields?
+    ///
+    /// Spelled out, as `?` would first store a nil that every hit then destroys.
+    private var served: Optional<ServedFields>
 
-    package init(_ section: FieldSection) { own = section }
+    package init(_ section: FieldSection) {
+        own = section
+        served = nil
+    }
 
     init(_ served: ServedFields) {
         own = FieldSection()
@@ -28,6 +33,7 @@ public struct HeaderFields: Sendable {
     package var section: FieldSection { served?.section ?? own }
 
     /// Whether they tell a cache nothing (`RequestFacts`).
+    @inline(__always)
     var areSilent: Bool {
         // Asked first: those of a request are its own.
         if case .none = served { return RequestFacts.areSilent(own) }

@@ -19,8 +19,8 @@ final class Recorder: Sendable {
 
     init(onEvent: (@Sendable (CacheEvent) -> Void)?) { self.onEvent = onEvent }
 
-    func answered(_ source: CacheInfo.Source, spread: UInt64) {
-        counters.add(Self.counter(source), spread: spread)
+    func answered(_ source: CacheInfo.Source) {
+        counters.add(Self.counter(source))
         onEvent?(.answered(source))
     }
 

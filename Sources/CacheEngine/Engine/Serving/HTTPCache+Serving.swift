@@ -1,8 +1,9 @@
 import HTTPCaching
 
 extension HTTPCache {
-    /// The answer that a plain hit is.
-    func serve(_ hit: consuming PlainHit) -> CacheResponse {
+    /// The answer that a plain hit on `entry` is.
+    @inline(__always)
+    func serve(_ hit: PlainHit, of entry: Entry) -> CacheResponse {
         let remaining = hit.fresh.lifetimeSeconds - hit.fresh.ageSeconds
         var info = CacheInfo(source: .fresh, tier: .memory)
         info.ageSeconds = hit.fresh.ageSeconds
@@ -10,7 +11,7 @@ extension HTTPCache {
         info.storedAtSeconds = hit.createdSeconds
         info.isStored = true
         let fields = ServedFields(
-            hit.fields,
+            ByteChunk(entry.storage, hit.fields),
             ageSeconds: hit.fresh.ageSeconds,
             configuration.cacheStatus == .added
                 ? .hit(identifier: statusIdentifier, remainingSeconds: remaining) : .omitted
@@ -18,7 +19,7 @@ extension HTTPCache {
         return CacheResponse(
             status: Int(hit.fresh.status),
             fields: HeaderFields(fields),
-            body: BodyStream(hit.body),
+            body: BodyStream(ByteChunk(entry.storage, hit.body)),
             info: info
         )
     }

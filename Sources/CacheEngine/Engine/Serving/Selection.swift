@@ -1,31 +1,42 @@
 import HTTPCaching
 
 /// What a look-up found for one request.
-///
-/// An object, as `Exchange` is.
-final class Selection: Sendable {
+struct Selection: Sendable {
     /// The key under which the request's own variant is, or will be.
     let key: RequestKey
-    /// The stored response that this request selects.
-    let stored: StoredResponse?
-    let tier: CacheInfo.Tier?
     /// Why nothing was selected, in the words of RFC 9211.
     let miss: CacheStatus.Forward
+    private let found: Found?
 
-    init(
-        key: RequestKey,
-        stored: StoredResponse? = nil,
-        tier: CacheInfo.Tier? = nil,
-        miss: CacheStatus.Forward = .uriMiss
-    ) {
-        self.key = key
-        self.stored = stored
-        self.tier = tier
-        self.miss = miss
+    /// Out of line: those who wait together have mostly found nothing.
+    private final class Found: Sendable {
+        let stored: StoredResponse
+        let tier: CacheInfo.Tier
+
+        init(_ stored: StoredResponse, _ tier: CacheInfo.Tier) {
+            self.stored = stored
+            self.tier = tier
+        }
     }
 
+    /// The stored response that the request selects.
+    init(_ stored: StoredResponse, in tier: CacheInfo.Tier, under key: RequestKey) {
+        self.key = key
+        miss = .uriMiss
+        found = Found(stored, tier)
+    }
+
+    private init(_ key: RequestKey, _ miss: CacheStatus.Forward) {
+        self.key = key
+        self.miss = miss
+        found = nil
+    }
+
+    var stored: StoredResponse? { found?.stored }
+    var tier: CacheInfo.Tier? { found?.tier }
+
     static func nothing(_ key: RequestKey, _ miss: CacheStatus.Forward = .uriMiss) -> Selection {
-        Selection(key: key, miss: miss)
+        Selection(key, miss)
     }
 }
 
@@ -34,7 +45,7 @@ extension HTTPCache {
     func select(_ key: RequestKey, _ request: CacheRequest) async -> Selection {
         guard let (primary, tier) = await tiers.entry(key) else { return .nothing(key) }
         if let stored = StoredResponse(primary) {
-            return Selection(key: key, stored: stored, tier: tier)
+            return Selection(stored, in: tier, under: key)
         }
         guard let index = VariantIndex(primary.entry) else { return .nothing(key) }
         let candidates = index.sets.map { variantKey(key, index, $0, request) }
@@ -42,7 +53,7 @@ extension HTTPCache {
             if let (entry, tier) = await tiers.entry(candidate),
                 let stored = StoredResponse(entry)
             {
-                return Selection(key: candidate, stored: stored, tier: tier)
+                return Selection(stored, in: tier, under: candidate)
             }
         }
         return .nothing(candidates[0], .varyMiss)
