@@ -20,6 +20,7 @@ public final class HTTPCache: Sendable {
     let origin: any Origin
     let tiers: StorageTiers
     let desks: [HTTPFlightDesk]
+    let lookout = Lookout()
     let gate: OriginGate?
     let supervisor: Supervisor
     let recorder: Recorder

@@ -11,8 +11,10 @@ import Synchronization
 final class Supervisor: Sendable {
     /// What a task is there for.
     enum Work: Hashable, Sendable {
-        /// Asks the origin, or watches over who does: pointless once the cache is closing.
+        /// Asks the origin: pointless once the cache is closing.
         case loading
+        /// Looks after those who load; as long as there is nothing to look after, no work.
+        case watching
         /// Carries out what has been accepted.
         case writing
     }
@@ -31,10 +33,16 @@ final class Supervisor: Sendable {
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// How many tasks run.
-    var taskCount: Int { state.withLock { $0.tasks.count } }
+    /// How many tasks work.
+    var taskCount: Int { working.count }
 
-    /// Starts a task; a loading one is cancelled from the outset when the cache is closing.
+    private var working: [Task<Void, Never>] {
+        state.withLock { state in
+            state.tasks.values.filter { $0.work != .watching }.map(\.task)
+        }
+    }
+
+    /// Starts a task; only one that writes is not cancelled from the outset when the cache is closing.
     func start(
         _ work: Work = .loading,
         _ body: @escaping @Sendable () async -> Void
@@ -42,23 +50,28 @@ final class Supervisor: Sendable {
         state.withLock { state in
             let id = state.nextID
             state.nextID += 1
-            let task = Task(executorPreference: executor) { [self] in
+            let run: @Sendable () async -> Void = { [self] in
                 await body()
                 _ = self.state.withLock { $0.tasks.removeValue(forKey: id) }
             }
+            // Who looks after all is not the child of the one who happened to come first.
+            let task =
+                work == .watching
+                ? Task.detached(executorPreference: executor, operation: run)
+                : Task(executorPreference: executor, operation: run)
             state.tasks[id] = (work, task)
-            if !state.isOpen, work == .loading { task.cancel() }
+            if !state.isOpen, work != .writing { task.cancel() }
             return task
         }
     }
 
     /// From here on nothing new is begun: loads are cancelled, writes go on.
     func close() {
-        let loads = state.withLock { state in
+        let others = state.withLock { state in
             state.isOpen = false
-            return state.tasks.values.filter { $0.work == .loading }
+            return state.tasks.values.filter { $0.work != .writing }
         }
-        for load in loads { load.task.cancel() }
+        for other in others { other.task.cancel() }
     }
 
     /// Cancels what loads, and returns when all tasks have ended: what was accepted is written.
@@ -71,8 +84,8 @@ final class Supervisor: Sendable {
         }
     }
 
-    /// Returns when the tasks that run now have ended.
+    /// Returns when the tasks that work now have ended.
     func waitUntilIdle() async {
-        for task in state.withLock({ Array($0.tasks.values) }) { await task.task.value }
+        for task in working { await task.value }
     }
 }

@@ -4,29 +4,32 @@ import HTTPCaching
 extension HTTPCache {
     static let shutDownError = CacheError(.shutDown, detail: "The cache has been shut down")
 
-    /// A flight as its leader and its watcher see it.
+    /// A flight as those see it who lead it and look after it.
     struct Leading: Sendable {
         let flight: HTTPFlight
         /// Where others join; nil for a request that is alone.
         let desk: HTTPFlightDesk?
         let watch: FlightWatch
+        /// What it was started for.
+        let load: Load
+        /// What is being fetched by those who asked for it.
+        let keysBeingLoaded = HTTPCache.keysBeingLoaded
     }
 
-    /// Starts the task that leads `flight`, and the one that watches over it.
+    /// Starts the task that leads `flight`, and looks after it until it ends.
     func startLeading(
         _ flight: HTTPFlight,
         _ load: Load,
         desk: HTTPFlightDesk?
     ) -> Task<Void, Never> {
         recorder.counters.add(.flights)
-        let leading = Leading(flight: flight, desk: desk, watch: FlightWatch())
-        let leader = startLeader(leading, load, attempt: 1)
-        let watcher = supervisor.start { [self] in await watch(leading, load) }
-        leading.watch.attach(watcher: watcher)
-        return leader
+        let watch = FlightWatch(nowNanoseconds: clock.monotonicNanoseconds)
+        let leading = Leading(flight: flight, desk: desk, watch: watch, load: load)
+        if lookout.add(leading) { startLookout() }
+        return startLeader(leading, load, attempt: 1)
     }
 
-    private func startLeader(_ leading: Leading, _ load: Load, attempt: Int) -> Task<Void, Never> {
+    func startLeader(_ leading: Leading, _ load: Load, attempt: Int) -> Task<Void, Never> {
         let leader = supervisor.start { [self] in
             let last = await lead(leading, load, attempt: attempt)
             // Another leader may have taken over; the flight is its own then.
@@ -38,10 +41,11 @@ extension HTTPCache {
         return leader
     }
 
-    private func end(_ leading: Leading) async {
+    func end(_ leading: Leading) async {
         await leading.desk?.end(leading.flight)
         leading.flight.land()
         leading.watch.end()
+        lookout.remove(leading)
     }
 
     /// Asks until somebody's request is answered or nobody is left to try.
@@ -68,7 +72,7 @@ extension HTTPCache {
     }
 
     /// An attempt failed: who tries next, if anyone.
-    private func giveUp(
+    func giveUp(
         _ leading: Leading,
         _ load: Load,
         _ error: any Error,
@@ -166,82 +170,6 @@ extension HTTPCache {
             guard let desk = leading.desk else { return }
             recorder.counters.add(.hitForMissMarks)
             await desk.noteShareable(false, key, nowNanoseconds: now)
-        }
-    }
-
-    // MARK: Watching
-
-    /// Ends what takes too long: a head that does not come, a body that stands still, a wait for
-    /// somebody else's answer.
-    private func watch(_ leading: Leading, _ load: Load) async {
-        let limits = configuration.originLimits
-        let waitMax = configuration.flights.waitSecondsMax
-        let tickSeconds = max(0.01, min(waitMax, limits.headSecondsMax, limits.idleSecondsMax) / 2)
-        var seen = (attempt: 1, isUnanswered: true, pieces: 0)
-        var sinceNanoseconds = clock.monotonicNanoseconds
-        while !leading.watch.hasEnded {
-            do {
-                try await clock.sleep(nanoseconds: Self.nanoseconds(tickSeconds))
-            } catch { return }
-            let now = clock.monotonicNanoseconds
-            await releaseLateWaiters(leading, nowNanoseconds: now)
-            let isUnanswered = leading.flight.isUnanswered
-            let current = (leading.flight.attempt, isUnanswered, leading.watch.pieceCount)
-            if current != seen || leading.watch.isHeldUpByReaders {
-                seen = current
-                sinceNanoseconds = now
-            }
-            let limit = isUnanswered ? limits.headSecondsMax : limits.idleSecondsMax
-            guard now - sinceNanoseconds >= Self.nanoseconds(limit) else { continue }
-            let error = CacheError(
-                .originTimedOut,
-                detail: "The origin has sent nothing for \(limit) seconds"
-            )
-            recorder.counters.add(.timeouts)
-            guard isUnanswered else { return await expire(leading, error) }
-            guard await replaceLeader(leading, load, error, attempt: seen.attempt) else { return }
-        }
-    }
-
-    /// A body stands still.
-    private func expire(_ leading: Leading, _ error: CacheError) async {
-        leading.flight.retire()
-        recorder.originFailed(error)
-        leading.watch.expire(error)
-        await end(leading)
-    }
-
-    /// A head does not come: the old leader may hang for ever, and the next does not wait for it.
-    ///
-    /// - Returns: False when the flight is over.
-    private func replaceLeader(
-        _ leading: Leading,
-        _ load: Load,
-        _ error: CacheError,
-        attempt: Int
-    ) async -> Bool {
-        switch await giveUp(leading, load, error, attempt: attempt) {
-        case .superseded: return true
-        case .elected(let next, let nextAttempt):
-            leading.watch.expire(error)
-            _ = startLeader(leading, next, attempt: nextAttempt)
-            return true
-        case .over:
-            leading.watch.expire(error)
-            await end(leading)
-            return false
-        }
-    }
-
-    private func releaseLateWaiters(_ leading: Leading, nowNanoseconds: UInt64) async {
-        guard let desk = leading.desk else { return }
-        let limit = Self.nanoseconds(configuration.flights.waitSecondsMax)
-        guard nowNanoseconds >= limit else { return }
-        for waiter in leading.flight.waiters(since: nowNanoseconds - limit) {
-            guard await desk.enterEscape(leading.flight.key) else { return }
-            if !leading.flight.leave(waiter, with: .goAlone(.waitedTooLong)) {
-                await desk.leaveEscape(leading.flight.key)
-            }
         }
     }
 
