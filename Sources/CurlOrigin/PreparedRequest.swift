@@ -67,7 +67,9 @@ struct PreparedRequest: Sendable {
         var lines: [[UInt8]] = []
         fields.forEachLine { name, value in
             guard !isOwnedByConnection(name) else { return }
-            var line = [UInt8](name)
+            var line: [UInt8] = []
+            line.reserveCapacity(name.count + value.count + 3)
+            line.append(contentsOf: name)
             // libcurl's way to say that the value is empty, and not that the line is unwanted.
             line.append(UInt8(ascii: value.isEmpty ? ";" : ":"))
             if !value.isEmpty {

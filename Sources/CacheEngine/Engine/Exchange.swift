@@ -219,7 +219,7 @@ struct Exchange: Sendable {
 
     private func company(_ load: Load) -> Company {
         guard isCollapsed, policy.reads, policy.writes, request.body == nil,
-            facts.flags.isDisjoint(with: [.noStore, .hasIfMatch, .hasIfUnmodifiedSince]),
+            !facts.flags.contains(.noStore), facts.flags.isDisjoint(with: .writeConditions),
             request.method == .get || request.method == .head || request.method == .query
         else { return .none }
         let isShared = cache.configuration.mode == .shared

@@ -242,7 +242,14 @@ extension FieldSection {
         self = new
     }
 
+    /// What a section takes when its first line comes: most need no more.
+    private static let firstBytes = 256
+
     private mutating func appendUnchecked(name: ByteRun, value: ByteRun) {
+        let end = bytes.count + FieldCursor.lineHeaderBytes + name.count + value.count
+        if bytes.capacity < end {
+            bytes.reserveCapacity(max(end, 2 * bytes.capacity, Self.firstBytes))
+        }
         let counts = UInt64(name.count) | UInt64(value.count) << 16
         Swift.withUnsafeBytes(of: counts.littleEndian) {
             bytes.append(contentsOf: $0[..<FieldCursor.lineHeaderBytes])
