@@ -29,7 +29,7 @@ struct Exchange: Sendable {
     /// Ten thousand may wait for one answer, so the frames that wait are small: what needs room is done
     /// in calls that are over by then and never inlined, and an answer is handed on in one word.
     func respond() async throws -> CacheResponse {
-        let answer = isCacheable ? try await answer() : try await pass()
+        let answer = isStorable && isCacheable ? try await answer() : try await pass()
         return noted(answer)
     }
 
@@ -47,7 +47,7 @@ struct Exchange: Sendable {
 
     /// Whether the cache has a say in this kind of request.
     private var isCacheable: Bool {
-        isStorable && (policy.reads || policy.writes) && request.isAnsweredByKey
+        (policy.reads || policy.writes) && request.isAnsweredByKey
     }
 
     // MARK: Through the store

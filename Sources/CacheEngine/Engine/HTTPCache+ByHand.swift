@@ -99,7 +99,7 @@ extension HTTPCache {
         _ request: CacheRequest,
         _ rules: StoringRules,
         _ options: StoreOptions
-    ) -> (request: RequestFacts, facts: StoredFacts, fields: FieldSection) {
+    ) -> (facts: StoredFacts, fields: FieldSection) {
         let now = clock.nowSeconds
         let requestFacts = RequestFacts(method: .get, fields: request.fields.section)
         let facts = ResponseFacts(
@@ -133,7 +133,7 @@ extension HTTPCache {
             requestTimeSeconds: now,
             responseTimeSeconds: now
         )
-        return (requestFacts, stored, fields)
+        return (stored, fields)
     }
 
     // MARK: Removing

@@ -202,6 +202,11 @@ extension Worker {
     /// The answer ends early, and so it does for the client: without the end its framing promises.
     private func breakOff(_ connection: Connection) {
         counters.add(1, to: .aborted)
+        guard connection.answer.framing == .untilClose else {
+            // The close tells it, behind all that was answered before.
+            connection.closesBehindAnswer = true
+            return endAnswer(connection)
+        }
         flush(connection)
         finishLog(connection)
         if !connection.isClosed { reset(connection) }

@@ -12,6 +12,9 @@ import Testing
         for _ in 0..<2 { #expect(try await stage.get(url).source == .origin) }
         #expect(try await stage.holds(url) == false)
         #expect(stage.origin.count == 2)
+        // It is the URL that no answer is stored for, not the method.
+        let response = try await stage.cache.respond(to: CacheRequest(url: url))
+        #expect(response.fields["Cache-Status"]?.contains("fwd=miss") == true)
         await stage.end()
 
         let willing = try await Stage { $0.storing.additionalSchemes = ["gopher"] }

@@ -71,4 +71,79 @@ import Testing
         #expect(await tiers.entry(key) == nil)
         await tiers.close()
     }
+
+    /// A store of the application's that holds up a read, with what it has found.
+    private actor SlowStore: CacheStore {
+        private var entries: [StoreKey: StoredEntry] = [:]
+        private var isHolding = false
+        private var held: CheckedContinuation<Void, Never>?
+
+        func holdNextRead() { isHolding = true }
+        var isHeld: Bool { held != nil }
+        func release() { held.take()?.resume() }
+
+        func entry(for key: StoreKey) async -> StoredEntry? {
+            let found = entries[key]
+            if isHolding {
+                isHolding = false
+                await withCheckedContinuation { held = $0 }
+            }
+            return found
+        }
+
+        func store(_ entry: StoredEntry) -> StoreOutcome {
+            entries[entry.key] = entry
+            return .stored
+        }
+
+        func remove(_ key: StoreKey) -> Bool { entries.removeValue(forKey: key) != nil }
+        func removeAll(in scope: RemovalScope) -> RemovalCount { RemovalCount() }
+        func usage() -> StoreUsage { StoreUsage() }
+        func flush() {}
+    }
+
+    @Test("a slow read of a custom store does not bring back what was replaced meanwhile")
+    func slowReadsBringNothingBack() async throws {
+        let store = SlowStore()
+        let (supervisor, recorder) = (Supervisor(), Recorder(onEvent: nil))
+        let queue = QueuedStore(store, supervisor: supervisor, recorder: recorder)
+        let tiers = StorageTiers(
+            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
+            second: .queued(queue),
+            hasher: .random(),
+            clock: FixedClock(nowSeconds: 1_000_000),
+            recorder: recorder
+        )
+        let bytes: [UInt8] = [1, 2, 3]
+        let key = RequestKey(
+            bytes: bytes,
+            hash: bytes.withUnsafeBytes { tiers.hasher.hash($0) }
+        )
+        func put(_ body: String) {
+            let blueprint = EntryBlueprint(key: key, metadata: [0], createdSeconds: 1_000_000)
+            let entry = blueprint.entry(body: [ByteChunk(body)])
+            #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
+        }
+        /// As an eviction does.
+        func forget() {
+            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) { _ in } }
+        }
+        put("old")
+        forget()
+        await tiers.drain()
+        await store.holdNextRead()
+        async let read = tiers.entry(key)
+        for _ in 0..<100_000 where await !store.isHeld { await Task.yield() }
+        #expect(await store.isHeld)
+        put("new")
+        forget()
+        await store.release()
+        _ = await read
+        #expect(tiers.peek(key) == nil)
+        #expect(await tiers.entry(key)?.0.entry.body.text == "new")
+        // Nothing has replaced it since: this one is brought into memory.
+        #expect(tiers.peek(key)?.body.text == "new")
+        await tiers.close()
+        await supervisor.shutDown()
+    }
 }

@@ -47,6 +47,30 @@ import Testing
         }
     }
 
+    @Test func whatWasAnsweredBeforeABrokenBodyIsNotLost() async throws {
+        let whole = String(repeating: "whole ", count: 33_000)
+        let responder = ScriptedResponder { request in
+            if request.url.hasSuffix("whole") {
+                return CacheResponse(status: 200, body: BodyStream(ByteChunk(whole)))
+            }
+            let body = FedBody()
+            body.give("partial")
+            body.fail()
+            return CacheResponse(status: 200, body: BodyStream(body, count: 500))
+        }
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port)
+            let requests = ["/whole", "/broken"].map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }
+            try await client.send(requests.joined())
+            // By then much of the first answer has still to leave the server.
+            #expect(await eventually { server.counters[0][.aborted] == 1 })
+            let first = try await client.response()
+            #expect(first.isComplete && first.text == whole)
+            let second = try await client.response()
+            #expect(!second.isComplete && second.text == "partial")
+        }
+    }
+
     @Test func aBodyThatTheServerCutsShortEndsWithAReset() async throws {
         let responder = ScriptedResponder { _ in
             let body = FedBody()

@@ -52,11 +52,9 @@ final class FlightWatch: Sendable {
         }
     }
 
-    /// The leader took too long: what it was delivering breaks off, and it is cancelled.
-    func expire(_ error: any Error) {
-        let (leader, chain) = state.withLock { ($0.leader, $0.chain) }
-        chain?.fail(error)
-        leader?.cancel()
+    /// The leader under way, and what it is delivering.
+    var underWay: (leader: Task<Void, Never>?, chain: BodyChain?) {
+        state.withLock { ($0.leader, $0.chain) }
     }
 
     func end() {

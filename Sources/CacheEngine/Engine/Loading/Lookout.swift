@@ -61,7 +61,7 @@ extension HTTPCache {
             limits.headSecondsMax,
             limits.idleSecondsMax
         )
-        let tick = Self.nanoseconds(max(0.01, shortest / 4))
+        let tick = Self.nanoseconds(max(0.01, min(5, shortest / 4)))
         _ = supervisor.start(.watching) { [weak self, clock] in
             while (try? await clock.sleep(nanoseconds: tick)) != nil {
                 guard let self else { return }
@@ -93,7 +93,7 @@ extension HTTPCache {
     private func expire(_ leading: Leading, _ error: CacheError) async {
         leading.flight.retire()
         recorder.originFailed(error)
-        leading.watch.expire(error)
+        endDelivery(of: leading, error)
         await end(leading)
     }
 
@@ -102,13 +102,25 @@ extension HTTPCache {
         switch await giveUp(leading, leading.load, error, attempt: attempt) {
         case .superseded: break
         case .elected(let next, let nextAttempt):
-            leading.watch.expire(error)
+            endDelivery(of: leading, error)
             Self.$keysBeingLoaded.withValue(leading.keysBeingLoaded) {
                 _ = startLeader(leading, next, attempt: nextAttempt)
             }
         case .over:
-            leading.watch.expire(error)
+            endDelivery(of: leading, error)
             await end(leading)
+        }
+    }
+
+    /// The leader took too long: what it was delivering breaks off, and it is cancelled.
+    ///
+    /// In a task of its own: what an origin does when it is cancelled may take long, and the other
+    /// flights are to be looked after meanwhile.
+    private func endDelivery(of leading: Leading, _ error: CacheError) {
+        let (leader, chain) = leading.watch.underWay
+        _ = supervisor.start {
+            chain?.fail(error)
+            leader?.cancel()
         }
     }
 

@@ -45,6 +45,8 @@ final class QueuedStore: Sendable {
     static let entryBytesMax = 8 << 20
 
     let store: any CacheStore
+    /// What was stored lately: it replaced what a reader may be bringing back.
+    let replacements = RemovalLedger()
     private let supervisor: Supervisor
     private let recorder: Recorder
     private let state = Mutex(State())
@@ -62,6 +64,7 @@ final class QueuedStore: Sendable {
             let hasRoom = state.queuedBytes + size <= Self.queuedBytesMax
             let operation = hasRoom ? Operation.store(entry) : .remove(entry.key)
             let outcome = hasRoom ? StoreOutcome.stored : .refused(.queueFull)
+            replacements.note(entry.entry.head.hash)
             return (outcome, add(operation, entry.entry.head.hash, &state))
         }
         withExtendedLifetime(replaced) {}

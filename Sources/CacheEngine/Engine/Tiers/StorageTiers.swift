@@ -64,7 +64,7 @@ final class StorageTiers: Sendable {
         case .none: return nil
         case .disk(let disk): return await entry(key, on: disk)
         case .queued(let store):
-            let ticket = ledger.ticket()
+            let (ticket, reading) = (ledger.ticket(), store.replacements.ticket())
             guard let found = await store.entry(for: key.storeKey),
                 found.entry.head.hash == key.hash,
                 found.entry.withKey({ bytes in
@@ -75,6 +75,7 @@ final class StorageTiers: Sendable {
             if found.detachedBody == nil {
                 memory.promote(found.entry, nowSeconds: nowSeconds) {
                     permits(found.entry, since: ticket)
+                        && store.replacements.isCurrent(key.hash, since: reading)
                 }
             }
             return (found, .disk)
