@@ -5,7 +5,9 @@ import Synchronization
 /// Each of the first threads has cache lines of its own and adds without an atomic read-modify-write;
 /// all later ones share the last.
 ///
-/// `@unchecked Sendable`: the slab is allocated once and holds only atomics.
+/// `@unchecked Sendable`: the slab is allocated once, lives as long as the object and holds only atomics.
+/// Nothing is lost to the plain additions: a number of `ReaderGate` belongs to one thread at a time, and
+/// passes to the next under a lock.
 final class ThreadCounts: @unchecked Sendable {
     private static let stripeCount = 64
 

@@ -135,7 +135,9 @@ public final class HTTPCache: Sendable {
     /// The entry under the key of the request.
     ///
     /// The closure takes numbers only: it would retain the cache, whose count all threads share,
-    /// and copy the request; and an optional of an optional would retain the entry once more.
+    /// and copy the request; and an optional of an optional would retain the entry once more. The
+    /// memory outlives the call, as the cache holds it unchanged; the entry comes retained once, and
+    /// that is taken over once.
     @inline(__always)
     private func entryInMemory(for request: CacheRequest, nowSeconds: UInt32) -> Entry? {
         let hasher = tiers.hasher
