@@ -23,7 +23,7 @@ public struct BodyStream: AsyncSequence, Sendable {
         /// Out of line, as it is the largest and the rarest.
         indirect case stored(any BodyReader, Range<Int>)
         case parts([BodyStream])
-        case source(SourceLease, count: OptionalNumber)
+        case source(SourceLease, count: OptionalNumber<Int>)
     }
 
     let content: Content

@@ -80,6 +80,13 @@ package struct Entry: @unchecked Sendable {
         _ read: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result { try withPart(layout.metadata, read) }
 
+    /// Whether both say the same of the same body, also where one of them has been on disk since.
+    func isCopy(of other: Entry) -> Bool {
+        guard storage !== other.storage else { return true }
+        return head.createdSeconds == other.head.createdSeconds && bodyCount == other.bodyCount
+            && withMetadata { bytes in other.withMetadata { bytes.hasSameBytes(as: $0) } }
+    }
+
     private func withPart<Result>(
         _ range: Range<Int>,
         _ read: (UnsafeRawBufferPointer) throws -> Result

@@ -1,11 +1,22 @@
-/// A number or nothing, in the room of the number: the smallest one stands for nothing.
-struct OptionalNumber: Hashable, Sendable {
-    private var raw: Int
+/// A number or nothing, in the room of the number: one number stands for nothing.
+///
+/// What is beyond the others is held as the nearest of them.
+struct OptionalNumber<Number: FixedWidthInteger & Sendable>: Hashable, Sendable {
+    private var raw: Number
 
-    init(_ value: Int?) { raw = value ?? Int.min }
+    private static var nothing: Number { Number.isSigned ? .min : .max }
+
+    init(_ value: Int?) {
+        guard let value else {
+            raw = Self.nothing
+            return
+        }
+        raw = Number(clamping: value)
+        if raw == Self.nothing { raw ^= 1 }
+    }
 
     var value: Int? {
-        get { raw == Int.min ? nil : raw }
+        get { raw == Self.nothing ? nil : Int(raw) }
         set { self = Self(newValue) }
     }
 }

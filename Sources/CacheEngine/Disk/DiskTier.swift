@@ -198,6 +198,15 @@ package final class DiskTier: Sendable {
 
     // MARK: Reading
 
+    /// Counts a miss where the index knows nothing of the hash; false where it takes a read.
+    package func noteCertainMiss(_ hash: KeyHash) -> Bool {
+        shard(hash).state.withLock { state in
+            guard state.index.place(of: hash.identity).isNone else { return false }
+            state.counters.misses += 1
+            return true
+        }
+    }
+
     /// Reads without waiting: a queued copy, or one in the page cache.
     package func read(
         _ hash: KeyHash,

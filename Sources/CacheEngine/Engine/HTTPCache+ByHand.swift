@@ -5,7 +5,7 @@ extension HTTPCache {
     /// What is stored for the request, of any age, with no traffic and no change.
     public func storedResponse(for request: CacheRequest) async throws -> CacheResponse? {
         let (key, _) = try key(of: request)
-        let selection = await select(key, request)
+        let selection = await select(key, request.fields.section)
         guard let stored = selection.stored else { return nil }
         let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
         let isFresh = stored.facts.isFresh(at: clock.nowSeconds)
@@ -153,7 +153,7 @@ extension HTTPCache {
     /// Removes the one variant that the request selects.
     @discardableResult
     public func removeVariant(_ request: CacheRequest) async throws -> Bool {
-        let selection = await select(try key(of: request).key, request)
+        let selection = await select(try key(of: request).key, request.fields.section)
         guard selection.stored != nil else { return false }
         _ = try await tiers.removeDurably(selection.key)
         recorder.counters.add(.removals)
@@ -188,7 +188,7 @@ extension HTTPCache {
         let key = try key(of: request).key
         tiers.outdateFetches(of: key)
         let ticket = tiers.ledger.ticket()
-        let selection = await select(key, request)
+        let selection = await select(key, request.fields.section)
         guard let stored = selection.stored else { return false }
         var facts = stored.facts
         facts.freshnessLifetimeSeconds = 0

@@ -100,8 +100,11 @@ public final class HTTPCache: Sendable {
         to request: CacheRequest,
         policy: CachePolicy? = nil
     ) async throws -> CacheResponse {
-        if let response = cachedResponse(for: request, policy: policy) { return response }
-        return try await exchange(for: request, policy).respond()
+        var response: CacheResponse?
+        if !answerAtOnce(request, policy, with: &response) {
+            try await exchange(for: request, policy).answer(with: &response)
+        }
+        return response.unsafelyUnwrapped
     }
 
     /// Not inlined: what it copies would lie in the frame of whoever waits.
@@ -116,20 +119,36 @@ public final class HTTPCache: Sendable {
         for request: CacheRequest,
         policy: CachePolicy? = nil
     ) -> CacheResponse? {
+        var response: CacheResponse?
+        _ = answerAtOnce(request, policy, with: &response)
+        return response
+    }
+
+    /// Not inlined either, and with the answer made where it belongs.
+    ///
+    /// - Returns: Whether there is one.
+    @inline(never)
+    private func answerAtOnce(
+        _ request: CacheRequest,
+        _ policy: CachePolicy?,
+        with response: inout CacheResponse?
+    ) -> Bool {
         let terms = terms(of: request, policy)
-        guard terms.reads, request.isAnsweredByKey else { return nil }
+        guard terms.reads, request.isAnsweredByKey else { return false }
         // Before the look-up: the processor fetches fields and key at one time.
         let isPlain = terms.servesFresh && request.isPlain
         let nowSeconds = clock.nowSeconds
         guard let entry = entryInMemory(for: request, nowSeconds: UInt32(clamping: nowSeconds))
-        else { return nil }
+        else { return false }
         if isPlain, !tiers.staleMarks.isActive,
             let hit = PlainHit(entry, nowSeconds: nowSeconds)
         {
             recorder.answered(.fresh)
-            return serve(hit, of: entry)
+            response = serve(hit, of: entry)
+            return true
         }
-        return reuse(entry, for: request, terms, nowSeconds)
+        response = reuse(entry, for: request, terms, nowSeconds)
+        return response != nil
     }
 
     /// The entry under the key of the request.

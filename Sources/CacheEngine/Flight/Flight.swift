@@ -92,7 +92,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// Suspends until the flight has something to say to this waiter; to be called once.
-    func outcome(of waiter: WaiterID) async -> Outcome {
+    nonisolated(nonsending) func outcome(of waiter: WaiterID) async -> Outcome {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let early = state.withLock { state -> Outcome? in

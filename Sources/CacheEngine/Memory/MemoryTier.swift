@@ -12,20 +12,20 @@ import Synchronization
 /// returns, nobody sees the old entry. Reading takes no lock, whatever the policy.
 package final class MemoryTier: Sendable {
     /// The shards, concrete for each policy, so that each is specialised.
-    private enum Shards {
+    enum Shards {
         case sizeAware(ShardSet<SizeAwarePolicy>)
         case s3FIFO(ShardSet<S3FIFOPolicy>)
     }
 
-    private enum LookUp: Int, CaseIterable {
+    enum LookUp: Int, CaseIterable {
         case hit, miss
     }
 
-    private let shards: Shards
-    private let commons: ShardCommons
-    private let trial: GateTrial?
-    private let lookUps = ThreadCounts(fieldCount: LookUp.allCases.count)
-    private let mustFence = ReaderGate.mustFence
+    let shards: Shards
+    let commons: ShardCommons
+    let trial: GateTrial?
+    let lookUps = ThreadCounts(fieldCount: LookUp.allCases.count)
+    let mustFence = ReaderGate.mustFence
     private let shardShift: UInt64
     private let shardMask: UInt64
     private let entrySizeShareMax: Double
@@ -64,94 +64,6 @@ package final class MemoryTier: Sendable {
 
     /// How many shards there are.
     package var shardCount: Int { commons.shardCount }
-
-    // MARK: Reading
-
-    /// The entry for the key, counted as a hit or a miss.
-    package func entry(
-        for hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> Entry? {
-        look(for: hash, key: key, nowSeconds: nowSeconds) { $0 }
-    }
-
-    /// The same entry as a number, retained once.
-    func retainedEntry(
-        for hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> Unmanaged<ByteStorage>? {
-        look(for: hash, key: key, nowSeconds: nowSeconds) { Unmanaged.passRetained($0.storage) }
-    }
-
-    /// Calls `read` with the entry for the key, counted as a hit or a miss; false when there is none.
-    ///
-    /// Nothing is retained unless `read` does: it should be short, and must neither wait nor write
-    /// to the memory. Not generic, so that other modules call what was compiled here.
-    package func withEntry(
-        for hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32,
-        _ read: (Entry) -> Void
-    ) -> Bool {
-        look(for: hash, key: key, nowSeconds: nowSeconds) { read($0) } != nil
-    }
-
-    /// The look-up itself, compiled into each of its callers.
-    @inline(__always)
-    private func look<Result>(
-        for hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32,
-        _ read: (Entry) -> Result
-    ) -> Result? {
-        guard let gate = ReaderGate.current else {
-            return peek(for: hash, key: key, nowSeconds: nowSeconds).map(read)
-        }
-        gate.enter(mustFence)
-        let table = commons.table(of: shardIndex(of: hash))
-        guard let (slot, found) = table.find(hash, key),
-            nowSeconds < found._withUnsafeGuaranteedRef({ $0.expiresSeconds })
-        else {
-            gate.leave()
-            lookUps.add(1, to: LookUp.miss.rawValue, by: gate.index)
-            return nil
-        }
-        if table.countHit(slot), let trial, trial.isSampled(hash.identity) {
-            note(found, to: trial)
-        }
-        let result = found._withUnsafeGuaranteedRef { read(Entry(unchecked: $0)) }
-        gate.leave()
-        lookUps.add(1, to: LookUp.hit.rawValue, by: gate.index)
-        return result
-    }
-
-    /// Apart from the hit itself, so that the hit retains nothing for its sake.
-    @inline(never)
-    private func note(_ found: Unmanaged<ByteStorage>, to trial: GateTrial) {
-        found._withUnsafeGuaranteedRef { storage in
-            let entry = Entry(unchecked: storage)
-            trial.note(entry.head.hash.identity, chargeBytes: entry.chargeBytes)
-        }
-    }
-
-    /// The entry for the key, without counting the look.
-    package func peek(
-        for hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> Entry? {
-        let entry =
-            switch shards {
-            case .sizeAware(let set): set.shard(of: hash).lockedEntry(hash)
-            case .s3FIFO(let set): set.shard(of: hash).lockedEntry(hash)
-            }
-        guard let entry, !entry.isExpired(nowSeconds: nowSeconds),
-            entry.withKey({ $0.hasSameBytes(as: key) })
-        else { return nil }
-        return entry
-    }
 
     // MARK: Writing
 
@@ -349,7 +261,7 @@ package final class MemoryTier: Sendable {
     // MARK: Inside
 
     @inline(__always)
-    private func shardIndex(of hash: KeyHash) -> Int {
+    func shardIndex(of hash: KeyHash) -> Int {
         // A shift by 64, for a single shard, gives zero.
         Int(truncatingIfNeeded: (hash.placement >> shardShift) & shardMask)
     }
@@ -396,12 +308,6 @@ package final class MemoryTier: Sendable {
         }
         return entry.isExpired(nowSeconds: nowSeconds) ? .notAdmitted : nil
     }
-}
-
-extension ByteStorage {
-    /// The expiry in the entry's head, without reading the rest of it.
-    @inline(__always)
-    fileprivate var expiresSeconds: UInt32 { unsafeHead.littleEndian(at: 40) }
 }
 
 extension MemoryConfiguration {

@@ -61,6 +61,7 @@ package struct RequestFacts: Hashable, Sendable {
         fields.withUnsafeBytes { buffer in
             var cursor = FieldCursor(buffer)
             while let line = cursor.next() {
+                guard mayTell(line.name) else { continue }
                 guard case .other = kind(line.name) else { return false }
             }
             return true
@@ -77,11 +78,23 @@ package struct RequestFacts: Hashable, Sendable {
         case cacheControl, pragma, other
     }
 
+    /// Whether `kind` may say something about the name: for most, length and first letter tell.
+    private static func mayTell(_ name: ByteRun) -> Bool {
+        func letter(_ letter: Unicode.Scalar) -> UInt32 { 1 << (letter.value & 31) }
+        let firstLetters: UInt32
+        switch name.count {
+        case 5: firstLetters = letter("r")
+        case 6: firstLetters = letter("c") | letter("p")
+        case 8, 17, 19: firstLetters = letter("i")
+        case 13: firstLetters = letter("a") | letter("c") | letter("i")
+        default: return false
+        }
+        return firstLetters >> UInt32(name[0] & 31) & 1 != 0
+    }
+
     private static func kind(_ name: ByteRun) -> FieldKind {
         switch name.count {
         case 5: return name.equals(lowercased: "range") ? .flag(.hasRange) : .other
-        // The commonest name of this length is Accept: one letter tells.
-        case 6 where name[0].lowercased == UInt8(ascii: "a"): return .other
         case 6:
             if name.equals(lowercased: "cookie") { return .flag(.hasCookie) }
             return name.equals(lowercased: "pragma") ? .pragma : .other

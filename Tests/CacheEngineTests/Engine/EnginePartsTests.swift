@@ -6,6 +6,34 @@ import Testing
 
 /// The small parts of the engine, each for itself.
 @Suite struct EnginePartsTests {
+    // MARK: CacheResponse
+
+    @Test("an answer is small enough to be moved without a call")
+    func answerIsSmall() {
+        #expect(MemoryLayout<CacheResponse>.size <= 128)
+    }
+
+    @Test("what an answer says of its storing is said of each thing by itself")
+    func infoKeepsItsMarksApart() {
+        for tier in [nil, CacheInfo.Tier.memory, .disk] {
+            for isStored in [false, true] {
+                var info = CacheInfo(source: .fresh, tier: .disk)
+                info.isStored = isStored
+                info.tier = tier
+                #expect(info.tier == tier && info.isStored == isStored)
+                info.isStored.toggle()
+                #expect(info.tier == tier && info.isStored != isStored)
+            }
+        }
+        var info = CacheInfo(source: .origin)
+        #expect(info.originStatus == nil && info.storedAtSeconds == nil && info.tier == nil)
+        info.originStatus = 599
+        info.storedAtSeconds = 4_000_000_000
+        #expect(info.originStatus == 599 && info.storedAtSeconds == 4_000_000_000)
+        info.originStatus = nil
+        #expect(info.originStatus == nil && info.storedAtSeconds == 4_000_000_000)
+    }
+
     // MARK: RemovalLedger
 
     static func isPermitted(

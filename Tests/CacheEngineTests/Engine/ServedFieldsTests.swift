@@ -27,7 +27,8 @@ import Testing
                 .hit(identifier: "a name that no word of memory holds", remainingSeconds: .max)
             ),
             [
-                ("Age", "9223372036854775807"),
+                // The most that is kept; RFC 9111 §1.2.2 asks for 2147483648.
+                ("Age", "4294967294"),
                 (
                     "Cache-Status",
                     "a name that no word of memory holds; hit; ttl=9223372036854775807"

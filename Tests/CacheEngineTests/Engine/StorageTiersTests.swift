@@ -72,6 +72,64 @@ import Testing
         await tiers.close()
     }
 
+    @Test(
+        "what is confirmed late does not take the place of what was stored meanwhile, on disk alone"
+    )
+    func lateConfirmationReplacesNothingNewer() async throws {
+        let folder = TemporaryFolder()
+        let disk = try await DiskTier.open(
+            DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
+        )
+        let tiers = StorageTiers(
+            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
+            second: .disk(disk),
+            hasher: disk.hasher,
+            clock: FixedClock(nowSeconds: 1_000_000),
+            recorder: Recorder(onEvent: nil)
+        )
+        let bytes: [UInt8] = [1, 2, 3]
+        let hash = bytes.withUnsafeBytes { disk.hasher.hash($0) }
+        let key = RequestKey(bytes: bytes, hash: hash)
+        func entry(_ metadata: UInt8, _ body: String) -> Entry {
+            EntryBlueprint(key: key, metadata: [metadata], createdSeconds: 1_000_000)
+                .entry(body: [ByteChunk(body)])
+        }
+        func put(_ entry: Entry) {
+            #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
+        }
+        /// As an eviction does.
+        func forget() {
+            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) { _ in } }
+        }
+        func isStored(_ metadata: UInt8, _ body: String) async -> Bool {
+            guard let (found, _) = await tiers.entry(key) else { return false }
+            return found.entry.withMetadata { $0.elementsEqual([metadata]) }
+                && found.entry.body.text == body
+        }
+        let missesBefore = disk.statistics.misses
+        #expect(tiers.noteCertainMiss(key))
+        #expect(disk.statistics.misses == missesBefore + 1)
+        put(entry(1, "old"))
+        #expect(!tiers.noteCertainMiss(key))
+        forget()
+        #expect(!tiers.noteCertainMiss(key), "It still waits to be written, or is on disk")
+        let old = try #require(await tiers.entry(key)).0
+        forget()
+        // Still there, though on disk alone: it is confirmed.
+        let ticket = tiers.ledger.ticket()
+        await tiers.replace(old, by: StoredEntry(entry(2, "old")), since: ticket)
+        #expect(await isStored(2, "old"))
+        forget()
+        // Another has taken its place: it stays.
+        put(entry(3, "new"))
+        forget()
+        await tiers.replace(old, by: StoredEntry(entry(4, "old")), since: ticket)
+        #expect(await isStored(3, "new"))
+        tiers.remove(key)
+        #expect(tiers.noteCertainMiss(key))
+        await tiers.close()
+    }
+
     /// A store of the application's that holds up a read, with what it has found.
     private actor SlowStore: CacheStore {
         private var entries: [StoreKey: StoredEntry] = [:]

@@ -16,7 +16,7 @@ public struct CacheHooks: Sendable {
 
     /// Whether a request may share an origin request with others; nil lets every request.
     ///
-    /// Asked where the request's own options let it.
+    /// Asked where the request's own options let it, on the caller's actor: be quick.
     public var collapsing: (@Sendable (CacheRequest) -> RequestOptions.Collapsing)?
 
     /// Told what happens, on the thread it happens on: be quick.

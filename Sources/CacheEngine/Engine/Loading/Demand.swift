@@ -16,4 +16,9 @@ final class Demand: Sendable {
         self.key = key
         facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
     }
+
+    /// Whether the cache has a say in this kind of request.
+    var isCacheable: Bool {
+        (policy.reads || policy.writes) && request.isAnsweredByKey
+    }
 }

@@ -285,7 +285,7 @@ extension HTTPCache {
                 )
                 _ = tiers.store(blueprint.entry(body: []), since: load.ticket)
             }
-            let key = variantKey(load.key, index, vary, load.request)
+            let key = variantKey(load.key, index, vary, load.request.fields.section)
             return (FlightAnswer.Variance(index: index, vary: vary, key: key), key.hash)
         }
     }

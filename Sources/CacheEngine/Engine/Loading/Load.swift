@@ -8,20 +8,24 @@ typealias HTTPFlightDesk = FlightDesk<Load, FlightAnswer>
 /// An object, and so is the answer: ten thousand who wait for a flight share what they hold.
 final class Load: Sendable {
     let demand: Demand
-    /// What was looked up; its key is that of what is fetched, as far as known: of the variant, where
-    /// there are some.
+    /// What may be used of what was looked up; its key is that of what is fetched, as far as known: of
+    /// the variant, where there are some.
     let selection: Selection
+    /// What was looked up: the client may want no part of it.
+    let found: Selection
     let ticket: RemovalLedger.Ticket
     let purpose: Purpose
 
     init(
         _ demand: Demand,
         _ selection: Selection,
+        found: Selection? = nil,
         _ ticket: RemovalLedger.Ticket,
         purpose: Purpose = .answer
     ) {
         self.demand = demand
         self.selection = selection
+        self.found = found ?? selection
         self.ticket = ticket
         self.purpose = purpose
     }
@@ -41,7 +45,7 @@ final class Load: Sendable {
     /// The same under another policy.
     func with(_ policy: CachePolicy) -> Load {
         let demand = Demand(request, policy, key)
-        return Load(demand, selection, ticket, purpose: purpose)
+        return Load(demand, selection, found: found, ticket, purpose: purpose)
     }
 
     enum Purpose: Hashable, Sendable {

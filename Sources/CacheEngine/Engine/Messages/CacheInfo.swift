@@ -28,21 +28,26 @@ public struct CacheInfo: Sendable {
 
     /// Where the answer came from.
     public var source: Source
-    /// Which part of the store held it, for a stored answer.
-    public var tier: Tier?
-    /// Whether the answer is now stored for later requests.
-    public var isStored: Bool
-    private var age = OptionalNumber(nil)
-    private var remaining = OptionalNumber(nil)
-    private var storedAt = OptionalNumber(nil)
-    private var statusOfOrigin = OptionalNumber(nil)
+    private var marks = Marks()
+    private var statusOfOrigin = OptionalNumber<UInt16>(nil)
+    private var storedAt = OptionalNumber<UInt32>(nil)
+    private var age = OptionalNumber<Int>(nil)
+    private var remaining = OptionalNumber<Int>(nil)
     private var remarks = Remarks.none
 
     /// What the cache did.
     public init(source: Source, tier: Tier? = nil) {
         self.source = source
         self.tier = tier
-        isStored = false
+    }
+
+    /// One byte: with it an answer is 128 bytes, and is moved without a call.
+    private struct Marks: OptionSet {
+        let rawValue: UInt8
+
+        static let isStored = Self(rawValue: 1)
+        static let wasInMemory = Self(rawValue: 2)
+        static let wasOnDisk = Self(rawValue: 4)
     }
 
     /// Out of line: most answers have none of it.
@@ -84,6 +89,26 @@ public struct CacheInfo: Sendable {
 }
 
 extension CacheInfo {
+    /// Which part of the store held it, for a stored answer.
+    public var tier: Tier? {
+        get {
+            if marks.contains(.wasInMemory) { return .memory }
+            return marks.contains(.wasOnDisk) ? .disk : nil
+        }
+        set {
+            marks.subtract([.wasInMemory, .wasOnDisk])
+            switch newValue {
+            case .memory: marks.insert(.wasInMemory)
+            case .disk: marks.insert(.wasOnDisk)
+            case nil: break
+            }
+        }
+    }
+    /// Whether the answer is now stored for later requests.
+    public var isStored: Bool {
+        get { marks.contains(.isStored) }
+        set { if newValue { marks.insert(.isStored) } else { marks.remove(.isStored) } }
+    }
     /// The answer's age in seconds, for a stored answer.
     public var ageSeconds: Int? {
         get { age.value }
@@ -94,7 +119,7 @@ extension CacheInfo {
         get { remaining.value }
         set { remaining.value = newValue }
     }
-    /// Seconds since 1970 at which it was stored.
+    /// Seconds since 1970 at which it was stored; until 2106, as everything that is stored.
     public var storedAtSeconds: Int64? {
         get { storedAt.value.map(Int64.init) }
         set { storedAt.value = newValue.map(Int.init) }

@@ -42,13 +42,15 @@ struct Selection: Sendable {
 
 extension HTTPCache {
     /// Looks in memory and behind it, through the index of variants where there is one.
-    func select(_ key: RequestKey, _ request: CacheRequest) async -> Selection {
+    ///
+    /// `fields` are those of the request.
+    func select(_ key: RequestKey, _ fields: FieldSection) async -> Selection {
         guard let (primary, tier) = await tiers.entry(key) else { return .nothing(key) }
         if let stored = StoredResponse(primary) {
             return Selection(stored, in: tier, under: key)
         }
         guard let index = VariantIndex(primary.entry) else { return .nothing(key) }
-        let candidates = index.sets.map { variantKey(key, index, $0, request) }
+        let candidates = index.sets.map { variantKey(key, index, $0, fields) }
         for candidate in candidates {
             if let (entry, tier) = await tiers.entry(candidate),
                 let stored = StoredResponse(entry)
@@ -67,8 +69,9 @@ extension HTTPCache {
     ) -> Entry? {
         guard let index = VariantIndex(primary) else { return nil }
         let key = RequestKey(bytes: primary.withKey { [UInt8]($0) }, hash: primary.head.hash)
+        let fields = request.fields.section
         for vary in index.sets {
-            let candidate = variantKey(key, index, vary, request)
+            let candidate = variantKey(key, index, vary, fields)
             let found = candidate.bytes.withUnsafeBytes { bytes in
                 tiers.entryInMemory(candidate.hash, bytes, nowSeconds: nowSeconds)
             }
@@ -81,9 +84,9 @@ extension HTTPCache {
         _ key: RequestKey,
         _ index: VariantIndex,
         _ vary: Vary,
-        _ request: CacheRequest
+        _ fields: FieldSection
     ) -> RequestKey {
-        let detail = VariantKey(vary, request: request.fields.section, rules: variantRules)
+        let detail = VariantKey(vary, request: fields, rules: variantRules)
         return key.variant(detail.bytes, nonce: index.nonce, hasher: tiers.hasher)
     }
 }

@@ -8,8 +8,8 @@ import HTTPCaching
 struct ServedFields: Sendable {
     /// Lines as `FieldSection` encodes them; they were checked when they were stored.
     private let shared: ByteChunk
-    private let ageSeconds: OptionalNumber
     private let status: Status
+    private let ageSeconds: OptionalNumber<UInt32>
 
     /// What `Cache-Status` says (RFC 9211).
     enum Status: Sendable {

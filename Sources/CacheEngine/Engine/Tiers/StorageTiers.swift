@@ -54,6 +54,19 @@ final class StorageTiers: Sendable {
         peek(RequestKey(bytes: key.bytes, hash: key.hash))
     }
 
+    /// Notes a miss where it is certain without reading a file; false where it takes a look-up.
+    func noteCertainMiss(_ key: RequestKey) -> Bool {
+        let isInMemory = key.bytes.withUnsafeBytes {
+            memory.contains(key.hash, key: $0, nowSeconds: nowSeconds)
+        }
+        guard !isInMemory else { return false }
+        return switch second {
+        case .none: true
+        case .disk(let disk): disk.noteCertainMiss(key.hash)
+        case .queued: false
+        }
+    }
+
     /// The entry wherever it is; what comes from behind the memory is brought into it.
     func entry(_ key: RequestKey) async -> (StoredEntry, CacheInfo.Tier)? {
         let inMemory = key.bytes.withUnsafeBytes {
@@ -87,29 +100,45 @@ final class StorageTiers: Sendable {
         _ key: RequestKey,
         on disk: DiskTier
     ) async -> (StoredEntry, CacheInfo.Tier)? {
+        guard let (found, token) = await read(key.storeKey, on: disk) else { return nil }
+        if found.detachedBody == nil {
+            memory.promote(found.entry, nowSeconds: nowSeconds) {
+                disk.isCurrent(token, key.hash)
+            }
+        }
+        recorder.counters.add(.diskHits)
+        return (found, .disk)
+    }
+
+    private func read(
+        _ key: StoreKey,
+        on disk: DiskTier
+    ) async -> (StoredEntry, DiskToken)? {
         let now = nowSeconds
         var result = key.bytes.withUnsafeBytes { disk.read(key.hash, key: $0, nowSeconds: now) }
         if case .mustWait = result {
             result = await disk.readWaiting(key.hash, key: key.bytes, nowSeconds: now)
         }
         guard case .hit(let found, let token) = result else { return nil }
-        if found.detachedBody == nil {
-            memory.promote(found.entry, nowSeconds: now) { disk.isCurrent(token, key.hash) }
-        }
-        recorder.counters.add(.diskHits)
-        return (found, .disk)
+        return (found, token)
     }
 
     // MARK: Writing
 
     /// Stores an entry that was fetched since `ticket`.
-    func store(_ entry: Entry, since ticket: RemovalLedger.Ticket) -> StoreOutcome {
+    ///
+    /// `isWanted` is asked once nothing else can happen to the key.
+    func store(
+        _ entry: Entry,
+        since ticket: RemovalLedger.Ticket,
+        onlyIf isWanted: () -> Bool = { true }
+    ) -> StoreOutcome {
         var behind = StoreOutcome.refused(.notAdmitted)
         let inMemory = memory.store(
             entry,
             nowSeconds: nowSeconds,
             whileLocked: { _ in behind = storeBehind(entry) },
-            onlyIf: { permits(entry, since: ticket) }
+            onlyIf: { permits(entry, since: ticket) && isWanted() }
         )
         if inMemory == .stored || behind == .stored { return .stored }
         return inMemory
@@ -128,26 +157,41 @@ final class StorageTiers: Sendable {
             whileLocked: { _ in _ = storeBehind(new.entry) },
             onlyIf: { permits(new.entry, since: ticket) }
         )
-        guard !isReplaced, peek(old.key) == nil else { return }
-        if let body = new.detachedBody as? DiskBody {
-            _ = store(new.entry, body: body, since: ticket)
-        } else if new.detachedBody == nil {
-            _ = store(new.entry, since: ticket)
+        guard !isReplaced, peek(old.key) == nil, let isBehind = await proofBehind(of: old) else {
+            return
         }
+        if let body = new.detachedBody as? DiskBody {
+            _ = store(new.entry, body: body, since: ticket, onlyIf: isBehind)
+        } else if new.detachedBody == nil {
+            _ = store(new.entry, since: ticket, onlyIf: isBehind)
+        }
+    }
+
+    /// Tells whether `entry`, or nothing, is what stands behind the memory; nil when something else
+    /// does already.
+    private func proofBehind(of entry: StoredEntry) async -> (() -> Bool)? {
+        guard case .disk(let disk) = second else { return { true } }
+        let hash = entry.entry.head.hash
+        guard let (found, token) = await read(entry.key, on: disk) else {
+            return { !disk.contains(hash) }
+        }
+        guard found.entry.isCopy(of: entry.entry) else { return nil }
+        return { disk.isCurrent(token, hash) }
     }
 
     /// Stores an entry whose body is in a file of its own: it is kept on disk only.
     func store(
         _ entry: Entry,
         body: DiskBody,
-        since ticket: RemovalLedger.Ticket
+        since ticket: RemovalLedger.Ticket,
+        onlyIf isWanted: () -> Bool = { true }
     ) -> StoreOutcome {
         guard case .disk(let disk) = second else { return .refused(.notAdmitted) }
         let hash = entry.head.hash
         var outcome = StoreOutcome.refused(.removedMeanwhile)
         entry.withKey { key in
             _ = memory.remove(hash, key: key) { _ in
-                guard permits(entry, since: ticket) else { return }
+                guard permits(entry, since: ticket), isWanted() else { return }
                 outcome = disk.enqueue(entry, body: body)
             }
         }

@@ -1,0 +1,107 @@
+/// Looking, which takes no lock.
+extension MemoryTier {
+    /// The entry for the key, counted as a hit or a miss.
+    package func entry(
+        for hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> Entry? {
+        look(for: hash, key: key, nowSeconds: nowSeconds) { $0 }
+    }
+
+    /// The same entry as a number, retained once.
+    func retainedEntry(
+        for hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> Unmanaged<ByteStorage>? {
+        look(for: hash, key: key, nowSeconds: nowSeconds) { Unmanaged.passRetained($0.storage) }
+    }
+
+    /// Calls `read` with the entry for the key, counted as a hit or a miss; false when there is none.
+    ///
+    /// Nothing is retained unless `read` does: it should be short, and must neither wait nor write
+    /// to the memory. Not generic, so that other modules call what was compiled here.
+    package func withEntry(
+        for hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32,
+        _ read: (Entry) -> Void
+    ) -> Bool {
+        look(for: hash, key: key, nowSeconds: nowSeconds) { read($0) } != nil
+    }
+
+    /// The look-up itself, compiled into each of its callers.
+    @inline(__always)
+    private func look<Result>(
+        for hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32,
+        _ read: (Entry) -> Result
+    ) -> Result? {
+        guard let gate = ReaderGate.current else {
+            return peek(for: hash, key: key, nowSeconds: nowSeconds).map(read)
+        }
+        gate.enter(mustFence)
+        let table = commons.table(of: shardIndex(of: hash))
+        guard let (slot, found) = table.find(hash, key),
+            nowSeconds < found._withUnsafeGuaranteedRef({ $0.expiresSeconds })
+        else {
+            gate.leave()
+            lookUps.add(1, to: LookUp.miss.rawValue, by: gate.index)
+            return nil
+        }
+        if table.countHit(slot), let trial, trial.isSampled(hash.identity) {
+            note(found, to: trial)
+        }
+        let result = found._withUnsafeGuaranteedRef { read(Entry(unchecked: $0)) }
+        gate.leave()
+        lookUps.add(1, to: LookUp.hit.rawValue, by: gate.index)
+        return result
+    }
+
+    /// Apart from the hit itself, so that the hit retains nothing for its sake.
+    @inline(never)
+    private func note(_ found: Unmanaged<ByteStorage>, to trial: GateTrial) {
+        found._withUnsafeGuaranteedRef { storage in
+            let entry = Entry(unchecked: storage)
+            trial.note(entry.head.hash.identity, chargeBytes: entry.chargeBytes)
+        }
+    }
+
+    /// Whether there is an entry for the key, without counting the look.
+    func contains(_ hash: KeyHash, key: UnsafeRawBufferPointer, nowSeconds: UInt32) -> Bool {
+        guard let gate = ReaderGate.current else {
+            return peek(for: hash, key: key, nowSeconds: nowSeconds) != nil
+        }
+        gate.enter(mustFence)
+        defer { gate.leave() }
+        guard let (_, found) = commons.table(of: shardIndex(of: hash)).find(hash, key) else {
+            return false
+        }
+        return nowSeconds < found._withUnsafeGuaranteedRef { $0.expiresSeconds }
+    }
+
+    /// The entry for the key, without counting the look.
+    package func peek(
+        for hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> Entry? {
+        let entry =
+            switch shards {
+            case .sizeAware(let set): set.shard(of: hash).lockedEntry(hash)
+            case .s3FIFO(let set): set.shard(of: hash).lockedEntry(hash)
+            }
+        guard let entry, !entry.isExpired(nowSeconds: nowSeconds),
+            entry.withKey({ $0.hasSameBytes(as: key) })
+        else { return nil }
+        return entry
+    }
+}
+
+extension ByteStorage {
+    /// The expiry in the entry's head, without reading the rest of it.
+    @inline(__always)
+    fileprivate var expiresSeconds: UInt32 { unsafeHead.littleEndian(at: 40) }
+}
