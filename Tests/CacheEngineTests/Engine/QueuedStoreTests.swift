@@ -33,9 +33,9 @@ import Testing
         await store.open()
         await queue.drained()
         #expect(await queue.entry(for: entry.key) == nil)
-        // The first may have been under way; of those that waited only the last was carried out.
-        let log = await store.log
-        #expect(log == ["remove k"] || log == ["store one", "remove k"])
+        // One of the stores may have been under way; of what waited only the last was carried out.
+        let possible = [["remove k"], ["store one", "remove k"], ["store two", "remove k"]]
+        #expect(possible.contains(await store.log))
         await supervisor.shutDown()
     }
 
