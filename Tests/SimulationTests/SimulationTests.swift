@@ -14,6 +14,13 @@ import Testing
         for failure in failures { Issue.record("\(failure.replay)") }
     }
 
+    /// A leader that returned late ended its successor's flight; a flight kept the key of a variant.
+    @Test(arguments: [326_271, 398_978] as [UInt64])
+    func livesThatOnceWentWrongGoWell(seed: UInt64) async {
+        let verdict = await PlainThread.run { Simulation(seed: seed).run() }
+        #expect(verdict.problems.isEmpty, "\(verdict.replay)")
+    }
+
     @Test(arguments: 0..<8)
     func longLivesAnswerEveryRequestRightly(part: Int) async {
         let failures = await PlainThread.run {

@@ -183,6 +183,10 @@ actor FlightDesk<Request: Sendable, Answer: Sendable> {
         if let licence, let flight = flights[key], flight.licence === licence,
             flights[variantKey] == nil
         {
+            // An attempt that was given up may have found another.
+            if let earlier = flight.variantKey, flights[earlier] === flight {
+                flights[earlier] = nil
+            }
             flight.variantKey = variantKey
             flights[variantKey] = flight
         }

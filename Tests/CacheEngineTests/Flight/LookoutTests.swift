@@ -54,6 +54,32 @@ import Testing
         #expect(await world.shutDown())
     }
 
+    @Test("a leader that was given up, and returns late, does not end what its successor brings")
+    func whoReturnsLateEndsNothing() async throws {
+        let origin = HeldOrigin(cancellation: .ignored)
+        var configuration = Configuration(memory: .megabytes(4))
+        configuration.originLimits.headSecondsMax = 4
+        configuration.originLimits.idleSecondsMax = 4
+        let world = try await SimulatedCache(configuration: configuration, origin: origin)
+        _ = world.ask(Self.request)
+        let successor = world.ask(Self.request)
+        await world.settle()
+        for _ in 0..<6 { await world.advance(seconds: 1) }
+        #expect(origin.count == 2)
+        // To be confirmed before each use: nobody can join, and the body still arrives.
+        let body = ManualBody()
+        origin.exchanges[1].answer(
+            fields: ["Cache-Control": "no-cache", "ETag": "\"1\""],
+            body: body
+        )
+        await world.settle()
+        origin.exchanges[0].fail()
+        for _ in 0..<8 { await world.advance(seconds: 1) }
+        #expect(successor.errorCode == .originTimedOut)
+        #expect(await world.work == WorkUnderWay())
+        #expect(await world.shutDown())
+    }
+
     @Test func aCacheThatIsLetGoIsNotHeldByItsLookout() async throws {
         weak var left: HTTPCache?
         let clock = TestClock()

@@ -32,8 +32,9 @@ extension HTTPCache {
     func startLeader(_ leading: Leading, _ load: Load, attempt: Int) -> Task<Void, Never> {
         let leader = supervisor.start { [self] in
             let last = await lead(leading, load, attempt: attempt)
-            // Another leader may have taken over; the flight is its own then.
-            guard leading.flight.isOver || leading.flight.attempt == last else { return }
+            // Another leader may have taken over. The flight is its own then, and may be over for
+            // those who would join while its body still arrives.
+            guard leading.flight.attempt == last else { return }
             await end(leading)
         }
         leading.flight.attach(leader)
