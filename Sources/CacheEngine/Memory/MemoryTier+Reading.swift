@@ -1,4 +1,4 @@
-/// Looking, which takes no lock.
+/// Looking, without a lock; only `peek` takes that of its shard.
 extension MemoryTier {
     /// The entry for the key, counted as a hit or a miss.
     package func entry(

@@ -35,6 +35,20 @@ import Testing
         func sleep(nanoseconds: UInt64) async throws {}
     }
 
+    /// A memory in front of `disk`, and a key to try them with.
+    private static func tiers(on disk: DiskTier) -> (StorageTiers, RequestKey) {
+        let tiers = StorageTiers(
+            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
+            second: .disk(disk),
+            hasher: disk.hasher,
+            clock: FixedClock(nowSeconds: 1_000_000),
+            recorder: Recorder(onEvent: nil)
+        )
+        let bytes: [UInt8] = [1, 2, 3]
+        let hash = bytes.withUnsafeBytes { disk.hasher.hash($0) }
+        return (tiers, RequestKey(bytes: bytes, hash: hash))
+    }
+
     /// The store was permitted before the removal began, and reaches the disk behind it: what it
     /// brought must not come back from there.
     @Test(arguments: [RemovalScope.tag("news"), .everything, .storedBefore(seconds: 2_000_000)])
@@ -45,16 +59,7 @@ import Testing
             DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20),
             clock: clock
         )
-        let tiers = StorageTiers(
-            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
-            second: .disk(disk),
-            hasher: disk.hasher,
-            clock: FixedClock(nowSeconds: 1_000_000),
-            recorder: Recorder(onEvent: nil)
-        )
-        let bytes: [UInt8] = [1, 2, 3]
-        let hash = bytes.withUnsafeBytes { disk.hasher.hash($0) }
-        let key = RequestKey(bytes: bytes, hash: hash)
+        let (tiers, key) = Self.tiers(on: disk)
         let blueprint = EntryBlueprint(
             key: key,
             metadata: [0],
@@ -80,16 +85,7 @@ import Testing
         let disk = try await DiskTier.open(
             DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
         )
-        let tiers = StorageTiers(
-            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
-            second: .disk(disk),
-            hasher: disk.hasher,
-            clock: FixedClock(nowSeconds: 1_000_000),
-            recorder: Recorder(onEvent: nil)
-        )
-        let bytes: [UInt8] = [1, 2, 3]
-        let hash = bytes.withUnsafeBytes { disk.hasher.hash($0) }
-        let key = RequestKey(bytes: bytes, hash: hash)
+        let (tiers, key) = Self.tiers(on: disk)
         func entry(_ metadata: UInt8, _ body: String) -> Entry {
             EntryBlueprint(key: key, metadata: [metadata], createdSeconds: 1_000_000)
                 .entry(body: [ByteChunk(body)])

@@ -169,6 +169,8 @@ final class StorageTiers: Sendable {
 
     /// Tells whether `entry`, or nothing, is what stands behind the memory; nil when something else
     /// does already.
+    ///
+    /// A store of the application's is not asked: what it holds is replaced.
     private func proofBehind(of entry: StoredEntry) async -> (() -> Bool)? {
         guard case .disk(let disk) = second else { return { true } }
         let hash = entry.entry.head.hash
