@@ -1,70 +1,73 @@
 SWIFT := swift
 SOURCES := Package.swift $(wildcard Sources Tests Examples docs)
-# Optimised: the tests live thousands of lives of a cache, and a run costs a third of the time.
+# Optimised, because the tests simulate thousands of cache lives: a run takes a third of the time.
 CHECKED := -Xswiftc -O -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
 TSAN := --sanitize=thread --scratch-path .build/tsan -Xswiftc -O -Xswiftc -DENGINE_CHECKS
 
 .DEFAULT_GOAL := check
-.PHONY: help setup check format lint build test flags run-tests docs independence bench thresholds tsan crash simulate fuzz
+.PHONY: help setup check format lint build test flags run-tests docs independence bench thresholds tsan crash simulate fuzz mutants
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
 
-setup:  ## install the system packages the build needs, or say which are missing
+setup:  ## install the system packages for the build, or list the missing ones
 	@perf/setup
 
-check: setup lint build docs run-tests independence thresholds  ## everything a change must pass; CI runs this
+check: setup lint build docs run-tests independence thresholds  ## everything that a change must pass; CI runs it too
 
-format:  ## rewrite the sources in house style
+format:  ## format the sources
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
 
-lint:  ## style, without rewriting
+lint:  ## check the style of the sources without changing them
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
 
-build: setup  ## all targets with their tests; warnings are errors
+build: setup  ## build all targets with their tests; warnings are errors
 	$(SWIFT) build --build-tests $(CHECKED)
 
-test: build run-tests  ## unit, model, golden and tidy tests, with the O(n) invariants on
+test: build run-tests  ## run all tests, with the O(n) checks of invariants
 
 flags:
 	@echo $(CHECKED)
 
 run-tests:
-	@perf/setup tests || true  # the tests that need it say so
+	@perf/setup tests || true  # tests without these packages report it
 	@Tests/run $(CHECKED)
 
-bench: setup  ## the quick suite: one table, and a report in perf/out/
+bench: setup  ## run the quick benchmarks: prints a table and writes a report to perf/out/
 	@perf/quick
 
-thresholds: setup  ## allocations per operation, against perf/thresholds.json
+thresholds: setup  ## compare the allocations per operation with perf/thresholds.json
 	$(SWIFT) build -c release --product bench-cli
 	$$($(SWIFT) build -c release --show-bin-path)/bench-cli run --smoke --thresholds perf/thresholds.json
 
-independence:  ## what a program that uses CacheEngine alone links: no Foundation, no libcurl
+independence:  ## check that a program with CacheEngine alone links neither Foundation nor libcurl
 	@.ci/independence
 
-docs:  ## the documentation of all products; warnings fail
+docs:  ## build the documentation of all products; warnings are errors
 	@docs/build
 
 SEEDS ?= 1000000
 SIZE ?= brief
 
-simulate: setup  ## SEEDS=n lives of a cache from seeds 0...; SEED=k repeats one; SIZE=long for longer ones
+simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats one, SIZE=long is longer
 	$(SWIFT) build -c release --product simulate
 	SWIFT_DETERMINISTIC_HASHING=1 $$($(SWIFT) build -c release --show-bin-path)/simulate \
 		$(if $(SEED),$(SEED) 1,0 $(SEEDS)) $(SIZE)
 
-# What has no threads (values, documents, replays), and what holds bytes or seconds to a bound: under
-# the sanitizer both are its own.
-NOT_UNDER_TSAN := ^(HTTPCachingTests|TidyTests)\.|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|slowReaderIsBoundedByAnError
+# Tests without threads (values, documents, replays, the oracle), and tests that bound bytes or seconds,
+# which the sanitizer changes.
+NOT_UNDER_TSAN := ^(HTTPCachingTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|slowReaderIsBoundedByAnError|ReadmeTests
 
-tsan: setup  ## the concurrency tests, which is all but a few, under ThreadSanitizer
+tsan: setup  ## run all tests with concurrency under ThreadSanitizer
 	$(SWIFT) build --build-tests $(TSAN)
 	Tests/run $(TSAN) --skip '$(NOT_UNDER_TSAN)'
 
 ROUNDS := 200
-crash: build  ## kill a real process ROUNDS times (make crash ROUNDS=200) and check what it left
+crash: build  ## kill a process ROUNDS times (make crash ROUNDS=200) and check its files
 	CRASH_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build $(CHECKED) --filter CrashTests
 
-fuzz:  ## random bytes at every parser (make fuzz FUZZ_SECONDS=600)
+fuzz:  ## fuzz every parser (make fuzz FUZZ_SECONDS=600)
 	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20) Fuzz/run
+
+mutants: setup  ## check that the tests catch each deliberate bug (PART=k/n for a part)
+	@SWIFT=$(SWIFT) Tests/mutants $(PART)

@@ -25,13 +25,16 @@ let package = Package(
         ),
         .target(name: "CEngineShims"),
 
+        // Threads, clocks and the C library of the system.
+        .target(name: "Platform", swiftSettings: house),
+
         // The rules of HTTP caching: pure values.
         .target(name: "HTTPCaching", swiftSettings: house),
 
         // The library.
         .target(
             name: "CacheEngine",
-            dependencies: ["HTTPCaching", "CLZ4", "CEngineShims"],
+            dependencies: ["HTTPCaching", "CLZ4", "CEngineShims", "Platform"],
             swiftSettings: house
         ),
 
@@ -43,14 +46,14 @@ let package = Package(
         ),
         .target(
             name: "CurlOrigin",
-            dependencies: ["CacheEngine", "HTTPCaching", "CCurl"],
+            dependencies: ["CacheEngine", "HTTPCaching", "CCurl", "Platform"],
             swiftSettings: house
         ),
 
         // The URL loading system: the only target that imports Foundation.
         .target(
             name: "CacheEngineFoundation",
-            dependencies: ["CacheEngine"],
+            dependencies: ["CacheEngine", "Platform"],
             swiftSettings: house
         ),
 
@@ -58,11 +61,19 @@ let package = Package(
         .target(name: "CProxyShims"),
         .target(
             name: "CacheProxy",
-            dependencies: ["CacheEngine", "HTTPCaching", "CurlOrigin", "CProxyShims"],
+            dependencies: ["CacheEngine", "HTTPCaching", "CurlOrigin", "CProxyShims", "Platform"],
             swiftSettings: house
         ),
-        .executableTarget(name: "cache-proxy", dependencies: ["CacheProxy"], swiftSettings: house),
-        .target(name: "CacheTestSupport", dependencies: ["CacheEngine"], swiftSettings: house),
+        .executableTarget(
+            name: "cache-proxy",
+            dependencies: ["CacheProxy", "Platform"],
+            swiftSettings: house
+        ),
+        .target(
+            name: "CacheTestSupport",
+            dependencies: ["CacheEngine", "Platform"],
+            swiftSettings: house
+        ),
 
         // Whole lives of a cache, each from one seed; and the tool that lives a million of them.
         .target(
@@ -72,7 +83,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "simulate",
-            dependencies: ["Simulation", "CacheTestSupport"],
+            dependencies: ["Simulation", "CacheTestSupport", "Platform"],
             swiftSettings: house
         ),
         .testTarget(
@@ -93,17 +104,19 @@ let package = Package(
         // How fast it is: the workloads, and the tool that runs them.
         .target(
             name: "Benchmarks",
-            dependencies: ["CacheEngine", "CacheTestSupport", "CAllocationCounter", "CLZ4"],
+            dependencies: [
+                "CacheEngine", "CacheTestSupport", "CAllocationCounter", "CLZ4", "Platform",
+            ],
             swiftSettings: house
         ),
         .executableTarget(
             name: "bench-cli",
-            dependencies: ["Benchmarks", "CacheEngine"],
+            dependencies: ["Benchmarks", "CacheEngine", "Platform"],
             swiftSettings: house
         ),
         .testTarget(
             name: "BenchmarksTests",
-            dependencies: ["Benchmarks", "bench-cli", "CacheTestSupport"],
+            dependencies: ["Benchmarks", "bench-cli", "CacheTestSupport", "Platform"],
             swiftSettings: house
         ),
 
@@ -117,7 +130,9 @@ let package = Package(
         ),
         .testTarget(
             name: "CurlOriginTests",
-            dependencies: ["CurlOrigin", "CacheEngine", "CacheTestSupport"],
+            dependencies: [
+                "CurlOrigin", "CacheProxy", "CacheEngine", "CacheTestSupport", "Platform",
+            ],
             swiftSettings: house
         ),
         .testTarget(
@@ -173,7 +188,7 @@ let package = Package(
             name: "CacheProxyTests",
             dependencies: [
                 "CacheProxy", "cache-proxy", "CacheEngine", "HTTPCaching", "CurlOrigin",
-                "CacheTestSupport",
+                "CacheTestSupport", "Platform",
             ],
             swiftSettings: house
         ),
@@ -181,7 +196,7 @@ let package = Package(
         // The process that the crash test kills.
         .executableTarget(
             name: "crash-child",
-            dependencies: ["CacheEngine", "CacheTestSupport"],
+            dependencies: ["CacheEngine", "CacheTestSupport", "Platform"],
             swiftSettings: house
         ),
         .testTarget(

@@ -12,7 +12,7 @@ struct SymbolGraph: Decodable {
         let pathComponents: [String]
         let docComment: DocComment?
 
-        /// What the compiler writes itself, and what comes with a conformance to a foreign protocol.
+        /// Whether the compiler wrote the symbol, or it comes with a conformance to a foreign protocol.
         var isSynthesized: Bool { identifier.precise.contains("::SYNTHESIZED::") }
     }
 

@@ -1,9 +1,9 @@
-// Preloaded into a program, writes who allocates: one folded stack a line, with the number of
-// allocations it made, as flame graphs are drawn from (outer;middle;inner 42).
+// A preloaded library that writes the call stacks of a program's allocations.
 //
-// Stacks are walked by frame pointers. Every SAMPLE-th allocation of a thread is looked at and
-// counted SAMPLE times; allocations of the sampler itself are not. The file is named by
-// ALLOCATION_STACKS.
+// Each line is a folded stack with its number of allocations, the input of a flame graph
+// (outer;middle;inner 42). Stacks are walked by frame pointers. Every SAMPLE-th allocation of a
+// thread is sampled and counts SAMPLE times; the sampler's own allocations do not count. The
+// environment variable ALLOCATION_STACKS names the file.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 enum { SAMPLE = 7, DEPTH_MAX = 48, SLOTS = 1 << 14 };
 
-// One distinct stack. Written once under the lock, its count ever after.
+// One distinct stack: written once, and counted thereafter, always under the lock.
 struct stack {
     uint64_t hash;
     uint64_t count;
@@ -30,8 +30,8 @@ static _Thread_local unsigned seen;
 static _Thread_local int is_inside;
 static _Thread_local uintptr_t stack_low, stack_high;
 
-// bench-cli counts allocations in a malloc of its own, which calls these three of glibc's; they are
-// what can be stepped in front of. Other programs reach them the same way or not at all.
+// bench-cli counts allocations in its own malloc, which calls these three functions of glibc, so the
+// sampler replaces these. In other programs it sees only calls of these three.
 typedef void *(*malloc_function)(size_t);
 typedef void *(*calloc_function)(size_t, size_t);
 typedef void *(*realloc_function)(void *, size_t);
@@ -58,7 +58,7 @@ static void find_stack_bounds(void) {
     pthread_attr_destroy(&attributes);
 }
 
-// Frames from the innermost outwards; stops at anything that cannot be a frame of this thread.
+// Collects frames from the innermost outwards and stops at an address outside this thread's stack.
 static int walk(void **frames, void *start) {
     int depth = 0;
     uintptr_t frame = (uintptr_t)start;
@@ -126,13 +126,13 @@ void *__libc_realloc(void *block, size_t size) {
 
 static void print_frame(FILE *file, void *address) {
     Dl_info info;
-    // A return address: one byte back is inside the call.
+    // The address is a return address, so one byte before it lies in the call.
     if (dladdr((char *)address - 1, &info) == 0) {
         fprintf(file, "[unknown]");
     } else if (info.dli_sname != NULL) {
         fprintf(file, "%s", info.dli_sname);
     } else {
-        // A symbol that is not exported: perf/profile looks it up by its place in the file.
+        // The symbol is not exported; perf/profile looks it up by its offset in the file.
         const char *name = strrchr(info.dli_fname, '/');
         fprintf(file, "%lx@%s", (unsigned long)((char *)address - 1 - (char *)info.dli_fbase),
                 name != NULL ? name + 1 : info.dli_fname);

@@ -1,16 +1,16 @@
 import CacheEngine
 
-/// Loads things that never change, each of them once in its life.
+/// Loads assets that never change, each only once.
 ///
-/// The recipe: any age will do, whatever the origin says about storing and freshness, and what is
-/// stored is pinned, so that passing traffic does not push it out.
+/// The policy accepts a stored response of any age, regardless of the origin's rules for storing
+/// and freshness. Entries are pinned, so that other entries do not evict them.
 struct AssetLibrary {
     private let cache: HTTPCache
 
     init(directory: String, origin: any Origin) async throws {
-        let configuration = Configuration(
+        let configuration = HTTPCache.Configuration(
             memory: .megabytes(8),
-            disk: .directory(directory, .megabytes(64)),
+            backing: .disk(path: directory, capacity: .megabytes(64)),
             mode: .private,
             policy: CachePolicy(
                 freshness: .acceptAnyAge,
@@ -21,11 +21,11 @@ struct AssetLibrary {
         cache = try await HTTPCache(configuration: configuration, origin: origin)
     }
 
-    /// The text of an asset; asks the origin only the first time.
+    /// Returns the text of an asset; only the first call asks the origin.
     func asset(_ url: String) async throws -> String {
         try await cache.respond(to: CacheRequest(url: url)).body.collect().text
     }
 
-    /// Writes out what is kept; the directory is free afterwards.
+    /// Writes all entries to disk and releases the directory.
     func close() async { await cache.shutDown() }
 }

@@ -1,7 +1,7 @@
 import CacheEngine
 import Synchronization
 
-/// Loads an asset in two lives of the program, and asks the origin in the first one only.
+/// Loads an asset in two lives of the program; only the first life asks the origin.
 ///
 ///     swift run never-changes /tmp/assets
 @main
@@ -18,7 +18,7 @@ struct NeverChangesExample {
     }
 }
 
-/// An origin in this process that counts, and would rather have nothing stored.
+/// An origin in this process that counts its requests and forbids storing.
 final class CountingOrigin: Origin {
     private let requests = Mutex(0)
 

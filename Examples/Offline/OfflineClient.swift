@@ -1,7 +1,7 @@
 import CacheEngine
 import CurlOrigin
 
-/// Shows a page, and goes on showing it when its server is gone.
+/// Shows a page, also after its server has become unreachable.
 ///
 ///     swift run offline-client https://example.com/ /tmp/offline-cache
 @main

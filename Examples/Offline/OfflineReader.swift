@@ -1,34 +1,34 @@
 import CacheEngine
 
-/// Reads pages, and goes on reading them when the network is gone.
+/// Reads pages, also after the network has become unreachable.
 ///
-/// The recipe: a private cache on disk whose policy lets a stored answer of any age stand in for a
-/// failed load, and that keeps redirects too, so that a chain of them can be followed offline.
+/// The recipe is a private cache on disk. Its policy uses a stored response of any age if a load
+/// fails. Redirects are stored too, so that a chain of them can be followed offline.
 struct OfflineReader {
     private let cache: HTTPCache
 
     init(directory: String, origin: any Origin) async throws {
-        var configuration = Configuration(
+        var configuration = HTTPCache.Configuration(
             memory: .megabytes(8),
-            disk: .directory(directory, .megabytes(64)),
+            backing: .disk(path: directory, capacity: .megabytes(64)),
             mode: .private,
             policy: CachePolicy(fallback: .always())
         )
-        configuration.storing.redirects = .storeAll
+        configuration.caching.redirects = .storeAll
         cache = try await HTTPCache(configuration: configuration, origin: origin)
     }
 
-    /// The text of a page, and whether it may be out of date.
+    /// Returns the text of a page, and whether it may be out of date.
     func read(_ url: String) async throws -> (text: String, isStale: Bool) {
         let response = try await cache.respond(to: CacheRequest(url: url))
         return (try await response.body.collect().text, response.info.isStale)
     }
 
-    /// What is kept of a page, without asking anyone; nil for one that was never read.
+    /// Returns the stored text without a request to the origin, or `nil` if it is not stored.
     func readKept(_ url: String) async throws -> String? {
         try await cache.storedResponse(for: CacheRequest(url: url))?.body.collect().text
     }
 
-    /// Writes out what is kept; the directory is free afterwards.
+    /// Writes all entries to disk and releases the directory.
     func close() async { await cache.shutDown() }
 }

@@ -1,7 +1,7 @@
 import CacheEngine
 import Synchronization
 
-/// Reads a document three times; it changes before the third.
+/// Reads a document three times; the document changes before the third read.
 ///
 ///     swift run only-when-changed /tmp/prices
 @main
@@ -18,7 +18,7 @@ struct OnlyWhenChangedExample {
     }
 }
 
-/// An origin in this process that counts the bodies it has to send.
+/// An origin in this process that counts the bodies that it sends.
 final class VersionedOrigin: Origin {
     private let state = Mutex((version: 1, bodiesSent: 0))
 

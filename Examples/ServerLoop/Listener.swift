@@ -6,7 +6,7 @@ import CacheEngine
     import Darwin
 #endif
 
-/// A socket that listens on the loopback interface, on a port of the system's choice.
+/// A socket that listens on the loopback interface, on a port chosen by the system.
 struct Listener {
     let port: UInt16
     let connections: AsyncStream<Connection>
@@ -34,13 +34,13 @@ struct Listener {
         connections = Self.accepted(by: listener)
     }
 
-    /// Says where it listens, at once also into a pipe.
+    /// Prints the address and flushes the output, in case it is a pipe.
     func announce() {
         print("listening on http://127.0.0.1:\(port)")
         fflush(nil)
     }
 
-    /// The connections as they come; accepting waits on a thread of its own.
+    /// Returns the stream of accepted connections; a separate thread blocks in `accept`.
     private static func accepted(by listener: Int32) -> AsyncStream<Connection> {
         let (stream, continuation) = AsyncStream<Connection>.makeStream()
         Thread.start {
@@ -55,14 +55,14 @@ struct Listener {
     }
 }
 
-/// One connection; reading and writing wait.
+/// One connection with blocking reads and writes.
 struct Connection: Sendable {
     let socket: Int32
 
-    /// Longer than any head a client sends.
+    /// The largest head that the server accepts.
     private static let headBytesMax = 64 << 10
 
-    /// The method and target of the request on the wire, or nil when it is none.
+    /// Reads a request and returns its method and target, or `nil` if it is invalid.
     func readRequest() -> (method: String, target: String)? {
         var head: [UInt8] = []
         var byte: UInt8 = 0
@@ -102,7 +102,7 @@ struct Connection: Sendable {
     }
 }
 
-/// A thread for what blocks.
+/// Starts a thread for blocking work.
 enum Thread {
     private final class Work {
         let run: @Sendable () -> Void

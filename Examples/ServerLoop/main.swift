@@ -1,8 +1,9 @@
-// A small server: reads a request, answers it through a cache in front of an origin.
+// A small server that answers requests through a cache in front of an origin.
 //
-//   swift run server-loop https://example.com
+//     swift run server-loop https://example.com
 //
-// One request for each connection, to keep the loop in view; a real server keeps them open.
+// It serves one request for each connection, to keep the example short; a real server keeps
+// connections open.
 
 import CacheEngine
 import CurlOrigin
@@ -14,7 +15,7 @@ guard CommandLine.arguments.count == 2 else {
 
 let origin = CommandLine.arguments[1]
 let cache = try await HTTPCache(
-    configuration: Configuration(memory: .megabytes(64)),
+    configuration: HTTPCache.Configuration(memory: .megabytes(64)),
     origin: CurlOrigin()
 )
 let listener = try Listener()
@@ -33,7 +34,7 @@ func answer(_ connection: Connection) async {
         return connection.write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
     }
     do {
-        let request = CacheRequest(method: Method(method), url: origin + target)
+        let request = CacheRequest(method: HTTPMethod(method), url: origin + target)
         let response = try await cache.respond(to: request)
         var head = "HTTP/1.1 \(response.status) \r\nConnection: close\r\n"
         for (name, value) in response.fields.pairs where !isOfConnection(name) {
@@ -46,7 +47,7 @@ func answer(_ connection: Connection) async {
     }
 }
 
-/// Fields that belong to the origin's connection, not to the answer (RFC 9110 §7.6.1).
+/// Returns whether a field belongs to the origin's connection (RFC 9110 §7.6.1).
 func isOfConnection(_ name: String) -> Bool {
     ["connection", "keep-alive", "transfer-encoding", "upgrade"].contains(name.lowercased())
 }

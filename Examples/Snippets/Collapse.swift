@@ -1,11 +1,11 @@
 import CacheEngine
 
 enum Collapse {
-    static func limits() -> Configuration {
-        var configuration = Configuration()
-        configuration.flights.waitSecondsMax = 5
-        configuration.flights.attemptsMax = 2
-        configuration.flights.abandoned = .cancel
+    static func limits() -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration()
+        configuration.collapsing.maximumWait = .seconds(5)
+        configuration.collapsing.maximumAttempts = 2
+        configuration.collapsing.abandoned = .cancel
         return configuration
     }
 
@@ -15,9 +15,9 @@ enum Collapse {
         return request
     }
 
-    static func gate() -> Configuration {
-        var configuration = Configuration()
-        configuration.flights.originRequestsPerKeyMax = 8
+    static func gate() -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration()
+        configuration.collapsing.maximumOriginRequestsPerKey = 8
         return configuration
     }
 

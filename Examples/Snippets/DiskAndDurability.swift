@@ -1,15 +1,15 @@
 import CacheEngine
 
 enum Disk {
-    static func synced() -> Configuration {
-        var disk = DiskOptions.directory("/var/cache/app", .gigabytes(20))
-        disk.durability = .synced
+    static func synced() -> HTTPCache.Configuration {
+        var disk = BackingStore.disk(path: "/var/cache/app", capacity: .gigabytes(20))
+        disk.durability = .onRemoval
         disk.foreignDirectory = .startEmpty
-        return Configuration(memory: .megabytes(256), disk: disk)
+        return HTTPCache.Configuration(memory: .megabytes(256), backing: disk)
     }
 
-    static func memoryOnly() -> Configuration {
-        var configuration = Configuration()
+    static func memoryOnly() -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration()
         configuration.hooks.willStore = { proposal in
             proposal.request.url.hasPrefix("https:") ? proposal.inMemoryOnly : proposal
         }

@@ -1,11 +1,11 @@
-// What the articles of the documentation show, compiled: `DocumentTests` compares the two.
+// The code of the documentation's articles, compiled; `DocumentTests` compares the two.
 
 import CacheEngine
 
 enum GettingStarted {
     static func first(origin: any Origin) async throws {
         let cache = try await HTTPCache(
-            configuration: Configuration(memory: .megabytes(256)),
+            configuration: HTTPCache.Configuration(memory: .megabytes(256)),
             origin: origin
         )
         let response = try await cache.respond(to: CacheRequest(url: "https://example.com/"))
@@ -14,12 +14,12 @@ enum GettingStarted {
     }
 
     static func withDisk(origin: any Origin) async throws {
-        var configuration = Configuration(
+        var configuration = HTTPCache.Configuration(
             memory: .megabytes(256),
-            disk: .directory("/var/cache/app", .gigabytes(20)),
+            backing: .disk(path: "/var/cache/app", capacity: .gigabytes(20)),
             mode: .shared
         )
-        configuration.storing.staleWhileRevalidateSeconds = 30
+        configuration.caching.staleWhileRevalidate = .seconds(30)
         let cache = try await HTTPCache(configuration: configuration, origin: origin)
         await cache.shutDown()
     }
@@ -40,9 +40,9 @@ enum GettingStarted {
     static func conditions(cache: HTTPCache) async throws {
         var request = CacheRequest(url: "https://example.com/report?week=7")
         request.fields["Accept-Language"] = "de"
-        request.options.timeoutSeconds = 5
+        request.options.timeout = .seconds(5)
         let response = try await cache.respond(to: request)
-        print(response.fields["Content-Type"] ?? "", response.info.ageSeconds ?? 0)
+        print(response.fields["Content-Type"] ?? "", response.info.age ?? .zero)
     }
 
     static func failures(cache: HTTPCache, request: CacheRequest) async {

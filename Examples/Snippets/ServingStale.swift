@@ -2,7 +2,7 @@ import CacheEngine
 
 enum Stale {
     static func offline(cache: HTTPCache, request: CacheRequest) async throws {
-        let policy = CachePolicy.useProtocolCachePolicy.with { $0.fallback = .always() }
+        let policy = CachePolicy.standard.with { $0.fallback = .always() }
         let response = try await cache.respond(to: request, policy: policy)
         if response.info.isStale { print("from", response.info.storedAtSeconds ?? 0) }
     }
@@ -12,9 +12,9 @@ enum Stale {
         print(response.info.source)
     }
 
-    static func onlyCached(cache: HTTPCache, request: CacheRequest) async throws {
+    static func cacheOnly(cache: HTTPCache, request: CacheRequest) async throws {
         do {
-            _ = try await cache.respond(to: request, policy: .onlyCached)
+            _ = try await cache.respond(to: request, policy: .cacheOnly)
         } catch let error as CacheError where error.code == .notCached {
             print("nothing stored")
         }
@@ -25,16 +25,16 @@ enum Stale {
         _ = try await cache.respond(to: request, policy: CachePolicy(bits))
     }
 
-    static func windows() -> Configuration {
-        var configuration = Configuration()
-        configuration.storing.staleWhileRevalidateSeconds = 30
-        configuration.storing.staleIfErrorSeconds = 3_600
-        configuration.storing.refreshAheadShare = 0.9
+    static func windows() -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration()
+        configuration.caching.staleWhileRevalidate = .seconds(30)
+        configuration.caching.staleIfError = .seconds(3_600)
+        configuration.caching.refreshAheadShare = 0.9
         return configuration
     }
 
     static func softPurge(cache: HTTPCache, request: CacheRequest) async throws {
-        cache.makeStale(tag: "user:42")
-        try await cache.makeStale(request)
+        try await cache.markStale(tagged: "user:42")
+        try await cache.markStale(request)
     }
 }

@@ -1,11 +1,14 @@
 import CacheEngine
 
 enum Tuning {
-    static func memory() -> Configuration {
+    static func memory() -> HTTPCache.Configuration {
         var memory = MemoryOptions.gigabytes(2)
         memory.eviction = .sizeAware(.requests)
-        memory.entryShareMax = 0.02
-        return Configuration(memory: memory, disk: .directory("/var/cache/app", .gigabytes(200)))
+        memory.maximumEntryShare = 0.02
+        return HTTPCache.Configuration(
+            memory: memory,
+            backing: .disk(path: "/var/cache/app", capacity: .gigabytes(200))
+        )
     }
 
     static func scrape(cache: HTTPCache) async -> String {
@@ -14,16 +17,16 @@ enum Tuning {
         return statistics.prometheusText(prefix: "shop_cache")
     }
 
-    static func events() -> Configuration {
-        var configuration = Configuration()
+    static func events() -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration()
         configuration.hooks.onEvent = { event in
             if case .originFailed(let error) = event { print("origin failed:", error) }
         }
         return configuration
     }
 
-    static func pressure(cache: HTTPCache) {
-        cache.setMemoryCapacity(.megabytes(64))
-        cache.relieveMemoryPressure(keeping: 0.5)
+    static func pressure(cache: HTTPCache) async {
+        await cache.setMemoryCapacity(.megabytes(64))
+        await cache.relieveMemoryPressure(keeping: 0.5)
     }
 }

@@ -6,8 +6,8 @@ enum Storing {
         if let refusal = response.info.refusal { print("not stored:", refusal) }
     }
 
-    static func hook() -> Configuration {
-        var configuration = Configuration()
+    static func hook() -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration()
         configuration.hooks.willStore = { proposal in
             var proposal = proposal
             if proposal.request.url.hasPrefix("https://") { proposal.place = .memoryOnly }
@@ -18,24 +18,30 @@ enum Storing {
     }
 
     static func byHand(cache: HTTPCache, request: CacheRequest) async throws {
-        var options = HTTPCache.StoreOptions()
+        var options = HTTPCache.ManualStoreOptions()
         options.tags = ["user:42"]
-        options.lifetimeSeconds = 3_600
+        options.lifetime = .seconds(3_600)
         let answer = CacheResponse(status: 200, body: BodyStream(ByteChunk("hello")))
         try await cache.store(answer, for: request, options: options)
         try await cache.purge(tag: "user:42")
     }
 
-    static func lifetimes() -> Configuration {
-        var configuration = Configuration()
-        configuration.storing.heuristic = nil
-        configuration.storing.lifetimeSecondsMax = 86_400
-        configuration.storing.negativeLifetimeSeconds = [404: 10, 410: 3_600]
+    static func lifetimes() -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration()
+        configuration.caching.heuristic = nil
+        configuration.caching.maximumLifetime = .seconds(86_400)
+        configuration.caching.negativeLifetimes = [404: .seconds(10), 410: .seconds(3_600)]
         return configuration
     }
 
-    static func keys() -> Configuration {
-        var configuration = Configuration()
+    static func cookies() -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration()
+        configuration.caching.cookies = .strip
+        return configuration
+    }
+
+    static func keys() -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration()
         configuration.hooks.key = { request in
             guard let question = request.url.firstIndex(of: "?") else { return nil }
             let isSigned = request.url[question...].contains("signature=")

@@ -1,6 +1,6 @@
 import CacheEngine
 
-/// A store that keeps everything in a dictionary.
+/// A store that keeps its entries in a dictionary.
 actor DictionaryStore: CacheStore {
     private var entries: [StoreKey: StoredEntry] = [:]
 
@@ -26,7 +26,7 @@ actor DictionaryStore: CacheStore {
     func flush() async throws {}
 }
 
-/// A store that keeps bytes, in a dictionary that stands for a database.
+/// A store that keeps serialized entries in a dictionary, which stands for a database.
 actor ByteStore {
     private var rows: [[UInt8]: [UInt8]] = [:]
 
@@ -46,9 +46,9 @@ actor ByteStore {
 
 enum Stores {
     static func plugged(origin: any Origin) async throws -> HTTPCache {
-        let configuration = Configuration(
+        let configuration = HTTPCache.Configuration(
             memory: .megabytes(64),
-            disk: .store(DictionaryStore())
+            backing: .custom(DictionaryStore())
         )
         return try await HTTPCache(configuration: configuration, origin: origin)
     }

@@ -14,7 +14,7 @@ struct TableOrigin: Origin {
     }
 }
 
-/// A body made a piece at a time, as somebody reads it.
+/// A body that is produced one piece at a time, on demand of its reader.
 actor Countdown: BodySource {
     private var left: Int
 
@@ -29,7 +29,7 @@ actor Countdown: BodySource {
     nonisolated func cancel() {}
 }
 
-/// An origin in front of another one: it signs what is asked.
+/// An origin that adds an authorization to each request and forwards it to another origin.
 struct SignedOrigin: Origin {
     let inner: any Origin
     let token: @Sendable () async throws -> String

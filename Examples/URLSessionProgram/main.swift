@@ -1,6 +1,6 @@
-// A program that loads a URL three times with URLSession. One line makes it cache.
+// Loads a URL three times with URLSession. One changed line makes it cache.
 //
-//   swift run urlsession-program https://example.com/
+//     swift run urlsession-program https://example.com/
 
 import CacheEngine
 import CacheEngineFoundation

@@ -1,5 +1,5 @@
-// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/ChunkDecoder.swift
-/// Chunked bodies: the same bytes come out however they are cut, and never from outside the input.
+// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/ChunkDecoder.swift Sources/CacheProxy/Mutant.swift
+/// Chunked bodies: the decoded bytes do not depend on the cuts and lie within the input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     guard count > 1 else { return 0 }

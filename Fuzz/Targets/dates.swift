@@ -1,6 +1,6 @@
 import HTTPCaching
 
-/// Dates: what is read is written back to the same second.
+/// Dates: a parsed date is written and parsed again as the same second.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let input = [UInt8](UnsafeBufferPointer(start: start, count: count))

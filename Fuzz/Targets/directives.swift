@@ -1,7 +1,8 @@
 import HTTPCaching
 
-/// Cache-Control lines: numbers stay in bounds, and a bare restriction added at the end of a line is
-/// always seen, whatever stands before it.
+/// Cache-Control lines: numbers stay in bounds, and a restriction is never lost.
+///
+/// A bare restriction appended to a line is seen, regardless of the text before it.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let input = [UInt8](UnsafeBufferPointer(start: start, count: count))

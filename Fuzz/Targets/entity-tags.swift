@@ -1,6 +1,6 @@
 import HTTPCaching
 
-/// Entity tags and lists of them: a tag equals itself weakly, and strongly when it is strong.
+/// Entity tags: a tag equals itself weakly, and strongly if and only if it is strong.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let input = [UInt8](UnsafeBufferPointer(start: start, count: count))

@@ -1,6 +1,6 @@
 import HTTPCaching
 
-/// Bytes from a disk: what decodes gives the same bytes back, and no line of it can hold a control.
+/// Bytes from a disk: decoded values encode to the same bytes, and no line contains a control.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let source = UnsafeRawBufferPointer(start: start, count: count)

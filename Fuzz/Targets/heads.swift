@@ -1,9 +1,9 @@
 import HTTPCaching
 
-/// Whole heads through every rule.
+/// Complete heads, processed by every rule.
 ///
-/// The input is lines of a request, an empty line, lines of its response, an empty line, lines of a
-/// later 304.
+/// The input consists of the lines of a request, an empty line, the lines of its response, an empty
+/// line, and the lines of a later 304.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let input = UnsafeBufferPointer(start: start, count: count)

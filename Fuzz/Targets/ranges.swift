@@ -1,6 +1,6 @@
 import HTTPCaching
 
-/// Range and Content-Range: what is resolved lies in the body; what is read is written back.
+/// Range and Content-Range: resolved ranges lie in the body; parsed values are written back.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let input = [UInt8](UnsafeBufferPointer(start: start, count: count))

@@ -1,7 +1,7 @@
-// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/RequestHead.swift Sources/CacheProxy/Wire/RequestParser.swift Sources/CacheProxy/Rules/RequestURL.swift
+// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/RequestHead.swift Sources/CacheProxy/Wire/RequestParser.swift Sources/CacheProxy/Rules/RequestURL.swift Sources/CacheProxy/Mutant.swift
 import HTTPCaching
 
-/// Request heads: the same in one piece and byte by byte, and no range leaves its bytes.
+/// Request heads: parsing byte by byte gives the same result, and all ranges lie in the input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = UnsafeRawBufferPointer(start: start, count: count)

@@ -1,11 +1,13 @@
 import HTTPCaching
 
-/// Structured dictionaries, alone and as targeted cache control: one fault and the field is absent.
+/// Structured dictionaries, alone and as targeted cache control.
+///
+/// A field with a syntax error counts as absent.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let input = [UInt8](UnsafeBufferPointer(start: start, count: count))
     input.withByteRun { untrimmed in
-        // As it stands in a field section, where whitespace around a value is dropped.
+        // A field section drops the whitespace around a value, so the dictionary must not see it.
         let text = untrimmed.trimmed
         var isSound = true
         var members = 0

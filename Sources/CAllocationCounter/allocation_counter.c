@@ -26,8 +26,8 @@ static inline void count_one(void) {
 
 #if defined(__GLIBC__) && !defined(CE_SANITIZED)
 
-// glibc allows a program to define these; its own stay reachable under these names
-// (https://www.gnu.org/software/libc/manual/html_node/Replacing-malloc.html).
+// glibc allows a program to replace its allocation functions; its own stay available under these
+// names (https://www.gnu.org/software/libc/manual/html_node/Replacing-malloc.html).
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *block, size_t size);
@@ -77,7 +77,7 @@ void free(void *block) { __libc_free(block); }
 typedef void (malloc_logger_t)(uint32_t type, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uint32_t);
 extern malloc_logger_t *malloc_logger;
 
-// Bit 1 of the type says that a block was handed out.
+// Bit 1 of the type means that a block was allocated.
 static void log_allocation(
     uint32_t type, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uint32_t skip
 ) {

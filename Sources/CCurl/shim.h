@@ -6,7 +6,7 @@
 #include <curl/curl.h>
 
 #ifdef __linux__
-// What libcurl's sockets are waited for with; the C library's Swift module leaves it out.
+// The calls that wait for libcurl's sockets; the C library's Swift module leaves them out.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #endif
@@ -102,6 +102,13 @@ static inline void *ccurl_private(CURL *easy) {
 static inline curl_off_t ccurl_uploaded(CURL *easy) {
     curl_off_t value = 0;
     curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &value);
+    return value;
+}
+
+/// The errno of the last system call that failed for the transfer, or 0.
+static inline long ccurl_system_error(CURL *easy) {
+    long value = 0;
+    curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &value);
     return value;
 }
 

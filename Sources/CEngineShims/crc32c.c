@@ -9,9 +9,9 @@
 
 #define POLYNOMIAL 0x82F63B78u
 
-// The instruction has a latency of three and a throughput of one: three runs of a block are
-// checksummed side by side, and joined by shifting the earlier ones over the later ones' length
-// (Mark Adler, https://stackoverflow.com/a/17646775).
+// The CRC instruction has a latency of three cycles and a throughput of one per cycle. Therefore
+// three runs of a block are checksummed in parallel and joined by shifting the earlier ones over
+// the length of the later ones (Mark Adler, https://stackoverflow.com/a/17646775).
 #define LONG_RUN 4096
 #define SHORT_RUN 256
 
@@ -38,7 +38,7 @@ static void fill_shift(uint32_t shift[4][256], size_t count) {
     square(even, odd);  // two zero bits
     square(odd, even);  // four
     const uint32_t *operator = odd;
-    for (; count; count >>= 1) {  // eight, and twice as many for every bit of `count`
+    for (; count; count >>= 1) {  // eight, doubled for every bit of `count`
         uint32_t *next = operator == odd ? even : odd;
         square(next, operator);
         operator = next;

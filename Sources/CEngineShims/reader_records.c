@@ -14,7 +14,7 @@
 #endif
 #endif
 
-__attribute__((aligned(64))) unsigned char
+__attribute__((aligned(CE_READER_RECORD_BYTES))) unsigned char
     ce_reader_records[CE_READER_RECORDS_MAX * CE_READER_RECORD_BYTES];
 #if defined(__APPLE__)
 _Thread_local void *ce_reader_own;

@@ -1,8 +1,9 @@
-// Tells ThreadSanitizer of the order between threads that Swift's runtime makes unseen.
+// Tells ThreadSanitizer about the order that Swift's runtime establishes between threads.
 //
-// The libraries of the runtime are built without the sanitizer. Where they order two threads and do
-// not say so, it takes what the order guards for a race. Each function here stands in front of one
-// of the runtime's, and says it. Other builds contain nothing of this.
+// The runtime's libraries are built without the sanitizer. If they order two threads without
+// telling the sanitizer, it reports a race on the data that this order guards. Each function here
+// replaces one of the runtime's, calls it, and tells the sanitizer. Other builds contain none of
+// this code.
 // docs/decisions/0024-order-that-the-sanitizer-does-not-see.md has the proofs.
 
 #if defined(__linux__) && defined(__has_feature)
@@ -17,10 +18,10 @@
 #define SWIFT __attribute__((swiftcall))
 #define SELF __attribute__((swift_context)) void *self
 
-// A function of the runtime's under its own name.
+// The runtime's function of that name, behind the replacement.
 #define BEHIND(type, name) ((type *)dlsym(RTLD_NEXT, name))
 
-// A mutex for which threads contend: `_MutexHandle._lockSlow`, `_tryLockSlow`, `_unlockSlow`.
+// A contended mutex: `_MutexHandle._lockSlow`, `_tryLockSlow`, `_unlockSlow`.
 #define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
 #define TRY_LOCK "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
 #define UNLOCK "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
@@ -49,13 +50,13 @@ SWIFT void ce_mutex_unlock(SELF) {
     BEHIND(unlock_function, UNLOCK)(self);
 }
 
-// A continuation that is resumed before its task waits for it. Who resumes releases the task; the
-// task, which goes on at once, acquires nothing. So it goes on by way of here.
+// A continuation that is resumed before its task waits for it. The resuming thread releases the
+// task, but the task continues at once and acquires nothing. So it continues through `go_on`.
 #define ASYNC __attribute__((swiftasynccall))
 #define CONTEXT __attribute__((swift_async_context)) struct continuation *continuation
 
-// What the compiler and the runtime have agreed on. The runtime uses the lowest flags only: the
-// others have room for an address.
+// The layout that the compiler and the runtime agree on. The runtime uses only the lowest flags, so
+// the others can hold an address.
 struct continuation {
     void *parent;
     ASYNC void (*resume)(CONTEXT);

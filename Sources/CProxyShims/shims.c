@@ -10,6 +10,7 @@
 
 #ifdef __linux__
 
+#include <linux/filter.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -49,7 +50,7 @@ int cp_waker_open(int fds[2]) {
 
 void cp_waker_ring(int fd) {
     uint64_t one = 1;
-    // Full is as good as rung.
+    // A full counter or pipe already wakes the reader.
     ssize_t ignored = write(fd, &one, sizeof one);
     (void)ignored;
 }
@@ -61,6 +62,21 @@ void cp_waker_drain(int fd) {
 }
 
 int cp_accept(int listener) { return accept4(listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC); }
+
+int cp_refuse_new(int listener, int is_tcp) {
+    // New connections are refused; waiting ones can still be accepted.
+    if (!is_tcp) return shutdown(listener, SHUT_RD);
+    // A listener's filter sees TCP headers: byte 13 holds the flags, SYN is 2 and ACK is 16.
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+    };
+    struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
+    return setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
 
 int cp_send_flags(void) { return MSG_NOSIGNAL; }
 
@@ -133,6 +149,12 @@ int cp_accept(int listener) {
     return -1;
 }
 
+int cp_refuse_new(int listener, int is_tcp) {
+    (void)listener;
+    (void)is_tcp;
+    return -1;
+}
+
 int cp_send_flags(void) { return 0; }
 
 #endif
@@ -142,3 +164,30 @@ int cp_prepare(int fd) {
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) return -1;
     return fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
+
+int cp_socket(int family) {
+    int fd = socket(family, SOCK_STREAM, 0);
+    if (fd < 0) return -1;
+#ifdef SO_NOSIGPIPE
+    int one = 1;
+    setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
+#endif
+    if (cp_prepare(fd) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+int cp_connect(int fd, const void *address, uint32_t bytes) {
+    return connect(fd, address, bytes);
+}
+
+int cp_is_silent(int fd) {
+    char byte;
+    return recv(fd, &byte, 1, MSG_PEEK) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+static _Thread_local void *current;
+
+void cp_set_current(void *object) { current = object; }
+
+void *cp_current(void) { return current; }

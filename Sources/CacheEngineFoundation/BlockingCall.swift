@@ -2,10 +2,11 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Waits, on the calling thread, for asynchronous work: `URLCache`'s methods are synchronous.
+/// Blocks the calling thread until asynchronous work ends, because `URLCache`'s methods are
+/// synchronous.
 ///
-/// The work prefers threads of its own, so that callers who block all threads of Swift's pool do
-/// not keep it from running.
+/// The work prefers the threads of `OwnThreads`, so that it runs even if callers block all threads
+/// of Swift's pool.
 final class BlockingCall<Result: Sendable>: Sendable {
     private let result = Mutex<Result?>(nil)
     private let done = DispatchSemaphore(value: 0)
@@ -25,14 +26,16 @@ final class BlockingCall<Result: Sendable>: Sendable {
     }
 }
 
-/// The threads that serve blocking callers: outside Swift's pool and outside Dispatch, whose
-/// threads may all be blocked by those very callers.
+/// The threads that run the work of blocking callers.
+///
+/// They belong neither to Swift's pool nor to Dispatch: blocking callers may occupy all of those
+/// threads.
 ///
 /// `@unchecked Sendable`: `jobs` is read and written under `condition` alone.
 private final class OwnThreads: TaskExecutor, @unchecked Sendable {
     static let shared = OwnThreads()
 
-    /// The work is short and rarely waits.
+    /// Few threads are enough: the work is short and rarely waits.
     private static let count = 4
 
     private let condition = NSCondition()

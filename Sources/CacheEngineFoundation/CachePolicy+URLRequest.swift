@@ -8,9 +8,9 @@ public import CacheEngine
 #endif
 
 extension CachePolicy {
-    /// The policy that a request of the URL loading system names.
+    /// Creates the policy that a request of the URL loading system names.
     ///
-    /// By case, not by number: the numbers differ between Darwin and Linux.
+    /// The cases are mapped by name, because their numbers differ between Darwin and Linux.
     public init(_ policy: URLRequest.CachePolicy) {
         switch policy {
         case .useProtocolCachePolicy: self = .useProtocolCachePolicy
@@ -25,7 +25,7 @@ extension CachePolicy {
 }
 
 extension URLRequest.CachePolicy {
-    /// The named policy at that point, or nil where the URL loading system has no name for it.
+    /// Creates the case that corresponds to a policy; `nil` if there is no such case.
     public init?(_ policy: CachePolicy) {
         if policy == .useProtocolCachePolicy {
             self = .useProtocolCachePolicy

@@ -8,14 +8,14 @@ public import CacheEngine
 #endif
 
 extension CacheRequest {
-    /// The request as the cache takes it; nil when it has no URL.
+    /// Creates a request from one of the URL loading system; `nil` if it has no URL.
     ///
-    /// The policy is set where the request names another than the protocol's own, which leaves the
-    /// cache's default in force. A body that is a stream of its own is not taken over.
+    /// The policy is set only if it differs from `.useProtocolCachePolicy`; otherwise the cache's
+    /// default applies. A body from `httpBodyStream` is not included.
     public init?(_ request: URLRequest) {
         guard let url = request.url?.absoluteString else { return nil }
         self.init(
-            method: Method(request.httpMethod ?? "GET"),
+            method: HTTPMethod(request.httpMethod ?? "GET"),
             url: url,
             fields: HeaderFields(request.allHTTPHeaderFields ?? [:]),
             body: request.httpBody.map { BodyStream(ByteChunk($0)) }
@@ -23,13 +23,16 @@ extension CacheRequest {
         if request.cachePolicy != .useProtocolCachePolicy {
             options.policy = CachePolicy(request.cachePolicy)
         }
-        if request.timeoutInterval > 0 { options.timeoutSeconds = request.timeoutInterval }
+        if request.timeoutInterval > 0 {
+            options.timeout = Duration(clampingSeconds: request.timeoutInterval)
+        }
     }
 }
 
 extension URLRequest {
-    /// The request as the URL loading system takes it, without its body; nil when its URL is none
-    /// to Foundation.
+    /// Creates a request for the URL loading system, without the body.
+    ///
+    /// Returns `nil` if Foundation does not accept the URL.
     public init?(_ request: CacheRequest) {
         guard let url = URL(string: request.url) else { return nil }
         self.init(url: url)
@@ -38,17 +41,17 @@ extension URLRequest {
         if let policy = request.options.policy.flatMap(URLRequest.CachePolicy.init) {
             cachePolicy = policy
         }
-        if let seconds = request.options.timeoutSeconds { timeoutInterval = seconds }
+        if let timeout = request.options.timeout { timeoutInterval = timeout.seconds }
     }
 }
 
 extension HeaderFields {
-    /// The fields of a dictionary, in the order of their names.
+    /// Creates fields from a dictionary, in the order of their names.
     public init(_ fields: [String: String]) {
         self.init(fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
     }
 
-    /// The fields as a dictionary, lines of one name joined by a comma (RFC 9110 §5.2).
+    /// The fields as a dictionary; lines with the same name are joined by a comma (RFC 9110 §5.2).
     public var dictionary: [String: String] {
         var dictionary: [String: String] = [:]
         var spelling: [String: String] = [:]

@@ -6,7 +6,7 @@ public import Foundation
 #endif
 
 extension CacheResponse {
-    /// The answer as the cache takes it.
+    /// Creates a response from one of the URL loading system and its body.
     public init(_ response: HTTPURLResponse, body: Data) {
         self.init(
             status: response.statusCode,
@@ -15,7 +15,9 @@ extension CacheResponse {
         )
     }
 
-    /// A stored answer of the URL loading system; one that is not HTTP counts as a 200.
+    /// Creates a response from a stored one of the URL loading system.
+    ///
+    /// A response that is not HTTP becomes a 200.
     public init(_ cached: CachedURLResponse) {
         if let response = cached.response as? HTTPURLResponse {
             self.init(response, body: cached.data)
@@ -28,7 +30,9 @@ extension CacheResponse {
 }
 
 extension HeaderFields {
-    /// The fields of an answer; lines of one name come joined, as the URL loading system has them.
+    /// Creates the fields of a response.
+    ///
+    /// The URL loading system has joined lines with the same name.
     public init(_ response: HTTPURLResponse) {
         var fields: [String: String] = [:]
         for (name, value) in response.allHeaderFields {
@@ -40,7 +44,7 @@ extension HeaderFields {
 }
 
 extension CacheResponse {
-    /// The head as the URL loading system has it, or nil when Foundation cannot express it.
+    /// Makes a head for the URL loading system; `nil` if Foundation cannot represent it.
     public func urlResponse(url: URL) -> HTTPURLResponse? {
         HTTPURLResponse(
             url: url,
@@ -50,9 +54,11 @@ extension CacheResponse {
         )
     }
 
-    /// Reads the body and gives the whole as the URL loading system's cache has it.
+    /// Reads the body and makes a response for the URL loading system's cache.
     ///
-    /// - Throws: `CacheError.Code.bodyTooLarge` when the body is longer than `limit`.
+    /// Returns `nil` if Foundation cannot represent the head.
+    ///
+    /// - Throws: `CacheError.Code.bodyTooLarge` if the body is longer than `limit`.
     public func cachedURLResponse(url: URL, upTo limit: ByteCount) async throws
         -> CachedURLResponse?
     {
@@ -71,7 +77,7 @@ extension CacheResponse {
     }
 }
 
-/// The user info of a stored answer, as bytes the cache can keep: a property list.
+/// The user info of a stored response, encoded as a property list that the cache can keep.
 enum UserInfo {
     static func encode(_ userInfo: [AnyHashable: Any]?) -> ByteChunk? {
         guard let userInfo, !userInfo.isEmpty else { return nil }

@@ -1,14 +1,14 @@
 internal import CacheEngine
 
-/// What an answer must look like for URLSession on Linux to take it from a cache.
+/// The form that a response must have for URLSession on Linux to accept it from a cache.
 ///
-/// There, URLSession looks at a cached answer's own fields and drops it, and asks the origin
-/// itself, when it holds `Vary`, `no-cache`, `no-store`, an `Expires` without `max-age`, or a
-/// `max-age` that has passed. Whether the answer may be used has been decided before, by HTTP's
-/// whole rules; so what would mislead URLSession is moved to a field of the same name with
-/// `Origin-` in front, where the program can still read it.
+/// URLSession on Linux examines the fields of a cached response. It drops the response and loads
+/// from the origin if it finds `Vary`, `no-cache`, `no-store`, an `Expires` without `max-age`, or
+/// an expired `max-age`. The engine has already decided by all rules of HTTP that the response may
+/// be used. The fields that would mislead URLSession are therefore renamed with the prefix
+/// `Origin-`, where the program can still read them.
 enum DeliverableFields {
-    /// The statuses URLSession on Linux takes from a cache.
+    /// The statuses that URLSession on Linux accepts from a cache.
     static let statuses: Set<Int> = [200, 203, 204, 206, 300, 301, 404, 405, 410, 414, 501]
 
     static func isDeliverable(status: Int, fields: HeaderFields) -> Bool {
@@ -27,10 +27,10 @@ enum DeliverableFields {
         return fields
     }
 
-    /// Beyond the age of anything a cache holds, and far from overflowing a date.
+    /// Longer than any cache keeps a response, and too short to overflow a date.
     private static let longLifetimeSeconds = 10 * 365 * 86_400
 
-    /// Any of these may make URLSession drop the answer, now or with an older `Date`.
+    /// Whether URLSession may drop the response, now or with an older `Date`.
     private static func isMisleading(_ control: String) -> Bool {
         control.lowercased().split(separator: ",").contains { part in
             let directive = part.drop { $0 == " " }

@@ -4,12 +4,13 @@ internal import Foundation
 #if canImport(FoundationNetworking)
     internal import FoundationNetworking
 
-    /// What URLSession asks of its cache, for each data task.
+    /// The part of the cache that URLSession calls for each data task.
     extension EngineURLCache {
-        /// Answers a task with the engine: look-up, collapse, load and store.
+        /// Answers a task by the engine: look-up, collapsing, loading and storing.
         ///
-        /// An answer the engine has no part in (other methods, own conditions, credentials) and one
-        /// that URLSession would not take (`DeliverableFields`) is left to URLSession.
+        /// The completion handler gets `nil`, and URLSession loads the response itself, in two
+        /// cases: the engine does not handle the request (other methods, own conditions,
+        /// credentials), or URLSession would not accept the response (`DeliverableFields`).
         func answer(
             _ dataTask: URLSessionDataTask,
             completionHandler: @Sendable @escaping (CachedURLResponse?) -> Void
@@ -17,7 +18,7 @@ internal import Foundation
             guard let request = dataTask.currentRequest, let url = request.url,
                 let asked = engineRequest(request)
             else { return completionHandler(nil) }
-            if let stored = cache.cachedResponse(for: asked),
+            if let stored = cache.immediateResponse(to: asked),
                 let chunk = stored.body.availableChunk, redirect(stored, from: url) == nil,
                 let answer = deliverable(stored, chunk, url)
             {
@@ -25,7 +26,8 @@ internal import Foundation
             }
             let task = SessionTask(dataTask)
             guard mayLoad(asked) else {
-                // At once, as only then may it be refused; nothing is waited for but a disk.
+                // Decided synchronously, because only then the load can be prevented; at most a
+                // disk is waited for.
                 let found = BlockingCall.wait { SendableOutcome(await self.load(asked, url: url)) }
                 if case .answer(let answer) = found.outcome { return completionHandler(answer) }
                 ForbiddenLoad.refuse(task.cancel)
@@ -36,7 +38,8 @@ internal import Foundation
                 case .answer(let answer): completionHandler(answer)
                 case .leave: completionHandler(nil)
                 case .withdraw:
-                    // One that is under way is first among what URLSession does with the answer.
+                    // The cancellation goes first: URLSession handles it before it handles the
+                    // response.
                     dataTask.cancel()
                     completionHandler(nil)
                 }
@@ -45,21 +48,22 @@ internal import Foundation
     }
 
     extension EngineURLCache {
-        /// What becomes of a task.
+        /// The outcome of a task.
         private enum Outcome {
             case answer(CachedURLResponse)
-            /// URLSession loads it itself.
+            /// URLSession loads the response itself.
             case leave
-            /// The policy forbids loading and there is nothing, or the task is cancelled already.
+            /// The policy forbids loading and no stored response exists, or the task is already
+            /// cancelled.
             case withdraw
         }
 
-        /// Redirects followed for one task; browsers give up at 20 too.
+        /// The maximum number of redirects followed for one task; browsers also stop at 20.
         private static let redirectsMax = 20
-        /// How often a task is asked whether it still runs.
+        /// The interval of the check whether a task still runs.
         private static let watchNanoseconds: UInt64 = 50_000_000
 
-        /// The request as the engine takes it; nil where URLSession has to do the work.
+        /// Makes the engine's request; `nil` if URLSession must do the work.
         private func engineRequest(_ request: URLRequest) -> CacheRequest? {
             guard request.httpBody == nil, request.httpBodyStream == nil,
                 var asked = CacheRequest(request), asked.method == .get || asked.method == .head,
@@ -73,13 +77,13 @@ internal import Foundation
             return asked
         }
 
-        /// URLSession takes no stored answer to a request with credentials, nor a 304.
+        /// URLSession accepts neither a stored response to a request with credentials, nor a 304.
         private static let ownFields = [
             "Authorization", "Proxy-Authorization", "If-None-Match", "If-Modified-Since",
             "If-Match", "If-Unmodified-Since",
         ]
 
-        /// The outcome, given up when the task is cancelled meanwhile.
+        /// Loads the outcome, and stops when the task is cancelled meanwhile.
         private func outcome(
             of request: CacheRequest,
             url: URL,
@@ -119,10 +123,10 @@ internal import Foundation
                         continue
                     }
                     let isFromNetwork = !response.info.didUseCachedResponse
-                    if isFromNetwork, (response.body.count ?? 0) > deliveryBytesMax.bytes {
+                    if isFromNetwork, (response.body.count ?? 0) > maximumDeliverySize.bytes {
                         return .leave
                     }
-                    let limit = isFromNetwork ? deliveryBytesMax : .bytes(.max)
+                    let limit = isFromNetwork ? maximumDeliverySize : .bytes(.max)
                     let chunk = try await response.body.collect(upTo: limit)
                     if let answer = deliverable(response, chunk, url) { return .answer(answer) }
                     return mayLoad ? .leave : .withdraw
@@ -133,7 +137,7 @@ internal import Foundation
             }
         }
 
-        /// The answer as URLSession takes it.
+        /// Makes the response that URLSession accepts; `nil` if there is no such form.
         private func deliverable(
             _ response: CacheResponse,
             _ chunk: ByteChunk,
@@ -156,7 +160,8 @@ internal import Foundation
             return target
         }
 
-        /// The same request to another place, which gets no other host's cookies (RFC 6265 §8.6).
+        /// Makes the request for the redirect's target, without cookies of another host (RFC 6265
+        /// §8.6).
         private func redirected(_ request: CacheRequest, from: URL, to: URL) -> CacheRequest {
             var request = request
             request.url = to.absoluteString
@@ -183,20 +188,20 @@ internal import Foundation
             }
         }
 
-        /// An outcome on its way out of a task group.
+        /// Carries an outcome out of a task group.
         ///
-        /// `@unchecked Sendable`: the answer in it is made by one child task, never changed, and
-        /// read by the parent alone.
+        /// `@unchecked Sendable`: one child task makes the response in it, nothing changes it, and
+        /// only the parent reads it.
         private struct SendableOutcome: @unchecked Sendable {
             let outcome: Outcome
             init(_ outcome: Outcome) { self.outcome = outcome }
         }
     }
 
-    /// A task of URLSession, asked for nothing but whether it still runs, or to end.
+    /// A task of URLSession, used only to read its state and to cancel it.
     ///
-    /// `@unchecked Sendable`: the one variable never changes, and URLSession guards what a task is
-    /// asked here, its state and its cancellation, with a queue of its own.
+    /// `@unchecked Sendable`: the one variable never changes, and URLSession protects a task's
+    /// state and cancellation with a queue of its own.
     private struct SessionTask: @unchecked Sendable {
         private let task: URLSessionDataTask
 

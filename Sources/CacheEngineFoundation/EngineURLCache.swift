@@ -6,29 +6,29 @@ internal import Synchronization
     public import FoundationNetworking
 #endif
 
-/// A `URLCache` whose answers come from an `HTTPCache`.
+/// A `URLCache` whose responses come from an `HTTPCache`.
 ///
-/// Set on a `URLSessionConfiguration` it makes all six request cache policies true on Linux, where
-/// URLSession knows none of them: each data task asks the cache first, and this cache answers with
-/// the whole engine behind it, the load included.
+/// Set on a `URLSessionConfiguration`, it makes all six request cache policies work on Linux, where
+/// URLSession implements none of them. Each data task asks the cache first, and this cache answers
+/// with the whole engine, loading included.
 ///
 /// ```swift
 /// configuration.urlCache = try await EngineURLCache.open(.ephemeral())  // the one changed line
 /// ```
 ///
-/// The methods that look up, store and remove block the calling thread; code that can wait should
+/// The methods that look up, store and remove block the calling thread. Asynchronous code should
 /// use `cache` itself.
 ///
-/// `@unchecked Sendable`: its own state is constant or behind a mutex, and what it inherits from
-/// `URLCache`, which declares itself so, is not used.
+/// `@unchecked Sendable`: its own state is constant or behind a mutex. The inherited state of
+/// `URLCache`, which declares itself `@unchecked Sendable`, is not used.
 public final class EngineURLCache: URLCache, @unchecked Sendable {
     /// The cache that answers.
     public let cache: HTTPCache
-    /// The largest answer taken out of the network for a task; larger ones URLSession loads itself.
-    public let deliveryBytesMax: ByteCount
-    /// Where cookies of answers go, or nil for nowhere.
+    /// The largest response that is loaded for a task; URLSession loads larger ones itself.
+    public let maximumDeliverySize: ByteCount
+    /// The storage for the cookies of responses; `nil` drops them.
     let cookieStorage: HTTPCookieStorage?
-    /// Fields that every load carries unless the request brings its own.
+    /// Fields added to every load unless the request has a field of that name.
     let additionalFields: HeaderFields
     private let capacities: Mutex<Capacities>
 
@@ -37,63 +37,66 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
         var diskBytes: Int
     }
 
-    /// A façade in front of `cache`, whose origin does the loading.
+    /// Creates a façade for `cache`, whose origin loads the responses.
     ///
-    /// `additionalFields` repeats the session configuration's `httpAdditionalHeaders`, which
-    /// URLSession does not show to its cache.
+    /// `additionalFields` must repeat the session configuration's `httpAdditionalHeaders`, because
+    /// URLSession does not show them to its cache.
     public init(
         _ cache: HTTPCache,
-        deliveryBytesMax: ByteCount = .megabytes(64),
+        maximumDeliverySize: ByteCount = .megabytes(64),
         cookieStorage: HTTPCookieStorage? = .shared,
         additionalFields: HeaderFields = HeaderFields()
     ) {
         self.cache = cache
-        self.deliveryBytesMax = deliveryBytesMax
+        self.maximumDeliverySize = maximumDeliverySize
         self.cookieStorage = cookieStorage
         self.additionalFields = additionalFields
         let configuration = cache.configuration
         capacities = Mutex(
             Capacities(
                 memoryBytes: configuration.memory.capacity.bytes,
-                diskBytes: configuration.disk.capacityBytes
+                diskBytes: configuration.backing.capacityBytes
             )
         )
-        // The inherited store stays empty; its directory must exist or is made.
+        // The inherited store stays empty, but it needs a directory that exists or can be created.
         super.init(memoryCapacity: 0, diskCapacity: 0, diskPath: NSTemporaryDirectory())
     }
 
-    /// Opens a cache of its own.
+    /// Opens a new `HTTPCache` and wraps it.
     public static func open(
-        _ configuration: Configuration,
+        _ configuration: HTTPCache.Configuration,
         origin: any Origin = URLSessionOrigin()
     ) async throws -> EngineURLCache {
         EngineURLCache(try await HTTPCache(configuration: configuration, origin: origin))
     }
 
-    // MARK: - By hand
+    // MARK: - Direct access
 
-    /// What is stored for the request, of any age, in the variant it selects.
+    /// Returns the stored response for the request, of any age, in the variant that it selects.
     public override func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
         guard let asked = CacheRequest(request), let url = request.url else { return nil }
-        let inMemory = cache.cachedResponse(for: asked, policy: .returnCacheDataDontLoad)
+        let inMemory = cache.immediateResponse(to: asked, policy: .returnCacheDataDontLoad)
         if let inMemory, let chunk = inMemory.body.availableChunk {
             return inMemory.urlResponse(url: url).map { inMemory.cachedURLResponse($0, chunk) }
         }
-        return BlockingCall.wait { [cache, deliveryBytesMax] in
+        return BlockingCall.wait { [cache, maximumDeliverySize] in
             guard let stored = try? await cache.storedResponse(for: asked),
-                let cached = try? await stored.cachedURLResponse(url: url, upTo: deliveryBytesMax)
+                let cached = try? await stored.cachedURLResponse(
+                    url: url,
+                    upTo: maximumDeliverySize
+                )
             else { return Kept(response: nil) }
             return Kept(response: cached)
         }.response
     }
 
-    /// Stores an answer under the request, as its storage policy says.
+    /// Stores a response for the request, as the response's storage policy says.
     public override func storeCachedResponse(
         _ cachedResponse: CachedURLResponse,
         for request: URLRequest
     ) {
         guard let asked = CacheRequest(request) else { return }
-        var options = HTTPCache.StoreOptions()
+        var options = HTTPCache.ManualStoreOptions()
         switch cachedResponse.storagePolicy {
         case .allowed: break
         case .allowedInMemoryOnly: options.place = .memoryOnly
@@ -107,18 +110,18 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
         }
     }
 
-    /// Removes what is stored for the request, all variants of it.
+    /// Removes every stored variant of the response for the request.
     public override func removeCachedResponse(for request: URLRequest) {
         guard let asked = CacheRequest(request) else { return }
         BlockingCall.wait { [cache] in _ = try? await cache.remove(asked) }
     }
 
-    /// Removes everything.
+    /// Removes all stored responses.
     public override func removeAllCachedResponses() {
         BlockingCall.wait { [cache] in _ = try? await cache.removeAll() }
     }
 
-    /// Removes what was stored at that moment or later.
+    /// Removes the responses stored at or after `date`.
     public override func removeCachedResponses(since date: Date) {
         let seconds = Self.seconds(date)
         BlockingCall.wait { [cache] in
@@ -126,7 +129,7 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
         }
     }
 
-    /// Removes what was stored before that moment.
+    /// Removes the responses stored before `date`.
     public func removeCachedResponses(before date: Date) {
         let seconds = Self.seconds(date)
         BlockingCall.wait { [cache] in
@@ -136,14 +139,14 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
 
     private static func seconds(_ date: Date) -> Int64 {
         let seconds = date.timeIntervalSince1970.rounded(.down)
-        // The bounds are those that every date of a calendar lies within.
+        // Every calendar date lies within these bounds.
         return Int64(min(max(seconds, -1e15), 1e15))
     }
 
     // MARK: - For URLSession
 
     #if canImport(FoundationNetworking)
-        /// Answers a task with the engine: look-up, collapse, load and store.
+        /// Answers a task by the engine: look-up, collapsing, loading and storing.
         public override func getCachedResponse(
             for dataTask: URLSessionDataTask,
             completionHandler: @Sendable @escaping (CachedURLResponse?) -> Void
@@ -151,7 +154,7 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
             answer(dataTask, completionHandler: completionHandler)
         }
 
-        /// Stores an answer by hand, under the task's request.
+        /// Stores a response for the task's request.
         public override func storeCachedResponse(
             _ cachedResponse: CachedURLResponse,
             for dataTask: URLSessionDataTask
@@ -160,29 +163,32 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
             storeCachedResponse(cachedResponse, for: request)
         }
 
-        /// Removes what is stored for the task's request.
+        /// Removes every stored variant of the response for the task's request.
         public override func removeCachedResponse(for dataTask: URLSessionDataTask) {
             guard let request = dataTask.currentRequest else { return }
             removeCachedResponse(for: request)
         }
     #endif
 
-    // MARK: - Room
+    // MARK: - Capacity
 
-    /// Bytes of memory that may be in use.
+    /// The maximum memory use in bytes.
     ///
-    /// Setting 0 frees memory and changes nothing else: system components set it under memory
-    /// pressure, and must not disable the cache. Its owner uses `cache.setMemoryCapacity`.
+    /// Setting 0 frees memory and does not change the capacity: system components set 0 under
+    /// memory pressure, which must not disable the cache. To change the capacity to 0, use
+    /// `cache.setMemoryCapacity`.
     public override var memoryCapacity: Int {
         get { capacities.withLock { $0.memoryBytes } }
         set {
-            guard newValue > 0 else { return cache.relieveMemoryPressure() }
+            guard newValue > 0 else {
+                return BlockingCall.wait { [cache] in await cache.relieveMemoryPressure() }
+            }
             capacities.withLock { $0.memoryBytes = newValue }
-            cache.setMemoryCapacity(.bytes(newValue))
+            BlockingCall.wait { [cache] in await cache.setMemoryCapacity(.bytes(newValue)) }
         }
     }
 
-    /// Bytes of disk that may be in use; setting 0 changes nothing.
+    /// The maximum disk use in bytes; setting 0 has no effect.
     public override var diskCapacity: Int {
         get { capacities.withLock { $0.diskBytes } }
         set {
@@ -194,29 +200,29 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
         }
     }
 
-    /// Bytes of memory in use.
+    /// The memory in use, in bytes.
     public override var currentMemoryUsage: Int {
         BlockingCall.wait { [cache] in await cache.statistics.memory.bytes }
     }
 
-    /// Bytes of disk in use.
+    /// The disk space in use, in bytes.
     public override var currentDiskUsage: Int {
         BlockingCall.wait { [cache] in await cache.statistics.disk.bytes }
     }
 }
 
-/// An answer on its way between two threads.
+/// Carries a response between two threads.
 ///
-/// `@unchecked Sendable`: the answer is made on one thread, never changed, and handed over once.
+/// `@unchecked Sendable`: the response is made on one thread, never changed, and handed over once.
 private struct Kept: @unchecked Sendable {
     let response: CachedURLResponse?
 }
 
-extension DiskOptions {
+extension BackingStore {
     fileprivate var capacityBytes: Int {
         switch kind {
         case .directory(_, let capacity): capacity.bytes
-        case .disabled, .custom: 0
+        case .none, .custom: 0
         }
     }
 }

@@ -2,17 +2,17 @@ internal import Foundation
 internal import Synchronization
 
 #if canImport(FoundationNetworking)
-    internal import Glibc
+    internal import Platform
 
-    /// Keeps URLSession from loading what a policy forbids to load.
+    /// Prevents URLSession from loading a response that the policy forbids to load.
     ///
-    /// URLSession knows no way for its cache to refuse: without an answer it starts to load, and a
-    /// cancellation comes after that as a piece of work of its own. Between the two a request may go
-    /// out. But URLSession asks its cache while it holds the queue on which both are done: a
-    /// cancellation that waits for the queue before the answer is given has its turn first, and then
-    /// nothing comes between.
+    /// A cache of URLSession cannot refuse: without an answer URLSession starts to load, and a
+    /// later cancellation is a separate block on its queue. A request may be sent between the two.
+    /// But URLSession calls its cache while it occupies the queue that runs both. A cancellation
+    /// that waits for the queue before the cache answers therefore runs before the load.
     enum ForbiddenLoad {
-        /// Lets `cancel` wait for the queue that the caller is on; the answer may follow.
+        /// Queues `cancel` on the queue that the caller occupies; the answer may follow when this
+        /// returns.
         static func refuse(_ cancel: @escaping @Sendable () -> Void) {
             let thread = Mutex("")
             let hasBegun = DispatchSemaphore(value: 0)
@@ -29,7 +29,8 @@ internal import Synchronization
 
         private static let ownThread = "/proc/thread-self"
         private static let lookMicroseconds: UInt32 = 50
-        /// A tenth of a second; a machine that is as busy as that risks one request.
+        /// The maximum number of checks, a tenth of a second in all; after that, one request may be
+        /// sent.
         private static let looksMax = 2_000
 
         private static func isAsleepOrGone(_ path: String) -> Bool {

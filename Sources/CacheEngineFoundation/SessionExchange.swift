@@ -6,7 +6,8 @@ internal import Synchronization
     internal import FoundationNetworking
 #endif
 
-/// One exchange of a `URLSessionOrigin`: what the delegate hears, until the reader asks for it.
+/// One exchange of a `URLSessionOrigin`, which keeps the delegate's events until the reader takes
+/// them.
 final class SessionExchange: BodySource {
     struct Head: Sendable {
         var status: Int
@@ -36,8 +37,10 @@ final class SessionExchange: BodySource {
     private let cancellations: DispatchQueue
     private let state = Mutex(State())
 
-    /// An exchange whose task is cancelled on `cancellations`: URLSession lets a cancellation wait
-    /// until it has worked through all that a fast server sends, which may be never.
+    /// Creates an exchange whose task is cancelled on the queue `cancellations`.
+    ///
+    /// `cancel()` of URLSession blocks until it has processed all data that a fast server sends,
+    /// which may never end.
     init(windowBytesMax: Int, cancellations: DispatchQueue) {
         self.windowBytesMax = windowBytesMax
         self.cancellations = cancellations
@@ -59,7 +62,7 @@ final class SessionExchange: BodySource {
         case .failure(let error): throw error
         case .chunk, .end:
             cancel()
-            throw CacheError(.originMisbehaved, detail: "A body came before its head")
+            throw CacheError(.originMisbehaved, detail: "The origin sent a body without a head")
         }
     }
 
@@ -78,7 +81,9 @@ final class SessionExchange: BodySource {
             await withCheckedContinuation { continuation in
                 let event = state.withLock { state -> Event? in
                     if state.waiter != nil {
-                        return .failure(CacheError(.originFailed, detail: "Two readers"))
+                        return .failure(
+                            CacheError(.originFailed, detail: "Two tasks read one body at once")
+                        )
                     }
                     let event = Self.take(&state)
                     if event == nil { state.waiter = continuation }
@@ -112,7 +117,9 @@ final class SessionExchange: BodySource {
 
     func receive(_ response: URLResponse) {
         guard let response = response as? HTTPURLResponse else {
-            return abandon(CacheError(.originMisbehaved, detail: "The answer is not HTTP"))
+            return abandon(
+                CacheError(.originMisbehaved, detail: "The response is not an HTTP response")
+            )
         }
         let head = Self.head(response)
         signal { state in
@@ -125,10 +132,16 @@ final class SessionExchange: BodySource {
         let (isOpen, isTooMuch) = state.withLock { state in
             (state.outcome == nil, state.waitingBytes + data.count > windowBytesMax)
         }
-        // A cancelled task may go on sending for a while.
+        // A cancelled task may deliver data for a while.
         guard isOpen else { return }
         if isTooMuch {
-            return abandon(CacheError(.readerTooSlow, detail: "The body was not read in time"))
+            return abandon(
+                CacheError(
+                    .readerTooSlow,
+                    detail: "More than \(windowBytesMax) bytes of the body wait for the reader; "
+                        + "read faster, or raise maximumWindow"
+                )
+            )
         }
         let chunk = ByteChunk(data)
         signal { state in
@@ -147,7 +160,10 @@ final class SessionExchange: BodySource {
                 state.receivedBytes < length
             {
                 state.outcome = .failure(
-                    CacheError(.bodyTruncated, detail: "The body ended before its length")
+                    CacheError(
+                        .bodyTruncated,
+                        detail: "The body ended after \(state.receivedBytes) of \(length) bytes"
+                    )
                 )
             } else {
                 state.outcome = .end
@@ -170,7 +186,7 @@ final class SessionExchange: BodySource {
         let status = response.statusCode
         var fields = HeaderFields(response)
         if let coding = fields["Content-Encoding"], coding.lowercased() != "identity" {
-            // URLSession has decoded the content.
+            // URLSession has already decoded the content.
             fields.remove("Content-Encoding")
             fields.remove("Content-Length")
         }
@@ -187,13 +203,16 @@ final class SessionExchange: BodySource {
         guard let error = error as? URLError else {
             return CacheError(.originFailed, detail: String(describing: error))
         }
-        let detail = "URLSession: \(error.code.rawValue) \(error.localizedDescription)"
+        let text = PlainText.escaped(error.localizedDescription)
+        let detail = "URLSession: \(text) (code \(error.code.rawValue))"
         switch error.code {
         case .cancelled: return CancellationError()
         case .timedOut: return CacheError(.originTimedOut, detail: detail)
         case .badServerResponse, .cannotDecodeRawData, .cannotDecodeContentData,
             .cannotParseResponse:
             return CacheError(.originMisbehaved, detail: detail)
+        case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet:
+            return CacheError(hasHead ? .bodyTruncated : .originUnreachable, detail: detail)
         case .badURL, .unsupportedURL: return CacheError(.requestInvalid, detail: detail)
         default: return CacheError(hasHead ? .bodyTruncated : .originFailed, detail: detail)
         }

@@ -8,11 +8,11 @@ internal import Synchronization
     public import Foundation
 #endif
 
-/// An origin reached through a URLSession of its own.
+/// An origin reached through a private URLSession.
 ///
-/// The session has no cache and no cookies, and follows no redirect. URLSession decodes contents:
-/// answers come without `Content-Encoding`, and without the length that no longer is theirs.
-/// It reports no 1xx heads, and joins field lines of one name.
+/// The session has no cache and no cookies, and follows no redirects. URLSession decodes contents,
+/// so responses have no `Content-Encoding`, and no `Content-Length` of the encoded content.
+/// URLSession reports no 1xx responses, and joins field lines with the same name.
 public final class URLSessionOrigin: Origin {
     private let session: URLSession
     private let delegate: SessionDelegate
@@ -22,14 +22,16 @@ public final class URLSessionOrigin: Origin {
     )
     private let windowBytesMax: Int
 
-    /// An origin whose session is set up by `configuration`, cache, cookies and credentials left
-    /// out.
+    /// Creates an origin whose session uses `configuration`.
     ///
-    /// `windowBytesMax` bounds the body bytes that wait for a slow reader: on Linux a URLSession
-    /// cannot be held back, and the exchange ends with `CacheError.Code.readerTooSlow`.
+    /// The cache, cookies and credentials of `configuration` are not used.
+    ///
+    /// `maximumWindow` bounds the body bytes that wait for a slow reader. URLSession on Linux
+    /// cannot be slowed down, so an exchange over the bound ends with
+    /// `CacheError.Code.readerTooSlow`.
     public init(
         configuration: URLSessionConfiguration = .ephemeral,
-        windowBytesMax: ByteCount = .megabytes(64)
+        maximumWindow: ByteCount = .megabytes(64)
     ) {
         configuration.urlCache = nil
         configuration.httpCookieStorage = nil
@@ -37,12 +39,12 @@ public final class URLSessionOrigin: Origin {
         configuration.urlCredentialStorage = nil
         delegate = SessionDelegate()
         session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
-        self.windowBytesMax = windowBytesMax.bytes
+        windowBytesMax = maximumWindow.bytes
     }
 
     deinit { session.finishTasksAndInvalidate() }
 
-    /// Sends the request, and returns when the head of its answer is there.
+    /// Sends the request, and returns when the head of the response has arrived.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         try Task.checkCancellation()
         let exchange = SessionExchange(
@@ -65,12 +67,16 @@ public final class URLSessionOrigin: Origin {
 
     private static func urlRequest(_ request: OriginRequest) async throws -> URLRequest {
         guard let url = URL(string: request.url), url.host != nil else {
-            throw CacheError(.requestInvalid, detail: "No URL to Foundation")
+            throw CacheError(
+                .requestInvalid,
+                detail: "The URL is invalid in Foundation or has no host: "
+                    + "`\(PlainText.excerpt(request.url))`"
+            )
         }
         var asked = URLRequest(url: url)
         asked.httpMethod = request.method.name
         asked.cachePolicy = .reloadIgnoringLocalCacheData
-        if let seconds = request.timeoutSeconds { asked.timeoutInterval = seconds }
+        if let timeout = request.timeout { asked.timeoutInterval = timeout.seconds }
         for (name, value) in request.fields.pairs {
             asked.addValue(value, forHTTPHeaderField: name)
         }

@@ -1,14 +1,9 @@
 import CacheEngine
+import Platform
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// What `cache-proxy` does from its command line to its end.
+/// The program `cache-proxy`.
 public enum ProxyProgram {
-    /// Runs until SIGTERM or SIGINT; the status to exit with.
+    /// Runs until SIGTERM or SIGINT; returns the status to exit with.
     public static func run(_ arguments: [String]) async -> Int32 {
         do {
             switch try ConfigurationReader.read(arguments) {
@@ -19,7 +14,7 @@ public enum ProxyProgram {
                 print(text)
                 return 0
             case .check(let configuration):
-                print("The configuration is sound: \(configuration.listen)")
+                print(PlainText.escaped("The configuration is valid: \(configuration.listen)"))
                 return 0
             case .run(let configuration): return try await serve(configuration, arguments)
             }
@@ -33,14 +28,22 @@ public enum ProxyProgram {
         _ configuration: ProxyConfiguration,
         _ arguments: [String]
     ) async throws -> Int32 {
-        let signals = try SignalStream([SIGTERM, SIGINT, SIGHUP])
-        raiseDescriptorLimit()
-        let service = try await ProxyService(configuration)
-        say("Listening on \(service.address)")
+        let signals = try SignalStream(
+            [SIGTERM, SIGINT, SIGHUP, SIGUSR1],
+            ignoring: [SIGPIPE, SIGUSR2]
+        )
+        let openFilesMax = raiseOpenFilesLimit()
+        let bounded = configuration.bounded(openFilesMax: openFilesMax)
+        let service = try await ProxyService(bounded)
+        let note = bounded.note(wanted: configuration, openFilesMax: openFilesMax)
+        say("Listening on \(service.address)\(note.map { "; \($0)" } ?? "")")
         if let admin = service.adminAddress { say("Administration on \(admin)") }
-        for await signal in signals.stream {
-            guard signal == SIGHUP else { break }
-            reload(service, arguments)
+        loop: for await signal in signals.stream {
+            switch signal {
+            case SIGHUP: reload(service, arguments, openFilesMax: openFilesMax)
+            case SIGUSR1: service.reopenLog()
+            default: break loop
+            }
         }
         say("Draining")
         await service.shutDown()
@@ -48,33 +51,42 @@ public enum ProxyProgram {
         return 0
     }
 
-    /// As many connections as the system lets this process have, without a wrapper that raises it.
-    private static func raiseDescriptorLimit() {
+    /// Raises the number of files this process may open as far as the system allows, and returns
+    /// it.
+    private static func raiseOpenFilesLimit() -> Int {
         var limit = rlimit()
         #if canImport(Glibc)
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         #else
             let resource = RLIMIT_NOFILE
         #endif
-        guard getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+        guard getrlimit(resource, &limit) == 0 else { return .max }
+        let before = limit.rlim_cur
         limit.rlim_cur = limit.rlim_max
-        _ = setrlimit(resource, &limit)
+        if setrlimit(resource, &limit) != 0 { limit.rlim_cur = before }
+        return Int(clamping: limit.rlim_cur)
     }
 
-    /// A configuration that is not sound changes nothing.
-    private static func reload(_ service: ProxyService, _ arguments: [String]) {
+    /// An invalid configuration changes nothing.
+    private static func reload(
+        _ service: ProxyService,
+        _ arguments: [String],
+        openFilesMax: Int
+    ) {
         do {
             guard case .run(let new) = try ConfigurationReader.read(arguments) else { return }
-            let left = try service.reload(new)
+            let left = try service.reload(new.bounded(openFilesMax: openFilesMax))
             say("Read the configuration again")
-            if !left.isEmpty { say("Needs a restart: \(left.joined(separator: ", "))") }
+            guard !left.isEmpty else { return }
+            let names = left.map { "--\($0)" }.joined(separator: ", ")
+            say("Unchanged until a restart: \(names)")
         } catch {
             say("Kept the old configuration: \(error)")
         }
     }
 
-    private static func say(_ line: String) {
-        var line = "cache-proxy: \(line)\n"
+    static func say(_ line: String) {
+        var line = "cache-proxy: \(PlainText.escaped(line))\n"
         line.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
     }
 }

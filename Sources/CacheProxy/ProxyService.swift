@@ -1,34 +1,42 @@
 public import CacheEngine
-import CurlOrigin
+package import CurlOrigin
+import Synchronization
 
-/// A running proxy: cache, origins, listeners.
+/// A running proxy: the cache, the origins and the listeners.
 public final class ProxyService: Sendable {
-    /// The cache behind it.
+    /// The proxy's cache.
     public let cache: HTTPCache
-    private let configuration: ProxyConfiguration
-    private let pool: OriginPool
-    private let desk: AdminDesk
-    private let server: ProxyServer
+    let configuration: ProxyConfiguration
+    let pool: OriginPool
+    /// The present limits of connections to origins.
+    let wire: Mutex<CurlConfiguration>
+    let desk: AdminDesk
+    let server: ProxyServer
     private let admin: ProxyServer?
     private let sweeping: Task<Void, Never>
 
     /// Opens the cache and listens.
     ///
-    /// - Throws: `CacheError`, `SystemError` or `ConfigurationError`, each one line for people.
+    /// - Throws: `CacheError`, `SystemError` or `ConfigurationError`, each described by one line.
     public convenience init(_ configuration: ProxyConfiguration) async throws {
-        var curl = CurlConfiguration()
-        curl.deadlines.headSeconds = configuration.originSeconds
-        try await self.init(configuration, upstream: CurlOrigin(configuration: curl))
+        let upstream = Self.upstream(Self.curlConfiguration(configuration))
+        try await self.init(configuration, upstream: upstream) {
+            $0.hooks.onEvent = { event in
+                guard case .storageFailed(let error) = event else { return }
+                ProxyProgram.say("Storage: \(error)")
+            }
+        }
     }
 
-    /// The same over another origin and clock: for tests.
+    /// The same with another origin and clock, for tests.
     package init(
         _ configuration: ProxyConfiguration,
         upstream: any Origin,
         clock: any CacheClock = SystemClock(),
-        adjust: (inout Configuration) -> Void = { _ in }
+        adjust: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws {
         self.configuration = configuration
+        wire = Mutex(Self.curlConfiguration(configuration))
         pool = OriginPool(configuration.origins, name: configuration.name, upstream: upstream)
         var engine = Self.engineConfiguration(configuration, clock)
         adjust(&engine)
@@ -51,6 +59,7 @@ public final class ProxyService: Sendable {
             )
         } catch {
             await started?.stop()
+            pool.shutDown()
             await cache.shutDown()
             throw error
         }
@@ -58,42 +67,20 @@ public final class ProxyService: Sendable {
         sweeping = Task { [cache] in await cache.run() }
     }
 
-    /// Where clients connect.
+    /// The address that clients connect to.
     public var address: ListenAddress { server.address }
-    /// Where its keeper connects.
+    /// The address of the administration.
     public var adminAddress: ListenAddress? { admin?.address }
 
     package var counters: [WorkerCounters] { server.counters }
 
-    /// Takes over what can change while it runs: origins, purge token, and a new log file.
-    ///
-    /// - Returns: Names of settings that differ and need a restart.
-    public func reload(_ new: ProxyConfiguration) throws(ConfigurationError) -> [String] {
-        let token: String?
-        if let path = new.purgeTokenFile {
-            token = try ConfigurationReader.token(path)
-        } else {
-            token = nil
-        }
-        desk.setToken(token)
-        pool.replace(new.origins)
-        server.reopenLog()
-        var left: [String] = []
-        if new.listen != configuration.listen { left.append("listen") }
-        if new.admin != configuration.admin { left.append("admin") }
-        if new.memory != configuration.memory { left.append("memory") }
-        if new.diskDirectory != configuration.diskDirectory { left.append("disk") }
-        if new.diskSize != configuration.diskSize { left.append("disk-size") }
-        if new.workers != configuration.workers { left.append("workers") }
-        if new.mode != configuration.mode { left.append("mode") }
-        if new.accessLog != configuration.accessLog { left.append("access-log") }
-        return left
-    }
+    /// Opens the access log again.
+    public func reopenLog() { server.reopenLog() }
 
-    /// Accepts nothing more, finishes what was begun within the drain time, and closes the cache.
+    /// Stops accepting, finishes running responses within the drain time, and closes the cache.
     public func shutDown() async {
         let limit = UInt64(configuration.drainSeconds * 1e9)
-        // A task of its own: whoever calls may have been cancelled already.
+        // A task of its own: the caller may be cancelled already.
         let timer = Task { [server] in
             try await Task.sleep(nanoseconds: limit)
             await server.stop()
@@ -101,27 +88,71 @@ public final class ProxyService: Sendable {
         await server.drain()
         timer.cancel()
         await admin?.stop()
+        pool.shutDown()
         sweeping.cancel()
         await sweeping.value
+    }
+
+    /// The way to the origins: over TLS with libcurl, else on the workers' own event loops.
+    static func upstream(_ configuration: CurlConfiguration) -> PlainOrigin {
+        PlainOrigin(
+            configuration: configuration,
+            secure: CurlOrigin(configuration: configuration)
+        )
     }
 
     private static func engineConfiguration(
         _ configuration: ProxyConfiguration,
         _ clock: any CacheClock
-    ) -> Configuration {
-        var engine = Configuration(
+    ) -> HTTPCache.Configuration {
+        var engine = HTTPCache.Configuration(
             memory: .bytes(configuration.memory.bytes),
-            disk: configuration.diskDirectory.map { .directory($0, configuration.diskSize) }
-                ?? .disabled,
+            backing: configuration.diskDirectory.map {
+                .disk(path: $0, capacity: configuration.diskSize)
+            } ?? BackingStore.none,
             mode: configuration.mode
         )
         engine.name = configuration.name
         engine.clock = clock
-        engine.originLimits.headSecondsMax = configuration.originSeconds
+        // `CurlOrigin` limits each step; this limits all of them, at every origin in turn.
+        engine.originLimits.maximumHeadTime = .seconds(
+            configuration.originSeconds + configuration.connectSecondsOfAll
+        )
+        engine.originLimits.maximumIdleTime = .seconds(configuration.betweenBytesSeconds)
+        engine.caching.cookies =
+            switch configuration.cookies {
+            case .store: .store
+            case .strip: .strip
+            case .pass: .refuse
+            }
+        engine.caching.staleWhileRevalidate = .seconds(configuration.graceSeconds)
+        engine.caching.staleIfError = .seconds(configuration.graceSeconds)
+        engine.caching.requestDirectives =
+            configuration.ignoresClientCacheControl ? .ignore : .honour
         return engine
     }
 
-    private static func serverConfiguration(
+    package static func curlConfiguration(
+        _ configuration: ProxyConfiguration
+    ) -> CurlConfiguration {
+        var curl = CurlConfiguration()
+        curl.deadlines.connect = .seconds(configuration.connectSeconds)
+        curl.deadlines.head = .seconds(configuration.originSeconds)
+        curl.deadlines.idle = .seconds(configuration.betweenBytesSeconds)
+        // As many as clients can hold, so that slow clients cannot take every connection.
+        let maximumPerHost =
+            configuration.originConnectionsMax
+            ?? configuration.connectionsMax * configuration.workers
+        let maximumTotal = min(
+            maximumPerHost * max(1, configuration.origins.count),
+            configuration.originConnectionsTotalMax ?? .max
+        )
+        curl.connections.maximumPerHost = min(maximumPerHost, maximumTotal)
+        curl.connections.maximumTotal = maximumTotal
+        return curl
+    }
+
+    static func serverConfiguration(
         _ configuration: ProxyConfiguration
     ) -> ServerConfiguration {
         var server = ServerConfiguration(address: configuration.listen, name: configuration.name)
@@ -130,6 +161,12 @@ public final class ProxyService: Sendable {
         server.accessLog = configuration.accessLog
         server.timeouts.headMilliseconds = Int64(configuration.headSeconds * 1_000)
         server.timeouts.idleMilliseconds = Int64(configuration.idleSeconds * 1_000)
+        server.timeouts.writeMilliseconds = Int64(configuration.sendSeconds * 1_000)
+        // Most of the drain's time is for running responses.
+        let quarter = Int64(configuration.drainSeconds * 250)
+        server.timeouts.drainIdleMilliseconds = min(server.timeouts.drainIdleMilliseconds, quarter)
+        server.tags = configuration.tags
+        server.forwarded = configuration.forwarded
         server.wire.contentBytesMax = configuration.contentMax.bytes
         return server
     }

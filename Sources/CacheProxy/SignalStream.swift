@@ -1,21 +1,16 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// Signals as an asynchronous sequence.
-///
-/// From its making on they no longer end the process.
+/// Signals as an asynchronous sequence; they no longer end the process.
 struct SignalStream {
     let stream: AsyncStream<Int32>
 
-    init(_ signals: [Int32]) throws(SystemError) {
+    /// Delivers `signals`; `ignored` ones have no effect.
+    init(_ signals: [Int32], ignoring ignored: [Int32]) throws(SystemError) {
         var ends: (Int32, Int32) = (-1, -1)
         let result = withUnsafeMutablePointer(to: &ends) { pair in
             pair.withMemoryRebound(to: Int32.self, capacity: 2) { pipe($0) }
         }
-        guard result == 0 else { throw SystemError("Cannot open a pipe for signals") }
+        guard result == 0 else { throw SystemError(.openPipe) }
         let readEnd = ends.0
         signalPipe = ends.1
         let (stream, feed) = AsyncStream<Int32>.makeStream()
@@ -28,10 +23,10 @@ struct SignalStream {
                 if count == 0 { return }
             }
         }
-        signal(SIGPIPE, SIG_IGN)
+        for number in ignored { signal(number, SIG_IGN) }
         for number in signals {
             signal(number) { number in
-                // Nothing but this call is allowed in a signal handler.
+                // A signal handler may call `write` and little else.
                 var byte = UInt8(truncatingIfNeeded: number)
                 _ = write(signalPipe, &byte, 1)
             }
@@ -39,7 +34,7 @@ struct SignalStream {
     }
 }
 
-/// Where the signal handler writes.
+/// The end of the pipe that the signal handler writes to.
 ///
 /// `nonisolated(unsafe)`: written once, before any handler that reads it is installed.
 nonisolated(unsafe) private var signalPipe: Int32 = -1

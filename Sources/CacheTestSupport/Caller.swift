@@ -1,23 +1,23 @@
 public import CacheEngine
 import Synchronization
 
-/// One request on its way through a cache, and everything it was told so far.
+/// One request to a cache, and everything that its caller has received so far.
 public final class Caller: Sendable {
-    /// How the body is read.
+    /// How the caller reads the body.
     public enum Reading: Hashable, Sendable {
-        /// As fast as it comes.
+        /// Reads every piece as soon as it arrives.
         case steadily
-        /// A piece at each `readOn()`.
+        /// Reads one piece for each `readOn()`.
         case stepwise
-        /// Not at all: the body is dropped with the head.
+        /// Reads nothing and drops the body after the head.
         case headOnly
     }
 
-    /// What became of the request.
+    /// The outcome of the request.
     public enum End: Sendable {
-        /// The body was read to its end.
+        /// The caller read the body to its end.
         case complete
-        /// No answer, or a body that broke off.
+        /// The request failed, or the body ended early with an error.
         case failed(any Error)
     }
 
@@ -37,39 +37,39 @@ public final class Caller: Sendable {
 
     init(_ reading: Reading) { self.reading = reading }
 
-    /// The status, once the head is there.
+    /// The status, or `nil` before the head has arrived.
     public var status: Int? { state.withLock { $0.status } }
-    /// The fields, once the head is there.
+    /// The fields, empty before the head has arrived.
     public var fields: HeaderFields { state.withLock { $0.fields } }
-    /// What the cache did, once the head is there.
+    /// The cache's account of the response, or `nil` before the head has arrived.
     public var info: CacheInfo? { state.withLock { $0.info } }
-    /// The body so far.
+    /// The bytes of the body so far.
     public var bytes: [UInt8] { state.withLock { $0.bytes } }
-    /// The body so far, as text.
+    /// The body so far as text.
     public var text: String { String(decoding: bytes, as: UTF8.self) }
-    /// How it ended, if it did.
+    /// The outcome, or `nil` while the request is under way.
     public var end: End? { state.withLock { $0.end } }
-    /// Whether the body was read to a clean end.
+    /// Whether the caller read the body to a clean end.
     public var isComplete: Bool {
         if case .complete = end { return true }
         return false
     }
-    /// The error it ended with.
+    /// The error of a failed request.
     public var error: (any Error)? {
         if case .failed(let error) = end { return error }
         return nil
     }
-    /// The code of the error, where it is one of the cache's.
+    /// The code of the error, if the cache threw it.
     public var errorCode: CacheError.Code? { (error as? CacheError)?.code }
 
-    /// The caller loses interest.
+    /// Cancels the request.
     public func cancel() {
         let (task, stepper) = state.withLock { ($0.task, $0.stepper.take()) }
         task?.cancel()
         stepper?.resume()
     }
 
-    /// Reads one more piece of the body.
+    /// Lets a stepwise caller read one more piece of the body.
     public func readOn() {
         state.withLock { state in
             state.steps += 1

@@ -1,8 +1,9 @@
 package import CacheEngine
 
-/// What a disk tier may answer: slow, obvious, and never wrong about what is illegal.
+/// A model of the results that a disk tier may give: slow and simple, and exact about illegal ones.
 ///
-/// A key's value is a version number or nothing. Nothing is always legal: a cache may forget.
+/// A key's value is a version number or nothing. Nothing is always legal, because a cache may drop
+/// entries.
 package struct DiskModel: Sendable {
     package struct Value: Hashable, Sendable {
         package var version: Int
@@ -26,17 +27,17 @@ package struct DiskModel: Sendable {
         }
     }
 
-    /// The values a read may give now.
+    /// The values that a read may return now.
     private var possible: [Int: Set<Value>] = [:]
-    /// The values a read may give after a kill: all since the key's last durable state.
+    /// The values that a read may return after a kill: all since the key's last durable state.
     private var afterKill: [Int: Set<Value>] = [:]
-    /// Every value a key ever had: what even a broken device must not go beyond.
+    /// All values that a key ever had; even a broken device must not return any other.
     private var ever: [Int: Set<Value>] = [:]
-    /// Keys that had a value in their last durable state, and were not removed since.
+    /// Keys that had a value in their last durable state and have not been removed since.
     private var kept: Set<Int> = []
-    /// Keys that an opening did not find: no later flush makes their old values come back.
+    /// Keys that were missing when the tier was opened; no later flush restores their old values.
     private var absent: Set<Int> = []
-    /// The last value given to each key since its last durable state.
+    /// The last value stored for each key since its last durable state.
     private var last: [Int: Value] = [:]
 
     package init() {}
@@ -55,21 +56,23 @@ package struct DiskModel: Sendable {
         last[key] = nil
     }
 
-    /// Everything so far has reached the disk.
+    /// Records that every change so far has reached the disk.
     package mutating func noteDurable() {
         afterKill = possible
         kept = Set(possible.keys.filter { possible[$0] != [] }).subtracting(absent)
         last.removeAll()
     }
 
-    /// Everything about one key has reached the disk.
+    /// Records that every change of one key has reached the disk.
     package mutating func noteDurable(_ key: Int) {
         afterKill[key] = possible[key]
         if possible[key, default: []].isEmpty { kept.remove(key) } else { kept.insert(key) }
         last[key] = nil
     }
 
-    /// A removal of many: when it was acknowledged it is durable, and so is all before it.
+    /// Records the removal of a scope.
+    ///
+    /// If the removal was acknowledged, it and all earlier changes are durable.
     package mutating func purge(_ scope: RemovalScope, isAcknowledged: Bool) {
         for (key, values) in possible {
             possible[key] = values.filter { !Self.covers(scope, $0) }
@@ -81,10 +84,11 @@ package struct DiskModel: Sendable {
         if isAcknowledged { noteDurable() }
     }
 
-    /// The last store before a kill may have been refused, which removes what was there.
+    /// Records that the last store before a kill may have been refused, which removes the old
+    /// value.
     package mutating func mayHaveBeenRefused(_ key: Int) { kept.remove(key) }
 
-    /// A purge that was asked for may have been done, acknowledged or not.
+    /// Records that a requested purge may have taken effect, acknowledged or not.
     package mutating func mayHaveBeenPurged(_ tag: String) {
         let touched = kept.filter { afterKill[$0, default: []].contains { $0.tags.contains(tag) } }
         kept.subtract(touched)
@@ -100,9 +104,9 @@ package struct DiskModel: Sendable {
         noteDurable()
     }
 
-    /// A read after an opening settles which of the possible values it was.
+    /// Records a read after an opening, which determines the value of the key.
     package mutating func observe(_ version: Int?, for key: Int) {
-        // What is not found now may still lie on disk: only the other values are out.
+        // A value that is missing now may still be on disk; only the other values are excluded.
         if let version {
             possible[key] = possible[key, default: []].filter { $0.version == version }
             kept.insert(key)
@@ -120,8 +124,8 @@ package struct DiskModel: Sendable {
             possible[key] = values.filter { !$0.isSession }
             if values.contains(where: \.isSession) { kept.remove(key) }
         }
-        // The removal of the session is queued, no more: until it is written, the next opening
-        // does it again.
+        // The removal of session entries is only queued. Until it is written, the next opening
+        // repeats it.
         afterKill = possible
     }
 
@@ -132,12 +136,12 @@ package struct DiskModel: Sendable {
         }
     }
 
-    /// Whether nothing is legal for a tier that has had room for everything.
+    /// Whether a read may find nothing, in a tier that has had room for every entry.
     package func mayBeGone(_ key: Int) -> Bool {
         !kept.contains(key)
     }
 
-    /// The value that was given last, if nothing durable has come since.
+    /// The last value stored, or `nil` if the key has become durable or been removed since.
     package func newest(_ key: Int) -> Value? { last[key] }
 
     package func wasEver(_ version: Int?, for key: Int) -> Bool {

@@ -1,13 +1,15 @@
 package import CacheEngine
 import Synchronization
 
-/// A file system in memory that fails as a plan says and from one seed: short reads and writes,
-/// interrupted calls, errors, a full device, flipped bits, torn and misdirected writes.
+/// A file system in memory that fails according to a plan and a seed.
 ///
-/// What is written is durable only after a synchronisation: `cutPower` keeps or loses each sector
-/// that was not, at random. `endProcess` loses nothing but the open files and their locks.
+/// Its faults are short reads and writes, interrupted calls, errors, a full device, flipped bits,
+/// and torn and misdirected writes.
+///
+/// Written bytes are durable only after a synchronisation: `cutPower` keeps or loses each sector
+/// written since, at random. `endProcess` loses only the open files and their locks.
 package final class FaultyFileSystem: FileSystem {
-    /// What goes wrong, in calls out of a thousand.
+    /// The faults, as calls out of a thousand.
     package struct Plan: Sendable {
         package var shortRead = 0
         package var shortWrite = 0
@@ -16,18 +18,20 @@ package final class FaultyFileSystem: FileSystem {
         package var readError = 0
         package var writeError = 0
         package var synchronizeError = 0
-        /// The bytes handed out differ in one bit from the bytes kept.
+        /// The returned bytes differ in one bit from the stored bytes.
         package var flipOnRead = 0
-        /// The bytes kept differ in one bit from the bytes given.
+        /// The stored bytes differ in one bit from the given bytes.
         package var flipOnWrite = 0
-        /// Only a first part of the sectors is kept, though the call succeeds.
+        /// Only the first sectors are stored, although the call succeeds.
         package var tornWrite = 0
-        /// The bytes are kept elsewhere in the file, though the call succeeds.
+        /// The bytes are stored elsewhere in the file, although the call succeeds.
         package var misdirectedWrite = 0
-        /// Bytes that all files together may take.
+        /// The bytes that all files together may take.
         package var capacityBytes = Int.max
         package var openFilesMax = Int.max
         package var isReadOnly = false
+        /// The bytes of every file that the device cannot read.
+        package var unreadable: Range<Int>?
 
         package init() {}
     }
@@ -45,9 +49,9 @@ package final class FaultyFileSystem: FileSystem {
         set { state.withLock { $0.plan = newValue } }
     }
 
-    // MARK: What a test does to the device
+    // MARK: Control by a test
 
-    /// The process is gone: its files are closed, its locks are free, its bytes are all there.
+    /// Ends the process: its files are closed, its locks are released and all its bytes remain.
     package func endProcess() {
         state.withLock { state in
             state.opened.removeAll()
@@ -55,10 +59,26 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// The machine is gone: what was not synchronised is kept or lost, sector by sector.
+    /// Ends the machine: each sector that was not synchronised is kept or lost.
     package func cutPower() {
         endProcess()
         state.withLock { $0.loseUnsynchronized() }
+    }
+
+    /// Returns a second device with the contents of this one after its process or machine has
+    /// ended.
+    ///
+    /// This device is unaffected.
+    package func copy(afterPowerCut isPowerCut: Bool, seed: UInt64 = 1) -> FaultyFileSystem {
+        let copy = FaultyFileSystem(seed: seed)
+        let held = state.withLock { $0 }
+        copy.state.withLock { state in
+            (state.files, state.names) = (held.files, held.names)
+            (state.durableNames, state.directories) = (held.durableNames, held.directories)
+            (state.links, state.nextDescriptor) = (held.links, held.nextDescriptor)
+        }
+        if isPowerCut { copy.cutPower() }
+        return copy
     }
 
     /// The paths of all files.
@@ -68,7 +88,7 @@ package final class FaultyFileSystem: FileSystem {
         state.withLock { state in state.names[path].map { state.files[$0].bytes } }
     }
 
-    /// Puts `bytes` in the place of a file's, durably.
+    /// Replaces the contents of a file durably.
     package func replace(_ path: String, with bytes: [UInt8]) {
         state.withLock { state in
             let file = state.names[path] ?? state.addFile(path)
@@ -76,7 +96,7 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// Takes a file or a whole directory away, durably.
+    /// Removes a file or a whole directory durably.
     package func erase(_ path: String) {
         state.withLock { state in
             for known in state.names.keys where known == path || known.hasPrefix(path + "/") {
@@ -89,10 +109,10 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// Puts a link in the way: whoever opens it is refused, as the real one does.
+    /// Adds a symbolic link, which cannot be opened, as on the real file system.
     package func addLink(_ path: String) { _ = state.withLock { $0.links.insert(path) } }
 
-    /// Every file as it is now, to be given back by `restore`.
+    /// Returns the contents of every file, for `restore`.
     package func snapshot() -> [String: [UInt8]] {
         state.withLock { state in state.names.mapValues { state.files[$0].bytes } }
     }
@@ -252,7 +272,20 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    // MARK: Going through the lock
+    package func identity(of file: OpenFile) throws(FileFault) -> FileIdentity {
+        try change { state throws(FileFault) in
+            FileIdentity(device: 0, number: UInt64(try state.file(file)))
+        }
+    }
+
+    package func identity(ofPath path: String) throws(FileFault) -> FileIdentity {
+        try change { state throws(FileFault) in
+            guard let number = state.names[path] else { throw .notFound }
+            return FileIdentity(device: 0, number: UInt64(number))
+        }
+    }
+
+    // MARK: Locking
 
     private func change<Result: Sendable>(
         _ body: (inout State) throws(FileFault) -> Result
@@ -265,7 +298,7 @@ package final class FaultyFileSystem: FileSystem {
         return try result.get()
     }
 
-    /// A call that may be interrupted before it does anything.
+    /// Performs a call that may be interrupted before it has any effect.
     private func transfer(
         _ body: (inout State) throws(FileFault) -> Int
     ) throws(FileFault) -> Int {
@@ -277,11 +310,11 @@ package final class FaultyFileSystem: FileSystem {
 }
 
 extension FaultyFileSystem {
-    /// The bytes of one file, as the process sees them and as the device has them.
+    /// The bytes of one file, as the process sees them and as the device holds them.
     struct File: Sendable {
         var bytes: [UInt8]
         var durable: [UInt8]
-        /// Sectors that differ, or may.
+        /// The sectors whose durable bytes may differ.
         var dirty: Set<Int> = []
 
         init(bytes: [UInt8] = [], durable: [UInt8] = []) {
@@ -361,6 +394,8 @@ extension FaultyFileSystem {
         ) throws(FileFault) -> Int {
             let number = try self.file(file)
             if happens(plan.readError) { throw .inputOutput }
+            let wanted = offset..<offset + bytes.count
+            if let bad = plan.unreadable, bad.overlaps(wanted) { throw .inputOutput }
             var count = min(bytes.count, max(0, files[number].bytes.count - offset))
             guard count > 0 else { return 0 }
             if happens(plan.shortRead) { count = 1 + Int(random.next() % UInt64(count)) }
@@ -382,7 +417,7 @@ extension FaultyFileSystem {
             guard !plan.isReadOnly else { throw .readOnly }
             try checkRoom(offset + bytes.count - files[number].bytes.count)
             if happens(plan.writeError) {
-                // A part may have arrived before the device failed.
+                // Some bytes may have been written before the device failed.
                 let part = Int(random.next() % UInt64(bytes.count + 1))
                 files[number].put(.init(rebasing: bytes[..<part]), at: offset)
                 throw .inputOutput
@@ -412,7 +447,9 @@ extension FaultyFileSystem {
             }
         }
 
-        /// Names change on the device with a directory's synchronisation, or at random before.
+        /// Makes the names in a directory durable.
+        ///
+        /// A name may also become durable before, at random, when the power is cut.
         mutating func synchronizeNames(in directory: String) {
             func isInside(_ path: String) -> Bool {
                 path.hasPrefix(directory + "/")
@@ -432,7 +469,7 @@ extension FaultyFileSystem {
             for number in files.indices {
                 var durable = files[number].durable
                 let bytes = files[number].bytes
-                // The length is on the device: files are given their room before they are used.
+                // The length is durable, because space is allocated to files before they are used.
                 if durable.count > bytes.count { durable.removeLast(durable.count - bytes.count) }
                 durable += [UInt8](repeating: 0, count: bytes.count - durable.count)
                 for dirty in files[number].dirty.sorted() where happens(500) {

@@ -3,17 +3,17 @@ import Synchronization
 
 /// An origin that holds every request until the test answers it.
 public final class HeldOrigin: Origin {
-    /// What a request does when its task is cancelled while it is held.
+    /// The reaction of a held request to the cancellation of its task.
     public enum Cancellation: Hashable, Sendable {
-        /// It ends with `CancellationError`, as an origin should.
+        /// The request ends with `CancellationError`, as it should.
         case honoured
-        /// It hangs on: the worst an origin can do.
+        /// The request stays held, which is the worst that an origin can do.
         case ignored
     }
 
-    /// One request, held.
+    /// One held request.
     public final class Exchange: Sendable {
-        /// What was asked.
+        /// The request that the origin received.
         public let request: OriginRequest
         private let state = Mutex<State>(.open)
 
@@ -26,7 +26,7 @@ public final class HeldOrigin: Origin {
 
         init(_ request: OriginRequest) { self.request = request }
 
-        /// Whether neither an answer nor a failure has been given.
+        /// Whether the request has neither an answer nor a failure yet.
         public var isHeld: Bool {
             state.withLock {
                 switch $0 {
@@ -36,7 +36,7 @@ public final class HeldOrigin: Origin {
             }
         }
 
-        /// Answers with a head, and a body that the test feeds.
+        /// Answers with a head and with a body that the test feeds.
         public func answer(
             status: Int = 200,
             fields: HeaderFields = ["Cache-Control": "max-age=60"],
@@ -45,7 +45,7 @@ public final class HeldOrigin: Origin {
             finish(.success(.init(status: status, fields: fields, body: body.stream())))
         }
 
-        /// Answers with a whole response.
+        /// Answers with a complete response.
         public func answer(
             status: Int = 200,
             fields: HeaderFields = ["Cache-Control": "max-age=60"],
@@ -54,7 +54,7 @@ public final class HeldOrigin: Origin {
             finish(.success(.whole(status: status, fields: fields, body: body)))
         }
 
-        /// Fails before any head.
+        /// Fails the request before its head.
         public func fail(_ error: any Error = CacheError(.originFailed, detail: "refused")) {
             finish(.failure(error))
         }
@@ -92,17 +92,17 @@ public final class HeldOrigin: Origin {
     private let cancellation: Cancellation
     private let state = Mutex<[Exchange]>([])
 
-    /// An origin that holds what it is asked.
+    /// Creates an origin that holds every request.
     public init(cancellation: Cancellation = .honoured) { self.cancellation = cancellation }
 
-    /// Every request so far, in the order they came.
+    /// All requests so far, in order of arrival.
     public var exchanges: [Exchange] { state.withLock { $0 } }
-    /// How many requests came.
+    /// The number of requests so far.
     public var count: Int { exchanges.count }
-    /// Those that are neither answered nor cancelled.
+    /// The requests that have neither been answered nor cancelled.
     public var held: [Exchange] { exchanges.filter(\.isHeld) }
 
-    /// Holds the request.
+    /// Holds the request until the test answers it.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         let exchange = Exchange(request)
         state.withLock { $0.append(exchange) }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A mark that somebody sets once and somebody else looks at.
+/// A flag that one task sets once and another reads.
 final class Look: Sendable {
     private let noted = Atomic(false)
     var isNoted: Bool { noted.load(ordering: .acquiring) }

@@ -1,15 +1,16 @@
 internal import Synchronization
 
-/// One connection of a test server, in the hands of the script.
+/// One connection of a test server, controlled by the script.
 ///
-/// Reading and writing block the connection's own thread. Writes to a connection that the peer
-/// has closed are dropped.
+/// Reads and writes block the connection's own thread. Writes to a connection that the peer has
+/// closed are dropped.
 public final class LoopbackConnection: Sendable {
-    /// Which connection of the server this is, from 1.
+    /// The number of this connection on its server, from 1.
     public let number: Int
     private let socket: Int32
-    /// Bytes that came behind the last request; touched by the connection's thread alone, and a
-    /// lock keeps that honest.
+    /// Bytes received after the last request.
+    ///
+    /// Only the connection's thread uses them; the lock proves it to the compiler.
     private let pending = Mutex<[UInt8]>([])
     private let closing = Mutex((isClosed: false, isReleased: false))
 
@@ -18,22 +19,22 @@ public final class LoopbackConnection: Sendable {
         self.number = number
     }
 
-    /// Whether the script has closed it.
+    /// Whether the script has closed the connection.
     public var isClosed: Bool { closing.withLock { $0.isClosed } }
 
-    // MARK: - What scripts do
+    // MARK: - Used by scripts
 
-    /// Writes `bytes` as they are; false when the peer is gone.
+    /// Writes `bytes` unchanged; returns `false` if the peer has closed the connection.
     @discardableResult
     public func send(_ bytes: [UInt8]) -> Bool {
         !isClosed && LoopbackSocket.write(socket, bytes)
     }
 
-    /// Writes `text` as it is; false when the peer is gone.
+    /// Writes `text` unchanged; returns `false` if the peer has closed the connection.
     @discardableResult
     public func send(_ text: String) -> Bool { send([UInt8](text.utf8)) }
 
-    /// Writes a whole answer, framed by its length.
+    /// Writes a complete response with a Content-Length.
     public func respond(
         _ status: Int = 200,
         _ fields: [(String, String)] = [],
@@ -42,7 +43,7 @@ public final class LoopbackConnection: Sendable {
         respond(status, fields, bytes: [UInt8](body.utf8))
     }
 
-    /// Writes a whole answer, framed by its length.
+    /// Writes a complete response with a Content-Length.
     public func respond(_ status: Int = 200, _ fields: [(String, String)] = [], bytes: [UInt8]) {
         var head = "HTTP/1.1 \(status) \(status == 200 ? "OK" : "Scripted")\r\n"
         for (name, value) in fields { head += "\(name): \(value)\r\n" }
@@ -52,7 +53,7 @@ public final class LoopbackConnection: Sendable {
         send([UInt8]((head + "\r\n").utf8) + bytes)
     }
 
-    /// Ends the connection in an orderly way.
+    /// Closes the connection in an orderly way.
     public func close() {
         closing.withLock { closing in
             if !closing.isClosed { LoopbackSocket.shutDown(socket) }
@@ -60,23 +61,23 @@ public final class LoopbackConnection: Sendable {
         }
     }
 
-    /// Ends the connection with a reset.
+    /// Closes the connection with a reset.
     public func reset() {
         LoopbackSocket.lingerNot(socket)
         closing.withLock { $0.isClosed = true }
     }
 
-    /// Blocks until the peer sends something, and drops that.
+    /// Blocks until the peer sends bytes, and discards them.
     public func waitForBytes() { _ = LoopbackSocket.read(socket) }
 
-    /// Blocks until the peer closes its side, dropping what it still sends.
+    /// Blocks until the peer closes its side, and discards the bytes that it still sends.
     public func waitForClose() {
         while let bytes = LoopbackSocket.read(socket), !bytes.isEmpty {}
     }
 
-    // MARK: - What the server does
+    // MARK: - Used by the server
 
-    /// Makes every call on the socket return.
+    /// Makes every blocked call on the socket return.
     func interrupt() {
         closing.withLock { closing in
             if !closing.isReleased { LoopbackSocket.shutDown(socket) }
@@ -91,7 +92,7 @@ public final class LoopbackConnection: Sendable {
         }
     }
 
-    /// The next request, or nil at the end of the connection.
+    /// Returns the next request, or `nil` at the end of the connection.
     func readRequest() -> LoopbackRequest? {
         guard let head = readHead() else { return nil }
         var lines = head.split(separator: "\r\n", omittingEmptySubsequences: false)[...]

@@ -1,19 +1,15 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Darwin)
-    internal import Darwin
-#endif
+import Platform
 
-/// A door that a server's script waits at until the test opens it.
+/// A gate at which a server's script waits until the test opens it.
 ///
-/// `@unchecked Sendable`: the lock and the condition are made once and touched only by the
-/// system's own calls; `isOpen` is read and written under the lock alone.
+/// `@unchecked Sendable`: the lock and the condition are created once and used only by calls of the
+/// system; `isOpen` is read and written only under the lock.
 public final class LoopbackGate: @unchecked Sendable {
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var isOpen = false
 
-    /// A closed gate.
+    /// Creates a closed gate.
     public init() {
         pthread_mutex_init(lock, nil)
         pthread_cond_init(condition, nil)
@@ -26,7 +22,7 @@ public final class LoopbackGate: @unchecked Sendable {
         lock.deallocate()
     }
 
-    /// Lets whoever waits, or comes, through.
+    /// Releases all threads that wait now or later.
     public func open() {
         pthread_mutex_lock(lock)
         isOpen = true

@@ -1,27 +1,27 @@
-/// A request as it came in.
+/// A request as the server received it.
 public struct LoopbackRequest: Sendable {
     /// The method.
     public var method: String
     /// The target, byte for byte.
     public var target: String
-    /// The version, as `HTTP/1.1`.
+    /// The version, such as `HTTP/1.1`.
     public var version: String
-    /// The field lines in order.
+    /// The field lines, in order.
     public var fields: [(name: String, value: String)]
-    /// The content, decoded from chunks where it came in chunks.
+    /// The content, with a chunked coding decoded.
     public var body: [UInt8]
 
-    /// The first value of that name, in any case.
+    /// The first value of the field; the name is not case-sensitive.
     public subscript(name: String) -> String? {
         fields.first { $0.name.lowercased() == name.lowercased() }?.value
     }
 
-    /// The path of the target: what stands before the query.
+    /// The target's path, which ends before the query.
     public var path: String { String(target.prefix { $0 != "?" }) }
 }
 
-/// Why a test server could not be made.
+/// The reason why a test server could not be created.
 public struct LoopbackFailure: Error, CustomStringConvertible {
-    /// What the system said.
+    /// The failed call and its error number.
     public let description: String
 }

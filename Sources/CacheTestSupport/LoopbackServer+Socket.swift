@@ -1,18 +1,10 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Darwin)
-    internal import Darwin
-#endif
+import Platform
 
 /// The system calls of the test server.
 enum LoopbackSocket {
-    /// A socket that listens on 127.0.0.1, and its port.
+    /// Returns a socket that listens on 127.0.0.1, and its port.
     static func listen() throws -> (socket: Int32, port: UInt16) {
-        #if canImport(Glibc)
-            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-            let socket = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
+        let socket = socket(AF_INET, streamSocketType, 0)
         guard socket >= 0 else { throw LoopbackFailure(description: "socket: errno \(errno)") }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -34,11 +26,7 @@ enum LoopbackSocket {
 
     static func accept(_ listener: Int32) -> Int32? {
         while true {
-            #if canImport(Glibc)
-                let socket = Glibc.accept(listener, nil, nil)
-            #else
-                let socket = Darwin.accept(listener, nil, nil)
-            #endif
+            let socket = Platform.accept(listener, nil, nil)
             if socket >= 0 {
                 var on: Int32 = 1
                 setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
@@ -61,16 +49,11 @@ enum LoopbackSocket {
     }
 
     static func write(_ socket: Int32, _ bytes: [UInt8]) -> Bool {
-        #if canImport(Glibc)
-            let flags = Int32(MSG_NOSIGNAL)
-        #else
-            let flags: Int32 = 0
-        #endif
-        return bytes.withUnsafeBytes { bytes in
+        bytes.withUnsafeBytes { bytes in
             var offset = 0
             while offset < bytes.count {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
-                let sent = send(socket, rest.baseAddress, rest.count, flags)
+                let sent = send(socket, rest.baseAddress, rest.count, sendsNoSignal)
                 if sent < 0 && errno == EINTR { continue }
                 guard sent > 0 else { return false }
                 offset += sent
@@ -81,7 +64,7 @@ enum LoopbackSocket {
 
     static func shutDown(_ socket: Int32) { _ = shutdown(socket, Int32(SHUT_RDWR)) }
 
-    /// Makes the coming close a reset.
+    /// Makes the next close of the socket send a reset.
     static func lingerNot(_ socket: Int32) {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
@@ -93,53 +76,23 @@ enum LoopbackSocket {
         )
     }
 
-    static func close(_ socket: Int32) {
-        #if canImport(Glibc)
-            _ = Glibc.close(socket)
-        #else
-            _ = Darwin.close(socket)
-        #endif
-    }
+    static func close(_ socket: Int32) { _ = Platform.close(socket) }
 
-    private static func listen(_ socket: Int32) -> Bool {
-        #if canImport(Glibc)
-            Glibc.listen(socket, 1024) == 0
-        #else
-            Darwin.listen(socket, 1024) == 0
-        #endif
-    }
+    private static func listen(_ socket: Int32) -> Bool { Platform.listen(socket, 1024) == 0 }
 }
 
 // MARK: - Threads
 
 extension LoopbackSocket {
-    /// A thousand of them must fit.
+    /// Small enough for a thousand threads.
     private static let stackBytes = 256 << 10
 
-    /// Runs `body` on a thread of its own.
+    /// Runs `body` on a new thread.
     static func startThread(_ body: @escaping @Sendable () -> Void) {
-        let context = Unmanaged.passRetained(ThreadBody(body)).toOpaque()
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        pthread_attr_setstacksize(&attributes, stackBytes)
-        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        #if canImport(Glibc)
-            var thread = pthread_t()
-        #else
-            var thread: pthread_t?
-        #endif
-        let code = pthread_create(&thread, &attributes, { runThreadBody($0) }, context)
-        pthread_attr_destroy(&attributes)
-        precondition(code == 0, "A test has too many threads")
+        do throws(SystemThread.Failure) {
+            try SystemThread(stackBytes: stackBytes, body).detach()
+        } catch {
+            preconditionFailure("A test has too many threads: error \(error.code)")
+        }
     }
-}
-
-private final class ThreadBody {
-    let run: @Sendable () -> Void
-    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-}
-
-private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    if let context { Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run() }
-    return nil
 }

@@ -1,29 +1,25 @@
+import Platform
 internal import Synchronization
 
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Darwin)
-    internal import Darwin
-#endif
-
-/// An HTTP/1.1 server on the loopback interface that does exactly what a test tells it.
+/// An HTTP/1.1 server on the loopback interface that follows a test's script.
 ///
-/// Each connection has a thread, so a script is straight code: it writes what it likes, waits for
-/// a gate, closes in the middle. The port is the system's choice. The server ends with `stop` or
-/// with its last reference.
+/// Each connection has a thread, so a script is sequential code: it can write any bytes, wait at a
+/// gate or close in the middle of a response. The system chooses the port. The server ends with
+/// `stop` or with its last reference.
 public final class LoopbackServer: Sendable {
-    /// What the server does with one request; returning keeps the connection open, unless the
-    /// script closed it.
+    /// The server's reaction to one request.
+    ///
+    /// When the script returns, the connection stays open unless the script has closed it.
     public typealias Script = @Sendable (LoopbackRequest, LoopbackConnection) -> Void
 
-    /// The port it listens on.
+    /// The port on which the server listens.
     public let port: UInt16
     private let state: LoopbackServerState
     private let listener: Int32
 
-    /// A server that answers each request by `script`.
+    /// Creates a server that answers each request by `script`.
     ///
-    /// - Throws: `LoopbackFailure` when the system gives no socket.
+    /// - Throws: `LoopbackFailure` if the system provides no socket.
     public init(_ script: @escaping Script) throws {
         let (listener, port) = try LoopbackSocket.listen()
         self.listener = listener
@@ -43,21 +39,22 @@ public final class LoopbackServer: Sendable {
 
     deinit { stop() }
 
-    /// `http://127.0.0.1:` and the port.
+    /// `http://127.0.0.1:` followed by the port.
     public var baseURL: String { "http://127.0.0.1:\(port)" }
 
-    /// How many requests have come in whole.
+    /// The number of complete requests.
     public var requestCount: Int { state.counters.withLock { $0.requests } }
-    /// How many connections have been made.
+    /// The number of connections so far.
     public var connectionCount: Int { state.counters.withLock { $0.connections } }
-    /// How many connections are open now.
+    /// The number of open connections.
     public var openConnectionCount: Int { state.counters.withLock { $0.open.count } }
-    /// The first 256 requests that have come in whole, in order.
+    /// The first 256 complete requests, in order.
     public var requests: [LoopbackRequest] { state.counters.withLock { $0.log } }
 
     /// Closes the listener and every connection.
     public func stop() {
-        // Shut down and not closed: `accept` returns, and the accepting thread closes it.
+        // The listener is shut down, not closed: `accept` returns, and the accepting thread closes
+        // it.
         if state.stop() { LoopbackSocket.shutDown(listener) }
     }
 
@@ -75,7 +72,7 @@ public final class LoopbackServer: Sendable {
     }
 }
 
-/// The counters of one server, and the connections it must close at its end.
+/// The counters of one server, and its connections, which `stop` closes.
 final class LoopbackServerState: Sendable {
     struct Counters: Sendable {
         var requests = 0
@@ -85,7 +82,7 @@ final class LoopbackServerState: Sendable {
         var isStopped = false
     }
 
-    /// More than any test looks at, and few enough for a test that sends many large bodies.
+    /// Enough for every test, and a bound for tests that send many large bodies.
     static let logCountMax = 256
 
     let counters = Mutex(Counters())
@@ -115,7 +112,7 @@ final class LoopbackServerState: Sendable {
         connection.release()
     }
 
-    /// True for the first call.
+    /// Returns `true` for the first call.
     func stop() -> Bool {
         counters.withLock { counters in
             defer { counters.isStopped = true }

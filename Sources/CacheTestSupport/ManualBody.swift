@@ -1,7 +1,7 @@
 public import CacheEngine
 import Synchronization
 
-/// A body that a test feeds piece by piece.
+/// A body that a test feeds in pieces.
 public final class ManualBody: BodySource {
     private enum Event: Sendable {
         case chunk(ByteChunk)
@@ -17,16 +17,16 @@ public final class ManualBody: BodySource {
 
     private let state = Mutex(State())
 
-    /// A body without bytes so far.
+    /// Creates an empty body.
     public init() {}
 
-    /// The stream that reads what is fed.
+    /// Returns the stream that reads the body.
     public func stream(count: Int? = nil) -> BodyStream { BodyStream(self, count: count) }
 
-    /// Whether the reader has gone before the end.
+    /// Whether the reader has cancelled the body.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    /// How many pieces wait to be read.
+    /// The number of pieces that have not been read.
     public var unreadCount: Int { state.withLock { $0.events.count } }
 
     /// Adds a piece.
@@ -35,10 +35,10 @@ public final class ManualBody: BodySource {
     public func feed(_ chunk: ByteChunk) { add(.chunk(chunk)) }
     /// Ends the body.
     public func finish() { add(.end) }
-    /// Breaks the body off.
+    /// Ends the body with an error.
     public func fail(_ error: any Error) { add(.failure(error)) }
 
-    /// The next piece.
+    /// Returns the next piece.
     public func next() async throws -> ByteChunk? {
         let event = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -60,7 +60,7 @@ public final class ManualBody: BodySource {
         }
     }
 
-    /// The reader is gone.
+    /// Records that the reader has cancelled the body.
     public func cancel() { state.withLock { $0.isCancelled = true } }
 
     private func add(_ event: Event) {

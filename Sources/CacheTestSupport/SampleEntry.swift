@@ -1,6 +1,6 @@
 import CacheEngine
 
-/// An entry as a check of a store makes it, and compares it with what the store gives back.
+/// An entry in the form in which a check stores it and compares it with the store's result.
 struct SampleEntry: Hashable {
     let name: String
     let body: [UInt8]
@@ -23,7 +23,7 @@ struct SampleEntry: Hashable {
         self.createdSeconds = createdSeconds
     }
 
-    /// What a store gave.
+    /// Reads an entry that a store returned.
     init(_ stored: StoredEntry) async throws {
         let body = stored.detachedBody.map { BodyStream($0) } ?? BodyStream(stored.entry.body)
         name = String(decoding: stored.key.bytes, as: UTF8.self)
@@ -34,7 +34,7 @@ struct SampleEntry: Hashable {
         createdSeconds = UInt32(stored.createdSeconds)
     }
 
-    /// All samples are filed under one seed: stores see the hashes of one process.
+    /// All samples use one seed, because a store sees the hashes of one process.
     private static let hasher = KeyHasher(seed: KeyHash(placement: 17, identity: 23))
 
     var key: StoreKey {

@@ -1,9 +1,9 @@
 public import CacheEngine
 import Synchronization
 
-/// An origin that does what a test tells it to, and remembers what it was asked.
+/// An origin that follows a test's script and records its requests.
 public final class ScriptedOrigin: Origin {
-    /// What to answer to a request; `number` counts from 1.
+    /// Returns the answer to a request; `number` counts from 1.
     public typealias Script =
         @Sendable (_ request: OriginRequest, _ number: Int) async throws ->
         OriginResponse
@@ -15,10 +15,10 @@ public final class ScriptedOrigin: Origin {
 
     private let state: Mutex<State>
 
-    /// An origin that follows `script`.
+    /// Creates an origin that follows `script`.
     public init(_ script: @escaping Script) { state = Mutex(State(script: script)) }
 
-    /// An origin that always gives the same answer.
+    /// Creates an origin that always returns the same response.
     public convenience init(
         status: Int = 200,
         fields: HeaderFields = ["Cache-Control": "max-age=60"],
@@ -27,16 +27,16 @@ public final class ScriptedOrigin: Origin {
         self.init { _, _ in .whole(status: status, fields: fields, body: body) }
     }
 
-    /// The requests so far, in the order they came.
+    /// The requests so far, in order of arrival.
     public var requests: [OriginRequest] { state.withLock { $0.requests } }
 
-    /// How many requests came.
+    /// The number of requests so far.
     public var count: Int { state.withLock { $0.requests.count } }
 
     /// Follows another script from now on.
     public func follow(_ script: @escaping Script) { state.withLock { $0.script = script } }
 
-    /// Fails every request from now on, as if the network were gone.
+    /// Fails every request from now on, as if the network were down.
     public func cutOff() {
         follow { _, _ in throw CacheError(.originFailed, detail: "The network is gone") }
     }
@@ -52,7 +52,7 @@ public final class ScriptedOrigin: Origin {
 }
 
 extension OriginResponse {
-    /// An answer whose body is all there, with its length announced.
+    /// Creates a response with a complete body and a Content-Length.
     public static func whole(
         status: Int = 200,
         fields: HeaderFields = [:],

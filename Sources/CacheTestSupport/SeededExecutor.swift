@@ -1,42 +1,41 @@
 import Synchronization
 
-/// An executor that runs one job at a time, picked at random from those that are ready: one seed,
-/// one order of events.
+/// An executor that runs one ready job at a time, chosen at random: one seed, one order of events.
 ///
-/// Tasks that prefer it (`Task(executorPreference:)`, `Configuration.taskExecutor`), and the actors
-/// they call, run nowhere else. Nothing runs at all until `runUntilIdle()` or `settle()`; when that
-/// returns, every task waits for something only the test can give it: time, bytes, an answer. A
-/// task that should have been woken and was not is thus seen at once, without any waiting.
+/// Tasks that prefer it (`Task(executorPreference:)`, `HTTPCache.Configuration.taskExecutor`), and the actors
+/// they call, run only here. No job runs before `runUntilIdle()` or `settle()`. When these return,
+/// every task waits for an event that only the test can cause: time, bytes or an answer. A task
+/// that was not woken although it should have been is thus found at once.
 public final class SeededExecutor: TaskExecutor {
     private struct State {
         var random: SeededRandom
         var ready: [UnownedJob] = []
         var jobCount = 0
-        /// A number for the order in which jobs ran.
+        /// A digest of the order in which jobs ran.
         var trace: UInt64 = 0
     }
 
-    /// More jobs than this without rest are a task that spins.
+    /// A task that runs more jobs than this without a pause is assumed to spin.
     private static let jobsMax = 50_000_000
 
     private let state: Mutex<State>
 
-    /// An executor whose choices follow from `seed`.
+    /// Creates an executor whose choices are determined by `seed`.
     public init(seed: UInt64) { state = Mutex(State(random: SeededRandom(seed: seed))) }
 
-    /// How many jobs have run.
+    /// The number of jobs that have run.
     public var jobCount: Int { state.withLock { $0.jobCount } }
 
-    /// A number that is the same for two runs only if their choices were.
+    /// A digest of the executor's choices; it differs if the choices of two runs differ.
     public var trace: UInt64 { state.withLock { $0.trace } }
 
-    /// Takes a job that is ready to run.
+    /// Queues a job that is ready to run.
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         state.withLock { $0.ready.append(job) }
     }
 
-    /// Starts a task that runs here.
+    /// Starts a task on this executor.
     @discardableResult
     public func start<Result: Sendable>(
         _ body: @escaping @Sendable () async -> Result
@@ -46,7 +45,7 @@ public final class SeededExecutor: TaskExecutor {
 
     /// Runs jobs until none is ready.
     ///
-    /// To be called from a thread that runs no task itself, as `PlainThread` gives.
+    /// Call it from a thread that runs no task, such as a `PlainThread`.
     public func runUntilIdle() {
         let start = jobCount
         while let job = takeOne() {
@@ -55,7 +54,7 @@ public final class SeededExecutor: TaskExecutor {
         }
     }
 
-    /// Suspends until none of the jobs here is ready.
+    /// Suspends until none of the executor's jobs is ready.
     public func settle() async { await PlainThread.run { self.runUntilIdle() } }
 
     private func takeOne() -> UnownedJob? {

@@ -1,11 +1,11 @@
-/// A small, fast random source whose whole run follows from its seed: SplitMix64.
+/// A small, fast source of random numbers that its seed determines: SplitMix64.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// A source that always gives the same numbers for the same `seed`.
+    /// Creates a source that gives the same numbers for the same `seed`.
     public init(seed: UInt64) { state = seed }
 
-    /// The next number.
+    /// Returns the next number.
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state

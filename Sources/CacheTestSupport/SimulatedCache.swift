@@ -1,9 +1,10 @@
 public import CacheEngine
 
-/// A cache on a seeded executor and a clock that stands still: nothing happens but what a test lets
-/// happen, and in an order that follows from one seed.
+/// A cache on a seeded executor and a manual clock.
+///
+/// Only the events that a test permits happen, in an order that one seed determines.
 public struct SimulatedCache: Sendable {
-    /// Where everything runs.
+    /// The executor of all tasks.
     public let executor: SeededExecutor
     /// The cache's clock.
     public let clock: TestClock
@@ -13,18 +14,19 @@ public struct SimulatedCache: Sendable {
     /// Opens a cache in front of `origin`; the configuration's clock and executor are replaced.
     public init(
         seed: UInt64 = 0,
-        configuration: Configuration = Configuration(memory: .megabytes(32)),
+        configuration: HTTPCache.Configuration = HTTPCache.Configuration(memory: .megabytes(32)),
+        clock: TestClock = TestClock(),
         origin: any Origin
     ) async throws {
-        let world = SimulatedWorld(seed: seed, configuration: configuration)
+        let world = SimulatedWorld(seed: seed, configuration: configuration, clock: clock)
         let opening = world.open(origin)
         await world.executor.settle()
         cache = try await opening.value.get()
         executor = world.executor
-        clock = world.clock
+        self.clock = world.clock
     }
 
-    /// Starts a request; it runs at the next `settle()`.
+    /// Creates a request; it runs at the next `settle()`.
     public func ask(
         _ request: CacheRequest,
         policy: CachePolicy? = nil,
@@ -37,7 +39,7 @@ public struct SimulatedCache: Sendable {
         return caller
     }
 
-    /// Starts a request and lets everything happen that can.
+    /// Starts a request and runs every job that is ready.
     public func answer(
         _ request: CacheRequest,
         policy: CachePolicy? = nil,
@@ -48,10 +50,10 @@ public struct SimulatedCache: Sendable {
         return caller
     }
 
-    /// Lets everything happen that can happen without time passing.
+    /// Runs every job that can run without time passing.
     public func settle() async { await executor.settle() }
 
-    /// Moves the clock in small steps, so that who sleeps twice wakes twice.
+    /// Advances the clock in small steps, so that a task that sleeps twice wakes twice.
     public func advance(seconds: Double) async {
         let steps = max(1, min(1_000, Int((seconds / 0.5).rounded(.up))))
         for _ in 0..<steps {
@@ -60,14 +62,14 @@ public struct SimulatedCache: Sendable {
         }
     }
 
-    /// Does something to the cache, and lets everything happen that can.
+    /// Performs work on the cache and runs every job that is ready.
     public func perform(_ work: @escaping @Sendable (HTTPCache) async -> Void) async {
         executor.start { [cache] in await work(cache) }
         await settle()
     }
 
-    /// What the cache has counted.
-    public var statistics: Statistics {
+    /// The statistics of the cache.
+    public var statistics: HTTPCache.Statistics {
         get async {
             let reading = executor.start { [cache] in await cache.statistics }
             await settle()
@@ -75,7 +77,7 @@ public struct SimulatedCache: Sendable {
         }
     }
 
-    /// The work under way: all zero when nobody waits for anything.
+    /// The work under way; all its counts are zero if no task waits.
     public var work: WorkUnderWay {
         get async {
             let reading = executor.start { [cache] in await cache.workUnderWay }
@@ -84,9 +86,9 @@ public struct SimulatedCache: Sendable {
         }
     }
 
-    /// Ends the cache.
+    /// Shuts down the cache.
     ///
-    /// - Returns: Whether it ended, and nothing was left of it.
+    /// - Returns: Whether the shutdown ended and left no work behind.
     public func shutDown() async -> Bool {
         let ending = executor.start { [cache] in
             await cache.shutDown()
@@ -98,7 +100,7 @@ public struct SimulatedCache: Sendable {
     }
 
     private func hasEnded(_ task: Task<WorkUnderWay, Never>) async -> Bool {
-        // The task is over if a second look at it needs nothing but the jobs that are ready.
+        // The task has ended if a second task can await it with only the jobs that are ready.
         let look = Look()
         executor.start {
             _ = await task.value
@@ -109,16 +111,21 @@ public struct SimulatedCache: Sendable {
     }
 }
 
-/// The parts of a simulated cache, for whoever drives the executor by hand.
+/// The parts of a simulated cache, for tests that drive the executor themselves.
 public struct SimulatedWorld: Sendable {
-    /// Where everything runs.
+    /// The executor of all tasks.
     public let executor: SeededExecutor
     /// The cache's clock.
-    public let clock = TestClock()
-    private let configuration: Configuration
+    public let clock: TestClock
+    private let configuration: HTTPCache.Configuration
 
-    /// A world that follows `seed`.
-    public init(seed: UInt64, configuration: Configuration) {
+    /// Creates a world that `seed` determines.
+    public init(
+        seed: UInt64,
+        configuration: HTTPCache.Configuration,
+        clock: TestClock = TestClock()
+    ) {
+        self.clock = clock
         executor = SeededExecutor(seed: seed)
         var configuration = configuration
         configuration.clock = clock
@@ -127,7 +134,7 @@ public struct SimulatedWorld: Sendable {
         self.configuration = configuration
     }
 
-    /// Opens the cache; done when the executor is idle.
+    /// Opens the cache; the task has ended when the executor is idle.
     public func open(_ origin: any Origin) -> Task<Result<HTTPCache, any Error>, Never> {
         executor.start { [configuration] in
             do {

@@ -1,8 +1,8 @@
 import CacheEngine
 
-/// One promise of a store, and how it is tried.
+/// One promise of a store, and the test of it.
 ///
-/// A check gives the sentences that turned out not to be true.
+/// The test returns a description of each violation.
 struct StoreCheck: Sendable {
     let name: String
     let body: @Sendable (any CacheStore) async throws -> [String]
@@ -174,7 +174,7 @@ struct StoreCheck: Sendable {
         }
     }
 
-    /// What was flushed before a restart is found afterwards, or forgotten; never wrong.
+    /// An entry flushed before a restart is found afterwards or missing, but never wrong.
     static func survivesRestart(
         _ store: any CacheStore,
         _ reopen: StoreConformance.Reopening

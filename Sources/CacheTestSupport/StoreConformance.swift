@@ -1,6 +1,6 @@
 public import CacheEngine
 
-/// Runs the promises of `CacheStore` against a store of yours.
+/// Checks a store against the promises of `CacheStore`.
 ///
 /// ```swift
 /// @Test func theStoreKeepsItsPromises() async {
@@ -9,21 +9,21 @@ public import CacheEngine
 /// }
 /// ```
 ///
-/// A store may forget whatever it likes; it never invents, never mixes up two keys, and never brings
-/// back what was removed or replaced. Every check opens a store of its own, expected to be empty.
+/// A store may drop any entry. It must not invent entries, mix up two keys, or return an entry that
+/// was removed or replaced. Every check opens a store of its own, which must be empty.
 public struct StoreConformance: Sendable {
     /// Opens an empty store.
     public typealias Opening = @Sendable () async throws -> any CacheStore
-    /// Opens again what was stored: the same store after a restart.
+    /// Opens the contents of a store again, as after a restart.
     public typealias Reopening = @Sendable (any CacheStore) async throws -> any CacheStore
 
-    /// A promise that was not kept.
+    /// A broken promise.
     public struct Violation: Hashable, Sendable, CustomStringConvertible {
         /// The name of the check.
         public let check: String
-        /// What happened.
+        /// The violation.
         public let detail: String
-        /// Check and what happened.
+        /// The check and the violation.
         public var description: String { "\(check): \(detail)" }
     }
 
@@ -32,13 +32,13 @@ public struct StoreConformance: Sendable {
     private let seeds: Range<UInt64>
     private let stepsMax: Int
 
-    /// Checks for the stores that `open` gives.
+    /// Creates the checks for the stores that `open` returns.
     ///
     /// - Parameters:
-    ///   - seeds: One random run against a model is made for each.
-    ///   - steps: The length of each such run.
-    ///   - reopen: Closes a store and opens what it kept; nil for stores that keep nothing.
-    ///   - open: Gives a new, empty store.
+    ///   - seeds: The seeds of random runs against a model, one run for each.
+    ///   - steps: The length of each random run.
+    ///   - reopen: Closes a store and opens its contents again; `nil` if nothing persists.
+    ///   - open: Returns a new, empty store.
     public init(
         seeds: Range<UInt64> = 0..<64,
         steps: Int = 200,
@@ -51,9 +51,9 @@ public struct StoreConformance: Sendable {
         stepsMax = max(1, steps)
     }
 
-    /// Makes every check.
+    /// Runs every check.
     ///
-    /// - Returns: The promises that were not kept; none for a store that conforms.
+    /// - Returns: The broken promises, or an empty array if the store conforms.
     public func run() async -> [Violation] {
         var violations: [Violation] = []
         for check in StoreCheck.all {

@@ -1,15 +1,15 @@
 import CacheEngine
 
-/// The slow, obvious store that a random run compares another with: what each key may hold.
+/// A slow and simple model of a store for random runs: the entry that each key may hold.
 struct StoreModel {
     private var random: SeededRandom
     private var latest: [String: SampleEntry] = [:]
 
     init(seed: UInt64) { random = SeededRandom(seed: seed) }
 
-    /// Stores, removes and looks at random.
+    /// Performs random stores, removals and look-ups.
     ///
-    /// - Returns: What the store gave that it must not have.
+    /// - Returns: A description of the first illegal result, or an empty array.
     mutating func run(steps: Int, on store: any CacheStore) async throws -> [String] {
         for step in 0..<steps {
             let name = "key \(UInt8.random(in: 0..<12, using: &random))"

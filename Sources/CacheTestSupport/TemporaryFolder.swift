@@ -1,15 +1,11 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// A folder that is gone, with all that is in it, when the last holder lets go.
+/// A folder that is removed with its contents when its last reference is released.
 public final class TemporaryFolder: Sendable {
-    /// Where the folder is.
+    /// The path of the folder.
     public let path: String
 
-    /// Makes an empty folder.
+    /// Creates an empty folder.
     public init() {
         let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         var template = Array("\(base)/cache-engine-XXXXXX".utf8CString)
@@ -17,7 +13,7 @@ public final class TemporaryFolder: Sendable {
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// The names in the folder, or in one below it.
+    /// Returns the sorted names in the folder or in a subfolder.
     public func names(in subfolder: String = "") -> [String] {
         Self.names(subfolder.isEmpty ? path : "\(path)/\(subfolder)")
     }

@@ -1,7 +1,7 @@
 public import CacheEngine
 import Synchronization
 
-/// A clock that stands still until a test moves it.
+/// A clock that only a test advances.
 public final class TestClock: CacheClock {
     private struct Sleeper {
         let id: Int
@@ -18,19 +18,19 @@ public final class TestClock: CacheClock {
     private let startSeconds: Int64
     private let state = Mutex(State())
 
-    /// A clock that shows `startSeconds` since 1970.
+    /// Creates a clock that shows `startSeconds` since 1970.
     public init(startSeconds: Int64 = 1_700_000_000) { self.startSeconds = startSeconds }
 
-    /// The seconds since 1970.
+    /// The current time in seconds since 1970.
     public var nowSeconds: Int64 { startSeconds + Int64(monotonicNanoseconds / 1_000_000_000) }
 
-    /// The nanoseconds moved so far.
+    /// The nanoseconds by which the clock has been advanced.
     public var monotonicNanoseconds: UInt64 { state.withLock { $0.nanoseconds } }
 
-    /// How many tasks sleep on this clock.
+    /// The number of tasks that sleep on this clock.
     public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
-    /// Moves the clock and wakes everyone whose time has come.
+    /// Advances the clock and wakes every task whose time has come.
     public func advance(seconds: Double) {
         let woken = state.withLock { state in
             state.nanoseconds += UInt64(seconds * 1e9)
@@ -42,7 +42,7 @@ public final class TestClock: CacheClock {
         for sleeper in woken { sleeper.continuation.resume() }
     }
 
-    /// Suspends until the clock has been moved that far.
+    /// Suspends until the clock has advanced by the given time.
     public func sleep(nanoseconds: UInt64) async throws {
         let id = state.withLock { state in
             state.nextID += 1

@@ -1,7 +1,8 @@
 package import CacheEngine
 
-/// Entries whose every byte follows from a number and a version, so that whoever reads one can
-/// tell whether it is whole and which one it is.
+/// Entries whose bytes follow from a number and a version.
+///
+/// A reader can therefore tell whether an entry is intact and which version it is.
 package enum VersionedEntry {
     package static func key(_ number: Int) -> [UInt8] {
         Array("http://example.com/\(number)".utf8)
@@ -12,10 +13,10 @@ package enum VersionedEntry {
         return StoreKey(bytes: key, hash: key.withUnsafeBytes { hasher.hash($0) })
     }
 
-    /// A body that says all through which version of which entry it is.
+    /// A body whose every part identifies the version and the entry.
     package static func body(_ number: Int, version: Int, bytes: Int) -> [UInt8] {
         var random = SeededRandom(seed: UInt64(number) << 32 | UInt64(version))
-        // In every fourth version, nothing a compressor could find.
+        // Every fourth version is random and cannot be compressed.
         if version > 0, version.isMultiple(of: 4) {
             return self.bytes(bytes) { _ in random.next() }
         }
@@ -56,10 +57,10 @@ package enum VersionedEntry {
         }
     }
 
-    /// What reading an entry back gave.
+    /// The result of reading an entry.
     package enum Reading: Hashable, Sendable {
         case version(Int)
-        /// Not the bytes of any version.
+        /// The bytes match no version.
         case wrong
         /// The body could not be read.
         case unreadable

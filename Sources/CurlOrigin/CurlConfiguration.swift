@@ -1,106 +1,119 @@
-/// How a `CurlOrigin` connects, and how much it accepts.
-public struct CurlConfiguration: Sendable {
-    /// Which versions of HTTP are spoken.
+public import CacheEngine
+
+/// The configuration of a `CurlOrigin`: how it connects, and how much it accepts.
+public struct CurlConfiguration: Hashable, Sendable {
+    /// The versions of HTTP to use.
     public enum ProtocolVersion: Hashable, Sendable {
-        /// HTTP/2 where TLS agrees on it (ALPN, RFC 9113 §3.2), else HTTP/1.1.
+        /// HTTP/2 if TLS negotiates it (ALPN, RFC 9113 §3.2), otherwise HTTP/1.1.
         case automatic
         /// HTTP/1.1 only.
         case http1
-        /// HTTP/2 from the first byte, also without TLS (RFC 9113 §3.3).
+        /// HTTP/2 from the first byte, even without TLS (RFC 9113 §3.3).
         case http2PriorKnowledge
     }
 
-    /// Whom an origin's certificate must convince.
+    /// How an origin's certificate is verified.
     public enum Verification: Hashable, Sendable {
-        /// The system's authorities.
+        /// The system's certificate authorities.
         case systemAuthorities
-        /// The authorities in a PEM file.
+        /// The certificate authorities in a PEM file.
         case authorities(file: String)
-        /// Nobody: any certificate passes. For experiments only.
+        /// No verification: every certificate is accepted. For experiments only.
         case none
     }
 
-    /// How long each step of an exchange may take, in seconds; nil for no limit.
+    /// The time limits of the steps of an exchange; `nil` means no limit.
     public struct Deadlines: Hashable, Sendable {
-        /// Until the connection is made, TLS included.
-        public var connectSeconds: Double?
-        /// Until the head of the answer is there; a request's own limit goes before it.
-        public var headSeconds: Double?
-        /// Without a byte in the body, while the reader is waiting for one.
-        public var idleSeconds: Double?
-        /// Until the end of the body.
-        public var totalSeconds: Double?
+        /// The limit until the connection is established, TLS included.
+        public var connect: Duration?
+        /// The limit from the end of the request, content included, until the head of the response.
+        ///
+        /// If the request has its own limit, the shorter one applies.
+        public var head: Duration?
+        /// The limit without a byte of content sent, or of body received while the reader waits.
+        public var idle: Duration?
+        /// The limit until the end of the body.
+        public var total: Duration?
 
-        /// Deadlines; the defaults suit an origin close by.
+        /// Creates deadlines; the defaults suit a nearby origin.
         public init(
-            connectSeconds: Double? = 10,
-            headSeconds: Double? = 60,
-            idleSeconds: Double? = 60,
-            totalSeconds: Double? = nil
+            connect: Duration? = .seconds(10),
+            head: Duration? = .seconds(60),
+            idle: Duration? = .seconds(60),
+            total: Duration? = nil
         ) {
-            self.connectSeconds = connectSeconds
-            self.headSeconds = headSeconds
-            self.idleSeconds = idleSeconds
-            self.totalSeconds = totalSeconds
+            self.connect = connect
+            self.head = head
+            self.idle = idle
+            self.total = total
         }
     }
 
-    /// How many connections there may be.
+    /// The limits on the number of connections.
+    ///
+    /// An exchange keeps its connection until it ends. A slow reader, a stream of events or a slow
+    /// upload makes that late, so with a limit below the number of such exchanges other requests
+    /// wait.
     public struct Connections: Hashable, Sendable {
-        /// In use at once to one host.
-        public var perHostMax: Int
-        /// In use at once to all hosts together.
-        public var totalMax: Int
-        /// Kept open while idle.
-        public var idleMax: Int
+        /// The maximum number of connections in use at once to one host.
+        ///
+        /// Further requests wait for one of them, for at most `Deadlines.head` and
+        /// `connect` together.
+        public var maximumPerHost: Int
+        /// The maximum number of connections in use at once to all hosts.
+        public var maximumTotal: Int
+        /// The maximum number of idle connections kept open.
+        public var maximumIdle: Int
 
-        /// Limits for one pool.
-        public init(perHostMax: Int = 256, totalMax: Int = 1024, idleMax: Int = 256) {
-            self.perHostMax = perHostMax
-            self.totalMax = totalMax
-            self.idleMax = idleMax
+        /// Creates limits for one pool.
+        public init(maximumPerHost: Int = 1024, maximumTotal: Int = 4096, maximumIdle: Int = 256) {
+            self.maximumPerHost = maximumPerHost
+            self.maximumTotal = maximumTotal
+            self.maximumIdle = maximumIdle
         }
     }
 
-    /// How much of an answer is accepted.
+    /// The limits on the size of a response.
     public struct Limits: Hashable, Sendable {
-        /// Field lines in one head.
-        public var fieldCountMax: Int
-        /// Bytes in one head.
-        public var headBytesMax: Int
-        /// 1xx heads before the answer.
-        public var informationalCountMax: Int
-        /// Body bytes that wait for a slow reader, in each direction of one exchange.
-        public var windowBytesMax: Int
+        /// The maximum number of field lines in one head.
+        public var maximumFields: Int
+        /// The maximum number of bytes in one head.
+        public var maximumHeadSize: ByteCount
+        /// The maximum number of 1xx heads before the response.
+        public var maximumInformational: Int
+        /// The maximum body bytes that wait for a slow reader, in each direction of one exchange.
+        public var maximumWindow: ByteCount
 
-        /// Limits for one answer.
+        /// Creates limits for one response.
         public init(
-            fieldCountMax: Int = 512,
-            headBytesMax: Int = 256 << 10,
-            informationalCountMax: Int = 32,
-            windowBytesMax: Int = 256 << 10
+            maximumFields: Int = 512,
+            maximumHeadSize: ByteCount = .kilobytes(256),
+            maximumInformational: Int = 32,
+            maximumWindow: ByteCount = .kilobytes(256)
         ) {
-            self.fieldCountMax = fieldCountMax
-            self.headBytesMax = headBytesMax
-            self.informationalCountMax = informationalCountMax
-            self.windowBytesMax = windowBytesMax
+            self.maximumFields = maximumFields
+            self.maximumHeadSize = maximumHeadSize
+            self.maximumInformational = maximumInformational
+            self.maximumWindow = maximumWindow
         }
     }
 
-    /// Which versions of HTTP are spoken.
+    /// The versions of HTTP to use.
     public var protocolVersion: ProtocolVersion
-    /// Whom an origin's certificate must convince.
+    /// How an origin's certificate is verified.
     public var verification: Verification
-    /// How long each step may take.
+    /// The time limits of the steps.
     public var deadlines: Deadlines
-    /// How many connections there may be.
+    /// The limits on the number of connections.
     public var connections: Connections
-    /// How much of an answer is accepted.
+    /// The limits on the size of a response.
     public var limits: Limits
-    /// The URL of a proxy, or nil for none; the environment is not asked.
+    /// The URL of a proxy; `nil` means no proxy.
+    ///
+    /// Environment variables are ignored.
     public var proxy: String?
 
-    /// A configuration; the defaults verify certificates and use no proxy.
+    /// Creates a configuration; the defaults verify certificates and use no proxy.
     public init(
         protocolVersion: ProtocolVersion = .automatic,
         verification: Verification = .systemAuthorities,

@@ -2,14 +2,15 @@ public import CacheEngine
 
 /// An origin reached over the network by libcurl, in HTTP/1.1 and HTTP/2.
 ///
-/// One thread of its own moves the bytes of all exchanges and keeps their connections; it ends
-/// when the origin and every answer it gave are gone. Nothing is followed, decoded or retried,
-/// and no field is sent that the request does not hold, beside `Host` and those of the framing.
+/// One private thread moves the bytes of all exchanges and keeps their connections. The thread ends
+/// when the origin and every response it returned are released. The origin follows no redirects,
+/// decodes no content, and retries only an idempotent request on a kept connection that was dead.
+/// It sends no fields that the request does not have, except `Host` and the framing fields.
 public final class CurlOrigin: Origin {
     private let configuration: CurlConfiguration
     private let loop: Result<EventLoop, CacheError>
 
-    /// An origin that connects as `configuration` says.
+    /// Creates an origin that connects as `configuration` says.
     public init(configuration: CurlConfiguration = CurlConfiguration()) {
         self.configuration = configuration
         loop = Result { () throws(CacheError) in try EventLoop.start(configuration) }
@@ -19,30 +20,35 @@ public final class CurlOrigin: Origin {
         if case .success(let loop) = loop { loop.post(.retire) }
     }
 
-    /// Sends the request, and returns when the head of its answer is there.
+    /// Sends the request, and returns when the head of the response has arrived.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         try Task.checkCancellation()
         let prepared = try PreparedRequest(request, isProxied: configuration.proxy != nil)
+        let exchange = try start(prepared)
+        return try await exchange.response(onInformational: request.onInformational)
+    }
+
+    private func start(_ request: PreparedRequest) throws -> Exchange {
+        let loop = try loop.get()
         let exchange = Exchange(
-            loop: try loop.get(),
-            windowBytesMax: configuration.limits.windowBytesMax
+            loop: loop,
+            windowBytesMax: configuration.limits.maximumWindow.bytes
         )
-        exchange.start(prepared)
-        while true {
-            switch await exchange.nextEvent() {
-            case .informational(let head): request.onInformational?(head.status, head.fields)
-            case .head(let head):
-                return OriginResponse(
-                    status: head.status,
-                    fields: head.fields,
-                    body: head.hasContent
-                        ? BodyStream(exchange, count: head.contentBytes) : .empty
-                )
-            case .failure(let error): throw error
-            case .chunk, .end:
-                exchange.cancel()
-                throw CacheError(.originMisbehaved, detail: "A body came before its head")
-            }
-        }
+        loop.start(exchange, request)
+        return exchange
+    }
+
+    /// Connects to the host of `url`, TLS included, and closes the connection.
+    ///
+    /// No request is sent, so this tests only whether the origin can be reached.
+    /// - Throws: `CacheError.Code.originUnreachable` if the origin cannot be reached.
+    public func connect(to url: String) async throws {
+        try Task.checkCancellation()
+        let prepared = try PreparedRequest(
+            OriginRequest(url: url),
+            isProxied: configuration.proxy != nil,
+            isConnectOnly: true
+        )
+        if case .failure(let error) = try await start(prepared).nextEvent() { throw error }
     }
 }

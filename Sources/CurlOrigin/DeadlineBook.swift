@@ -1,16 +1,16 @@
-/// The deadlines of all transfers under way.
+/// The deadlines of all running transfers.
 ///
-/// Touched by the event thread alone.
+/// Only the event thread uses it.
 ///
 /// Invariants:
-/// 1. A transfer with a deadline is in the queue, at that moment or an earlier one.
+/// 1. A transfer with a deadline is in the queue, at the time of its deadline or earlier.
 final class DeadlineBook {
     private var queue = DeadlineQueue()
 
-    /// The first moment at which something may be due.
+    /// The earliest time at which a deadline may be due.
     var next: UInt64 { queue.first?.moment ?? .max }
 
-    /// Takes note of a deadline that may have moved.
+    /// Records a deadline that may have moved.
     func note(_ transfer: Transfer) {
         let moment = transfer.deadlines.next
         guard moment < transfer.queuedMoment else { return }
@@ -18,7 +18,7 @@ final class DeadlineBook {
         queue.insert(.init(moment: moment, transfer: transfer.exchange.id))
     }
 
-    /// The exchanges that may have taken too long, out of the queue.
+    /// Removes and returns the exchanges whose deadline may have passed.
     func takeDue(now: UInt64) -> [DeadlineQueue.Element] {
         var due: [DeadlineQueue.Element] = []
         while let first = queue.first, first.moment <= now {

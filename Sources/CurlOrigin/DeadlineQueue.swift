@@ -1,11 +1,10 @@
-/// Moments in the order in which they come, each with the exchange that waits for it: a binary
-/// heap.
+/// A binary heap of times, each with the exchange that waits for it, earliest first.
 ///
-/// Nothing is taken out when an exchange ends or its deadline moves back: whoever takes the first
-/// moment looks whether it still counts, and puts a later one in its place.
+/// An element stays in the heap when its exchange ends or its deadline moves back. The caller that
+/// removes it must check whether it is still valid, and insert a later one if necessary.
 ///
 /// Invariants:
-/// 1. No element comes before its parent at `(index - 1) / 2`.
+/// 1. No element has an earlier time than its parent at `(index - 1) / 2`.
 struct DeadlineQueue {
     struct Element {
         let moment: UInt64

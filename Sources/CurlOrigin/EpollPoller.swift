@@ -1,12 +1,12 @@
 #if os(Linux)
     internal import CCurl
     internal import CacheEngine
-    internal import Glibc
+    import Platform
 
-    /// Waits for sockets through epoll: the cost is that of the sockets that are ready.
+    /// Waits for sockets by epoll; the cost depends only on the number of ready sockets.
     ///
-    /// Owned by one thread, except for `wake`, which any thread may call as long as the poller has
-    /// not been closed.
+    /// One thread owns the poller. Any thread may call `wake` of its waker until the poller is
+    /// closed.
     final class EpollPoller {
         private let epoll: Int32
         private let wakeup: Int32
@@ -16,16 +16,16 @@
             epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
             wakeup = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
             guard epoll >= 0, wakeup >= 0, control(EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue) else {
-                let reason = errno
+                let reason = String(cString: strerror(errno))
                 close()
-                throw CacheError(.originFailed, detail: "No event queue (errno \(reason))")
+                throw CacheError(.originFailed, detail: "Cannot watch sockets: \(reason)")
             }
         }
 
-        /// What may be called from other threads: a handle that outlives no poller.
+        /// A handle that other threads may use until the poller is closed.
         var waker: SocketWaker { SocketWaker(descriptor: wakeup) }
 
-        /// Replaces what is wanted of a socket; nothing ends the watch.
+        /// Replaces the interest in a socket; an empty interest ends the watch.
         func watch(_ socket: Int32, for interest: SocketInterest) {
             guard !interest.isEmpty else {
                 _ = control(EPOLL_CTL_DEL, socket, 0)
@@ -39,7 +39,8 @@
             }
         }
 
-        /// Visits what is ready, after at most `timeoutMilliseconds`; -1 waits for ever.
+        /// Waits for at most `timeoutMilliseconds` and visits the ready sockets; -1 waits without a
+        /// limit.
         func wait(timeoutMilliseconds: Int32, _ visit: (SocketReadiness) -> Void) {
             let count = epoll_wait(epoll, &ready, Int32(ready.count), timeoutMilliseconds)
             for index in 0..<Int(max(0, count)) {
@@ -62,8 +63,8 @@
         }
 
         func close() {
-            if epoll >= 0 { _ = Glibc.close(epoll) }
-            if wakeup >= 0 { _ = Glibc.close(wakeup) }
+            if epoll >= 0 { _ = Platform.close(epoll) }
+            if wakeup >= 0 { _ = Platform.close(wakeup) }
         }
 
         private func control(_ operation: Int32, _ socket: Int32, _ events: UInt32) -> Bool {

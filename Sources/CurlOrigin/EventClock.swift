@@ -1,4 +1,6 @@
-/// The time as of the event loop's last look at the clock; one look serves a whole turn.
+import Platform
+
+/// The time of the event loop, read from the clock once per step and reused until the next.
 final class EventClock {
     private(set) var now = monotonicNanoseconds()
 

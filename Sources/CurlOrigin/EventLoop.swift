@@ -1,24 +1,19 @@
 internal import CCurl
 internal import CacheEngine
+import Platform
 internal import Synchronization
 
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Darwin)
-    internal import Darwin
-#endif
-
-/// What other threads may ask of the event thread.
+/// A command from another thread to the event thread.
 enum LoopCommand: Sendable {
     case start(PreparedRequest, UploadPipe?, Exchange)
     case resume(TransferID)
     case resumeUpload(TransferID)
     case cancel(TransferID)
-    /// No new exchange will come: end with the last one.
+    /// No exchange will follow: the thread ends with the last one.
     case retire
 }
 
-/// The way to the event thread: commands go in through a queue, and a wake-up tells of the first.
+/// Passes commands to the event thread through a queue; the first command in it wakes the thread.
 final class EventLoop: Sendable {
     private struct Inbox: Sendable {
         var commands: [LoopCommand] = []
@@ -43,28 +38,45 @@ final class EventLoop: Sendable {
         let loop = EventLoop(configuration, waker: poller.waker)
         guard let transfers = TransferTable(loop, poller) else {
             poller.close()
-            throw CacheError(.originFailed, detail: "libcurl has no room for a multi handle")
+            throw CacheError(.originFailed, detail: "libcurl could not create a multi handle")
         }
         guard Self.startThread(transfers) else {
             transfers.tearDown()
-            throw CacheError(.originFailed, detail: "No thread for the event loop")
+            throw CacheError(
+                .originFailed,
+                detail: "The thread of the origin could not be started; raise the limit of threads"
+            )
         }
         return loop
     }
 
-    /// Hands a command over; false once the event thread has ended.
+    /// Begins the exchange with `request`.
+    func start(_ exchange: Exchange, _ request: PreparedRequest) {
+        let upload = UploadPipe(
+            request.content,
+            windowBytesMax: configuration.limits.maximumWindow.bytes,
+            onBytes: { [self, id = exchange.id] in resumeUpload(id) }
+        )
+        guard post(.start(request, upload, exchange)) else {
+            upload?.close()
+            let error = CacheError(.originFailed, detail: "The CurlOrigin was shut down")
+            return exchange.finish(.failure(error))
+        }
+    }
+
+    /// Queues a command; returns `false` if the event thread has ended.
     @discardableResult
     func post(_ command: LoopCommand) -> Bool {
         inbox.withLock { inbox in
             guard inbox.isOpen else { return false }
             inbox.commands.append(command)
-            // Inside the lock: the poller is closed only after the inbox was.
+            // Inside the lock, because the poller is closed only after the inbox is closed.
             if inbox.commands.count == 1 { waker.wake() }
             return true
         }
     }
 
-    /// The commands since the last call; on the event thread.
+    /// Returns the commands since the last call; called on the event thread.
     func takeCommands() -> [LoopCommand] {
         inbox.withLock { inbox in
             defer { inbox.commands = [] }
@@ -72,7 +84,7 @@ final class EventLoop: Sendable {
         }
     }
 
-    /// Closes the inbox if nothing is in it; on the event thread.
+    /// Closes the inbox if it is empty; called on the event thread.
     func closeIfIdle() -> Bool {
         inbox.withLock { inbox in
             guard inbox.commands.isEmpty else { return false }
@@ -84,40 +96,30 @@ final class EventLoop: Sendable {
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 }
 
+extension EventLoop: ExchangeLoop {
+    func resume(_ exchange: TransferID) { post(.resume(exchange)) }
+    func resumeUpload(_ exchange: TransferID) { post(.resumeUpload(exchange)) }
+    func cancel(_ exchange: TransferID) { post(.cancel(exchange)) }
+}
+
 // MARK: - The thread
 
 extension EventLoop {
-    /// Starts the thread that runs `table` from here on.
+    /// Starts the thread that runs `table`; returns `false` if there is none.
+    ///
+    /// The thread blocks all signals: a write to a closed TLS connection must fail, not kill the
+    /// process.
     private static func startThread(_ table: TransferTable) -> Bool {
-        let context = Unmanaged.passRetained(table)
-        #if canImport(Darwin)
-            var thread: pthread_t?
-            let code = pthread_create(&thread, nil, { runTable($0) }, context.toOpaque())
-        #else
-            var thread = pthread_t()
-            let code = pthread_create(&thread, nil, { runTable($0) }, context.toOpaque())
-        #endif
-        guard code == 0 else {
-            context.release()
-            return false
+        // `nonisolated(unsafe)`: from here on the new thread alone uses the table. If it does not
+        // start, the caller alone does.
+        nonisolated(unsafe) let table = table
+        let thread = try? SystemThread {
+            var signals = sigset_t()
+            sigfillset(&signals)
+            pthread_sigmask(SIG_SETMASK, &signals, nil)
+            table.run()
         }
-        #if canImport(Darwin)
-            if let thread { pthread_detach(thread) }
-        #else
-            pthread_detach(thread)
-        #endif
-        return true
+        thread?.detach()
+        return thread != nil
     }
-}
-
-/// The thread's body.
-///
-/// It receives no signals: a write to a closed TLS connection must fail, not
-/// kill the process.
-private func runTable(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    var signals = sigset_t()
-    sigfillset(&signals)
-    pthread_sigmask(SIG_SETMASK, &signals, nil)
-    if let context { Unmanaged<TransferTable>.fromOpaque(context).takeRetainedValue().run() }
-    return nil
 }

@@ -1,63 +1,75 @@
-internal import CacheEngine
+package import CacheEngine
 internal import Synchronization
 
-/// One request and its answer, shared by the event thread that moves the bytes and the task that
+/// The requests of a reader to the event loop that moves the bytes of its response.
+package protocol ExchangeLoop: Sendable {
+    /// The reader has room again.
+    func resume(_ exchange: TransferID)
+    /// Content of the request is available again.
+    func resumeUpload(_ exchange: TransferID)
+    /// The reader has ended.
+    func cancel(_ exchange: TransferID)
+}
+
+/// One request and its response, shared by the event thread that moves the bytes and the task that
 /// reads them.
-final class Exchange: BodySource {
+package final class Exchange: BodySource {
     private struct Shared: Sendable {
         var state: ExchangeState
-        var waiter: CheckedContinuation<ExchangeEvent, Never>?
+        var waiter: UnsafeContinuation<ExchangeEvent, Never>?
 
-        mutating func takeWaiter() -> CheckedContinuation<ExchangeEvent, Never>? {
+        mutating func takeWaiter() -> UnsafeContinuation<ExchangeEvent, Never>? {
             defer { waiter = nil }
             return waiter
         }
     }
 
-    let id = TransferID.next()
-    private let loop: EventLoop
+    package let id = TransferID.next()
+    private let loop: any ExchangeLoop
     private let shared: Mutex<Shared>
 
-    init(loop: EventLoop, windowBytesMax: Int) {
+    package init(loop: any ExchangeLoop, windowBytesMax: Int) {
         self.loop = loop
         shared = Mutex(Shared(state: ExchangeState(windowBytesMax: windowBytesMax)))
     }
 
     // MARK: - The reader's side
 
-    func start(_ request: PreparedRequest) {
-        var upload: UploadPipe?
-        switch request.content {
-        case .none: break
-        case .chunk(let chunk): upload = UploadPipe(chunk)
-        case .stream(let body, let count):
-            upload = UploadPipe(
-                body,
-                count: count,
-                windowBytesMax: loop.configuration.limits.windowBytesMax,
-                onBytes: { [loop, id] in loop.post(.resumeUpload(id)) }
-            )
-        }
-        guard loop.post(.start(request, upload, self)) else {
-            upload?.close()
-            finish(.failure(CacheError(.originFailed, detail: "The origin was shut down")))
-            return
+    /// Returns the response as soon as its head has arrived.
+    package func response(
+        onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
+    ) async throws -> OriginResponse {
+        while true {
+            switch await nextEvent() {
+            case .informational(let head): onInformational?(head.status, head.fields)
+            case .head(let head):
+                return OriginResponse(status: head.status, fields: head.fields, body: body(head))
+            case .failure(let error): throw error
+            case .chunk, .end:
+                cancel()
+                throw CacheError(.originMisbehaved, detail: "The origin sent a body without a head")
+            }
         }
     }
 
-    /// The next event; the last one again and again.
+    private func body(_ head: ResponseHead) -> BodyStream {
+        if let content = head.content { return BodyStream(content) }
+        return head.hasContent ? BodyStream(self, count: head.contentBytes) : .empty
+    }
+
+    /// Returns the next event; the last event is returned repeatedly.
     ///
-    /// One reader at a time, as `BodySource` demands; a second one gets an error.
-    func nextEvent() async -> ExchangeEvent {
+    /// Only one reader at a time is allowed, as `BodySource` requires; a second one gets an error.
+    package func nextEvent() async -> ExchangeEvent {
         if let event = take() { return event }
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { wait($0) }
+            await withUnsafeContinuation { wait($0) }
         } onCancel: {
             abandon(CancellationError())
         }
     }
 
-    func next() async throws -> ByteChunk? {
+    package func next() async throws -> ByteChunk? {
         while true {
             switch await nextEvent() {
             case .chunk(let chunk): return chunk
@@ -68,24 +80,25 @@ final class Exchange: BodySource {
         }
     }
 
-    func cancel() { abandon(CancellationError()) }
+    package func cancel() { abandon(CancellationError()) }
 
     private func take() -> ExchangeEvent? {
         let (event, resumes) = shared.withLock { ($0.state.take(), $0.state.resume()) }
-        if resumes { loop.post(.resume(id)) }
+        if resumes { loop.resume(id) }
         return event
     }
 
-    private func wait(_ continuation: CheckedContinuation<ExchangeEvent, Never>) {
+    private func wait(_ continuation: UnsafeContinuation<ExchangeEvent, Never>) {
         let (event, resumes) = shared.withLock { shared -> (ExchangeEvent?, Bool) in
             if shared.waiter != nil {
-                return (.failure(CacheError(.originFailed, detail: "Two readers")), false)
+                let error = CacheError(.originFailed, detail: "Two tasks read one body at once")
+                return (.failure(error), false)
             }
             let event = shared.state.take()
             if event == nil { shared.waiter = continuation }
             return (event, shared.state.resume())
         }
-        if resumes { loop.post(.resume(id)) }
+        if resumes { loop.resume(id) }
         if let event { continuation.resume(returning: event) }
     }
 
@@ -95,41 +108,46 @@ final class Exchange: BodySource {
             return shared.takeWaiter()
         }
         waiter?.resume(returning: .failure(error))
-        loop.post(.cancel(id))
+        loop.cancel(id)
     }
 
     // MARK: - The event thread's side
 
-    /// Lets libcurl ask for content once more, when it is out of its callback.
-    func resumeUpload() { loop.post(.resumeUpload(id)) }
+    /// Lets libcurl ask for content again, after its current callback has returned.
+    func resumeUpload() { loop.resumeUpload(id) }
 
-    /// Takes bytes of the body; `held` means: keep them, the reader is behind.
+    /// Accepts bytes of the body; with `held` the caller must keep them, because the reader lags
+    /// behind.
     func offer(_ bytes: UnsafeRawBufferPointer) -> ExchangeState.Admission {
-        let admission = shared.withLock { $0.state.admit() }
+        let admission = admit()
         guard case .accepted = admission else { return admission }
         deliver(.chunk(ByteChunk(copying: bytes)))
         return .accepted
     }
 
-    func deliver(_ event: ExchangeEvent) {
-        signal { $0.append(event) }
+    /// Whether the reader wants more bytes; after `held`, `resume` says when to continue.
+    package func admit() -> ExchangeState.Admission { shared.withLock { $0.state.admit() } }
+
+    package func deliver(_ event: ExchangeEvent) {
+        let waiter = shared.withLock { shared -> UnsafeContinuation<ExchangeEvent, Never>? in
+            // A reader that waits has taken every earlier event.
+            guard shared.state.isOpen, let waiter = shared.takeWaiter() else {
+                shared.state.append(event)
+                return nil
+            }
+            return waiter
+        }
+        waiter?.resume(returning: event)
     }
 
-    func finish(_ outcome: ExchangeEvent) {
-        signal { $0.finish(outcome) }
-    }
-
-    private func signal(_ change: (inout ExchangeState) -> Void) {
-        let wake = shared.withLock { shared -> (() -> Void)? in
-            change(&shared.state)
+    package func finish(_ outcome: ExchangeEvent) {
+        let waiter = shared.withLock { shared in
+            shared.state.finish(outcome)
             #if ENGINE_CHECKS
                 shared.state.checkInvariants()
             #endif
-            guard shared.waiter != nil, let event = shared.state.take(),
-                let waiter = shared.takeWaiter()
-            else { return nil }
-            return { waiter.resume(returning: event) }
+            return shared.takeWaiter()
         }
-        wake?()
+        waiter?.resume(returning: outcome)
     }
 }

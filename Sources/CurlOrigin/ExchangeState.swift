@@ -1,7 +1,7 @@
-internal import CacheEngine
+package import CacheEngine
 
-/// What happens on one exchange, in the order in which its reader must hear of it.
-enum ExchangeEvent: Sendable {
+/// An event of one exchange; the reader gets the events in order.
+package enum ExchangeEvent: Sendable {
     case informational(ResponseHead)
     case head(ResponseHead)
     case chunk(ByteChunk)
@@ -9,33 +9,35 @@ enum ExchangeEvent: Sendable {
     case failure(any Error)
 }
 
-/// The events of one exchange between the thread that receives and the task that reads, with a
-/// bound on the bytes that wait.
+/// The queued events of one exchange between the receiving thread and the reading task.
 ///
-///     open ──finish──▶ finished       the reader still gets what waits, then the end
-///       └───abandon──▶ abandoned      what waits is dropped
+/// The bytes that wait are bounded.
+///
+///     open ──finish──▶ finished       the reader still gets the queued events, then the end
+///       └───abandon──▶ abandoned      the queued events are dropped
 ///
 /// Invariants:
-/// 1. `waitingBytes` is the sum of the charges of the chunks that wait.
-/// 2. Nothing enters once the exchange is finished or abandoned.
-struct ExchangeState {
-    enum Admission { case accepted, held, refused }
+/// 1. `waitingBytes` is the sum of the charges of the queued chunks.
+/// 2. No event is added after the exchange is finished or abandoned.
+package struct ExchangeState {
+    package enum Admission { case accepted, held, refused }
 
     private let windowBytesMax: Int
     private var events: [ExchangeEvent] = []
     private var firstIndex = 0
     private var waitingBytes = 0
     private var outcome: ExchangeEvent?
-    /// Whether the sender was told to hold, and not yet to go on.
+    /// Whether the sender was told to hold and not yet told to continue.
     private(set) var isHeld = false
 
     init(windowBytesMax: Int) { self.windowBytesMax = windowBytesMax }
 
     var isOpen: Bool { outcome == nil }
 
-    /// Whether the next bytes may come; when not, the reader's taking says when to go on.
+    /// Whether the next bytes may be delivered; after `held`, `resume()` says when to continue.
     mutating func admit() -> Admission {
         guard isOpen else { return .refused }
+        if Mutant.readsPastTheWindow.isOn { return .accepted }
         guard waitingBytes >= windowBytesMax else { return .accepted }
         isHeld = true
         return .held
@@ -47,12 +49,12 @@ struct ExchangeState {
         waitingBytes += Self.charge(event)
     }
 
-    /// The exchange is over; the first outcome counts.
+    /// Ends the exchange; only the first outcome counts.
     mutating func finish(_ outcome: ExchangeEvent) {
         if self.outcome == nil { self.outcome = outcome }
     }
 
-    /// The reader is gone.
+    /// Drops the queued events, because the reader has ended.
     mutating func abandon(_ error: any Error) {
         finish(.failure(error))
         if case .end? = outcome { outcome = .failure(error) }
@@ -62,8 +64,9 @@ struct ExchangeState {
         isHeld = false
     }
 
-    /// The next event, or nil while there is none.
+    /// Removes and returns the next event; `nil` if there is none.
     mutating func take() -> ExchangeEvent? {
+        if Mutant.endsBeforeWhatWaits.isOn, let outcome { return outcome }
         guard firstIndex < events.count else { return outcome }
         let event = events[firstIndex]
         events[firstIndex] = .end
@@ -79,7 +82,7 @@ struct ExchangeState {
         return event
     }
 
-    /// Whether the sender is to go on, because half of the window is free again; true once.
+    /// Whether the sender must continue, because half of the window is free; `true` once per hold.
     mutating func resume() -> Bool {
         guard isHeld, waitingBytes <= windowBytesMax / 2 else { return false }
         isHeld = false

@@ -1,13 +1,13 @@
 internal import CacheEngine
 internal import HTTPCaching
 
-/// Makes heads out of the lines libcurl hands over one by one.
+/// Parses response heads from the lines that libcurl delivers one by one.
 ///
 ///     idle ──status line──▶ inHead ──empty line, 1xx──▶ idle
 ///                             └─────empty line──────▶ inBody   (later lines are trailers)
 ///
-/// Lines that are no field, and fields no message may carry, are left out as RFC 9112 §5 allows;
-/// what makes the framing doubtful is refused.
+/// Lines that are not fields, and fields that no message may contain, are dropped, as RFC 9112 §5
+/// allows. A head with doubtful framing is refused.
 struct HeadParser {
     enum Event {
         case none
@@ -23,13 +23,15 @@ struct HeadParser {
     private var place = Place.idle
     private var status = 0
     private var section = FieldSection()
+    private var framing = FramingFields()
+    private var isVersion10 = false
     private var name: [UInt8] = []
     private var value: [UInt8] = []
     private var lineCount = 0
     private var byteCount = 0
     private var informationalCount = 0
 
-    /// `isBodyless`: the request was a HEAD, whose answer ends with its head.
+    /// Creates a parser; `isBodyless` means the request was a HEAD, whose response has no body.
     init(limits: CurlConfiguration.Limits, isBodyless: Bool) {
         self.limits = limits
         self.isBodyless = isBodyless
@@ -41,32 +43,47 @@ struct HeadParser {
         let line = Self.withoutLineEnd(line)
         lineCount += 1
         byteCount += line.count
-        guard lineCount <= limits.fieldCountMax + 2, byteCount <= limits.headBytesMax else {
-            return .refused(Self.misbehaved("The head is too large"))
+        guard lineCount <= limits.maximumFields + 2, byteCount <= limits.maximumHeadSize.bytes
+        else {
+            return .refused(
+                Self.misbehaved(
+                    "The origin's head or trailer has more than \(limits.maximumFields) fields or "
+                        + "\(limits.maximumHeadSize.bytes) bytes"
+                )
+            )
         }
         if place == .inBody { return .none }
         if place == .idle { return begin(line) }
         if line.isEmpty { return end() }
         guard line[0] != UInt8(ascii: " "), line[0] != UInt8(ascii: "\t") else {
-            // Folded lines are one line with a space for each fold (RFC 9112 §5.2).
+            // A folded line becomes one line with a space for each fold (RFC 9112 §5.2).
+            framing.noteFold()
             value.append(UInt8(ascii: " "))
             value.append(contentsOf: Self.trimmed(line))
             return .none
         }
         takePendingLine()
         if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
+            let rest = UnsafeRawBufferPointer(rebasing: line[(colon + 1)...])
+            framing.note(name: .init(rebasing: line[..<colon]), value: rest)
             name.append(contentsOf: Self.trimmed(.init(rebasing: line[..<colon])))
-            value.append(contentsOf: line[(colon + 1)...])
+            value.append(contentsOf: rest)
         }
         return .none
     }
 
     private mutating func begin(_ line: UnsafeRawBufferPointer) -> Event {
         guard let status = Self.status(line) else {
-            return .refused(Self.misbehaved("The answer does not begin with a status line"))
+            return .refused(
+                Self.misbehaved(
+                    "The response does not begin with a status line: `\(PlainText.excerpt(line))`"
+                )
+            )
         }
         self.status = status
         section = FieldSection()
+        framing = FramingFields()
+        isVersion10 = line.starts(with: "HTTP/1.0".utf8)
         lineCount = 1
         byteCount = line.count
         place = .inHead
@@ -77,10 +94,17 @@ struct HeadParser {
         takePendingLine()
         var head = ResponseHead(status: status, fields: HeaderFields(section), hasContent: false)
         if status < 200 {
-            informationalCount += 1
+            informationalCount += Mutant.countsNoInterimHeads.isOn ? 0 : 1
             place = .idle
-            guard status != 101, informationalCount <= limits.informationalCountMax else {
-                return .refused(Self.misbehaved("A 101 nobody asked for, or too many 1xx"))
+            guard status != 101 else {
+                return .refused(Self.misbehaved("The origin sent status 101 without an upgrade"))
+            }
+            guard informationalCount <= limits.maximumInformational else {
+                return .refused(
+                    Self.misbehaved(
+                        "The origin sent more than \(limits.maximumInformational) 1xx responses"
+                    )
+                )
             }
             return .informational(head)
         }
@@ -88,14 +112,26 @@ struct HeadParser {
         lineCount = 0
         byteCount = 0
         head.hasContent = !isBodyless && status != 204 && status != 304
-        if head.fields.contains("Transfer-Encoding") {
-            // The coding frames the body, whatever length is claimed (RFC 9112 §6.3).
-            head.fields.remove("Content-Length")
+        if let fault = framing.fault { return .refused(Self.misbehaved(fault)) }
+        if framing.isChunked {
+            // HTTP/1.0 has no transfer codings, so a message with one is faulty (RFC 9112 §6.1).
+            guard !isVersion10 else {
+                return .refused(
+                    Self.misbehaved("The origin sent Transfer-Encoding in an HTTP/1.0 response")
+                )
+            }
+            // The coding frames the body, whatever the length field says (RFC 9112 §6.3).
+            head.isFramedTwice = framing.hasLength
+            if !Mutant.keepsLengthBesideCoding.isOn { head.fields.remove("Content-Length") }
             return .final(head)
         }
         guard let lengths = head.fields["Content-Length"] else { return .final(head) }
         guard let length = Self.length(lengths) else {
-            return .refused(Self.misbehaved("Content-Length is no length"))
+            return .refused(
+                Self.misbehaved(
+                    "The origin sent an invalid Content-Length: `\(PlainText.excerpt(lengths))`"
+                )
+            )
         }
         head.fields["Content-Length"] = String(length)
         if head.hasContent { head.contentBytes = length }
@@ -112,10 +148,11 @@ struct HeadParser {
         value.removeAll(keepingCapacity: true)
     }
 
-    /// The length that every member of the list agrees on (RFC 9110 §8.6).
+    /// Returns the length that all members of the list share (RFC 9110 §8.6); `nil` if they differ.
     private static func length(_ list: String) -> Int? {
         var agreed: Int?
         for member in list.split(separator: ",", omittingEmptySubsequences: false) {
+            if Mutant.takesTheLastLength.isOn { agreed = nil }
             let digits = member.drop { $0 == " " }.utf8
             guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }),
                 let length = Int(String(member.drop { $0 == " " })), agreed ?? length == length
@@ -125,7 +162,8 @@ struct HeadParser {
         return agreed
     }
 
-    /// The code of `HTTP/1.1 200 OK` or `HTTP/2 200`; any three digits are a code.
+    /// Returns the status of a line such as `HTTP/1.1 200 OK` or `HTTP/2 200`; any three digits
+    /// from 100 on are valid.
     private static func status(_ line: UnsafeRawBufferPointer) -> Int? {
         guard line.starts(with: "HTTP/".utf8), let space = line.firstIndex(of: UInt8(ascii: " "))
         else { return nil }

@@ -1,15 +1,10 @@
 internal import CacheEngine
+import Platform
 
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Darwin)
-    internal import Darwin
-#endif
-
-/// Waits for sockets through poll(2), which every system has: the cost is that of all sockets.
+/// Waits for sockets by poll(2), which every system has; the cost depends on the number of all
+/// sockets.
 ///
-/// Owned by one thread, except for `wake`, which any thread may call as long as the poller has not
-/// been closed.
+/// One thread owns the poller. Any thread may call `wake` of its waker until the poller is closed.
 final class PortablePoller {
     private var interests: [Int32: SocketInterest] = [:]
     private let wakeIn: Int32
@@ -18,7 +13,10 @@ final class PortablePoller {
     init() throws(CacheError) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
-            throw CacheError(.originFailed, detail: "No event queue (errno \(errno))")
+            throw CacheError(
+                .originFailed,
+                detail: "Cannot watch sockets: \(String(cString: strerror(errno)))"
+            )
         }
         wakeIn = ends[0]
         wakeOut = ends[1]
@@ -62,11 +60,7 @@ final class PortablePoller {
 
     func close() {
         for end in [wakeIn, wakeOut] {
-            #if canImport(Glibc)
-                _ = Glibc.close(end)
-            #else
-                _ = Darwin.close(end)
-            #endif
+            _ = Platform.close(end)
         }
     }
 }

@@ -1,35 +1,33 @@
 internal import CacheEngine
 internal import HTTPCaching
 
-/// A request that was found fit to be sent, in the pieces libcurl takes.
+/// A validated request, in the form that libcurl accepts.
 struct PreparedRequest: Sendable {
-    /// What follows the head.
-    enum Content: Sendable {
-        case none
-        case chunk(ByteChunk)
-        case stream(BodyStream, count: Int?)
-    }
-
-    let method: Method
+    let method: HTTPMethod
     let connectionURL: String
     let requestTarget: String
     let isSecure: Bool
-    /// Field lines as libcurl takes them, each ended by a NUL.
+    /// The field lines for libcurl, each ended by a NUL.
     let lines: [[UInt8]]
-    let content: Content
+    let content: UploadPipe.Content
     let headTimeoutSeconds: Double?
+    /// Whether only a connection is made and no request is sent.
+    let isConnectOnly: Bool
 
-    /// Whether sending it twice does no more than sending it once (RFC 9110 §9.2.2).
-    var isIdempotent: Bool {
-        switch method.kind {
-        case .get, .head, .put, .delete, .options, .trace, .query: true
-        case .post, .patch, .connect, .other: false
-        }
-    }
+    /// Whether sending the request twice has the same effect as sending it once (RFC 9110 §9.2.2).
+    var isIdempotent: Bool { method.kind.isIdempotent }
 
-    init(_ request: OriginRequest, isProxied: Bool) throws(CacheError) {
+    init(
+        _ request: OriginRequest,
+        isProxied: Bool,
+        isConnectOnly: Bool = false
+    ) throws(CacheError) {
         guard FieldSection.isValidName(request.method.name), request.method.kind != .connect else {
-            throw CacheError(.requestInvalid, detail: "The method cannot be sent")
+            throw CacheError(
+                .requestInvalid,
+                detail: "The method `\(PlainText.excerpt(request.method.name))` cannot be sent; "
+                    + "give a token other than CONNECT"
+            )
         }
         let target = try RequestTarget(request.url, method: request.method)
         method = request.method
@@ -38,14 +36,18 @@ struct PreparedRequest: Sendable {
         requestTarget = isProxied && !isSecure ? target.absoluteForm : target.originForm
         lines = Self.lines(request.fields)
         content = try Self.content(of: request)
-        headTimeoutSeconds = request.timeoutSeconds
+        headTimeoutSeconds = request.timeout?.seconds
+        self.isConnectOnly = isConnectOnly
     }
 
-    private static func content(of request: OriginRequest) throws(CacheError) -> Content {
-        // libcurl makes a PUT of a HEAD with content, which has no meaning there (RFC 9110 §9.3.2).
+    private static func content(of request: OriginRequest) throws(CacheError)
+        -> UploadPipe.Content
+    {
+        // libcurl turns a HEAD with content into a PUT; content of a HEAD has no meaning (RFC 9110
+        // §9.3.2).
         if request.method.kind == .head { return .none }
         guard let body = request.body else {
-            // Servers answer a POST that announces no length with 411 (RFC 9110 §8.6).
+            // Servers answer a POST without a length with 411 (RFC 9110 §8.6).
             switch request.method.kind {
             case .post, .put, .patch: return .chunk(.empty)
             default: return .none
@@ -57,12 +59,17 @@ struct PreparedRequest: Sendable {
             return .stream(body, count: nil)
         }
         guard let count = Int(announced), count >= 0 else {
-            throw CacheError(.requestInvalid, detail: "Content-Length is no length")
+            throw CacheError(
+                .requestInvalid,
+                detail: "The request has an invalid Content-Length: "
+                    + "`\(PlainText.excerpt(announced))`; give the number of bytes, or no field"
+            )
         }
         return .stream(body, count: count)
     }
 
-    /// The lines to send: those of the connection and the framing are libcurl's to write.
+    /// Returns the lines to send, without those of the connection and the framing, which libcurl
+    /// writes.
     private static func lines(_ fields: HeaderFields) -> [[UInt8]] {
         var lines: [[UInt8]] = []
         fields.forEachLine { name, value in
@@ -70,7 +77,7 @@ struct PreparedRequest: Sendable {
             var line: [UInt8] = []
             line.reserveCapacity(name.count + value.count + 3)
             line.append(contentsOf: name)
-            // libcurl's way to say that the value is empty, and not that the line is unwanted.
+            // In libcurl `Name;` sends an empty value, and `Name:` removes the line.
             line.append(UInt8(ascii: value.isEmpty ? ";" : ":"))
             if !value.isEmpty {
                 line.append(UInt8(ascii: " "))

@@ -1,35 +1,42 @@
 internal import CacheEngine
 
-/// An absolute http or https URL, cut into what selects the connection and what is asked for.
+/// An absolute http or https URL, split into the connection and the request target.
 ///
-/// The bytes of the path and query are not touched: what a cache asks for must be what its key
-/// says, dot segments and odd escapes included.
+/// The bytes of the path and query are not changed: the request must name the same resource as the
+/// cache key, including dot segments and unusual escapes.
 struct RequestTarget: Hashable {
     enum Scheme: String { case http, https }
 
     let scheme: Scheme
-    /// Host and port; user information is left out (RFC 9110 §4.2.4).
+    /// Host and port, without user information (RFC 9110 §4.2.4).
     let authority: String
-    /// The path and query in origin-form (RFC 9112 §3.2.1), or `*` for the server as a whole.
+    /// The path and query in origin-form (RFC 9112 §3.2.1), or `*` for the whole server.
     let originForm: String
 
-    /// What the request line names when a proxy is asked (RFC 9112 §3.2.2).
+    /// The request target in absolute-form, for a proxy (RFC 9112 §3.2.2).
     var absoluteForm: String {
         "\(scheme.rawValue)://\(authority)\(originForm == "*" ? "" : originForm)"
     }
-    /// A URL that names the connection and nothing else.
+    /// A URL that names only the connection.
     var connectionURL: String { "\(scheme.rawValue)://\(authority)/" }
 
-    /// OPTIONS of a URL without a path is about the server as a whole (RFC 9112 §3.2.4).
-    init(_ url: String, method: Method = .get) throws(CacheError) {
+    /// Splits `url`; OPTIONS of a URL without a path concerns the whole server (RFC 9112 §3.2.4).
+    init(_ url: String, method: HTTPMethod = .get) throws(CacheError) {
         var rest = Substring(url)
         guard let schemeEnd = rest.firstRange(of: "://"),
             let scheme = Scheme(rawValue: rest[..<schemeEnd.lowerBound].lowercased())
-        else { throw Self.invalid("No http or https URL") }
+        else {
+            throw Self.invalid("The URL is not an http or https URL: `\(PlainText.excerpt(url))`")
+        }
         rest = rest[schemeEnd.upperBound...].prefix { $0 != "#" }
-        guard url.utf8.count <= Self.bytesMax else { throw Self.invalid("The URL is too long") }
+        guard url.utf8.count <= Self.bytesMax else {
+            throw Self.invalid("The URL has \(url.utf8.count) bytes, more than \(Self.bytesMax)")
+        }
         guard rest.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw Self.invalid("The URL contains a space or a control character")
+            throw Self.invalid(
+                "The URL contains a space or a control character; escape it: "
+                    + "`\(PlainText.excerpt(url))`"
+            )
         }
         let authorityEnd = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "\\" } ?? rest.endIndex
         var authority = rest[..<authorityEnd]
@@ -37,7 +44,7 @@ struct RequestTarget: Hashable {
             authority = authority[authority.index(after: at)...]
         }
         guard !authority.isEmpty, authority.first != ":" else {
-            throw Self.invalid("The URL has no host")
+            throw Self.invalid("The URL has no host: `\(PlainText.excerpt(url))`")
         }
         let target = rest[authorityEnd...]
         self.scheme = scheme
@@ -49,7 +56,7 @@ struct RequestTarget: Hashable {
         }
     }
 
-    /// Longer than any server accepts.
+    /// The maximum length of a URL, longer than any server accepts.
     static let bytesMax = 1 << 20
 
     private static func invalid(_ detail: String) -> CacheError {

@@ -1,4 +1,4 @@
-/// One socket that is ready, and for what.
+/// A ready socket and the operations that it is ready for.
 struct SocketReadiness {
     let socket: Int32
     let isReadable: Bool
@@ -6,7 +6,7 @@ struct SocketReadiness {
     let isBroken: Bool
 }
 
-/// What is wanted of a socket.
+/// The operations that a socket is watched for.
 struct SocketInterest: OptionSet, Hashable {
     let rawValue: Int
 

@@ -1,17 +1,14 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Darwin)
-    internal import Darwin
-#endif
+import Platform
 
 /// Ends another thread's wait.
 ///
-/// Whoever holds it must not use it once the poller is closed.
+/// It must not be used after the poller is closed.
 struct SocketWaker: Sendable {
     let descriptor: Int32
 
     func wake() {
-        // Eight bytes: an eventfd takes nothing else. A full pipe is awake already.
+        // An eventfd accepts only eight bytes. If the pipe is full, the thread is already being
+        // woken.
         var one: UInt64 = 1
         _ = write(descriptor, &one, 8)
     }

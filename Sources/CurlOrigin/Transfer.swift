@@ -2,23 +2,23 @@ internal import CCurl
 internal import CacheEngine
 internal import HTTPCaching
 
-/// One exchange as libcurl sees it: an easy handle, what feeds it and what it feeds.
+/// One exchange as libcurl sees it: an easy handle, its upload source and its receiver.
 ///
-/// Lives on the event thread and never leaves it. libcurl's callbacks get it as an unretained
-/// pointer: sound, because the event loop holds the transfer until its handle has been taken out
-/// of the multi handle and reset, and callbacks only run inside calls on those two.
+/// Only the event thread uses it. libcurl's callbacks get it as an unretained pointer. This is
+/// sound: the event loop holds the transfer until its handle has been removed from the multi handle
+/// and reset, and callbacks run only inside calls on those two handles.
 final class Transfer {
     let exchange: Exchange
     let request: PreparedRequest
     let upload: UploadPipe?
     let easy: UnsafeMutableRawPointer
     var deadlines: TransferDeadlines
-    /// The moment under which the deadline queue knows the transfer.
+    /// The time under which the transfer is in the deadline queue.
     var queuedMoment = UInt64.max
     private let clock: EventClock
     private let book: DeadlineBook
     private var parser: HeadParser
-    /// The first thing that went wrong on our side; libcurl only knows that a callback said no.
+    /// The first error on our side; libcurl only knows that a callback failed.
     private var failure: (any Error)?
     private var lines: UnsafeMutablePointer<curl_slist>?
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
@@ -58,42 +58,54 @@ final class Transfer {
         errorText.deallocate()
     }
 
-    // MARK: - What the loop asks for
+    // MARK: - Called by the event loop
 
-    /// The reader has room again.
+    /// Continues receiving, because the reader has room again.
     func resumeReceiving() {
         deadlines.readerResumed(now: clock.now)
         book.note(self)
         unpause(CURLPAUSE_RECV)
     }
 
-    /// There is content to send again.
+    /// Continues sending, because content is available again.
     func resumeSending() { unpause(CURLPAUSE_SEND) }
 
-    /// What came of it, once libcurl is done with it.
+    /// Returns the outcome of the transfer after libcurl has ended it.
     func outcome(_ code: CURLcode) -> ExchangeEvent {
         if let failure = failure ?? upload?.failure { return .failure(failure) }
         if code == CURLE_OK {
-            if parser.isInBody { return .end }
-            return .failure(CacheError(.originFailed, detail: "The answer ended in its head"))
+            if parser.isInBody || request.isConnectOnly { return .end }
+            return .failure(
+                CacheError(.originFailed, detail: "The response ended before its head was complete")
+            )
         }
-        var text = String(cString: errorText)
-        // A connection that died under the request is made anew; that failing is not the same as
-        // never having reached the origin.
-        if sendCount > 0, code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT {
-            text = "Sent, but: " + text
-        }
-        return .failure(CurlFailure.error(code, text: text, hasHead: parser.isInBody))
+        let progress: CurlFailure.Progress =
+            parser.isInBody ? .arriving : sendCount > 0 ? .sent : .unsent
+        // A failure inside TLS leaves no error of the system, so nothing is known of one there.
+        let isConnectionSound = !request.isSecure && ccurl_system_error(easy) == 0
+        let error = CurlFailure.error(
+            code,
+            text: String(cString: errorText),
+            progress,
+            isConnectionSound: isConnectionSound
+        )
+        return .failure(error)
+    }
+
+    /// Returns the error for a transfer that has exceeded a limit.
+    func failure(_ kind: TransferDeadlines.Kind) -> ExchangeEvent {
+        let isSourceSilent = upload?.isSourceSilent ?? false
+        return .failure(CurlFailure.error(kind, isSourceSilent: isSourceSilent))
     }
 
     private func unpause(_ direction: Int32) {
         guard pauses & direction != 0 else { return }
         pauses &= ~direction
-        // May call back at once, and pause again.
+        // This may run callbacks at once, which may pause again.
         curl_easy_pause(easy, pauses)
     }
 
-    // MARK: - What libcurl calls
+    // MARK: - Called by libcurl
 
     func receiveHeadLine(_ line: UnsafeRawBufferPointer) -> Int {
         switch parser.consume(line) {
@@ -102,6 +114,7 @@ final class Transfer {
         case .final(let head):
             deadlines.headArrived(now: clock.now)
             book.note(self)
+            if head.isFramedTwice { set(CURLOPT_FORBID_REUSE, 1) }
             exchange.deliver(.head(head))
             askForContentAgain()
         case .refused(let error):
@@ -125,8 +138,10 @@ final class Transfer {
         }
     }
 
-    /// The answer has come before the end of the content, which libcurl may not want any more; as
-    /// long as its sending is paused it takes no end of the answer for one.
+    /// Makes libcurl ask for content again, because the response arrived before the content ended.
+    ///
+    /// libcurl may not want the rest of the content, but while sending is paused it does not treat
+    /// the end of the response as the end of the transfer.
     private func askForContentAgain() {
         if pauses & CURLPAUSE_SEND != 0 { exchange.resumeUpload() }
     }
@@ -135,8 +150,13 @@ final class Transfer {
         switch upload?.fill(buffer) ?? .end {
         case .bytes(let count):
             deadlines.contentTaken(now: clock.now)
+            if upload?.isDrained ?? true { deadlines.contentEnded(now: clock.now) }
+            book.note(self)
             return count
-        case .end: return 0
+        case .end:
+            deadlines.contentEnded(now: clock.now)
+            book.note(self)
+            return 0
         case .broken: return Int(CURL_READFUNC_ABORT)
         case .held:
             pauses |= CURLPAUSE_SEND
@@ -148,17 +168,32 @@ final class Transfer {
         offset == 0 && (upload?.rewind() ?? true)
     }
 
-    /// Whether the request may be sent; libcurl sends it again when a kept connection turns out
-    /// to be dead, which only an idempotent one survives.
+    /// Whether the request may be sent, or sent again.
+    ///
+    /// libcurl repeats a request if a kept connection turns out to be dead. Only an idempotent
+    /// request may be repeated, and only once.
     func maySend() -> Bool {
         sendCount += 1
-        guard sendCount > 1, !request.isIdempotent else { return true }
-        failure = CacheError(.originFailed, detail: "The connection closed before an answer")
-        return false
+        guard sendCount == 1 || sendCount <= Self.sendCountMax && request.isIdempotent else {
+            failure = CacheError(
+                .originFailed,
+                detail: "The origin closed the connection before its response; "
+                    + "the request is not sent again"
+            )
+            return false
+        }
+        // Another kept connection may be dead as well, or may fail because of the same request.
+        set(CURLOPT_FRESH_CONNECT, 1)
+        deadlines.sent(hasContent: upload.map { $0.count != 0 } ?? false, now: clock.now)
+        book.note(self)
+        return true
     }
+
+    /// The maximum number of times that one request is sent.
+    private static let sendCountMax = 2
 }
 
-// MARK: - Setting the handle up
+// MARK: - Setup of the handle
 
 extension Transfer {
     private func configure(_ configuration: CurlConfiguration) {
@@ -202,20 +237,21 @@ extension Transfer {
             }
         }
         ccurl_set_list(easy, lines)
-        // The bytes of the content are the origin's; the transfer coding is undone all the same.
+        // The content is not decoded; libcurl still undoes the transfer coding.
         set(CURLOPT_HTTP_CONTENT_DECODING, 0)
-        set(CURLOPT_FOLLOWLOCATION, 0)
+        set(CURLOPT_FOLLOWLOCATION, Mutant.followsRedirects.isOn ? 1 : 0)
         set(CURLOPT_HTTP09_ALLOWED, 0)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-        // A kept connection may be dead already, and then libcurl would send the request twice.
-        if !request.isIdempotent { set(CURLOPT_FRESH_CONNECT, 1) }
+        // A kept connection may be dead, and then libcurl would send the request twice.
+        if !request.isIdempotent || request.isConnectOnly { set(CURLOPT_FRESH_CONNECT, 1) }
+        if request.isConnectOnly { set(CURLOPT_CONNECT_ONLY, 1) }
     }
 
     private func configureConnection(_ configuration: CurlConfiguration) {
         switch configuration.protocolVersion {
         case .automatic:
             set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-            // One connection serves many requests where it turns out to be HTTP/2.
+            // With HTTP/2 one connection serves many requests.
             if request.isSecure { set(CURLOPT_PIPEWAIT, 1) }
         case .http1: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         case .http2PriorKnowledge:
@@ -229,9 +265,9 @@ extension Transfer {
             set(CURLOPT_SSL_VERIFYPEER, 0)
             set(CURLOPT_SSL_VERIFYHOST, 0)
         }
-        // Set in either case: unset, libcurl asks the environment.
+        // Always set: if the option is unset, libcurl reads environment variables.
         set(CURLOPT_PROXY, configuration.proxy ?? "")
-        let connect = configuration.deadlines.connectSeconds ?? 1e6
+        let connect = configuration.deadlines.connect?.seconds ?? 1e6
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(max(0.001, min(connect, 1e6)) * 1000))
         set(CURLOPT_TCP_KEEPALIVE, 1)
         ccurl_end_without_resolver(easy)
@@ -246,7 +282,7 @@ extension Transfer {
     }
 }
 
-/// The C functions libcurl is given; each finds its transfer in the context pointer.
+/// The C functions passed to libcurl; each finds its transfer by the context pointer.
 private enum Callback {
     static let head: ccurl_data_callback = { bytes, size, count, context in
         guard let transfer = transfer(context) else { return 0 }

@@ -1,61 +1,101 @@
-/// When an exchange has taken too long: numbers in, a verdict out.
-///
-/// All moments are nanoseconds of one monotonic clock.
-struct TransferDeadlines {
-    /// Which limit was passed.
-    enum Kind { case head, idle, total }
+internal import CacheEngine
 
-    /// Limits beyond any clock count as none; this keeps their sums in range.
+/// The rules that decide whether an exchange has exceeded a time limit.
+///
+///     unsent ──sent──▶ uploading ──contentEnded──▶ awaiting ──headArrived──▶ arriving
+///        └────sent, without content──────────────────▲
+///
+/// All times are nanoseconds of one monotonic clock.
+package struct TransferDeadlines: Sendable {
+    /// The limit that was exceeded.
+    package enum Kind: Sendable { case unsent, upload, head, idle, total }
+
+    private enum Phase { case unsent, uploading, awaiting, arriving }
+
+    /// Longer limits are cut to this one, which keeps their sums in range.
     private static let secondsMax = 1e9
 
+    /// The limit for the head, counted from the end of the whole request.
     private let headNanoseconds: UInt64?
-    private var headBy: UInt64
-    private let totalBy: UInt64
     private let idleNanoseconds: UInt64?
-    private var idleBy = UInt64.max
-    private var hasHead = false
+    private let totalBy: UInt64
+    private var phase = Phase.unsent
+    /// The time at which the current phase ends.
+    private var phaseBy: UInt64
     private var isReaderHolding = false
 
-    init(
+    package init(
         _ limits: CurlConfiguration.Deadlines,
-        headSeconds: Double?,
+        headSeconds own: Double?,
         now: UInt64
     ) {
-        headNanoseconds = (headSeconds ?? limits.headSeconds).map(Self.nanoseconds)
-        headBy = headNanoseconds.map { now &+ $0 } ?? .max
-        totalBy = Self.moment(limits.totalSeconds, after: now)
-        idleNanoseconds = limits.idleSeconds.map(Self.nanoseconds)
+        let head = [own, limits.head?.seconds].compactMap { $0 }.map(Self.nanoseconds).min()
+        headNanoseconds = head
+        idleNanoseconds = (limits.idle?.seconds).map(Self.nanoseconds)
+        totalBy = Self.moment(limits.total?.seconds, after: now)
+        // A request's own limit counts from its start, including the wait for a connection.
+        phaseBy =
+            own.map { now &+ Self.nanoseconds($0) }
+            ?? head.map { now &+ $0 &+ Self.nanoseconds(limits.connect?.seconds ?? 0) } ?? .max
     }
 
-    /// The earliest moment at which `expired` can say anything but nil.
-    var next: UInt64 { min(totalBy, hasHead ? (isReaderHolding ? .max : idleBy) : headBy) }
-
-    /// The origin takes content: its time to answer begins when it has all of it.
-    mutating func contentTaken(now: UInt64) {
-        if let headNanoseconds { headBy = now &+ headNanoseconds }
+    /// The earliest time at which `expired` may return a limit.
+    package var next: UInt64 {
+        min(totalBy, isReaderHolding && phase == .arriving ? .max : phaseBy)
     }
 
-    mutating func headArrived(now: UInt64) {
-        hasHead = true
+    /// The request is sent; called again if the connection turned out to be dead.
+    package mutating func sent(hasContent: Bool, now: UInt64) {
+        switch (phase, hasContent) {
+        case (.unsent, true), (.uploading, true), (.awaiting, true):
+            enter(.uploading, idleNanoseconds, now)
+        // A repeated request gets only the time that the first one left.
+        case (.unsent, false): enter(.awaiting, headNanoseconds, now)
+        default: break
+        }
+    }
+
+    /// The origin has accepted content.
+    package mutating func contentTaken(now: UInt64) {
+        if phase == .uploading { enter(.uploading, idleNanoseconds, now) }
         progressed(now: now)
     }
 
-    mutating func progressed(now: UInt64) {
-        if hasHead, let idleNanoseconds { idleBy = now &+ idleNanoseconds }
+    /// The origin has the whole content; its time to respond begins.
+    package mutating func contentEnded(now: UInt64) {
+        if phase == .uploading { enter(.awaiting, headNanoseconds, now) }
     }
 
-    /// The reader has enough for now: the origin is not to blame for silence.
-    mutating func readerHolds() { isReaderHolding = true }
+    package mutating func headArrived(now: UInt64) { enter(.arriving, idleNanoseconds, now) }
 
-    mutating func readerResumed(now: UInt64) {
+    package mutating func progressed(now: UInt64) {
+        if phase == .arriving { enter(.arriving, idleNanoseconds, now) }
+    }
+
+    /// The reader's window is full, so a silent origin is not at fault.
+    package mutating func readerHolds() {
+        isReaderHolding = !Mutant.blamesSlowReadersOnTheOrigin.isOn
+    }
+
+    package mutating func readerResumed(now: UInt64) {
         isReaderHolding = false
         progressed(now: now)
     }
 
-    func expired(at now: UInt64) -> Kind? {
+    package func expired(at now: UInt64) -> Kind? {
         if now >= totalBy { return .total }
-        if !hasHead { return now >= headBy ? .head : nil }
-        return !isReaderHolding && now >= idleBy ? .idle : nil
+        guard now >= phaseBy else { return nil }
+        switch phase {
+        case .unsent: return .unsent
+        case .uploading: return .upload
+        case .awaiting: return .head
+        case .arriving: return isReaderHolding ? nil : .idle
+        }
+    }
+
+    private mutating func enter(_ phase: Phase, _ nanoseconds: UInt64?, _ now: UInt64) {
+        self.phase = phase
+        phaseBy = nanoseconds.map { now &+ $0 } ?? .max
     }
 
     private static func nanoseconds(_ seconds: Double) -> UInt64 {

@@ -1,15 +1,15 @@
 internal import Synchronization
 
-/// The name of one exchange, used once in the life of the process.
-struct TransferID: Hashable, Sendable {
+/// The identifier of one exchange, unique in the process.
+package struct TransferID: Hashable, Sendable {
     private let number: UInt64
 
     private static let counter = Atomic<UInt64>(0)
 
-    static func next() -> TransferID {
+    package static func next() -> TransferID {
         TransferID(number: counter.add(1, ordering: .relaxed).newValue)
     }
 
-    /// For tests.
+    /// For tests only.
     init(number: UInt64) { self.number = number }
 }

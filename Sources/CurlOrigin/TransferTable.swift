@@ -1,9 +1,10 @@
 internal import CCurl
 internal import CacheEngine
 
-/// The transfers under way, and the turns of the event thread that moves them.
+/// The running transfers, and the loop of the event thread that moves them.
 ///
-/// Made by whoever starts the thread, and from then on touched by that thread alone.
+/// It is created by the thread that starts the event thread, and then used only by the event
+/// thread.
 ///
 /// Invariants:
 /// 1. A transfer is in `transfers` exactly as long as its handle is in the multi handle.
@@ -14,7 +15,7 @@ final class TransferTable {
     private let clock = EventClock()
     private var transfers: [TransferID: Transfer] = [:]
     private let book = DeadlineBook()
-    /// When libcurl wants to be called without a socket being ready.
+    /// The time at which libcurl must be called even if no socket is ready.
     private var curlMoment = UInt64.max
     private var idleHandles: [UnsafeMutableRawPointer] = []
     private var isRetiring = false
@@ -30,12 +31,21 @@ final class TransferTable {
         ccurl_multi_set_socket_callback(multi, Self.onSocket, context)
         ccurl_multi_set_timer_callback(multi, Self.onTimer, context)
         let connections = loop.configuration.connections
-        ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connections.perHostMax)
-        ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections.totalMax)
-        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, connections.idleMax))
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connections.maximumPerHost)
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections.maximumTotal)
+        keepIdleConnections()
     }
 
-    /// The event thread's whole life.
+    /// Sets the number of connections to keep.
+    ///
+    /// libcurl counts connections in use among those it may keep. Without this, many connections in
+    /// use would leave no room for idle ones.
+    private func keepIdleConnections() {
+        let idleMax = max(1, loop.configuration.connections.maximumIdle)
+        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, idleMax + transfers.count)
+    }
+
+    /// Runs the event loop until the origin is retired and the last transfer has ended.
     func run() {
         while !(isRetiring && transfers.isEmpty && loop.closeIfIdle()) { turn() }
         tearDown()
@@ -72,7 +82,7 @@ final class TransferTable {
         let moment = min(curlMoment, book.next)
         guard moment != .max else { return -1 }
         guard moment > clock.now else { return 0 }
-        // Rounded up: a wait that ends early would only be repeated.
+        // Rounded up, because a wait that ends early would only be repeated.
         return Int32(min((moment - clock.now + 999_999) / 1_000_000, 60_000))
     }
 
@@ -99,7 +109,8 @@ final class TransferTable {
     private func start(_ request: PreparedRequest, _ upload: UploadPipe?, _ exchange: Exchange) {
         guard let easy = idleHandles.popLast() ?? curl_easy_init() else {
             upload?.close()
-            exchange.finish(.failure(CacheError(.originFailed, detail: "No transfer handle")))
+            let error = CacheError(.originFailed, detail: "libcurl could not create an easy handle")
+            exchange.finish(.failure(error))
             return
         }
         let transfer = Transfer(
@@ -112,8 +123,10 @@ final class TransferTable {
             configuration: loop.configuration
         )
         transfers[exchange.id] = transfer
+        keepIdleConnections()
         guard curl_multi_add_handle(multi, easy) == CURLM_OK else {
-            end(transfer, .failure(CacheError(.originFailed, detail: "No room for a transfer")))
+            let error = CacheError(.originFailed, detail: "libcurl could not begin the transfer")
+            end(transfer, .failure(error))
             return
         }
         book.note(transfer)
@@ -138,17 +151,18 @@ final class TransferTable {
             else { continue }
             transfer.queuedMoment = .max
             if let kind = transfer.deadlines.expired(at: clock.now) {
-                end(transfer, .failure(CurlFailure.error(kind)))
+                end(transfer, transfer.failure(kind))
             } else {
                 book.note(transfer)
             }
         }
     }
 
-    /// Outside libcurl's callbacks only: handles may not be taken out inside them.
+    /// Ends a transfer; must not be called in libcurl's callbacks, where handles cannot be removed.
     private func end(_ transfer: Transfer, _ outcome: ExchangeEvent) {
         curl_multi_remove_handle(multi, transfer.easy)
         transfers[transfer.exchange.id] = nil
+        keepIdleConnections()
         if idleHandles.count < Self.idleHandlesMax {
             curl_easy_reset(transfer.easy)
             idleHandles.append(transfer.easy)
@@ -161,8 +175,8 @@ final class TransferTable {
 
     // MARK: - Callbacks
 
-    // Unretained pointers to the table: sound, because the multi handle is cleaned up by
-    // `tearDown`, which is a method of the table.
+    // The callbacks get an unretained pointer to the table. This is sound: the multi handle is
+    // cleaned up by `tearDown`, a method of the table.
 
     private static let onSocket: curl_socket_callback = { _, socket, what, context, _ in
         guard let table = table(context) else { return 0 }

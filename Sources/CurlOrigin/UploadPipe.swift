@@ -1,15 +1,15 @@
-internal import CacheEngine
+package import CacheEngine
 internal import Synchronization
 
-/// Carries the content of one request from its stream to the event thread, a window at a time.
+/// Passes the content of one request from its stream to the event thread, one window at a time.
 ///
-/// Content that is in memory needs no task; for a stream one task of the pipe reads ahead until
-/// the window is full. It begins when content is first asked for: what could not be sent is not
-/// touched, and another origin can have it. `close` ends it.
-final class UploadPipe: Sendable {
+/// Content in memory needs no task. For a stream, one task reads ahead until the window is full.
+/// The task starts when content is first requested, so the stream of a request that could not be
+/// sent stays unread, and another origin can use it. `close` ends the task.
+package final class UploadPipe: Sendable {
     private struct Shared: Sendable {
         var window: UploadWindow
-        /// What has not begun to be read.
+        /// The stream, until its reading begins.
         var unread: BodyStream?
         var pump: Task<Void, Never>?
         var room: CheckedContinuation<Void, Never>?
@@ -21,13 +21,34 @@ final class UploadPipe: Sendable {
         }
     }
 
-    /// The length to announce, or nil when it is not known.
-    let count: Int?
-    /// The whole content, when it can be sent a second time.
+    /// The content after the head of a request.
+    package enum Content: Sendable {
+        case none
+        case chunk(ByteChunk)
+        case stream(BodyStream, count: Int?)
+    }
+
+    /// The length to announce; `nil` if it is not known.
+    package let count: Int?
+    /// The whole content, if it can be sent a second time.
     private let whole: ByteChunk?
     private let windowBytesMax: Int
     private let onBytes: @Sendable () -> Void
     private let shared: Mutex<Shared>
+
+    /// `nil` if there is no content.
+    package convenience init?(
+        _ content: Content,
+        windowBytesMax: Int,
+        onBytes: @escaping @Sendable () -> Void
+    ) {
+        switch content {
+        case .none: return nil
+        case .chunk(let chunk): self.init(chunk)
+        case .stream(let body, let count):
+            self.init(body, count: count, windowBytesMax: windowBytesMax, onBytes: onBytes)
+        }
+    }
 
     init(_ chunk: ByteChunk) {
         count = chunk.count
@@ -50,10 +71,17 @@ final class UploadPipe: Sendable {
         shared = Mutex(Shared(window: UploadWindow(count: count), unread: body))
     }
 
-    var failure: (any Error)? { shared.withLock { $0.window.failure } }
+    package var failure: (any Error)? { shared.withLock { $0.window.failure } }
 
-    /// Fills `buffer` with what comes next; on the event thread.
-    func fill(_ buffer: UnsafeMutableRawBufferPointer) -> UploadWindow.Filling {
+    /// Whether the sender waits for the source, and not the source for the sender.
+    package var isSourceSilent: Bool { shared.withLock { $0.window.isSenderHeld } }
+
+    /// Whether the last byte has been passed on, and the source or the announced length says that
+    /// it was the last.
+    package var isDrained: Bool { shared.withLock { $0.window.isDrained } }
+
+    /// Fills `buffer` with the next content; called on the event thread.
+    package func fill(_ buffer: UnsafeMutableRawBufferPointer) -> UploadWindow.Filling {
         let (filling, room) = shared.withLock { shared in
             if let body = shared.unread.take(), !shared.isClosed {
                 shared.pump = Task { await self.run(body) }
@@ -65,15 +93,15 @@ final class UploadPipe: Sendable {
         return filling
     }
 
-    /// Goes back to the first byte; false when it is gone.
-    func rewind() -> Bool {
+    /// Restarts at the first byte; returns `false` if that byte is no longer available.
+    package func rewind() -> Bool {
         guard let whole else { return false }
         shared.withLock { $0.window = Self.window(whole) }
         return true
     }
 
-    /// Nothing more is wanted.
-    func close() {
+    /// Ends the pipe: no more content is needed.
+    package func close() {
         let (pump, room) = shared.withLock { shared in
             shared.isClosed = true
             return (shared.pump, shared.takeRoom())

@@ -4,10 +4,10 @@ internal import CacheEngine
 ///
 /// Invariants:
 /// 1. `waitingBytes` is the number of bytes in `chunks` from `offset` on.
-/// 2. No more than the announced count is ever handed out.
-struct UploadWindow {
-    /// What filling a buffer came to.
-    enum Filling: Equatable {
+/// 2. No more bytes than the announced count are passed on.
+package struct UploadWindow: Sendable {
+    /// The result of filling a buffer.
+    package enum Filling: Equatable, Sendable {
         case bytes(Int)
         case end
         case held
@@ -21,13 +21,18 @@ struct UploadWindow {
     private(set) var waitingBytes = 0
     private(set) var hasEnded = false
     private(set) var failure: (any Error)?
-    /// Whether the sender was told that there is nothing yet.
+    /// Whether the sender was told that no content is available yet.
     private(set) var isSenderHeld = false
 
     init(count: Int?) { self.count = count }
 
-    /// What waits, with what it takes besides its bytes.
+    /// The waiting bytes plus the overhead of their chunks.
     var heldBytes: Int { waitingBytes + chunks.count * ByteChunk.overheadBytes }
+
+    /// Whether all content has been passed on.
+    var isDrained: Bool {
+        waitingBytes == 0 && (hasEnded || count.map { sentBytes >= $0 } ?? false)
+    }
 
     mutating func append(_ chunk: ByteChunk) {
         guard !chunk.isEmpty, !hasEnded else { return }
@@ -39,7 +44,8 @@ struct UploadWindow {
         if let count, failure == nil, sentBytes + waitingBytes != count {
             failure = CacheError(
                 .requestInvalid,
-                detail: "The content has \(sentBytes + waitingBytes) bytes, not \(count)"
+                detail: "The request's content has \(sentBytes + waitingBytes) bytes, "
+                    + "but \(count) were announced"
             )
         }
         hasEnded = true
@@ -50,7 +56,7 @@ struct UploadWindow {
         hasEnded = true
     }
 
-    /// Whether the sender must be woken; true once for each time it was held.
+    /// Whether the sender must be woken; `true` once for each hold.
     mutating func takeSenderHold() -> Bool {
         defer { isSenderHeld = false }
         return isSenderHeld
@@ -77,7 +83,10 @@ struct UploadWindow {
         waitingBytes -= filled
         sentBytes += filled
         if let count, sentBytes > count {
-            failure = CacheError(.requestInvalid, detail: "The content is longer than announced")
+            failure = CacheError(
+                .requestInvalid,
+                detail: "The request's content is longer than the announced \(count) bytes"
+            )
             return .broken
         }
         if filled > 0 { return .bytes(filled) }

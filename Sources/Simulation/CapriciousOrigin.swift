@@ -2,14 +2,16 @@ import CacheEngine
 import CacheTestSupport
 import Synchronization
 
-/// An origin with every vice: it hangs, dribbles, breaks off, lies about length, sends fields
-/// without number, answers 304 to nobody's question, fails, or does what it should.
+/// An origin with many faults, which it shows at random.
+///
+/// It hangs, sends a body in small pieces, breaks off, announces a wrong length, sends ten thousand
+/// fields, answers 304 to an unconditional request, fails, or answers correctly.
 final class CapriciousOrigin: Origin {
     fileprivate let dice: Dice
-    private let ledger: Ledger
+    fileprivate let ledger: Ledger
     fileprivate let clock: TestClock
     private let executor: SeededExecutor
-    /// Once set, what hangs is let go and everything is answered as it should be.
+    /// Once set, requests stop hanging and every request is answered correctly.
     private let calm = Atomic(false)
 
     init(_ dice: Dice, _ ledger: Ledger, _ world: SimulatedWorld) {
@@ -37,7 +39,7 @@ final class CapriciousOrigin: Origin {
         case 5: throw CancellationError()
         case 6: return .whole(status: 503, fields: ["Cache-Control": "no-store"], body: "busy")
         case 7: return .whole(status: 404, fields: ["Cache-Control": "no-store"], body: "gone")
-        case 8: return OriginResponse(status: 304, fields: path.fields)
+        case 8: return OriginResponse(status: 304, fields: path.fields(tag: "\"nobody\""))
         case 9: return .whole(fields: Self.tenThousandFields, body: "flood")
         case 10: return .whole(fields: ["Content-Length": "12, 13"], body: "neither")
         case 11: return OriginResponse(status: 99)
@@ -52,7 +54,7 @@ final class CapriciousOrigin: Origin {
         }
     }
 
-    /// Hangs on although it was cancelled.
+    /// Hangs in spite of a cancellation.
     private func hangStubbornly() async {
         let until = clock.monotonicNanoseconds + 90_000_000_000
         while clock.monotonicNanoseconds < until, !isCalm {
@@ -69,21 +71,26 @@ final class CapriciousOrigin: Origin {
         return fields
     }()
 
-    // MARK: Proper answers
+    // MARK: Correct answers
 
     private func answer(_ request: OriginRequest, _ path: Path, _ askedAt: Int) -> OriginResponse {
-        let tag = "\"\(path.rawValue)\""
-        if request.fields["If-None-Match"] == tag, dice.oneIn(2) {
-            return OriginResponse(status: 304, fields: path.fields)
+        let language = request.fields["Accept-Language"] ?? ""
+        // The origin confirms only its last answer.
+        let latest = ledger.latest(path, language: language)
+        if let latest, request.fields["If-None-Match"] == latest.tag, dice.oneIn(2) {
+            return OriginResponse(status: 304, fields: path.fields(tag: latest.tag))
         }
         let vice = isCalm ? nil : Vice.allCases.dropFirst(dice.below(24)).first
         let content = ledger.add(
             path,
-            language: request.fields["Accept-Language"] ?? "",
+            language: language,
             caller: request.fields["X-Caller"] ?? "",
             askedAt: askedAt
-        ) { vice?.mark(&$0) }
-        var fields = path.fields
+        ) { content in
+            vice?.mark(&content)
+            if request.method == .head { content.isBodiless = true }
+        }
+        var fields = path.fields(tag: content.tag)
         if request.method == .head {
             fields["Content-Length"] = String(path.bodyBytes)
             return OriginResponse(status: 200, fields: fields)
@@ -99,21 +106,43 @@ final class CapriciousOrigin: Origin {
         case .saysNoLength, nil:
             if vice == nil { fields["Content-Length"] = String(sent.count) }
         }
-        let body = CapriciousBody(sent, vice, self)
+        let body = CapriciousBody(sent, content.serial, vice, self)
         return OriginResponse(status: 200, fields: fields, body: BodyStream(body))
     }
 }
 
-/// What an origin may do wrong with a body.
+/// Records in the ledger which answers arrive from an origin, and when.
+final class RecordedOrigin: Origin {
+    private let inner: any Origin
+    private let ledger: Ledger
+
+    init(_ inner: any Origin, _ ledger: Ledger) {
+        self.inner = inner
+        self.ledger = ledger
+    }
+
+    func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+        let askedAt = ledger.tick()
+        let response = try await inner.fetch(request)
+        if response.status == 304, let tag = response.fields["ETag"] {
+            ledger.confirm(tag, askedAt)
+        }
+        if let serial = response.fields["X-Serial"].flatMap({ Int($0) }) { ledger.arrive(serial) }
+        return response
+    }
+}
+
+/// A fault of an origin's body.
 enum Vice: CaseIterable, Sendable {
     case closesEarly, resets, sendsMore, endless, saysNoLength
 
-    /// Marks the content with what follows for whoever gets it.
+    /// Marks the content with the consequences of the fault for its readers.
     func mark(_ content: inout Content) {
         switch self {
         case .closesEarly, .resets, .endless:
             content.isStorable = false
             content.mayEnd = false
+            content.isEndless = self == .endless
         case .sendsMore:
             content.isStorable = false
             content.bytes = Array(content.bytes.prefix(content.bytes.count / 2))
@@ -122,15 +151,17 @@ enum Vice: CaseIterable, Sendable {
     }
 }
 
-/// A body that arrives in pieces, with pauses, and as its vice wills.
+/// A body that arrives in pieces, with pauses, and with the fault that its vice names.
 final class CapriciousBody: BodySource {
     private let bytes: [UInt8]
+    private let serial: Int
     private let vice: Vice?
     private let origin: CapriciousOrigin
     private let offset = Atomic(0)
 
-    init(_ bytes: [UInt8], _ vice: Vice?, _ origin: CapriciousOrigin) {
+    init(_ bytes: [UInt8], _ serial: Int, _ vice: Vice?, _ origin: CapriciousOrigin) {
         self.bytes = bytes
+        self.serial = serial
         self.vice = vice
         self.origin = origin
     }
@@ -140,6 +171,8 @@ final class CapriciousBody: BodySource {
         for _ in 0..<dice.below(4) { await Task.yield() }
         if dice.oneIn(30) { try await origin.clock.sleep(nanoseconds: 700_000_000) }
         try Task.checkCancellation()
+        // The exchange lasts until the end of the body.
+        origin.ledger.arrive(serial)
         let start = offset.load(ordering: .relaxed)
         if start >= bytes.count {
             if vice == .resets { throw CacheError(.originFailed, detail: "reset") }
@@ -152,8 +185,8 @@ final class CapriciousBody: BodySource {
         return ByteChunk(Array(bytes[start..<end]))
     }
 
-    /// What an endless body goes on with.
-    private static let more = ByteChunk([UInt8](repeating: 7, count: 8_192))
+    /// The piece that an endless body repeats.
+    private static let more = ByteChunk([UInt8](repeating: Content.endlessByte, count: 8_192))
 
     func cancel() {}
 }

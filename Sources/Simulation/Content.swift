@@ -1,26 +1,48 @@
 import CacheEngine
 import CacheTestSupport
 
-/// One answer the origin (or a store by hand) gave: what its body is, and what may be done with it.
+/// One answer of the origin, or of a store by hand, and the rules for its use.
 struct Content: Sendable {
-    /// Counts every answer of one simulation.
+    /// The number of the answer within the simulation.
     let serial: Int
     let path: Path
-    /// The `Accept-Language` it was made for, where the path varies.
+    /// The `Accept-Language` of the request, for a path that varies.
     let language: String
-    /// The `X-Caller` of the request it was made for.
+    /// The `X-Caller` of the request.
     let caller: String
-    /// The moment at which it was asked for.
+    /// The moment of the request.
     let askedAt: Int
+    /// The moment of the last request that the origin answered with this content or confirmed it
+    /// for.
+    var asOf: Int
+    /// The moment at which that answer had arrived with its body.
+    var arrivedAt: Int
     var bytes: [UInt8]
-    /// Whether it may be given to anybody but the caller who asked.
+    /// Whether callers other than the one that sent the request may receive it.
     var isShareable = true
-    /// Whether it may be stored; what broke off or lied may not.
+    /// Whether it may be stored; a body that broke off or had a wrong length must not be.
     var isStorable = true
-    /// Whether a reader may come to a clean end of it.
+    /// Whether only its head was sent.
+    var isBodiless = false
+    /// Whether a reader may reach a clean end of the body.
     var mayEnd = true
+    /// Whether its body goes on for ever, with `endlessByte`.
+    var isEndless = false
 
-    /// The body of a serial: long enough that a wrong slice shows.
+    static let endlessByte: UInt8 = 7
+
+    var tag: String { "\"\(path.rawValue)-\(serial)\"" }
+
+    /// The bytes of a part; `nil` if the body has no such part.
+    func part(_ range: Range<Int>) -> [UInt8]? {
+        if range.upperBound <= bytes.count { return Array(bytes[range]) }
+        guard isEndless else { return nil }
+        let known = range.clamped(to: 0..<bytes.count)
+        return bytes[known]
+            + [UInt8](repeating: Self.endlessByte, count: range.count - known.count)
+    }
+
+    /// The body of a serial, long enough that a wrong slice is noticed.
     static func body(_ serial: Int, _ path: Path, _ language: String, count: Int) -> [UInt8] {
         let text = Array("\(path.rawValue) \(serial) \(language) ".utf8)
         return (0..<count).map { text[$0 % text.count] ^ UInt8(truncatingIfNeeded: $0 / 97) }
@@ -39,8 +61,9 @@ enum Path: String, CaseIterable, Sendable {
 
     var url: String { "http://example.com\(rawValue)" }
 
-    var fields: HeaderFields {
-        var fields: HeaderFields = ["Cache-Tag": "site", "ETag": "\"\(rawValue)\""]
+    /// The fields of an answer with the given entity tag.
+    func fields(tag: String) -> HeaderFields {
+        var fields: HeaderFields = ["Cache-Tag": "site", "ETag": tag]
         switch self {
         case .plain, .large: fields["Cache-Control"] = "max-age=60"
         case .brief: fields["Cache-Control"] = "max-age=2"

@@ -2,10 +2,10 @@ import CacheEngine
 import CacheTestSupport
 import Synchronization
 
-/// What a simulation knows to be true: every answer ever given, every removal, in order of moments.
+/// The facts of a simulation: every answer and every removal, in the order of their moments.
 ///
-/// It is the model that the cache's answers are held against, and knows nothing of how a cache
-/// works.
+/// The ledger is the model against which the cache's answers are judged. It contains no knowledge
+/// of how a cache works.
 final class Ledger: Sendable {
     private struct Removal {
         var covers: @Sendable (Path) -> Bool
@@ -19,11 +19,23 @@ final class Ledger: Sendable {
         var removals: [Removal] = []
         var problems: [String] = []
         var answers = 0
+        var observations: [Observation] = []
+    }
+
+    /// The fact that a caller received an answer that later requests must receive too.
+    private struct Observation {
+        let path: Path
+        let language: String
+        let moment: Int
+        /// The moment of the request for which the origin sent or confirmed that answer.
+        let asOf: Int
+        /// The caller and its answer as text.
+        let text: String
     }
 
     private let state = Mutex(State())
 
-    /// The next moment: no two events share one.
+    /// Returns the next moment; no two events share one.
     func tick() -> Int {
         state.withLock { state in
             state.moment += 1
@@ -36,7 +48,7 @@ final class Ledger: Sendable {
 
     func report(_ problem: String) { state.withLock { $0.problems.append(problem) } }
 
-    /// Adds an answer; its body is made from its serial.
+    /// Adds an answer, whose body follows from its serial.
     func add(
         _ path: Path,
         language: String,
@@ -52,12 +64,40 @@ final class Ledger: Sendable {
                 language: language,
                 caller: caller,
                 askedAt: askedAt,
+                asOf: askedAt,
+                arrivedAt: askedAt,
                 bytes: Content.body(serial, path, language, count: path.bodyBytes)
             )
             content.isShareable = path != .personal
             change(&content)
             state.contents.append(content)
             return content
+        }
+    }
+
+    /// Returns the last answer of the origin for a path that it may confirm.
+    func latest(_ path: Path, language: String) -> Content? {
+        state.withLock { state in
+            state.contents.filter { $0.path == path && !$0.isBodiless && $0.isStorable }
+                .filter { path != .varying || $0.language == language }
+                .max { $0.asOf < $1.asOf }
+        }
+    }
+
+    /// Records that the answer has arrived.
+    func arrive(_ serial: Int) {
+        let now = tick()
+        state.withLock { $0.contents[serial].arrivedAt = now }
+    }
+
+    /// Records that a confirmation has arrived for the answer with that tag, requested at
+    /// `askedAt`.
+    func confirm(_ tag: String, _ askedAt: Int) {
+        let now = tick()
+        state.withLock { state in
+            guard let index = state.contents.firstIndex(where: { $0.tag == tag }) else { return }
+            state.contents[index].asOf = max(state.contents[index].asOf, askedAt)
+            state.contents[index].arrivedAt = now
         }
     }
 
@@ -76,20 +116,22 @@ final class Ledger: Sendable {
 
     // MARK: Judging
 
-    /// Holds one answer against what is known.
+    /// Judges one answer by the known facts.
     func judge(_ answer: Answer, to plan: RequestPlan) {
         state.withLock { state in
             state.answers += 1
             for problem in problems(of: answer, to: plan, state) {
                 state.problems.append("\(problem), asked: \(plan), got: \(answer)")
             }
+            state.moment += 1
+            observe(answer, to: plan, &state)
         }
     }
 
     private func problems(of answer: Answer, to plan: RequestPlan, _ state: State) -> [String] {
         if let error = answer.error { return problems(of: error, to: plan) }
         guard let status = answer.status else { return ["no answer and no error"] }
-        // 504 for only-if-cached, 503 and 404 of the origin's own, 416 and 412 have no content.
+        // 504 for only-if-cached, the origin's own 503 and 404, 416 and 412 carry no content.
         guard [200, 206, 304].contains(status) else { return [] }
         guard let serial = answer.serial, state.contents.indices.contains(serial) else {
             return status == 304 || plan.isHead ? [] : ["an answer nobody gave"]
@@ -97,10 +139,46 @@ final class Ledger: Sendable {
         let content = state.contents[serial]
         var problems = ownership(of: content, answer, to: plan)
         problems += age(of: content, answer, to: plan, state)
+        problems += order(of: content, to: plan, state)
         if answer.isWhole, !plan.isHead, status != 304 {
             problems += body(of: content, answer, status)
         }
         return problems
+    }
+
+    private func observe(_ answer: Answer, to plan: RequestPlan, _ state: inout State) {
+        guard answer.error == nil, answer.isTold, !plan.isHead, let serial = answer.serial,
+            state.contents.indices.contains(serial)
+        else { return }
+        let content = state.contents[serial]
+        // A removal since the request began keeps a fetched answer out of the store.
+        let isKeptOut = state.removals.contains {
+            $0.covers(content.path) && $0.began > plan.startedAt
+        }
+        guard answer.isFromStore || !isKeptOut else { return }
+        state.observations.append(
+            Observation(
+                path: content.path,
+                language: content.language,
+                moment: state.moment,
+                asOf: content.asOf,
+                text: "\(plan) got \(answer)"
+            )
+        )
+    }
+
+    /// Whether an answer is older than one that a caller had received before this request began.
+    ///
+    /// An answer is older if it had arrived before the other was requested. If two exchanges
+    /// overlap, either may be the later one.
+    private func order(of content: Content, to plan: RequestPlan, _ state: State) -> [String] {
+        let told = state.observations.filter {
+            $0.path == content.path && $0.moment < plan.startedAt
+                && (content.path != .varying || $0.language == content.language)
+        }
+        guard let newest = told.max(by: { $0.asOf < $1.asOf }), content.arrivedAt < newest.asOf
+        else { return [] }
+        return ["older (\(content.arrivedAt) < \(newest.asOf)) than what \(newest.text)"]
     }
 
     private func problems(of error: any Error, to plan: RequestPlan) -> [String] {
@@ -142,14 +220,14 @@ final class Ledger: Sendable {
     }
 
     private func body(of content: Content, _ answer: Answer, _ status: Int) -> [String] {
-        // A part that had arrived before the body broke is as good as any.
+        // A part may be correct if it arrived before the body broke off.
         if !content.mayEnd, status == 200 { return ["a clean end of a broken body"] }
         var expected = content.bytes
         if status == 206 {
-            guard let range = answer.range, range.upperBound <= expected.count else {
+            guard let part = answer.range.flatMap({ content.part($0) }) else {
                 return answer.isMultipart ? [] : ["a part without its place"]
             }
-            expected = Array(expected[range])
+            expected = part
         }
         return answer.bytes == expected ? [] : ["wrong bytes"]
     }

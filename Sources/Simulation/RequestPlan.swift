@@ -1,17 +1,17 @@
 import CacheEngine
 
-/// One request of a simulation, as it was planned.
+/// The plan of one request in a simulation.
 struct RequestPlan: Sendable, CustomStringConvertible {
     let name: String
     let path: Path
     let language: String
     var request: CacheRequest
     var policy: CachePolicy?
-    /// After how many turns of the executor the caller leaves; nil to stay.
+    /// The turns of the executor before the caller leaves, or `nil` if it stays.
     var leavesAfter: Int?
-    /// How many bytes the caller reads before it drops the body.
+    /// The bytes that the caller reads before it drops the body.
     var bytesMax = Int.max
-    /// Turns between two reads.
+    /// The turns of the executor between two reads.
     var pauseTurns = 0
     var startedAt = 0
 
@@ -28,10 +28,12 @@ struct RequestPlan: Sendable, CustomStringConvertible {
         )
         if dice.oneIn(8) { request.method = .head }
         if dice.oneIn(6) { request.fields["Range"] = dice.pick(Self.ranges) }
-        if dice.oneIn(10) { request.fields["If-None-Match"] = "\"\(path.rawValue)\"" }
+        if dice.oneIn(10) {
+            request.fields["If-None-Match"] = "\"\(path.rawValue)-\(dice.below(9))\""
+        }
         if dice.oneIn(12) { request.fields["Cache-Control"] = dice.pick(Self.directives) }
         if dice.oneIn(12) { request.options.collapsing = .alone }
-        if dice.oneIn(10) { request.options.timeoutSeconds = Double(1 + dice.below(20)) }
+        if dice.oneIn(10) { request.options.timeout = .seconds(Double(1 + dice.below(20))) }
         if dice.oneIn(10) { policy = dice.pick(Self.policies) }
         if dice.oneIn(4) { leavesAfter = dice.below(30) }
         if dice.oneIn(5) { bytesMax = dice.below(2_000) }
@@ -41,8 +43,8 @@ struct RequestPlan: Sendable, CustomStringConvertible {
     private static let ranges = ["bytes=0-9", "bytes=100-299", "bytes=-50", "bytes=0-0,5-9"]
     private static let directives = ["no-cache", "no-store", "max-age=0", "only-if-cached"]
     private static let policies: [CachePolicy] = [
-        .reloadIgnoringLocalCacheData, .returnCacheDataElseLoad, .returnCacheDataDontLoad,
-        .reloadRevalidatingCacheData, .cachedThenRefresh, .bypass,
+        .reload, .cacheElseLoad, .cacheOnly,
+        .revalidate, .cachedThenRefresh, .bypass,
     ]
 
     var description: String {
@@ -54,13 +56,15 @@ struct RequestPlan: Sendable, CustomStringConvertible {
     }
 }
 
-/// What a caller got.
+/// The answer that a caller received.
 struct Answer: Sendable, CustomStringConvertible {
     var status: Int?
     var serial: Int?
     var source: CacheInfo.Source?
     var range: Range<Int>?
     var isMultipart = false
+    /// Whether the cache reported that the answer is stored.
+    var isStored = false
     var bytes: [UInt8] = []
     /// Whether the body was read to a clean end.
     var isWhole = false
@@ -73,9 +77,20 @@ struct Answer: Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether later requests must receive this answer while it is fresh.
+    var isTold: Bool {
+        switch source {
+        case .fresh, .revalidated: true
+        // A body that broke off after the head is not stored; a partial response may not be.
+        case .origin, .collapsed: isStored && isWhole && status == 200
+        case .stale, .fallback, .generated, nil: false
+        }
+    }
+
     mutating func take(_ response: CacheResponse) {
         status = response.status
         source = response.info.source
+        isStored = response.info.isStored
         serial = response.fields["X-Serial"].flatMap { Int($0) }
         isMultipart = response.fields["Content-Type"]?.hasPrefix("multipart/") ?? false
         guard let text = response.fields["Content-Range"], text.hasPrefix("bytes ") else { return }

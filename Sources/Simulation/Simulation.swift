@@ -2,37 +2,37 @@ import CacheEngine
 import CacheTestSupport
 import Synchronization
 
-/// One whole life of a cache that follows from one seed: its callers, its origin, its store, its
-/// clock, and the order in which everything happens.
+/// One complete life of a cache, determined by one seed.
 ///
-/// Every answer is held against the `Ledger`, which knows what may be given to whom. A request that
-/// is not answered although nothing can happen any more, a task or a flight that is left over, and a
-/// shutdown that does not end are problems too.
+/// The seed determines the callers, the origin, the store, the clock and the order of all events.
+/// The `Ledger`, which knows which answers are permitted, judges every answer. A simulation also
+/// fails if a request remains without an answer although no event is possible, if a task or a
+/// flight is left over, or if a shutdown does not end.
 public struct Simulation: Sendable {
-    /// What came of it.
+    /// The result of a simulation.
     public struct Verdict: Sendable {
         /// The seed.
         public let seed: UInt64
-        /// What went wrong; empty when nothing did.
+        /// The failures, empty if there are none.
         public let problems: [String]
-        /// Requests answered.
+        /// The number of answered requests.
         public let answers: Int
-        /// Jobs run.
+        /// The number of jobs that ran.
         public let jobs: Int
-        /// The same for two runs only if the same happened in both.
+        /// A digest of the order of events; it differs if two runs differ.
         public let trace: UInt64
 
-        /// The one line that repeats a failed run.
+        /// The line that describes a failed run and the command that repeats it.
         public var replay: String {
             "seed \(seed): \(problems.first ?? "fine"); make simulate SEED=\(seed)"
         }
     }
 
-    /// How much happens in one life.
+    /// The amount of activity in one life.
     public enum Size: Sendable {
-        /// A few callers of few resources: for a million seeds.
+        /// A few callers of a few resources, for runs of a million seeds.
         case brief
-        /// Some dozens of callers in several rounds.
+        /// Dozens of callers in several rounds.
         case long
 
         var rounds: Int { self == .brief ? 2 : 6 }
@@ -44,42 +44,84 @@ public struct Simulation: Sendable {
     private let dice: Dice
     private let ledger = Ledger()
     private let world: SimulatedWorld
-    private let origin: CapriciousOrigin
+    private let capricious: CapriciousOrigin
+    private let origin: NemesisOrigin
+    private let store: NemesisStore?
 
-    /// A life that follows from `seed`.
+    /// Creates a life that `seed` determines.
     public init(seed: UInt64, size: Size = .brief) {
         self.seed = seed
         self.size = size
         dice = Dice(seed: seed)
-        world = SimulatedWorld(seed: seed, configuration: Self.configuration(dice))
-        origin = CapriciousOrigin(dice, ledger, world)
+        let clock = TestClock()
+        var configuration = Self.configuration(dice)
+        if dice.oneIn(2) {
+            let plan = NemesisPlan.seeded(seed, oneIn: 4 + dice.below(20), of: Self.storeMisdeeds)
+            let store = NemesisStore(InMemoryStore(), clock: clock, plan: plan)
+            configuration.backing = .custom(store, limits: Self.storeLimits(dice))
+            // Without memory, every look-up reads the store.
+            if dice.oneIn(3) { configuration.memory = .disabled }
+            self.store = store
+        } else {
+            store = nil
+        }
+        world = SimulatedWorld(seed: seed, configuration: configuration, clock: clock)
+        capricious = CapriciousOrigin(dice, ledger, world)
+        origin = NemesisOrigin(
+            capricious,
+            clock: clock,
+            plan: .seeded(~seed, oneIn: 20, of: Self.originMisdeeds)
+        )
     }
 
-    private static func configuration(_ dice: Dice) -> Configuration {
-        var configuration = Configuration(memory: .megabytes(1))
-        if dice.oneIn(3) { configuration.disk = .store(FaultyStore(dice)) }
-        configuration.originLimits.headSecondsMax = 6
-        configuration.originLimits.idleSecondsMax = 5
-        configuration.originLimits.windowBytes = 16 * 1_024
-        configuration.flights.waitSecondsMax = Double(2 + dice.below(6))
-        configuration.flights.ageSecondsMax = Double(4 + dice.below(8))
-        configuration.flights.attemptsMax = 1 + dice.below(3)
-        configuration.flights.escapesMax = 1 + dice.below(3)
-        configuration.flights.lookUpsMax = 1 + dice.below(4)
-        if dice.oneIn(4) { configuration.flights.waitersMax = 2 }
-        if dice.oneIn(4) { configuration.flights.flightsMax = 16 }
-        if dice.oneIn(4) { configuration.flights.originRequestsPerKeyMax = 1 + dice.below(2) }
-        if dice.oneIn(2) { configuration.flights.abandoned = .cancel }
+    private static let storeMisdeeds: [Misdeed] = NemesisPlan.everyMisdeed
+
+    /// The misdeeds of the origin.
+    ///
+    /// Unrequested confirmations are left out, because the capricious origin sends its own.
+    private static let originMisdeeds = NemesisPlan.everyMisdeed.filter { $0 != .lies(.mixesUp) }
+
+    private static func storeLimits(_ dice: Dice) -> StoreLimits {
+        var limits = StoreLimits()
+        limits.maximumOperationTime = .seconds(Double(1 + dice.below(4)))
+        limits.maximumOperations = 1 + dice.below(4)
+        limits.maximumLookUps = 2 + dice.below(20)
+        limits.maximumAbandoned = 1 + dice.below(6)
+        limits.maximumBarredKeys = dice.below(6)
+        limits.maximumBarredScopes = dice.below(3)
+        limits.minimumRetryDelay = .seconds(0.2)
+        limits.maximumRetryDelay = .seconds(4)
+        if dice.oneIn(4) { limits.maximumQueuedSize = .bytes(3_000) }
+        if dice.oneIn(6) { limits.maximumQueuedKeys = 2 }
+        return limits
+    }
+
+    private static func configuration(_ dice: Dice) -> HTTPCache.Configuration {
+        var configuration = HTTPCache.Configuration(memory: .megabytes(1))
+        configuration.originLimits.maximumHeadTime = .seconds(6)
+        configuration.originLimits.maximumIdleTime = .seconds(5)
+        configuration.originLimits.windowSize = .bytes(16 * 1_024)
+        configuration.collapsing.maximumWait = .seconds(Double(2 + dice.below(6)))
+        configuration.collapsing.maximumAge = .seconds(Double(4 + dice.below(8)))
+        configuration.collapsing.maximumAttempts = 1 + dice.below(3)
+        configuration.collapsing.maximumEscapes = 1 + dice.below(3)
+        configuration.collapsing.maximumLookUps = 1 + dice.below(4)
+        if dice.oneIn(4) { configuration.collapsing.maximumWaiters = 2 }
+        if dice.oneIn(4) { configuration.collapsing.maximumFlights = 16 }
+        if dice.oneIn(4) {
+            configuration.collapsing.maximumOriginRequestsPerKey = 1 + dice.below(2)
+        }
+        if dice.oneIn(2) { configuration.collapsing.abandoned = .cancel }
         return configuration
     }
 
     // MARK: Running
 
-    /// Lives it through; to be called on a thread that runs no task.
+    /// Runs the simulation; call it on a thread that runs no task.
     public func run() -> Verdict {
         let opening = Box<HTTPCache>()
         world.executor.start { [world, origin, ledger] in
-            switch await world.open(origin).value {
+            switch await world.open(RecordedOrigin(origin, ledger)).value {
             case .success(let cache): opening.put(cache)
             case .failure(let error): ledger.report("not opened: \(error)")
             }
@@ -88,7 +130,7 @@ public struct Simulation: Sendable {
         if let cache = opening.value { live(with: cache) }
         return Verdict(
             seed: seed,
-            problems: ledger.problems,
+            problems: ledger.problems.map { store == nil ? $0 : "with a store: \($0)" },
             answers: ledger.answers,
             jobs: world.executor.jobCount,
             trace: world.executor.trace
@@ -110,7 +152,7 @@ public struct Simulation: Sendable {
         end(cache)
     }
 
-    /// Moves the clock whenever nothing else can happen, until everybody is done.
+    /// Advances the clock whenever no job is ready, until every caller has finished.
     private func letTimePass(until open: Unfinished) {
         for _ in 0..<2_000 {
             world.executor.runUntilIdle()
@@ -122,16 +164,25 @@ public struct Simulation: Sendable {
     }
 
     private func end(_ cache: HTTPCache) {
-        origin.calmDown()
+        capricious.calmDown()
+        origin.follow(.harmless)
+        store?.follow(.harmless)
         for _ in 0..<400 {
+            origin.release()
+            store?.release()
             world.executor.runUntilIdle()
-            if world.clock.sleeperCount == 0 { break }
+            let hungCount = origin.hungCount + (store?.hungCount ?? 0)
+            if world.clock.sleeperCount == 0, hungCount == 0 { break }
             world.clock.advance(seconds: 0.5)
         }
         let left = Box<WorkUnderWay>()
         world.executor.start { left.put(await cache.workUnderWay) }
         world.executor.runUntilIdle()
         if left.value != WorkUnderWay() { ledger.report("left over: \(left.value as Any)") }
+        let owed = Box<Int>()
+        world.executor.start { owed.put(await cache.statistics.owedRemovals) }
+        world.executor.runUntilIdle()
+        if owed.value != 0 { ledger.report("removals still owed: \(owed.value as Any)") }
         let over = Box<Bool>()
         world.executor.start {
             await cache.shutDown()
@@ -180,12 +231,12 @@ public struct Simulation: Sendable {
         return answer
     }
 
-    // MARK: By hand
+    // MARK: Manual operations
 
     private func startHandwork(_ cache: HTTPCache, _ open: Unfinished) {
         let name = "handwork \(ledger.tick())"
         let path = dice.pick(Path.allCases)
-        let kind = dice.below(4)
+        let kind = dice.below(6)
         open.begin(name)
         world.executor.start { [dice, ledger] in
             for _ in 0..<dice.below(12) { await Task.yield() }
@@ -199,6 +250,8 @@ public struct Simulation: Sendable {
                     _ = try await cache.purge(tag: "site")
                 }
             case 2: await Self.remove(ledger, { _ in true }) { _ = try await cache.removeAll() }
+            case 3: await cache.relieveMemoryPressure()
+            case 4: try? await cache.flush()
             default: await Self.store(path, ledger, cache)
             }
             open.end(name)
@@ -211,30 +264,33 @@ public struct Simulation: Sendable {
         _ work: () async throws -> Void
     ) async {
         let removal = ledger.beginRemoval(covers)
-        // A removal that failed promises nothing.
-        guard (try? await work()) != nil else { return }
+        // A removal that the store could not perform is owed, and takes effect all the same.
+        try? await work()
         ledger.endRemoval(removal)
     }
 
     private static func store(_ path: Path, _ ledger: Ledger, _ cache: HTTPCache) async {
         let content = ledger.add(path, language: "de", caller: "by hand", askedAt: ledger.tick()) {
             $0.isShareable = true
+            // The content may be stored at any moment before the call returns.
+            $0.arrivedAt = .max
         }
-        var fields = path.fields
+        var fields = path.fields(tag: content.tag)
         fields["X-Serial"] = String(content.serial)
         let response = CacheResponse(
             status: 200,
             fields: fields,
             body: BodyStream(ByteChunk(content.bytes))
         )
-        var options = HTTPCache.StoreOptions()
+        var options = HTTPCache.ManualStoreOptions()
         options.tags = ["site"]
         let request = CacheRequest(url: path.url, fields: ["Accept-Language": "de"])
         _ = try? await cache.store(response, for: request, options: options)
+        ledger.arrive(content.serial)
     }
 }
 
-/// Who has begun and not ended.
+/// The names of callers and manual operations that have not ended.
 private final class Unfinished: Sendable {
     private let state = Mutex<Set<String>>([])
     var isEmpty: Bool { state.withLock { $0.isEmpty } }
@@ -243,7 +299,7 @@ private final class Unfinished: Sendable {
     func end(_ name: String) { state.withLock { _ = $0.remove(name) } }
 }
 
-/// A value that one task puts in and the driver takes out.
+/// A value that one task sets and the driver reads.
 private final class Box<Value: Sendable>: Sendable {
     private let state = Mutex<Value?>(nil)
     var value: Value? { state.withLock { $0 } }

@@ -1,11 +1,11 @@
 import Benchmarks
 
-/// A command line taken apart: flags with values, flags without, and the rest in order.
+/// A parsed command line: flags with values, flags without, and positional words in order.
 struct Arguments {
-    /// A flag that a command knows.
+    /// A flag of a command.
     struct Flag {
         let name: String
-        /// What stands for its value in the help, or nil for a flag without one.
+        /// The name of the flag's value in the help, or `nil` if the flag takes no value.
         let placeholder: String?
         let help: String
 
@@ -20,7 +20,9 @@ struct Arguments {
     private var values: [String: [String]] = [:]
     private(set) var wantsHelp = false
 
-    /// Reads `words`; `--name value` and `--name=value` mean the same, `--` ends the flags.
+    /// Parses `words`.
+    ///
+    /// `--name value` and `--name=value` are equivalent; `--` ends the flags.
     init(_ words: [String], flags: [Flag]) throws {
         var rest = words[...]
         while let word = rest.popFirst() {
@@ -46,36 +48,42 @@ struct Arguments {
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts[0])
         guard let flag = flags.first(where: { $0.name == name }) else {
-            throw UsageError("\(name): no such flag; --help names those there are")
+            throw UsageError("\(name): there is no such flag; --help lists them")
         }
         guard flag.placeholder != nil else {
-            guard parts.count == 1 else { throw UsageError("\(name) takes no value") }
+            guard parts.count == 1 else {
+                throw UsageError("\(name): the flag takes no value; give \(name) alone")
+            }
             values[name, default: []].append("")
             return
         }
         guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst(), !value.isEmpty
-        else { throw UsageError("\(name) needs a value: \(name) \(flag.placeholder ?? "")") }
+        else {
+            throw UsageError(
+                "\(name): the value is missing; give \(name) \(flag.placeholder ?? "VALUE")"
+            )
+        }
         values[name, default: []].append(value)
     }
 
     func has(_ flag: String) -> Bool { values[flag] != nil }
 
-    /// The value given last.
+    /// The last value given for a flag.
     func value(_ flag: String) -> String? { values[flag]?.last }
 
-    /// Every value given, in order.
+    /// All values given for a flag, in order.
     func values(_ flag: String) -> [String] { values[flag] ?? [] }
 
-    /// A whole number of at least one.
+    /// Parses a whole number of at least one.
     func count(_ flag: String) throws -> Int? {
         guard let text = value(flag) else { return nil }
         guard let count = Int(text), count >= 1 else {
-            throw UsageError("\(flag) \(text): a whole number of 1 or more is needed")
+            throw UsageError("\(flag): `\(text)` is not a count; give a whole number above 0")
         }
         return count
     }
 
-    /// A number of bytes: digits, perhaps with K, M, G or T (powers of 1,024) behind them.
+    /// Parses a number of bytes: digits with an optional suffix K, M, G or T (powers of 1,024).
     func bytes(_ flag: String) throws -> Int? {
         guard let text = value(flag) else { return nil }
         let shifts: [Character: Int] = ["K": 10, "M": 20, "G": 30, "T": 40]
@@ -90,25 +98,29 @@ struct Arguments {
             digits.removeLast()
         }
         guard let count = Int(digits), count >= 1, count <= Int.max >> shift else {
-            throw UsageError("\(flag) \(text): a size is needed, such as 64M")
+            throw UsageError(
+                "\(flag): `\(text)` is not a size; give a number above 0, as 4096, 64M or 2G"
+            )
         }
         return count << shift
     }
 
-    /// A number above zero, at most one.
+    /// Parses a number above zero and at most one.
     func fraction(_ flag: String) throws -> Double? {
         guard let text = value(flag) else { return nil }
         guard let share = Double(text), share > 0, share <= 1 else {
-            throw UsageError("\(flag) \(text): a share above 0 and up to 1 is needed")
+            throw UsageError("\(flag): `\(text)` is not a share; give a number above 0, at most 1")
         }
         return share
     }
 
-    /// A number of seconds above zero.
+    /// Parses a number of seconds above zero.
     func seconds(_ flag: String) throws -> Double? {
         guard let text = value(flag) else { return nil }
         guard let seconds = Double(text), seconds > 0, seconds <= 86_400 else {
-            throw UsageError("\(flag) \(text): a number of seconds is needed")
+            throw UsageError(
+                "\(flag): `\(text)` is not a time; give seconds above 0, at most 86400"
+            )
         }
         return seconds
     }

@@ -1,12 +1,8 @@
 import Benchmarks
+import CacheEngine
+import Platform
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// The tool: finds the command, runs it, tells how it went.
+/// The program: finds the command, runs it and reports its result.
 @main
 enum BenchCommandLine {
     static var commands: [any Command.Type] {
@@ -18,7 +14,7 @@ enum BenchCommandLine {
     }
 
     static func main() async {
-        // A reader that closes its end of the pipe is no reason to die with a signal's status.
+        // If the reader closes the pipe, the program must not end by a signal.
         signal(SIGPIPE, SIG_IGN)
         let code = await run(Array(CommandLine.arguments.dropFirst()))
         exit(code.rawValue)
@@ -28,10 +24,10 @@ enum BenchCommandLine {
         do {
             return try await perform(words)
         } catch let error as UsageError {
-            Terminal.complain("bench-cli: \(error)")
+            Terminal.complain(PlainText.escaped("bench-cli: \(error)"))
             return .usage
         } catch {
-            Terminal.complain("bench-cli: \(error)")
+            Terminal.complain(PlainText.escaped("bench-cli: \(error)"))
             return .failure
         }
     }
@@ -46,7 +42,7 @@ enum BenchCommandLine {
             return .success
         }
         guard let command = commands.first(where: { $0.name == name }) else {
-            throw UsageError("\(name): no such command; `bench-cli --help` names them")
+            throw UsageError("`\(name)` is not a command; bench-cli --help lists them")
         }
         let arguments = try Arguments(Array(words.dropFirst()), flags: command.flags)
         if arguments.wantsHelp {

@@ -1,23 +1,23 @@
 import Benchmarks
 
-/// One of the tool's commands.
+/// A command of the program.
 protocol Command {
     static var name: String { get }
-    /// What stands behind the name in the synopsis.
+    /// The arguments as shown after the name in the usage line.
     static var synopsis: String { get }
-    /// What it does, in one line.
+    /// A description of the command in one line.
     static var summary: String { get }
     static var flags: [Arguments.Flag] { get }
-    /// Does it; the program exits with what it returns.
+    /// Runs the command and returns the exit status of the program.
     static func run(_ arguments: Arguments) async throws -> ExitCode
 }
 
-/// What the program tells whoever started it.
+/// The exit status of the program.
 enum ExitCode: Int32 {
     case success = 0
-    /// A regression was found, or the work went wrong.
+    /// The work failed, a regression was found or a threshold was exceeded.
     case failure = 1
-    /// The command line or a file it names is wrong.
+    /// The command line is invalid, or a file that it names.
     case usage = 2
 }
 
@@ -35,10 +35,10 @@ extension Command {
         return text
     }
 
-    /// Refuses words nobody asked for.
+    /// Throws if the command line contains positional words.
     static func requireNoWords(_ arguments: Arguments) throws {
         if let word = arguments.positional.first {
-            throw UsageError("\(word): `bench-cli \(name)` takes no names")
+            throw UsageError("bench-cli \(name) takes only flags; leave out `\(word)`")
         }
     }
 }

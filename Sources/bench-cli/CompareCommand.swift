@@ -1,6 +1,6 @@
 import Benchmarks
 
-/// Holds two runs side by side.
+/// Compares two runs.
 enum CompareCommand: Command {
     static let name = "compare"
     static let synopsis = "BASE.json NEW.json"
@@ -9,7 +9,7 @@ enum CompareCommand: Command {
 
     static func run(_ arguments: Arguments) async throws -> ExitCode {
         guard arguments.positional.count == 2 else {
-            throw UsageError("two files are needed: bench-cli compare \(synopsis)")
+            throw UsageError("compare takes two files; give bench-cli compare \(synopsis)")
         }
         let base = try RunResult.read(arguments.positional[0])
         let new = try RunResult.read(arguments.positional[1])

@@ -1,6 +1,6 @@
 import Benchmarks
 
-/// Draws sampled stacks.
+/// Draws sampled call stacks as a flame graph.
 enum FlameCommand: Command {
     static let name = "flame"
     static let synopsis = "STACKS.txt --output FILE.svg [--title TEXT]"
@@ -13,14 +13,16 @@ enum FlameCommand: Command {
 
     static func run(_ arguments: Arguments) async throws -> ExitCode {
         guard arguments.positional.count == 1 else {
-            throw UsageError("one file is needed: bench-cli flame \(synopsis)")
+            throw UsageError("flame takes one file; give bench-cli flame \(synopsis)")
         }
         guard let output = arguments.value("--output") else {
-            throw UsageError("--output FILE.svg is needed")
+            throw UsageError("--output: the flag is missing; give --output FILE.svg")
         }
         let stacks = StackSamples(parsing: try TextFile.read(arguments.positional[0]))
         guard stacks.total > 0 else {
-            throw UsageError("\(arguments.positional[0]): no samples in it")
+            throw UsageError(
+                "\(arguments.positional[0]): the file has no samples; give folded stacks"
+            )
         }
         let graph = FlameGraph(
             stacks,

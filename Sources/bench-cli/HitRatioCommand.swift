@@ -1,6 +1,6 @@
 import Benchmarks
 
-/// Replays every trace of the reference and holds our hit ratios against it.
+/// Replays every trace of the reference and compares our hit ratios with it.
 enum HitRatioCommand: Command {
     static let name = "hit-ratio"
     static let synopsis = "--traces DIR [--reference FILE] [--policy NAME] [--json FILE]"
@@ -15,10 +15,10 @@ enum HitRatioCommand: Command {
     static func run(_ arguments: Arguments) async throws -> ExitCode {
         try requireNoWords(arguments)
         guard let directory = arguments.value("--traces") else {
-            throw UsageError("--traces DIR is needed: the directory with the recorded traces")
+            throw UsageError("--traces: the flag is missing; give the directory of the traces")
         }
         let path = arguments.value("--reference") ?? "perf/hit-ratio-reference.csv"
-        let reference = try HitRatioReference(parsing: try TextFile.read(path))
+        let reference = try readReference(path)
         let policy = try arguments.value("--policy").map(ReplayCommand.policy)
         let file = arguments.value("--json")
         if let file { try TextFile.write("", to: file) }
@@ -29,10 +29,17 @@ enum HitRatioCommand: Command {
         Terminal.say(score.text)
         Terminal.say(TargetTable.text("hit-ratio", score.measurements))
         if !replays.missing.isEmpty {
-            Terminal.say("Not there: \(replays.missing.joined(separator: ", "))")
+            Terminal.say("Missing traces: \(replays.missing.joined(separator: ", "))")
         }
         let result = RunResult(measurements: score.measurements + measurements)
         if let file { try TextFile.write(result.json.encoded, to: file) }
         return .success
+    }
+
+    private static func readReference(_ path: String) throws -> HitRatioReference {
+        let text = try TextFile.read(path)
+        do { return try HitRatioReference(parsing: text) } catch {
+            throw UsageError("\(path): \(error)")
+        }
     }
 }

@@ -1,6 +1,6 @@
 import Benchmarks
 
-/// Names the workloads.
+/// Lists the workloads.
 enum ListCommand: Command {
     static let name = "list"
     static let synopsis = ""

@@ -1,6 +1,6 @@
 import Benchmarks
 
-/// Keeps one workload going for a profiler outside.
+/// Repeats one workload for an external profiler.
 enum ProfileCommand: Command {
     static let name = "profile"
     static let synopsis = "WORKLOAD --seconds N"
@@ -14,10 +14,10 @@ enum ProfileCommand: Command {
 
     static func run(_ arguments: Arguments) async throws -> ExitCode {
         guard arguments.positional.count == 1 else {
-            throw UsageError("one workload is needed: bench-cli profile \(synopsis)")
+            throw UsageError("profile takes one workload; give bench-cli profile \(synopsis)")
         }
         guard let seconds = try arguments.seconds("--seconds") else {
-            throw UsageError("--seconds N is needed")
+            throw UsageError("--seconds: the flag is missing; give --seconds N")
         }
         let workload = try WorkloadCatalogue.workloads(named: arguments.positional)[0]
         var plan = WorkloadPlan(scale: .quick)

@@ -1,7 +1,7 @@
 import Benchmarks
 import CacheEngine
 
-/// Replays a recorded trace through the engine's store.
+/// Replays a recorded trace through the engine's memory, with an optional disk.
 enum ReplayCommand: Command {
     static let name = "replay"
     static let synopsis =
@@ -21,18 +21,18 @@ enum ReplayCommand: Command {
 
     static let policies: [(name: String, policy: EvictionPolicy)] = [
         ("balanced", .sizeAware(.balanced)), ("requests", .sizeAware(.requests)),
-        ("bytes", .sizeAware(.bytes)), ("s3fifo", .s3FIFO),
+        ("bytes", .sizeAware(.bytes)),
     ]
 
     static func run(_ arguments: Arguments) async throws -> ExitCode {
         try requireNoWords(arguments)
         guard let path = arguments.value("--trace") else {
-            throw UsageError("--trace FILE is needed")
+            throw UsageError("--trace: the flag is missing; give --trace FILE")
         }
         var options = try options(arguments)
         let disk = try arguments.bytes("--disk")
         if disk != nil, arguments.has("--unit-size") {
-            throw UsageError("--disk stores bodies of the recorded sizes; --unit-size excludes it")
+            throw UsageError("--disk and --unit-size exclude each other; give one")
         }
         let file = arguments.value("--json")
         if let file { try TextFile.write("", to: file) }
@@ -82,7 +82,7 @@ enum ReplayCommand: Command {
         var options = TraceReplay.Options(capacity: .fraction(0.1))
         switch (try arguments.bytes("--memory"), try arguments.fraction("--memory-fraction")) {
         case (.some, .some):
-            throw UsageError("--memory and --memory-fraction exclude each other")
+            throw UsageError("--memory and --memory-fraction exclude each other; give one")
         case (let bytes?, nil): options.capacity = .bytes(bytes)
         case (nil, let fraction?): options.capacity = .fraction(fraction)
         case (nil, nil): break
@@ -95,7 +95,7 @@ enum ReplayCommand: Command {
     static func policy(_ name: String) throws -> EvictionPolicy {
         guard let found = policies.first(where: { $0.name == name }) else {
             let names = policies.map(\.name).joined(separator: ", ")
-            throw UsageError("--policy \(name): no such policy; there are \(names)")
+            throw UsageError("--policy: `\(name)` is not a policy; give one of \(names)")
         }
         return found.policy
     }

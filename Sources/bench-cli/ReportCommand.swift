@@ -1,6 +1,6 @@
 import Benchmarks
 
-/// Draws runs as one page.
+/// Draws runs as one HTML page.
 enum ReportCommand: Command {
     static let name = "report"
     static let synopsis = "RUN.json… --output FILE.html"
@@ -11,10 +11,10 @@ enum ReportCommand: Command {
 
     static func run(_ arguments: Arguments) async throws -> ExitCode {
         guard !arguments.positional.isEmpty else {
-            throw UsageError("a file is needed: bench-cli report \(synopsis)")
+            throw UsageError("report takes at least one file; give bench-cli report \(synopsis)")
         }
         guard let output = arguments.value("--output") else {
-            throw UsageError("--output FILE.html is needed")
+            throw UsageError("--output: the flag is missing; give --output FILE.html")
         }
         let runs = try arguments.positional.map { path in
             ReportPage.Run(name: shortName(path), result: try RunResult.read(path))
@@ -24,7 +24,7 @@ enum ReportCommand: Command {
         return .success
     }
 
-    /// The file's name without its folders and ending.
+    /// The file's name without its folders and its ending.
     private static func shortName(_ path: String) -> String {
         let name = path.split(separator: "/").last.map(String.init) ?? path
         return name.hasSuffix(".json") ? String(name.dropLast(5)) : name

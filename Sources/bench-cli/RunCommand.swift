@@ -1,6 +1,6 @@
 import Benchmarks
 
-/// Runs workloads and prints what they found.
+/// Runs workloads and prints their results.
 enum RunCommand: Command {
     static let name = "run"
     static let synopsis = "[WORKLOAD…] [--quick] [--threads N] [--keys N] [--json FILE]"
@@ -25,7 +25,7 @@ enum RunCommand: Command {
         plan.keys = try arguments.count("--keys")
         if let directory = arguments.value("--directory") { plan.scratchDirectory = directory }
         let file = arguments.value("--json")
-        // Before the work, not after it: a path that cannot be written is found at once.
+        // The file is created before the work, so that an invalid path is reported at once.
         if let file { try TextFile.write("", to: file) }
         let result = RunResult(measurements: try await measure(workloads, plan))
         Terminal.say(ResultTable.text(result))
@@ -42,7 +42,7 @@ enum RunCommand: Command {
 
     static func scale(_ arguments: Arguments) throws -> WorkloadPlan.Scale {
         switch (arguments.has("--quick"), arguments.has("--smoke")) {
-        case (true, true): throw UsageError("--quick and --smoke exclude each other")
+        case (true, true): throw UsageError("--quick and --smoke exclude each other; give one")
         case (true, false): .quick
         case (false, true): .smoke
         case (false, false): .full
@@ -59,7 +59,7 @@ enum RunCommand: Command {
         for (number, workload) in workloads.enumerated() {
             let runner = SuiteRunner(plan: plan) { progress in
                 let share = progress.step * 100 / max(1, progress.steps)
-                line.show("\(number + 1)/\(workloads.count) \(progress.workload) \(share) %")
+                line.show("\(number + 1)/\(workloads.count) \(progress.workload)", percent: share)
             }
             measurements += try await runner.run([workload])
         }

@@ -1,12 +1,7 @@
 import Benchmarks
+import Platform
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// Where the tool speaks: results to standard output, everything else to standard error.
+/// The program's output: results on standard output, everything else on standard error.
 enum Terminal {
     static func say(_ text: String) { print(text, terminator: text.hasSuffix("\n") ? "" : "\n") }
 
@@ -17,35 +12,46 @@ enum Terminal {
         text.withUTF8 { bytes in
             var rest = UnsafeRawBufferPointer(bytes)
             while let start = rest.baseAddress, !rest.isEmpty {
-                #if canImport(Glibc)
-                    let count = Glibc.write(2, start, rest.count)
-                #else
-                    let count = Darwin.write(2, start, rest.count)
-                #endif
+                let count = Platform.write(2, start, rest.count)
                 guard count > 0 else { return }
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             }
         }
     }
 
-    /// One line that is rewritten as work goes on; nothing at all where nobody looks.
+    /// The progress of long work: on a terminal a line that is rewritten, elsewhere plain lines.
     struct ProgressLine {
-        private let isShown: Bool
-        private var shown = 0
+        private let isTerminal: Bool
+        private let write: (String) -> Void
+        private var shown = ""
 
-        init() { isShown = isatty(2) == 1 }
+        init(
+            isTerminal: Bool = isatty(2) == 1,
+            write: @escaping (String) -> Void = Terminal.write
+        ) {
+            self.isTerminal = isTerminal
+            self.write = write
+        }
 
-        mutating func show(_ text: String) {
-            guard isShown else { return }
-            let padding = String(repeating: " ", count: max(0, shown - text.count))
-            Terminal.write("\r\(text)\(padding)")
-            shown = text.count
+        /// Shows a step.
+        ///
+        /// Plain lines are written for each tenth of the work only.
+        mutating func show(_ step: String, percent: Int? = nil) {
+            let figure = percent.map { " \(isTerminal ? $0 : $0 / 10 * 10) %" } ?? ""
+            let text = step + figure
+            if isTerminal {
+                let padding = String(repeating: " ", count: max(0, shown.count - text.count))
+                write("\r\(text)\(padding)")
+            } else if text != shown {
+                write(text + "\n")
+            }
+            shown = text
         }
 
         mutating func clear() {
-            guard isShown, shown > 0 else { return }
-            Terminal.write("\r" + String(repeating: " ", count: shown) + "\r")
-            shown = 0
+            guard isTerminal, !shown.isEmpty else { return }
+            write("\r" + String(repeating: " ", count: shown.count) + "\r")
+            shown = ""
         }
     }
 }

@@ -1,6 +1,8 @@
 import Benchmarks
 
-/// Runs the engine and its peers side by side; `perf/compare` installs and builds the peers first.
+/// Runs the engine and its peers in alternation.
+///
+/// `perf/compare` installs and builds the peers first.
 enum VersusCommand: Command {
     static let name = "versus"
     static let synopsis = "memory|disk --peer NAME=COMMAND… [--quick] [--json FILE]"
@@ -16,7 +18,9 @@ enum VersusCommand: Command {
     static func run(_ arguments: Arguments) async throws -> ExitCode {
         guard arguments.positional.count == 1, let name = arguments.positional.first,
             let versus = Versus(rawValue: name)
-        else { throw UsageError("memory or disk is needed: bench-cli versus \(synopsis)") }
+        else {
+            throw UsageError("versus takes memory or disk; give bench-cli versus \(synopsis)")
+        }
         var plan = WorkloadPlan(scale: try RunCommand.scale(arguments))
         if let directory = arguments.value("--directory") { plan.scratchDirectory = directory }
         let peers = try arguments.values("--peer").map(PeerProgram.Launch.init(parsing:))

@@ -1,9 +1,4 @@
 import CacheProxy
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 exit(await ProxyProgram.run(Array(CommandLine.arguments.dropFirst())))

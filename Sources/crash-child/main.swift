@@ -1,8 +1,12 @@
-// Stores, removes and purges until it is killed, and says on its output what it does: the intent
-// before each change, the acknowledgement after each durable one. CrashTests reads along, kills it,
-// and checks what a new opening finds.
+// Stores, removes and purges until the process is killed.
 //
-//     crash-child DIRECTORY CAPACITY SEED FIRST-VERSION
+// It prints the intent before each change and the acknowledgement after each durable one.
+// CrashTests reads these lines, kills the process and checks the contents that the next opening
+// finds.
+//
+//     crash-child DIRECTORY CAPACITY SEED FIRST-VERSION [engine]
+//
+// With `engine` it drives a complete cache (EngineRun), otherwise only the disk tier:
 //
 //     S key version bytes tag    about to store
 //     D key                      about to remove, without waiting
@@ -13,23 +17,23 @@
 
 import CacheEngine
 import CacheTestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
-    // One write of a few bytes to a pipe is whole or not at all.
+    // A write of a few bytes to a pipe is atomic.
     guard write(1, bytes, bytes.count) == bytes.count else { exit(3) }
 }
 
 let arguments = CommandLine.arguments
-guard arguments.count == 5, let capacity = Int(arguments[2]), let seed = UInt64(arguments[3]),
+guard arguments.count >= 5, let capacity = Int(arguments[2]), let seed = UInt64(arguments[3]),
     let firstVersion = Int(arguments[4])
 else { exit(2) }
+
+if arguments.count > 5 {
+    try await EngineRun.play(arguments[1], capacity, seed: seed, firstVersion: firstVersion)
+    exit(0)
+}
 
 let tier = try await DiskTier.open(
     CrashPlan.configuration(directory: arguments[1], capacityBytes: capacity)
@@ -38,7 +42,7 @@ var random = SeededRandom(seed: seed)
 var version = firstVersion
 say("O")
 
-// Bounded: a parent that forgets to kill finds the child gone.
+// The number of rounds is bounded, so that the child ends even if its parent does not kill it.
 for _ in 0..<1_000_000 {
     let key = Int(random.next() % UInt64(CrashPlan.keys))
     switch random.next() % 100 {
@@ -58,7 +62,7 @@ for _ in 0..<1_000_000 {
                 hasher: tier.hasher
             )
         )
-        // A full queue removes the older entry: from here on that is the key's state.
+        // A full queue removes the older entry, so the key has no value from now on.
         if outcome != .stored {
             say("D \(key)")
             try await tier.flush()

@@ -1,25 +1,23 @@
 import CacheTestSupport
+import Platform
 import Simulation
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-// simulate <first seed> <count> [brief|long]: lives that many lives, prints one line for each that
-// went wrong, and ends with status 1 when one did.
+// simulate FIRST-SEED COUNT [brief|long] runs one simulation for each seed. It prints a line
+// for each failed simulation and exits with status 1 if there is any.
 
 let arguments = CommandLine.arguments.dropFirst().map { String($0) }
-guard arguments.count >= 2, let first = UInt64(arguments[0]), let count = UInt64(arguments[1])
+let sizes: [String: Simulation.Size] = ["brief": .brief, "long": .long]
+guard (2...3).contains(arguments.count), let first = UInt64(arguments[0]),
+    let count = UInt64(arguments[1]), first <= .max - count,
+    let size = sizes[arguments.dropFirst(2).first ?? "brief"]
 else {
-    print("usage: simulate <first seed> <count> [brief|long]")
+    let usage = Array("usage: simulate FIRST-SEED COUNT [brief|long]\n".utf8)
+    _ = write(2, usage, usage.count)
     exit(2)
 }
-let size: Simulation.Size = arguments.dropFirst(2).first == "long" ? .long : .brief
 
-/// The next seed, and what came of those before; shared by the threads that work them off.
+/// The next seed and the totals of finished simulations, shared by the threads that run them.
 final class Progress: Sendable {
     private struct State {
         var next: UInt64
@@ -56,7 +54,7 @@ final class Progress: Sendable {
 }
 
 let progress = Progress(first: first, count: count)
-let threads = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+let threads = Machine.processorCount
 await withTaskGroup(of: Void.self) { group in
     for _ in 0..<threads {
         group.addTask {

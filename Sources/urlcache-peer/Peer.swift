@@ -4,16 +4,21 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Answers the benchmark tool's commands with timed work on one cache.
+/// Answers the commands of bench-cli with timed work on one cache.
 final class Peer {
     private let cache: PeerCache
     private let bodies: Data?
     private var requests: [String: [URLRequest]] = [:]
+    /// The number of stores so far, by size.
+    private var storeCounts: [Int: Int] = [:]
 
-    /// Each store lists the whole directory, so more would take hours; fewer are in its favour.
-    private static let diskEntriesMax = 256
-    /// A hit lists the whole directory too: ten milliseconds and more.
+    /// Each store lists the whole directory and takes up to 90 milliseconds, so more entries would
+    /// take hours; fewer favour URLCache.
+    private static let diskEntriesMax = 64
+    /// Each hit lists the whole directory too and takes ten milliseconds or more.
     private static let diskHitsMax = 100
+    /// The time after which a round on disk begins no further operation.
+    private static let roundNanosecondsMax: UInt64 = 400_000_000
     private static let bodyStride = 506_816
     private static let keyPrefix = "https://example.test/assets/"
     private static let keyBytes = 46
@@ -33,7 +38,8 @@ final class Peer {
         switch words.first {
         case "describe":
             let bounds =
-                ", at most \(Self.diskEntriesMax) entries, \(Self.diskHitsMax) hits a round"
+                ", at most \(Self.diskEntriesMax) entries, \(Self.diskHitsMax) hits or "
+                + "\(Self.roundNanosecondsMax / 1_000_000) ms a round"
             let note = bodies == nil ? "" : bounds
             return "{\"configuration\": \"\(cache.description)\(note)\"}"
         case "http-hit":
@@ -67,34 +73,51 @@ final class Peer {
         return report(start, operations: operations, correct: correct)
     }
 
+    /// Stores all entries if it is the first round of that size.
+    ///
+    /// A later round replaces entries, beginning after those of the round before, until its time
+    /// is over.
     private func stores(_ size: Int, _ entries: Int) -> String {
         let count = min(entries, Self.diskEntriesMax)
         let keys = (0..<count).map { Self.key("\(size)-", $0) }
         let contents = (0..<count).map { body($0, size) }
         requests["\(size)-"] = nil
+        let first = storeCounts[size] ?? 0
         let start = DispatchTime.now().uptimeNanoseconds
-        for number in 0..<count { cache.store(contents[number], key: keys[number]) }
-        return report(start, operations: count, correct: count)
+        var operations = 0
+        while operations < count, first == 0 || operations == 0 || !isRoundOver(start) {
+            let number = (first + operations) % count
+            cache.store(contents[number], key: keys[number])
+            operations += 1
+        }
+        storeCounts[size] = first + operations
+        return report(start, operations: operations, correct: operations)
     }
 
     private func diskHits(_ size: Int, _ entries: Int, _ operations: Int) -> String {
         let count = min(entries, Self.diskEntriesMax)
-        let operations = min(operations, Self.diskHitsMax)
+        let most = min(operations, Self.diskHitsMax)
         let requests = (0..<count).compactMap { Self.request(Self.key("\(size)-", $0)) }
         guard requests.count == count, count > 0 else { return "{\"error\": \"no entries\"}" }
         let start = DispatchTime.now().uptimeNanoseconds
+        var operations = 0
         var correct = 0
-        for operation in 0..<operations {
-            let number = operation &* 7919 % count
+        while operations < most, operations == 0 || !isRoundOver(start) {
+            let number = operations &* 7919 % count
             let byte = cache.firstByte(requests[number])
             correct += byte == UInt8(truncatingIfNeeded: number) ? 1 : 0
+            operations += 1
         }
         return report(start, operations: operations, correct: correct)
     }
 
+    private func isRoundOver(_ start: UInt64) -> Bool {
+        DispatchTime.now().uptimeNanoseconds - start >= Self.roundNanosecondsMax
+    }
+
     // MARK: - Keys and bodies
 
-    /// The requests of that kind, their answers stored on first use.
+    /// Returns the requests of that kind and stores their responses on first use.
     private func stored(kind: String, _ count: Int, bodySizeBytes: Int) -> [URLRequest] {
         if let made = requests[kind], made.count == count { return made }
         let keys = (0..<count).map { Self.key(kind, $0) }

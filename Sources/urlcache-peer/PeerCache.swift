@@ -6,23 +6,25 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// One of the two caches under measurement, in memory or on disk.
+/// One of the two measured caches, in memory or on disk.
 struct PeerCache {
     let cache: URLCache
     let description: String
 
-    /// Enough that nothing is evicted; the capacity of both tiers.
+    /// The capacity of either tier, large enough to avoid evictions.
     private static let capacityBytes = 1 << 30
 
-    /// With a directory nothing is kept in memory, so that every hit comes from disk.
+    /// Opens a cache; with a directory, memory is disabled, so that every hit reads the disk.
     static func make(isEngine: Bool, directory: String?) async throws -> PeerCache {
         let place = directory == nil ? "memory" : "disk"
         if isEngine {
-            var configuration = Configuration(memory: .gigabytes(1), mode: .private)
+            var configuration = HTTPCache.Configuration(memory: .gigabytes(1), mode: .private)
             if let directory {
-                // The least memory that the façade works with; larger bodies do not fit.
                 configuration.memory = .disabled
-                configuration.disk = .directory(directory + "/engine", .gigabytes(1))
+                configuration.backing = .disk(
+                    path: directory + "/engine",
+                    capacity: .gigabytes(1)
+                )
             }
             let cache = try await EngineURLCache.open(configuration)
             return PeerCache(cache: cache, description: "EngineURLCache, 1 GiB, \(place)")
@@ -48,7 +50,7 @@ struct PeerCache {
         cache.storeCachedResponse(answer, for: URLRequest(url: url))
     }
 
-    /// The first byte of the body stored under the request.
+    /// Returns the first byte of the body stored for the request.
     func firstByte(_ request: URLRequest) -> UInt8? {
         cache.cachedResponse(for: request)?.data.first
     }

@@ -1,11 +1,13 @@
-// Foundation's URLCache, and the same class with the engine behind it, under timed look-ups.
+// Measures Foundation's URLCache, or the same class backed by the engine.
 //
-//   urlcache-peer urlcache|enginecache [DIRECTORY BODIES]
-//       reads commands, a line each, and answers each with a line of JSON:
-//         describe
-//         http-hit keys=1024 threads=1 milliseconds=200
-//         disk-store size=4096 entries=1000
-//         disk-hit size=4096 entries=1000 operations=500
+//     urlcache-peer urlcache|enginecache [DIRECTORY BODIES]
+//
+// The program reads one command a line and answers each with a line of JSON:
+//
+//     describe
+//     http-hit keys=1024 threads=1 milliseconds=200
+//     disk-store size=4096 entries=1000
+//     disk-hit size=4096 entries=1000 operations=500
 
 import CacheEngineFoundation
 import Foundation
@@ -29,6 +31,7 @@ case "urlcache", "enginecache":
         fflush(nil)
     }
 default:
-    print("usage: urlcache-peer urlcache | enginecache [DIRECTORY BODIES]")
+    let usage = Array("usage: urlcache-peer urlcache|enginecache [DIRECTORY BODIES]\n".utf8)
+    FileHandle.standardError.write(Data(usage))
     exit(2)
 }

@@ -37,14 +37,34 @@ import Testing
     }
 
     @Test(arguments: ["0", "-1", "x", "1X", "1.5G", "9999999999T", ""])
-    func sizesThatAreNoneAreRefused(text: String) {
+    func invalidSizesAreRefused(text: String) {
         #expect(throws: UsageError.self) {
             _ = try Arguments(["--memory=\(text)"], flags: Self.flags).bytes("--memory")
         }
     }
 
+    @Test(arguments: [
+        (["--nope=1"], "--nope: there is no such flag; --help lists them"),
+        (["--quick=yes"], "--quick: the flag takes no value; give --quick alone"),
+        (["--keys"], "--keys: the value is missing; give --keys N"),
+        (["--keys", "0"], "--keys: `0` is not a count; give a whole number above 0"),
+        (
+            ["--memory", "1X"],
+            "--memory: `1X` is not a size; give a number above 0, as 4096, 64M or 2G"
+        ),
+        (["--share", "2"], "--share: `2` is not a share; give a number above 0, at most 1"),
+    ])
+    func errorNamesTheFlagAndItsValue(words: [String], text: String) {
+        #expect(throws: UsageError(text)) {
+            let arguments = try Arguments(words, flags: Self.flags)
+            _ = try arguments.count("--keys")
+            _ = try arguments.bytes("--memory")
+            _ = try arguments.fraction("--share")
+        }
+    }
+
     @Test(arguments: ["0", "1.5", "x", "-0.1"])
-    func sharesThatAreNoneAreRefused(text: String) {
+    func invalidSharesAreRefused(text: String) {
         #expect(throws: UsageError.self) {
             _ = try Arguments(["--share", text], flags: Self.flags).fraction("--share")
         }

@@ -11,7 +11,7 @@ import Testing
         #expect(zip(schedule.arrivals, schedule.arrivals.dropFirst()).allSatisfy { $0 <= $1 })
     }
 
-    /// A clock that only moves when somebody works or looks.
+    /// A clock that only advances when it is read or work is done.
     private final class HandClock {
         var now: UInt64 = 1_000
         func read() -> UInt64 {
@@ -24,15 +24,15 @@ import Testing
         var random = SeededRandom(seed: 2)
         let schedule = ArrivalSchedule(ratePerSecond: 1_000, durationSeconds: 1, from: &random)
         let clock = HandClock()
-        // Each answer takes twice as long as the gap between two arrivals.
+        // Each response takes twice as long as the gap between two arrivals.
         let histogram = schedule.play(clock: clock.read) { _ in clock.now += 2_000_000 }
         #expect(histogram.count == UInt64(schedule.arrivals.count))
-        // The last of a thousand waits behind about five hundred others.
+        // The last of a thousand requests waits for about five hundred others.
         #expect(histogram.max > 800_000_000)
         #expect(histogram.percentile(0.5) > 400_000_000)
     }
 
-    @Test func fastAnswersWaitForNobody() {
+    @Test func fastResponsesCountNoWaiting() {
         var random = SeededRandom(seed: 2)
         let schedule = ArrivalSchedule(ratePerSecond: 1_000, durationSeconds: 0.01, from: &random)
         let clock = HandClock()

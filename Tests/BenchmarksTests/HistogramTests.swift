@@ -9,7 +9,7 @@ import Testing
         var histogram = Histogram()
         var values: [UInt64] = []
         for _ in 0..<2_000 {
-            // Every octave of a 64-bit number is met.
+            // The values cover every octave of a 64-bit number.
             let value = random.next() >> UInt64.random(in: 0..<64, using: &random)
             values.append(value)
             histogram.record(value)

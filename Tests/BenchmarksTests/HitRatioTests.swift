@@ -19,7 +19,7 @@ import Testing
         #expect(reference.cells[1].best?.requests == 0.45)
     }
 
-    @Test func weAreScoredInPoints() throws {
+    @Test func scoreCountsPointsOfHitRatio() throws {
         let cells = try HitRatioReference(parsing: Self.text).cells
         let score = HitRatioScore([
             .init(cell: cells[0], requests: 0.20, bytes: 0.25),
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: ["", "web,1,LRU,40", "web,x,LRU,1,2", "web,1,LRU,1,y"])
-    func whatIsNoTableIsRefused(text: String) {
+    func invalidTableIsRefused(text: String) {
         #expect(throws: UsageError.self) { try HitRatioReference(parsing: text) }
     }
 }

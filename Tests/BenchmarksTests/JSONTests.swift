@@ -2,7 +2,7 @@ import Benchmarks
 import Testing
 
 @Suite struct JSONTests {
-    @Test func whatIsWrittenIsReadBack() throws {
+    @Test func writtenJSONIsReadBack() throws {
         let value = JSONValue.object(of: [
             ("text", .string("quote \" backslash \\ line\nbreak \u{1} é 😀")),
             ("numbers", .array([.number(0), .number(-1.5), .number(1e300), .number(123_456_789)])),
@@ -28,7 +28,7 @@ import Testing
         "", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "nul", "\"open", "\"\\x\"", "1 2", "+1", ".5",
         "\"\\ud800\"", "\"tab\there\"", "[1e999]", "{a:1}", "\"\\u12g4\"", "--1",
     ])
-    func whatIsNotJSONIsRefused(text: String) {
+    func invalidJSONIsRefused(text: String) {
         #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
     }
 

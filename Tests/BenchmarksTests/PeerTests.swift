@@ -2,7 +2,7 @@ import Benchmarks
 import Testing
 
 @Suite struct PeerTests {
-    /// A peer in a line of shell: answers every line the same way.
+    /// A peer in one line of shell; it answers every line with the same text.
     private static func peer(_ answer: String) throws -> PeerProgram {
         let script = "while read line; do echo '\(answer)'; done"
         return try PeerProgram(.init(name: "p", command: ["sh", "-c", script]))
@@ -82,7 +82,7 @@ import Testing
         #expect(target.judge([Self.row(10, 1.1)]).map(\.isMet) == [false])
     }
 
-    @Test func whatWasNotMeasuredIsNotMet() throws {
+    @Test func unmeasuredTargetIsNeitherMetNorMissed() throws {
         let target = try #require(Target.all.first { $0.subject == .ratio(to: "caffeine") })
         let judgements = target.judge([])
         #expect(judgements.count == 1)

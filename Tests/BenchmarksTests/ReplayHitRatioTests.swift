@@ -2,14 +2,14 @@ import Benchmarks
 import CacheTestSupport
 import Testing
 
-/// Small traces through the real memory, held against what the best policy would reach there.
+/// Small traces through the real memory, compared with the best possible policy.
 ///
-/// The recorded traces are too large for a test; these have their traits, and few shards or many
+/// The recorded traces are too large for a test; these have the same traits. The number of shards
 /// must make no difference.
 @Suite struct ReplayHitRatioTests {
     static let shardCounts = [1, 4, 16]
 
-    /// Whoever evicts the oldest never has what a loop asks for next.
+    /// A policy that evicts the oldest entry first always misses in such a loop.
     @Test(arguments: shardCounts) func aLoopKeepsWhatFits(shardCount: Int) {
         var trace = RequestTrace()
         for _ in 0..<40 { for object in UInt64(0)..<1_000 { trace.append(object) } }
@@ -23,20 +23,20 @@ import Testing
         #expect(Self.hitRatio(trace, 0.4, shardCount) > 0.4 - 0.06)
     }
 
-    /// What is asked for again and again outlives what is asked for once.
+    /// Entries that are requested repeatedly outlive those that are requested once.
     @Test(arguments: shardCounts) func aScanDoesNotWashOutWhatIsUsed(shardCount: Int) {
         var trace = RequestTrace()
         var random = SeededRandom(seed: 7)
         for step in UInt64(0)..<40_000 {
             trace.append(step % 2 == 0 ? random.next() % 150 : 1_000 + step)
         }
-        // Half of the requests go to 150 entries, for which there is room.
+        // Half of the requests go to 150 entries, which fit.
         let fraction = 200 / Double(trace.objectCount)
         #expect(Self.hitRatio(trace, fraction, shardCount) > 0.5 - 0.03)
     }
 
-    /// A few entries that are asked for often find the memory full of others.
-    @Test(arguments: shardCounts) func thePopularGetIn(shardCount: Int) {
+    /// A few popular entries arrive when the memory is full of others.
+    @Test(arguments: shardCounts) func popularNewEntriesAreAdmitted(shardCount: Int) {
         var trace = RequestTrace()
         var random = SeededRandom(seed: 8)
         for object in UInt64(0)..<3_000 { trace.append(1_000 + object) }
@@ -47,7 +47,7 @@ import Testing
         #expect(Self.hitRatio(trace, fraction, shardCount) > 0.5 * 60 / 63 - 0.05)
     }
 
-    /// What was popular makes way: every object is asked for three times in a row, then no more.
+    /// Popular entries make way: every object is requested three times in a row, then never again.
     @Test(arguments: shardCounts) func popularityThatMovesIsFollowed(shardCount: Int) {
         var trace = RequestTrace()
         for first in UInt64(0)..<20_000 {

@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNotMarkupIsEscaped() {
+    @Test func textInTheReportIsEscaped() {
         #expect(Self.page.contains("&lt;web&gt;"))
         #expect(!Self.page.contains("<web>"))
     }

@@ -2,7 +2,7 @@ import Benchmarks
 import Testing
 
 @Suite struct SuiteRunnerTests {
-    /// Writes down what is asked of it.
+    /// A case that logs the calls of the runner.
     private final class ScriptedCase: WorkloadCase {
         let name: String
         let log: Log

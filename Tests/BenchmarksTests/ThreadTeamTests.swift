@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test func noThreadBeginsBeforeAllAreThere() {
-        // Each waits inside its work for the other: without both at work this would not end.
+        // Each thread waits inside its work for the other, so the test ends only if both run.
         let arrived = Atomic(0)
         let outcome = ThreadTeam.run(threads: 2) { _ in
             arrived.add(1, ordering: .acquiringAndReleasing)

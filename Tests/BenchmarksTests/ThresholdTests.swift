@@ -1,10 +1,12 @@
 import Benchmarks
 import Testing
 
-/// How the promises in perf/thresholds.json are held; `make thresholds` holds an optimised build to
-/// them, for without optimisation closures and generics allocate where they otherwise do not.
+/// Tests of the code that checks perf/thresholds.json.
+///
+/// `make thresholds` applies it to an optimised build: without optimisation, closures and generics
+/// make extra allocations.
 @Suite struct ThresholdTests {
-    /// Where the file lies, seen from this one.
+    /// The path of the file, relative to this one.
     static let path: String = {
         let parts = #filePath.split(separator: "/").dropLast(3)
         return "/" + parts.joined(separator: "/") + "/perf/thresholds.json"
@@ -39,7 +41,7 @@ import Testing
     }
 }
 
-/// Every workload runs, at its smallest.
+/// Every workload runs at its smallest scale.
 @Suite struct WorkloadSmokeTests {
     static let names = WorkloadCatalogue.all.map(\.name)
 

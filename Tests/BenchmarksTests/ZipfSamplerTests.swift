@@ -1,12 +1,7 @@
 import Benchmarks
 import CacheTestSupport
+import Platform
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
 
 @Suite struct ZipfSamplerTests {
     @Test(arguments: [(10, 0.99), (1_000, 0.99), (100, 0.5), (50, 1.0), (50, 1.3), (20, 0)])

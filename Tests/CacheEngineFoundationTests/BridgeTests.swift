@@ -19,7 +19,7 @@ import Testing
         #expect(URLRequest.CachePolicy(ours) == theirs)
     }
 
-    @Test func policyWithoutANameHasNone() {
+    @Test func policyWithoutAnEquivalentIsNil() {
         #expect(URLRequest.CachePolicy(.bypass) == nil)
         #expect(URLRequest.CachePolicy(.cachedThenRefresh) == nil)
     }
@@ -36,7 +36,10 @@ import Testing
         #expect(ours.url == "http://a.test/x?y=%2F")
         #expect(ours.fields["x-a"] == "1")
         #expect(ours.options.policy == .returnCacheDataElseLoad)
-        #expect(ours.options.timeoutSeconds == 7)
+        #expect(ours.options.timeout == .seconds(7))
+        request.timeoutInterval = .greatestFiniteMagnitude
+        #expect(CacheRequest(request)?.options.timeout == .seconds(1_000_000_000))
+        request.timeoutInterval = 7
         #expect(try await ours.body?.collect().text == "abc")
         let theirs = try #require(URLRequest(ours))
         #expect(theirs.url == request.url)
@@ -78,13 +81,13 @@ import Testing
     }
 
     @Test(arguments: [200, 203, 204, 206, 300, 301, 404, 405, 410, 414, 501])
-    func someStatusesAreDeliverable(status: Int) {
+    func statusesCacheableByDefaultAreDeliverable(status: Int) {
         #expect(DeliverableFields.isDeliverable(status: status, fields: [:]))
         #expect(!DeliverableFields.isDeliverable(status: status, fields: ["WWW-Authenticate": "x"]))
     }
 
     @Test(arguments: [302, 304, 307, 400, 401, 403, 500, 503, 504])
-    func otherStatusesAreNot(status: Int) {
+    func otherStatusesAreNotDeliverable(status: Int) {
         #expect(!DeliverableFields.isDeliverable(status: status, fields: [:]))
     }
 }

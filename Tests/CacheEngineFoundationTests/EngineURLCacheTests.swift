@@ -5,7 +5,7 @@ import Foundation
 import FoundationNetworking
 import Testing
 
-/// The cache object: rows U1 to U12 of what a `URLCache` must do.
+/// Rows U1 to U12: the duties of a `URLCache` subclass.
 @Suite(.timeLimit(.minutes(1))) struct EngineURLCacheTests {
     let cache: EngineURLCache
 
@@ -137,7 +137,7 @@ import Testing
         #expect(cache.currentMemoryUsage <= 4 << 20)
     }
 
-    @Test func outsiderCannotDisableTheCache() throws {
+    @Test func zeroCapacityDoesNotDisableTheCache() throws {
         cache.storeCachedResponse(try answer("x"), for: try request("/a"))
         cache.memoryCapacity = 0
         cache.diskCapacity = 0
@@ -171,7 +171,7 @@ import Testing
         #expect(found.response.mimeType == "text/css")
     }
 
-    /// More callers than Swift's pool has threads, all blocked at once.
+    /// More callers than Swift's pool has threads, all blocked at the same time.
     @Test func blockedCallersDoNotStarveTheirOwnWork() async throws {
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<64 {

@@ -3,7 +3,7 @@ import Foundation
 import FoundationNetworking
 import Synchronization
 
-/// An origin whose resources change when the test says so, and that notes what it is asked.
+/// An origin that records its requests, and whose resources change on demand.
 final class PolicyOrigin: Sendable {
     let server: LoopbackServer
     private let version: Version
@@ -12,7 +12,7 @@ final class PolicyOrigin: Sendable {
         let number = Mutex(1)
     }
 
-    /// `/fresh` lives an hour, `/stale` not at all; both have an entity tag.
+    /// `/fresh` has a lifetime of an hour, `/stale` of zero; both have an entity tag.
     init() throws {
         let version = Version()
         self.version = version
@@ -28,7 +28,7 @@ final class PolicyOrigin: Sendable {
     func change() { version.number.withLock { $0 += 1 } }
 }
 
-/// What one load came to: the body or the failure, and what the origin was asked for it.
+/// The result of one load: the body or the failure, and the origin requests it caused.
 struct LoadFacts: Equatable, CustomStringConvertible {
     var body: String
     var requests: [String]

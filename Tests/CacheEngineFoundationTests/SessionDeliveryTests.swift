@@ -5,7 +5,7 @@ import Foundation
 import FoundationNetworking
 import Testing
 
-/// What a program sees when its URLSession asks the engine.
+/// The results that a URLSession delivers when it uses the engine.
 @Suite(.timeLimit(.minutes(1))) struct SessionDeliveryTests {
     let cache: EngineURLCache
     let session: URLSession
@@ -159,9 +159,9 @@ import Testing
         let task = Task { try await load(url) }
         for await _ in events { break }
         task.cancel()
-        // The server never answers: what ends the task is its cancellation.
+        // The server never answers, so only the cancellation can end the task.
         await #expect(throws: (any Error).self) { _ = try await task.value }
-        // URLSession may begin a load of its own before it carries the cancellation out.
+        // URLSession may begin a load of its own before it carries out the cancellation.
         #expect(server.requestCount <= 2)
     }
 
@@ -181,10 +181,10 @@ import Testing
         let server = try LoopbackServer { _, connection in
             connection.respond(bytes: [UInt8](repeating: 1, count: 3 << 20))
         }
-        let configuration = Configuration.ephemeral()
+        let configuration = HTTPCache.Configuration.ephemeral()
         let small = EngineURLCache(
             try await HTTPCache(configuration: configuration, origin: URLSessionOrigin()),
-            deliveryBytesMax: .megabytes(1)
+            maximumDeliverySize: .megabytes(1)
         )
         let url = try #require(URL(string: server.baseURL))
         let (data, _) = try await URLSession.using(small).data(from: url)

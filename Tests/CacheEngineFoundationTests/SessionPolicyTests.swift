@@ -7,7 +7,7 @@ import Testing
 
 /// The six request cache policies through a real URLSession.
 @Suite(.timeLimit(.minutes(1))) struct SessionPolicyTests {
-    /// One policy, what is done under it, and what must come of it.
+    /// One policy, the steps under it, and their expected results.
     struct Row: Sendable, CustomTestStringConvertible {
         let policy: URLRequest.CachePolicy
         let name: String
@@ -19,9 +19,9 @@ import Testing
     enum Step: Sendable {
         /// The resource changes at the origin.
         case change
-        /// Loads under the row's policy.
+        /// A load under the row's policy.
         case load(String, LoadFacts)
-        /// Loads under the default policy.
+        /// A load under the default policy.
         case loadByDefault(String, LoadFacts)
     }
 
@@ -98,7 +98,7 @@ import Testing
         ),
     ]
 
-    /// The steps whose facts are not what the row says.
+    /// Returns the steps whose results differ from the row.
     private func misses(of row: Row, with cache: URLCache) async throws -> [String] {
         let origin = try PolicyOrigin()
         let session = URLSession.using(cache)
@@ -119,7 +119,7 @@ import Testing
     }
 
     @Test(arguments: rows)
-    func engineMakesThePolicyTrue(row: Row) async throws {
+    func engineHonoursThePolicy(row: Row) async throws {
         let cache = try await EngineURLCache.open(.ephemeral())
         let misses = try await misses(of: row, with: cache)
         #expect(misses.isEmpty, "\(misses)")
@@ -127,9 +127,9 @@ import Testing
     }
 
     #if os(Linux)
-        /// What the engine is for: when this fails, the platform has learned the policy itself.
+        /// A failure shows that the platform's own cache now honours the policy.
         @Test(arguments: rows)
-        func plainCacheDoesNotKnowThePolicy(row: Row) async throws {
+        func plainURLCacheDoesNotHonourThePolicy(row: Row) async throws {
             let folder = NSTemporaryDirectory() + "plain-urlcache-\(UUID().uuidString)"
             defer { try? FileManager.default.removeItem(atPath: folder) }
             let plain = URLCache(

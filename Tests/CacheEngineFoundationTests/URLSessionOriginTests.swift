@@ -49,7 +49,7 @@ import Testing
         }
         let hasBody = ["POST", "PUT"].contains(method)
         let request = OriginRequest(
-            method: Method(method),
+            method: HTTPMethod(method),
             url: server.baseURL,
             body: hasBody ? BodyStream(ByteChunk("-content")) : nil
         )
@@ -67,13 +67,13 @@ import Testing
         let gone = try LoopbackServer { _, connection in connection.respond() }
         let url = gone.baseURL
         gone.stop()
-        #expect(await failure(OriginRequest(url: url)) == .originFailed)
+        #expect(await failure(OriginRequest(url: url)) == .originUnreachable)
         #expect(await failure(OriginRequest(url: "nonsense")) == .requestInvalid)
     }
 
     @Test func silentOriginTimesOut() async throws {
         let server = try LoopbackServer { _, connection in connection.waitForClose() }
-        let request = OriginRequest(url: server.baseURL, timeoutSeconds: 1)
+        let request = OriginRequest(url: server.baseURL, timeout: .seconds(1))
         #expect(await failure(request) == .originTimedOut)
     }
 
@@ -95,14 +95,14 @@ import Testing
         let server = try LoopbackServer { _, connection in
             connection.send("HTTP/1.1 200 OK\r\n\r\n")
             let part = [UInt8](repeating: 7, count: 1 << 16)
-            // URLSession carries out no cancellation while there is something to read.
+            // URLSession carries out no cancellation while data can be read.
             for _ in 0..<512 where !connection.send(part) { break }
             connection.waitForClose()
             continuation.yield()
         }
-        let small = URLSessionOrigin(windowBytesMax: .megabytes(4))
+        let small = URLSessionOrigin(maximumWindow: .megabytes(4))
         let response = try await small.fetch(OriginRequest(url: server.baseURL))
-        // The error comes without reading: the server sees the cancelled task close.
+        // The error arrives without a read: the server sees the cancelled task close.
         for await _ in events { break }
         await #expect {
             for try await _ in response.body {}

@@ -3,19 +3,37 @@ import CacheTestSupport
 import Foundation
 import Testing
 
-/// A real process, killed at random, again and again on one directory.
+/// A real process, killed at random moments, again and again on one directory.
 @Suite(.serialized) struct CrashTests {
-    /// `make crash ROUNDS=…` sets more.
+    /// `make crash ROUNDS=…` sets a larger number.
     static let rounds = ProcessInfo.processInfo.environment["CRASH_ROUNDS"].flatMap { Int($0) } ?? 6
 
-    /// With room for everything: what was acknowledged is there.
+    /// There is room for everything, so every acknowledged entry must be present.
     @Test func nothingAcknowledgedIsLostWhenTheProcessIsKilled() async throws {
         var run = try CrashRun(capacityBytes: 4 << 30, hasRoom: true)
         for round in 0..<Self.rounds { try await run.play(round: round) }
         run.clean()
     }
 
-    /// With segments reclaimed all the time: forgetting is legal, resurrection is not.
+    /// One byte of the log is damaged after each kill; removed entries must stay removed.
+    @Test func nothingIsResurrectedWhenABitFlipsBetweenKills() async throws {
+        var run = try CrashRun(capacityBytes: 4 << 20, hasRoom: false)
+        run.damages = true
+        for round in 0..<Self.rounds { try await run.play(round: round) }
+        run.clean()
+    }
+
+    /// A whole cache: neither a kill nor a damaged byte takes back a response that a caller has
+    /// seen.
+    @Test(arguments: [false, true])
+    func nothingOlderThanWhatACallerSawIsFresh(damages: Bool) async throws {
+        var run = try EngineCrashRun(seed: damages ? 2 : 1, damages: damages)
+        for round in 0..<Self.rounds { try await run.play(round: round) }
+        run.clean()
+    }
+
+    /// Segments are reclaimed all the time: the tier may forget entries, but must not resurrect
+    /// them.
     @Test func nothingIsResurrectedWhenTheProcessIsKilledWhileItReclaims() async throws {
         var run = try CrashRun(capacityBytes: 3 << 20, hasRoom: false)
         for round in 0..<Self.rounds { try await run.play(round: round) }
@@ -23,7 +41,7 @@ import Testing
     }
 }
 
-/// A directory, what its journal allows it to hold, and the processes that are killed on it.
+/// A directory, a model of its legal content, and the processes that are killed on it.
 struct CrashRun {
     private let directory: String
     private let capacityBytes: Int
@@ -32,6 +50,8 @@ struct CrashRun {
     private var model = DiskModel()
     private var sizes: [Int: Int] = [:]
     private var version = 0
+    /// Whether one bit of the log flips after each kill.
+    var damages = false
 
     init(capacityBytes: Int, hasRoom: Bool) throws {
         directory = FileManager.default.temporaryDirectory.path() + "/crash-" + UUID().uuidString
@@ -45,40 +65,18 @@ struct CrashRun {
     mutating func play(round: Int) async throws {
         let journal = try runAndKill(afterLines: 20 + Int(random.next() % 600))
         replay(journal)
+        if damages { try CrashChild.damage(directory, &random) }
         model.reopenAfterKill()
         try await check(round)
     }
 
-    /// Starts the child, reads its journal until it is long enough, kills it, and reads the rest.
+    /// Starts the child, reads at least `lineCount` lines of its journal, kills it, and reads the
+    /// rest.
     private mutating func runAndKill(afterLines lineCount: Int) throws -> [Substring] {
-        let child = Process()
-        child.executableURL = Self.childPath
-        child.arguments = [
-            directory, String(capacityBytes), String(random.next()), String(version),
-        ]
-        let pipe = Pipe()
-        child.standardOutput = pipe
-        try child.run()
-        var text = Data()
-        var lines = 0
-        var isKilled = false
-        // Ends with the pipe: the child's end closes when it dies.
-        while true {
-            let more = pipe.fileHandleForReading.availableData
-            if more.isEmpty { break }
-            text += more
-            lines += more.count { $0 == UInt8(ascii: "\n") }
-            if lines >= lineCount, !isKilled {
-                kill(child.processIdentifier, SIGKILL)
-                isKilled = true
-            }
-        }
-        child.waitUntilExit()
-        #expect(isKilled, "the child ended by itself with status \(child.terminationStatus)")
-        let journal = String(decoding: text, as: UTF8.self)
-        // A last line without its end was never said.
-        let whole = journal.prefix(upTo: journal.lastIndex(of: "\n") ?? journal.startIndex)
-        return whole.split(separator: "\n").map { Substring(String($0)) }
+        try CrashChild.runAndKill(
+            [directory, String(capacityBytes), String(random.next()), String(version)],
+            afterLines: lineCount
+        )
     }
 
     private mutating func replay(_ journal: [Substring]) {
@@ -152,8 +150,4 @@ struct CrashRun {
         #endif
         await tier.close()
     }
-
-    /// The child lies beside the test's own executable.
-    private static let childPath = URL(filePath: CommandLine.arguments[0])
-        .deletingLastPathComponent().appending(path: "crash-child")
 }

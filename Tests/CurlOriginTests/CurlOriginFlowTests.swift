@@ -1,19 +1,20 @@
 import CacheEngine
+import CacheProxy
 import CacheTestSupport
 import CurlOrigin
 import Synchronization
 import Testing
 
-/// Time, cancellation and back-pressure.
+/// Time limits, cancellation and back-pressure of each origin client.
 @Suite(.timeLimit(.minutes(1))) struct CurlOriginFlowTests {
-    /// More than the socket buffers of both sides hold, and much less than a fast origin sends.
+    /// More than the socket buffers of both sides, and much less than a fast origin sends.
     private static let bufferedBytesMax = 24 << 20
 
-    /// An origin whose body never ends, at full speed; other paths answer at once.
+    /// An origin with an endless body at full speed; other paths are answered at once.
     private struct EndlessServer {
         let server: LoopbackServer
         let sentBytes: Counter
-        /// Yields when the endless body was broken off by its reader.
+        /// Yields when a reader has broken off the endless body.
         let breaks: AsyncStream<Void>
 
         final class Counter: Sendable {
@@ -38,8 +39,8 @@ import Testing
 
         var request: OriginRequest { OriginRequest(url: server.baseURL + "/endless") }
 
-        /// Passes time by doing something else with the same origin.
-        func passTime(with origin: CurlOrigin, seconds: Double) async throws {
+        /// Lets time pass by other requests to the same origin.
+        func passTime(with origin: any ConnectingOrigin, seconds: Double) async throws {
             let clock = ContinuousClock()
             let end = clock.now + .seconds(seconds)
             for _ in 0..<1_000_000 where clock.now < end {
@@ -60,9 +61,10 @@ import Testing
 
     // MARK: - Back-pressure
 
-    @Test func slowReaderBoundsWhatIsRead() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func slowReaderBoundsWhatIsRead(kind: OriginKind) async throws {
         let endless = try EndlessServer()
-        let origin = CurlOrigin()
+        let origin = kind.make()
         let response = try await origin.fetch(endless.request)
         try await endless.passTime(with: origin, seconds: 0.3)
         #expect(endless.sentBytes.value < Self.bufferedBytesMax)
@@ -76,10 +78,11 @@ import Testing
         #expect(endless.sentBytes.value - received < Self.bufferedBytesMax)
     }
 
-    @Test func readerThatTakesItsTimeIsNotASilentOrigin() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func readerThatTakesItsTimeIsNotASilentOrigin(kind: OriginKind) async throws {
         let endless = try EndlessServer()
-        let deadlines = CurlConfiguration.Deadlines(idleSeconds: 0.1)
-        let origin = CurlOrigin(configuration: .init(deadlines: deadlines))
+        let deadlines = CurlConfiguration.Deadlines(idle: .seconds(0.1))
+        let origin = kind.make(.init(deadlines: deadlines))
         let response = try await origin.fetch(endless.request)
         try await endless.passTime(with: origin, seconds: 0.3)
         var iterator = response.body.makeAsyncIterator()
@@ -88,18 +91,20 @@ import Testing
 
     // MARK: - Cancellation
 
-    @Test func droppedBodyClosesTheExchange() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func droppedBodyClosesTheExchange(kind: OriginKind) async throws {
         let endless = try EndlessServer()
-        let origin = CurlOrigin()
+        let origin = kind.make()
         var response: OriginResponse? = try await origin.fetch(endless.request)
         #expect(response?.status == 200)
         response = nil
         for await _ in endless.breaks { break }
     }
 
-    @Test func cancelledReaderClosesTheExchange() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func cancelledReaderClosesTheExchange(kind: OriginKind) async throws {
         let endless = try EndlessServer()
-        let origin = CurlOrigin()
+        let origin = kind.make()
         let request = endless.request
         let reader = Task {
             for try await _ in try await origin.fetch(request).body {}
@@ -110,14 +115,15 @@ import Testing
         await #expect(throws: CancellationError.self) { try await reader.value }
     }
 
-    @Test func cancelledFetchClosesTheConnection() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func cancelledFetchClosesTheConnection(kind: OriginKind) async throws {
         let (events, continuation) = AsyncStream<String>.makeStream()
         let server = try LoopbackServer { _, connection in
             continuation.yield("asked")
             connection.waitForClose()
             continuation.yield("closed")
         }
-        let origin = CurlOrigin()
+        let origin = kind.make()
         let url = server.baseURL
         let fetch = Task { try await origin.fetch(OriginRequest(url: url)) }
         var iterator = events.makeAsyncIterator()
@@ -127,9 +133,10 @@ import Testing
         await #expect(throws: CancellationError.self) { _ = try await fetch.value }
     }
 
-    @Test func fetchOfACancelledTaskIsNotSent() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func fetchOfACancelledTaskIsNotSent(kind: OriginKind) async throws {
         let server = try LoopbackServer { _, connection in connection.respond() }
-        let origin = CurlOrigin()
+        let origin = kind.make()
         let url = server.baseURL
         let fetch = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -139,19 +146,20 @@ import Testing
         #expect(server.requestCount == 0)
     }
 
-    @Test func secondReaderGetsAnErrorAndNoTrap() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func secondReaderGetsAnErrorAndNoTrap(kind: OriginKind) async throws {
         let gate = LoopbackGate()
         let server = try LoopbackServer { _, connection in
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n")
             gate.wait()
             connection.send("done")
         }
-        let response = try await CurlOrigin().fetch(OriginRequest(url: server.baseURL))
+        let response = try await kind.make().fetch(OriginRequest(url: server.baseURL))
         let outcomes = await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<2 {
                 group.addTask { (try? await response.body.collect()) != nil }
             }
-            // One of the two reads is refused before the other can end.
+            // One of the two reads is refused before the other one can end.
             let first = await group.next() ?? true
             gate.open()
             return [first, await group.next() ?? false]
@@ -161,32 +169,35 @@ import Testing
 
     // MARK: - Deadlines
 
-    @Test func silentOriginTimesOut() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func silentOriginTimesOut(kind: OriginKind) async throws {
         let server = try LoopbackServer { _, connection in connection.waitForClose() }
-        let origin = CurlOrigin()
-        let request = OriginRequest(url: server.baseURL, timeoutSeconds: 0.05)
+        let origin = kind.make()
+        let request = OriginRequest(url: server.baseURL, timeout: .seconds(0.05))
         #expect(await code { _ = try await origin.fetch(request) } == .originTimedOut)
-        let deadlines = CurlConfiguration.Deadlines(headSeconds: 0.05)
-        let impatient = CurlOrigin(configuration: .init(deadlines: deadlines))
+        let deadlines = CurlConfiguration.Deadlines(head: .seconds(0.05))
+        let impatient = kind.make(.init(deadlines: deadlines))
         let plain = OriginRequest(url: server.baseURL)
         #expect(await code { _ = try await impatient.fetch(plain) } == .originTimedOut)
     }
 
-    @Test func bodyThatStopsTimesOut() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func bodyThatStopsTimesOut(kind: OriginKind) async throws {
         let server = try LoopbackServer { _, connection in
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
             connection.waitForClose()
         }
-        let deadlines = CurlConfiguration.Deadlines(idleSeconds: 0.05)
-        let origin = CurlOrigin(configuration: .init(deadlines: deadlines))
+        let deadlines = CurlConfiguration.Deadlines(idle: .seconds(0.05))
+        let origin = kind.make(.init(deadlines: deadlines))
         let response = try await origin.fetch(OriginRequest(url: server.baseURL))
         #expect(await code { _ = try await response.body.collect() } == .originTimedOut)
     }
 
-    @Test func exchangeThatNeverEndsTimesOut() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func exchangeThatNeverEndsTimesOut(kind: OriginKind) async throws {
         let endless = try EndlessServer()
-        let deadlines = CurlConfiguration.Deadlines(totalSeconds: 0.1)
-        let origin = CurlOrigin(configuration: .init(deadlines: deadlines))
+        let deadlines = CurlConfiguration.Deadlines(total: .seconds(0.1))
+        let origin = kind.make(.init(deadlines: deadlines))
         let response = try await origin.fetch(endless.request)
         #expect(await code { for try await _ in response.body {} } == .originTimedOut)
         for await _ in endless.breaks { break }
@@ -194,9 +205,9 @@ import Testing
 
     @Test func handshakeThatNeverEndsTimesOut() async throws {
         let server = try LoopbackServer { _, connection in connection.waitForClose() }
-        let deadlines = CurlConfiguration.Deadlines(connectSeconds: 0.05)
+        let deadlines = CurlConfiguration.Deadlines(connect: .seconds(0.05))
         let origin = CurlOrigin(configuration: .init(deadlines: deadlines))
         let request = OriginRequest(url: "https://127.0.0.1:\(server.port)/")
-        #expect(await code { _ = try await origin.fetch(request) } == .originTimedOut)
+        #expect(await code { _ = try await origin.fetch(request) } == .originUnreachable)
     }
 }

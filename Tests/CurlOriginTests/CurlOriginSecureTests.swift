@@ -4,7 +4,7 @@ import CurlOrigin
 import Foundation
 import Testing
 
-/// TLS and HTTP/2, against nginx.
+/// TLS and HTTP/2, tested with nginx.
 @Suite(.timeLimit(.minutes(1))) struct CurlOriginSecureTests {
     private static let locations = """
         location = /protocol { return 200 "$server_protocol"; }
@@ -42,7 +42,7 @@ import Testing
             _ = try await CurlOrigin().fetch(request)
         } throws: {
             guard let error = $0 as? CacheError else { return false }
-            return error.code == .originFailed && error.detail.contains("certificate")
+            return error.code == .originUnreachable && error.detail.contains("certificate")
         }
         let trusting = CurlOrigin(configuration: .init(verification: .none))
         #expect(try await trusting.fetch(request).status == 200)
@@ -51,7 +51,7 @@ import Testing
     @Test func certificateOfAnotherHostIsRefused() async throws {
         let request = OriginRequest(url: "https://localhost:\(server.port)/protocol")
         await #expect { _ = try await origin().fetch(request) } throws: {
-            ($0 as? CacheError)?.code == .originFailed
+            ($0 as? CacheError)?.code == .originUnreachable
         }
     }
 
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    /// A stream that nobody reads must neither grow without bound nor stop its neighbours.
+    /// An unread stream must neither grow without bound nor block other streams.
     @Test func unreadStreamDoesNotStopTheOthers() async throws {
         let large = Data(repeating: 7, count: 40 << 20)
         try server.write(large, to: "large")

@@ -1,12 +1,14 @@
 import CacheEngine
+import CacheProxy
 import CacheTestSupport
 import CurlOrigin
+import Foundation
 import Synchronization
 import Testing
 
-/// Requests with content.
+/// Requests with content, sent by each origin client.
 @Suite(.timeLimit(.minutes(1))) struct CurlOriginUploadTests {
-    /// A source of numbered bytes that counts what was taken, and may fail in the middle.
+    /// A source of numbered bytes that counts the bytes taken and may fail in the middle.
     private final class NumberedSource: BodySource {
         private struct State {
             var taken = 0
@@ -50,44 +52,51 @@ import Testing
         try LoopbackServer { request, connection in connection.respond(bytes: request.body) }
     }
 
-    @Test(arguments: ["POST", "PUT", "PATCH", "QUERY", "GET", "DELETE"])
-    func contentInMemoryIsSentWithItsLength(method: String) async throws {
+    @Test(arguments: OriginKind.allCases, ["POST", "PUT", "PATCH", "QUERY", "GET", "DELETE"])
+    func contentInMemoryIsSentWithItsLength(kind: OriginKind, method: String) async throws {
         let server = try echoServer()
         let request = OriginRequest(
-            method: Method(method),
+            method: HTTPMethod(method),
             url: server.baseURL,
             body: BodyStream(ByteChunk("content"))
         )
-        let response = try await CurlOrigin().fetch(request)
+        let response = try await kind.make().fetch(request)
         #expect(try await response.body.collect().text == "content")
         #expect(server.requests.first?.method == method)
         #expect(server.requests.first?["Content-Length"] == "7")
     }
 
-    @Test(arguments: ["", "content"]) func contentOfAHeadIsLeftOut(content: String) async throws {
+    @Test(arguments: OriginKind.allCases, ["", "content"]) func contentOfAHeadIsLeftOut(
+        kind: OriginKind,
+        content: String
+    ) async throws {
         let server = try echoServer()
         let request = OriginRequest(
             method: .head,
             url: server.baseURL,
             body: BodyStream(ByteChunk(content))
         )
-        #expect(try await CurlOrigin().fetch(request).status == 200)
+        #expect(try await kind.make().fetch(request).status == 200)
         #expect(server.requests.first?.method == "HEAD")
         #expect(server.requests.first?["Content-Length"] == nil)
     }
 
-    @Test func contentIsNotTouchedBeforeThereIsAConnection() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func contentIsNotTouchedBeforeThereIsAConnection(kind: OriginKind) async throws {
         let server = try echoServer()
         let url = server.baseURL
         server.stop()
         let source = NumberedSource(count: 1_000_000)
         let request = OriginRequest(method: .put, url: url, body: BodyStream(source))
-        await #expect(throws: CacheError.self) { _ = try await CurlOrigin().fetch(request) }
+        await #expect(throws: CacheError.self) { _ = try await kind.make().fetch(request) }
         #expect(source.taken == 0)
     }
 
-    /// Content that stops in the middle, and an origin that has answered without waiting for it.
-    @Test(arguments: [413, 200]) func answerBeforeTheEndOfTheContentEnds(status: Int) async throws {
+    /// Content that stops in the middle, and an origin that responds without waiting for it.
+    @Test(arguments: OriginKind.allCases, [413, 200]) func answerBeforeTheEndOfTheContentEnds(
+        kind: OriginKind,
+        status: Int
+    ) async throws {
         let (chunks, more) = AsyncStream<ByteChunk>.makeStream()
         more.yield(ByteChunk("a first part"))
         let server = try LoopbackServer { _, connection in
@@ -97,7 +106,7 @@ import Testing
             connection.respond(status, body: "over")
             connection.waitForClose()
         }
-        let origin = CurlOrigin()
+        let origin = kind.make()
         _ = try await origin.fetch(OriginRequest(url: server.baseURL)).body.collect()
         let request = OriginRequest(
             method: .put,
@@ -110,7 +119,7 @@ import Testing
         more.finish()
     }
 
-    /// What a stream of chunks yields.
+    /// A body source that yields the chunks of a stream.
     private final class StreamSource: BodySource {
         private let chunks: Mutex<AsyncStream<ByteChunk>.Iterator>
         init(_ stream: AsyncStream<ByteChunk>) { chunks = Mutex(stream.makeAsyncIterator()) }
@@ -121,19 +130,19 @@ import Testing
         func cancel() {}
     }
 
-    @Test(arguments: [0, 1, 9_999, 300_000, 3_000_000])
-    func streamOfUnknownLengthIsSentInChunks(count: Int) async throws {
+    @Test(arguments: OriginKind.allCases, [0, 1, 9_999, 300_000, 3_000_000])
+    func streamOfUnknownLengthIsSentInChunks(kind: OriginKind, count: Int) async throws {
         let server = try echoServer()
         let source = NumberedSource(count: count)
         let request = OriginRequest(method: .post, url: server.baseURL, body: BodyStream(source))
-        let response = try await CurlOrigin().fetch(request)
+        let response = try await kind.make().fetch(request)
         #expect(try await response.body.collect().array == NumberedSource.bytes(0..<count))
         #expect(server.requests.first?["Transfer-Encoding"] == "chunked")
         #expect(server.requests.first?["Expect"] == nil)
     }
 
-    @Test(arguments: [1, 300_000, 3_000_000])
-    func streamOfKnownLengthIsSentWithIt(count: Int) async throws {
+    @Test(arguments: OriginKind.allCases, [1, 300_000, 3_000_000])
+    func streamOfKnownLengthIsSentWithIt(kind: OriginKind, count: Int) async throws {
         let server = try echoServer()
         for known in [true, false] {
             let body = BodyStream(NumberedSource(count: count), count: known ? count : nil)
@@ -144,42 +153,44 @@ import Testing
                 fields: fields,
                 body: body
             )
-            let response = try await CurlOrigin().fetch(request)
+            let response = try await kind.make().fetch(request)
             #expect(try await response.body.collect().array == NumberedSource.bytes(0..<count))
             #expect(server.requests.last?["Content-Length"] == "\(count)")
             #expect(server.requests.last?["Transfer-Encoding"] == nil)
         }
     }
 
-    @Test(arguments: [99, 101])
-    func streamOfTheWrongLengthIsRefused(announced: Int) async throws {
+    @Test(arguments: OriginKind.allCases, [99, 101])
+    func streamOfTheWrongLengthIsRefused(kind: OriginKind, announced: Int) async throws {
         let server = try echoServer()
         let body = BodyStream(NumberedSource(count: 100), count: announced)
         let request = OriginRequest(method: .put, url: server.baseURL, body: body)
-        await #expect { _ = try await CurlOrigin().fetch(request) } throws: {
+        await #expect { _ = try await kind.make().fetch(request) } throws: {
             ($0 as? CacheError)?.code == .requestInvalid
         }
         #expect(server.requestCount == 0)
     }
 
-    @Test func failingStreamFailsTheFetchWithItsError() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func failingStreamFailsTheFetchWithItsError(kind: OriginKind) async throws {
         let server = try echoServer()
         let body = BodyStream(NumberedSource(count: 1_000_000, failsAt: 500_000))
         let request = OriginRequest(method: .put, url: server.baseURL, body: body)
-        await #expect { _ = try await CurlOrigin().fetch(request) } throws: {
+        await #expect { _ = try await kind.make().fetch(request) } throws: {
             ($0 as? CacheError)?.code == .storageFailed
         }
         #expect(server.requestCount == 0)
     }
 
-    @Test func originThatDoesNotReadHoldsTheStream() async throws {
+    @Test(arguments: OriginKind.allCases)
+    func originThatDoesNotReadHoldsTheStream(kind: OriginKind) async throws {
         let gate = LoopbackGate()
         let server = try LoopbackServer { request, connection in
             connection.respond(body: "\(request.body.count)")
-            // The next request on this connection finds nobody reading.
+            // The next request on this connection meets a server that does not read.
             if request.target == "/warm" { gate.wait() }
         }
-        let origin = CurlOrigin()
+        let origin = kind.make()
         let warm = OriginRequest(url: server.baseURL + "/warm")
         _ = try await origin.fetch(warm).body.collect()
         let count = 64 << 20
@@ -190,7 +201,7 @@ import Testing
             body: BodyStream(source, count: count)
         )
         async let answer = origin.fetch(request).body.collect().text
-        let other = CurlOrigin()
+        let other = kind.make()
         for _ in 0..<300 {
             let request = OriginRequest(url: server.baseURL + "/other")
             _ = try await other.fetch(request).body.collect()
@@ -201,13 +212,95 @@ import Testing
         #expect(server.connectionCount == 2)
     }
 
-    @Test func cancelledFetchCancelsTheStream() async throws {
+    // MARK: - Deadlines
+
+    /// Content of `count` pieces at regular intervals; it has no end if `isEndless`.
+    private func dribble(
+        _ count: Int,
+        everyMilliseconds: Int32,
+        isEndless: Bool = false
+    ) -> BodyStream {
+        let (chunks, more) = AsyncStream<ByteChunk>.makeStream()
+        Thread {
+            for _ in 0..<count {
+                more.yield(ByteChunk("0123456789"))
+                poll(nil, 0, everyMilliseconds)
+            }
+            if !isEndless { more.finish() }
+        }.start()
+        return BodyStream(StreamSource(chunks))
+    }
+
+    /// The pieces arrive in time, but the whole upload takes longer than the limit.
+    @Test(arguments: OriginKind.allCases)
+    func uploadMayTakeLongerThanTheHead(kind: OriginKind) async throws {
+        let server = try LoopbackServer { request, connection in
+            connection.respond(body: "\(request.body.count)")
+        }
+        let body = dribble(20, everyMilliseconds: 50)
+        let request = OriginRequest(
+            method: .put,
+            url: server.baseURL,
+            body: body,
+            timeout: .seconds(0.4)
+        )
+        #expect(try await kind.make().fetch(request).body.collect().text == "200")
+    }
+
+    @Test(arguments: OriginKind.allCases)
+    func headIsAwaitedFromTheEndOfTheContent(kind: OriginKind) async throws {
+        let server = try LoopbackServer { _, connection in connection.waitForClose() }
+        let deadlines = CurlConfiguration.Deadlines(head: .seconds(0.3), idle: .seconds(30))
+        let origin = kind.make(.init(deadlines: deadlines))
+        let body = dribble(10, everyMilliseconds: 50)
+        let request = OriginRequest(method: .put, url: server.baseURL, body: body)
+        let clock = ContinuousClock()
+        let start = clock.now
+        await #expect { _ = try await origin.fetch(request) } throws: {
+            ($0 as? CacheError)?.code == .originTimedOut
+        }
+        #expect(clock.now - start > .seconds(0.6))
+    }
+
+    @Test(arguments: OriginKind.allCases)
+    func originThatStopsTakingContentTimesOut(kind: OriginKind) async throws {
         let gate = LoopbackGate()
         let server = try LoopbackServer { _, connection in
             connection.respond(body: "warm")
             gate.wait()
         }
-        let origin = CurlOrigin()
+        defer { gate.open() }
+        let deadlines = CurlConfiguration.Deadlines(head: nil, idle: .seconds(1))
+        let origin = kind.make(.init(deadlines: deadlines))
+        _ = try await origin.fetch(OriginRequest(url: server.baseURL)).body.collect()
+        let body = BodyStream(NumberedSource(count: 200 << 20), count: 200 << 20)
+        let request = OriginRequest(method: .put, url: server.baseURL, body: body)
+        await #expect { _ = try await origin.fetch(request) } throws: {
+            ($0 as? CacheError)?.code == .originTimedOut
+        }
+    }
+
+    /// A client that stops sending must not count as a fault of the origin.
+    @Test(arguments: OriginKind.allCases)
+    func contentThatStopsArrivingIsNotTheOriginsFault(kind: OriginKind) async throws {
+        let server = try echoServer()
+        let deadlines = CurlConfiguration.Deadlines(head: nil, idle: .seconds(0.3))
+        let origin = kind.make(.init(deadlines: deadlines))
+        let body = dribble(3, everyMilliseconds: 10, isEndless: true)
+        let request = OriginRequest(method: .put, url: server.baseURL, body: body)
+        await #expect { _ = try await origin.fetch(request) } throws: {
+            ($0 as? CacheError)?.code == .deadlineExceeded
+        }
+    }
+
+    @Test(arguments: OriginKind.allCases)
+    func cancelledFetchCancelsTheStream(kind: OriginKind) async throws {
+        let gate = LoopbackGate()
+        let server = try LoopbackServer { _, connection in
+            connection.respond(body: "warm")
+            gate.wait()
+        }
+        let origin = kind.make()
         _ = try await origin.fetch(OriginRequest(url: server.baseURL)).body.collect()
         let source = NumberedSource(count: 200 << 20)
         let url = server.baseURL

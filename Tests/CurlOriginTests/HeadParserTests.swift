@@ -5,7 +5,7 @@ import Testing
 @testable import CurlOrigin
 
 @Suite struct HeadParserTests {
-    /// What a parser made of a whole message head, or of several.
+    /// The result of parsing one or more complete message heads.
     private struct Outcome {
         var informational: [ResponseHead] = []
         var head: ResponseHead?
@@ -56,7 +56,7 @@ import Testing
     @Test(arguments: [
         "", "FTP/1.1 200", "HTTP/1.1 20", "HTTP/1.1 2000", "HTTP/1.1 099", "HTTP/1.1",
     ])
-    func whatIsNoStatusLineIsRefused(line: String) {
+    func invalidStatusLineIsRefused(line: String) {
         #expect(parse(line + "\n\n").error?.code == .originMisbehaved)
     }
 
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test func trailersAreIgnoredButCounted() {
-        let limits = CurlConfiguration.Limits(fieldCountMax: 4)
+        let limits = CurlConfiguration.Limits(maximumFields: 4)
         let head = "HTTP/1.1 200 OK\nA: 1\n\n"
         let outcome = parse(head + "Set-Cookie: evil\nContent-Length: 3\n", limits: limits)
         #expect(outcome.head?.fields.pairs.map(\.name) == ["A"])
@@ -122,6 +122,28 @@ import Testing
         let head = parse("HTTP/1.1 200 OK\nContent-Length: 5\nTransfer-Encoding: chunked\n\n").head
         #expect(head?.contentBytes == nil)
         #expect(head?.fields["Content-Length"] == nil)
+        #expect(head?.isFramedTwice == true)
+    }
+
+    @Test(arguments: [
+        "Transfer-Encoding: gzip", "transfer-encoding: chunked, chunked",
+        "Transfer-Encoding: chunked\nTransfer-Encoding: chunked", "Transfer-Encoding : chunked",
+        "Transfer-Encoding\t: chunked", "Transfer-Encoding:\n\tchunked",
+        "Transfer-Encoding: chunke",
+        "TRANSFER-ENCODING: x-chunked", "Content-Length\t: 5", "Content-Length: 5\n 6",
+        "Content-Length: 5;", "Content-Length: 5\u{0}",
+    ])
+    func doubtfulFramingIsRefused(lines: String) {
+        for status in [200, 204, 304, 500] {
+            let outcome = parse("HTTP/1.1 \(status) x\nA: b\n\(lines)\nC: d\n\n")
+            #expect(outcome.error?.code == .originMisbehaved && outcome.head == nil)
+        }
+    }
+
+    @Test func framingOfAnInterimHeadIsNotThatOfTheAnswer() {
+        let outcome = parse("HTTP/1.1 103 x\nTransfer-Encoding: gzip\n\nHTTP/1.1 200 x\n\n")
+        #expect(outcome.head?.status == 200 && outcome.error == nil)
+        #expect(parse("HTTP/1.0 200 x\nTransfer-Encoding: chunked\n\n").error != nil)
     }
 
     @Test(arguments: [204, 304])
@@ -139,12 +161,40 @@ import Testing
     }
 
     @Test func headOverItsLimitsIsRefused() {
-        let limits = CurlConfiguration.Limits(fieldCountMax: 10, headBytesMax: 1000)
+        let limits = CurlConfiguration.Limits(maximumFields: 10, maximumHeadSize: .bytes(1000))
         let ten = String(repeating: "A: 1\n", count: 10)
         #expect(parse("HTTP/1.1 200 OK\n\(ten)\n", limits: limits).head != nil)
         #expect(parse("HTTP/1.1 200 OK\n\(ten)A: 1\nA: 2\n\n", limits: limits).error != nil)
         let long = "A: " + String(repeating: "x", count: 1000)
         #expect(parse("HTTP/1.1 200 OK\n\(long)\n\n", limits: limits).error != nil)
+    }
+
+    @Test(arguments: [
+        (
+            "HTTP/1.1 20\u{1B}[0m\n\n",
+            "The response does not begin with a status line: `HTTP/1.1 20\\u{1b}[0m`"
+        ),
+        (
+            "HTTP/1.1 200 OK\nContent-Length: 5, 6\n\n",
+            "The origin sent an invalid Content-Length: `5, 6`"
+        ),
+        (
+            "HTTP/1.1 200 OK\nContent-Length: -5\n\n",
+            "The origin sent an invalid Content-Length: `-5`"
+        ),
+        (
+            "HTTP/1.1 200 OK\nTransfer-Encoding: \(String(repeating: "z", count: 200))\n\n",
+            "The origin sent a Transfer-Encoding other than chunked: "
+                + "`\(String(repeating: "z", count: 80))…`"
+        ),
+        (
+            "HTTP/1.1 200 OK\nContent-Length : 5\n\n",
+            "The origin sent a space in the field name `Content-Length `"
+        ),
+        ("HTTP/1.1 101 Up\n\n", "The origin sent status 101 without an upgrade"),
+    ])
+    func errorQuotesTheValue(lines: String, text: String) {
+        #expect(parse(lines).error == CacheError(.originMisbehaved, detail: text))
     }
 
     @Test(arguments: 0..<64)

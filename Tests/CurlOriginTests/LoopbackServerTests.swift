@@ -3,7 +3,7 @@ import CacheTestSupport
 import CurlOrigin
 import Testing
 
-/// The test server keeps its own promises.
+/// Tests of the test server itself.
 @Suite(.timeLimit(.minutes(1))) struct LoopbackServerTests {
     @Test func requestsAndConnectionsAreCounted() async throws {
         let server = try LoopbackServer { request, connection in

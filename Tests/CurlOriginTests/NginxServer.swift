@@ -1,16 +1,16 @@
 import Foundation
 
 #if canImport(Glibc)
-    import Glibc
+    import Platform
 #endif
 
-/// An nginx of the test's own: its directory, its certificate, its port; ended with the object.
+/// An nginx of one test, with its own directory, certificate and port; it ends with the object.
 ///
-/// The listening socket is made here and inherited, so the port is the system's choice and the
-/// first request needs no waiting.
+/// The listening socket is made here and inherited, so the system chooses the port and the first
+/// request need not wait.
 final class NginxServer {
     let port: UInt16
-    /// Everything the server reads and writes.
+    /// All files that the server reads and writes.
     let directory: URL
     private let process: pid_t
 
@@ -83,7 +83,7 @@ final class NginxServer {
             """
     }
 
-    // MARK: - The system
+    // MARK: - System calls
 
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -128,14 +128,14 @@ final class NginxServer {
     }
 
     private static func listen() throws -> (socket: Int32, port: UInt16) {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let listener = socket(AF_INET, streamSocketType, 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isListening = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(listener, address, length) == 0 && Glibc.listen(listener, 1024) == 0
+                bind(listener, address, length) == 0 && Platform.listen(listener, 1024) == 0
                     && getsockname(listener, address, &length) == 0
             }
         }
@@ -153,7 +153,7 @@ final class NginxServer {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // Via a number of its own: a duplicate onto itself would stay closed on exec.
+        // Via another number: a descriptor duplicated onto itself would stay closed on exec.
         posix_spawn_file_actions_adddup2(&actions, inherited, 1000)
         posix_spawn_file_actions_adddup2(&actions, 1000, 3)
         posix_spawn_file_actions_addclose(&actions, 1000)

@@ -2,18 +2,19 @@ import Foundation
 import Synchronization
 
 #if canImport(Glibc)
-    import Glibc
+    import Platform
 #endif
 
-/// What this process holds of the system's goods.
+/// The descriptors and the memory that this process uses.
 struct ProcessUse: CustomStringConvertible {
     let descriptors: Int
     let residentBytes: Int
 
     var description: String { "\(descriptors) descriptors, \(residentBytes >> 10) KiB" }
 
-    /// The use once no more than `descriptorsMax` are open, or else after a bounded while: threads
-    /// that were told to end close their descriptors a moment later.
+    /// Waits until at most `descriptorsMax` descriptors are open, and then returns the use.
+    ///
+    /// The wait is bounded. Ending threads close their descriptors a moment later.
     static func now(descriptorsMax: Int = 0) throws -> ProcessUse {
         var descriptors = try countDescriptors()
         for _ in 0..<2000 where descriptors > descriptorsMax {
@@ -29,7 +30,9 @@ struct ProcessUse: CustomStringConvertible {
         )
     }
 
-    /// The allocator keeps what was freed in one heap for each thread; only what lives counts here.
+    /// Returns freed memory to the system, so that only live memory is counted.
+    ///
+    /// The allocator keeps freed memory in one heap for each thread.
     private static func giveBackSparePages() {
         typealias Trim = @convention(c) (Int) -> Int32
         guard let symbol = dlsym(nil, "malloc_trim") else { return }

@@ -32,10 +32,22 @@ import Testing
         "http://:80/", "http://a/b c", "http://a/b\r\nX: y", "http://a/\u{0}", "http://a b/",
         "javascript://a/", "http://user@/x",
     ])
-    func whatNamesNoPlaceIsRefused(url: String) {
+    func invalidTargetIsRefused(url: String) {
         #expect { try RequestTarget(url) } throws: {
             ($0 as? CacheError)?.code == .requestInvalid
         }
+    }
+
+    @Test(arguments: [
+        ("ftp://a/", "The URL is not an http or https URL: `ftp://a/`"),
+        (
+            "http://a/b\r\nX",
+            "The URL contains a space or a control character; escape it: `http://a/b\\u{d}\\u{a}X`"
+        ),
+        ("http://:80/", "The URL has no host: `http://:80/`"),
+    ])
+    func errorQuotesTheURL(url: String, text: String) {
+        #expect(throws: CacheError(.requestInvalid, detail: text)) { try RequestTarget(url) }
     }
 
     @Test func optionsWithoutAPathAreForTheServer() throws {

@@ -1,14 +1,9 @@
+import Platform
 import Testing
 
 @testable import CurlOrigin
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// What the event loop relies on, of the poller of this system and of the one every system has.
+/// The contract that the event loop relies on, for this system's poller and for the portable one.
 @Suite struct SocketPollerTests {
     /// A pair of connected descriptors that closes itself.
     private final class Pipe {
@@ -44,14 +39,14 @@ import Testing
         #expect(wait(0).isEmpty)
         pipe.fill()
         #expect(wait(-1).map(\.socket) == [pipe.readEnd])
-        // Level-triggered: it stays ready until it is read.
+        // Level-triggered: the descriptor stays ready until it is read.
         #expect(wait(-1).first?.isReadable == true)
         watch(pipe.readEnd, [])
         #expect(wait(0).isEmpty)
         watch(pipe.writeEnd, .writable)
         #expect(wait(-1).first?.isWritable == true)
         watch(pipe.writeEnd, [])
-        // A wake-up ends one wait, however often it was asked for.
+        // Several wake-ups before a wait end only one wait.
         waker.wake()
         waker.wake()
         #expect(wait(-1).isEmpty)
@@ -60,7 +55,7 @@ import Testing
         pipe.closeWriteEnd()
         #expect(wait(-1).first?.isBroken == true)
         watch(pipe.readEnd, [])
-        // A socket that was never watched, or is gone, is nothing to complain about.
+        // To stop watching an unwatched or closed socket is no error.
         watch(pipe.readEnd, [])
     }
 

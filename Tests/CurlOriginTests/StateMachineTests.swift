@@ -1,3 +1,4 @@
+import CCurl
 import CacheEngine
 import CacheTestSupport
 import Testing
@@ -5,7 +6,8 @@ import Testing
 @testable import CurlOrigin
 
 @Suite struct ExchangeStateTests {
-    /// Against a plain list: nothing is lost, doubled or reordered, and what waits stays bounded.
+    /// Compared with a plain list: no event is lost, doubled or reordered, and the queue stays
+    /// bounded.
     @Test(arguments: 0..<64)
     func eventsArriveInOrderWithinTheWindow(seed: UInt64) {
         var random = SeededRandom(seed: seed)
@@ -115,21 +117,122 @@ import Testing
     }
 }
 
+@Suite struct CurlFailureTests {
+    @Test func onlyWhatWasNotSentIsUnreachable() {
+        let code = { (progress: CurlFailure.Progress, code: CURLcode) in
+            CurlFailure.error(code, text: "", progress, isConnectionSound: false).code
+        }
+        for failure in [
+            CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_OPERATION_TIMEDOUT,
+            CURLE_SSL_CONNECT_ERROR,
+        ] {
+            #expect(code(.unsent, failure) == .originUnreachable)
+            #expect(code(.sent, failure) != .originUnreachable)
+            #expect(code(.arriving, failure) != .originUnreachable)
+        }
+        #expect(code(.sent, CURLE_OPERATION_TIMEDOUT) == .originTimedOut)
+        #expect(code(.unsent, CURLE_URL_MALFORMAT) == .requestInvalid)
+        #expect(code(.sent, CURLE_GOT_NOTHING) == .originFailed)
+        #expect(code(.arriving, CURLE_PARTIAL_FILE) == .bodyTruncated)
+    }
+
+    @Test func textOfLibcurlIsEscaped() {
+        let error = CurlFailure.error(
+            CURLE_WEIRD_SERVER_REPLY,
+            text: "Received \u{1B}[2J",
+            .sent,
+            isConnectionSound: true
+        )
+        #expect(error.detail == "libcurl: Received \\u{1b}[2J")
+    }
+
+    @Test(arguments: [
+        (CurlFailure.Progress.arriving, true, CacheError.Code.originMisbehaved),
+        (.arriving, false, .bodyTruncated), (.sent, true, .originFailed),
+    ])
+    func bytesAreAtFaultOnlyOnASoundConnection(
+        _ row: (CurlFailure.Progress, Bool, CacheError.Code)
+    ) {
+        // libcurl's text is of no account, whichever version wrote it.
+        for text in ["", "Illegal or missing hexadecimal sequence in chunked-encoding"] {
+            let error = CurlFailure.error(
+                CURLE_RECV_ERROR,
+                text: text,
+                row.0,
+                isConnectionSound: row.1
+            )
+            #expect(error.code == row.2)
+        }
+    }
+}
+
 @Suite struct TransferDeadlinesTests {
     private let second: UInt64 = 1_000_000_000
 
     @Test func headIsAwaitedUntilItsDeadline() {
-        let limits = CurlConfiguration.Deadlines(headSeconds: 5, idleSeconds: 2, totalSeconds: 20)
-        let deadlines = TransferDeadlines(limits, headSeconds: nil, now: 0)
-        #expect(deadlines.next == 5 * second)
-        #expect(deadlines.expired(at: 5 * second - 1) == nil)
-        #expect(deadlines.expired(at: 5 * second) == .head)
-        let own = TransferDeadlines(limits, headSeconds: 1, now: 0)
-        #expect(own.expired(at: second) == .head)
+        let limits = CurlConfiguration.Deadlines(
+            connect: .seconds(2),
+            head: .seconds(5),
+            idle: .seconds(2),
+            total: .seconds(20)
+        )
+        var deadlines = TransferDeadlines(limits, headSeconds: nil, now: 0)
+        #expect(deadlines.next == 7 * second)
+        #expect(deadlines.expired(at: 7 * second) == .unsent)
+        deadlines.sent(hasContent: false, now: second)
+        #expect(deadlines.next == 6 * second)
+        #expect(deadlines.expired(at: 6 * second - 1) == nil)
+        #expect(deadlines.expired(at: 6 * second) == .head)
+        // A retry over a new connection does not extend the limit.
+        deadlines.sent(hasContent: false, now: 3 * second)
+        #expect(deadlines.next == 6 * second)
+    }
+
+    @Test func shorterOfTheTwoLimitsOfAHeadCounts() {
+        let limits = CurlConfiguration.Deadlines(head: .seconds(5))
+        for (own, by) in [(1.0, second), (9, 5 * second)] {
+            var deadlines = TransferDeadlines(limits, headSeconds: own, now: 0)
+            deadlines.sent(hasContent: false, now: 0)
+            #expect(deadlines.expired(at: by) == .head)
+            #expect(deadlines.expired(at: by - 1) == nil)
+        }
+    }
+
+    @Test func headIsAwaitedFromTheEndOfTheContent() {
+        let limits = CurlConfiguration.Deadlines(head: .seconds(5), idle: .seconds(2))
+        var deadlines = TransferDeadlines(limits, headSeconds: nil, now: 0)
+        deadlines.sent(hasContent: true, now: 0)
+        for moment in 1...10 {
+            deadlines.contentTaken(now: UInt64(moment) * second)
+            #expect(deadlines.next == UInt64(moment + 2) * second)
+        }
+        #expect(deadlines.expired(at: 12 * second) == .upload)
+        deadlines.contentEnded(now: 11 * second)
+        #expect(deadlines.expired(at: 16 * second - 1) == nil)
+        #expect(deadlines.expired(at: 16 * second) == .head)
+        // The content is sent a second time.
+        deadlines.sent(hasContent: true, now: 12 * second)
+        #expect(deadlines.expired(at: 14 * second) == .upload)
+    }
+
+    /// A response may come before the end of the content; both then continue.
+    @Test func contentTakenBehindTheHeadIsProgress() {
+        let limits = CurlConfiguration.Deadlines(head: .seconds(5), idle: .seconds(2))
+        var deadlines = TransferDeadlines(limits, headSeconds: nil, now: 0)
+        deadlines.sent(hasContent: true, now: 0)
+        deadlines.headArrived(now: second)
+        deadlines.contentTaken(now: 2 * second)
+        deadlines.contentEnded(now: 2 * second)
+        #expect(deadlines.expired(at: 4 * second - 1) == nil)
+        #expect(deadlines.expired(at: 4 * second) == .idle)
     }
 
     @Test func silenceCountsOnlyWhileTheReaderWaits() {
-        let limits = CurlConfiguration.Deadlines(headSeconds: 5, idleSeconds: 2, totalSeconds: 20)
+        let limits = CurlConfiguration.Deadlines(
+            head: .seconds(5),
+            idle: .seconds(2),
+            total: .seconds(20)
+        )
         var deadlines = TransferDeadlines(limits, headSeconds: nil, now: 0)
         deadlines.headArrived(now: 4 * second)
         #expect(deadlines.expired(at: 5 * second) == nil)
@@ -145,16 +248,18 @@ import Testing
     }
 
     @Test func noLimitsMeanNoEnd() {
-        let limits = CurlConfiguration.Deadlines(headSeconds: nil, idleSeconds: nil)
+        let limits = CurlConfiguration.Deadlines(head: nil, idle: nil)
         var deadlines = TransferDeadlines(limits, headSeconds: nil, now: 0)
+        #expect(deadlines.next == .max)
+        deadlines.sent(hasContent: true, now: 1)
         #expect(deadlines.next == .max)
         deadlines.headArrived(now: 1)
         #expect(deadlines.expired(at: .max - 1) == nil)
     }
 
-    @Test(arguments: [-1, 0, Double.nan, .infinity, 1e300])
-    func oddLimitsDoNotTrap(seconds: Double) {
-        let limits = CurlConfiguration.Deadlines(headSeconds: seconds, totalSeconds: seconds)
+    @Test(arguments: [.seconds(-1), .zero, Duration.seconds(Int64.max), .nanoseconds(1)])
+    func oddLimitsDoNotTrap(limit: Duration) {
+        let limits = CurlConfiguration.Deadlines(head: limit, total: limit)
         let deadlines = TransferDeadlines(limits, headSeconds: nil, now: second)
         _ = deadlines.expired(at: second)
     }

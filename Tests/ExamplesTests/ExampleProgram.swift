@@ -1,7 +1,7 @@
 import Foundation
 import FoundationNetworking
 
-/// One of the package's example programs, running.
+/// A running example program of the package.
 final class ExampleProgram {
     private let process = Process()
     private let pipe = Pipe()
@@ -17,7 +17,7 @@ final class ExampleProgram {
 
     deinit { end() }
 
-    /// All it prints, once it has ended.
+    /// The whole standard output, once the program has ended.
     func output() async throws -> String {
         let file = pipe.fileHandleForReading
         let data = await Self.onOwnThread { (try? file.readToEnd()) ?? Data() }
@@ -36,7 +36,7 @@ final class ExampleProgram {
         }
     }
 
-    /// Runs what blocks outside Swift's pool, where other tests are waiting for their turn.
+    /// Runs blocking work on a new thread, because other tests need Swift's pool.
     private static func onOwnThread<Result: Sendable>(
         _ work: @escaping @Sendable () -> Result
     ) async -> Result {

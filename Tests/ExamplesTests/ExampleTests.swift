@@ -2,7 +2,7 @@ import CacheTestSupport
 import Foundation
 import Testing
 
-/// The examples, run as programs against an origin on this machine.
+/// The examples, run as programs with an origin on this machine.
 @Suite(.timeLimit(.minutes(1))) struct ExampleTests {
     private func origin() throws -> LoopbackServer {
         try LoopbackServer { request, connection in
@@ -31,7 +31,7 @@ import Testing
         #expect(try await ExampleProgram("offline-client", seen).output() == "news (kept)\n")
         let unseen = [server.baseURL + "/unseen", folder.path]
         let output = try await ExampleProgram("offline-client", unseen).output()
-        #expect(output.hasPrefix("not available: originFailed"))
+        #expect(output.hasPrefix("not available: originUnreachable"))
     }
 
     @Test func onlyWhenChangedTransfersTwoBodiesForThreeReads() async throws {

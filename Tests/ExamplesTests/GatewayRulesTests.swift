@@ -2,13 +2,13 @@ import CacheEngine
 import GatewayRules
 import Testing
 
-/// What the adapters do to messages, as far as it needs no server to see.
+/// The changes that adapters make to messages, as far as they can be tested without a server.
 @Suite struct GatewayRulesTests {
     private func forwarded(_ fields: HeaderFields) -> [String] {
         fields.forwarded(by: "gate").pairs.map { "\($0.name): \($0.value)" }
     }
 
-    @Test func whatBelongsToTheConnectionGoesNoFurther() {
+    @Test func connectionFieldsAreNotForwarded() {
         let fields: HeaderFields = [
             "Host": "client.example", "Connection": "close, X-Hop", "X-Hop": "1", "TE": "trailers",
             "Content-Length": "5", "Transfer-Encoding": "chunked", "Expect": "100-continue",

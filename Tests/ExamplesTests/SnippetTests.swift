@@ -4,7 +4,7 @@ import Testing
 
 @testable import Snippets
 
-/// Code that the documentation shows, run.
+/// Runs the code that the documentation shows.
 @Suite(.timeLimit(.minutes(1))) struct SnippetTests {
     @Test func aStoreOfBytesGivesBackWhatItWasGiven() async throws {
         let store = ByteStore()
@@ -25,11 +25,11 @@ import Testing
         #expect(inner.requests.first?.fields["Authorization"] == "Bearer secret")
     }
 
-    /// An entry as a store of the application's own is given it.
+    /// An entry as a custom store receives it.
     private func stored() async throws -> StoredEntry? {
         let store = Witness()
         let cache = try await HTTPCache(
-            configuration: Configuration(disk: .store(store)),
+            configuration: HTTPCache.Configuration(backing: .custom(store)),
             origin: ScriptedOrigin()
         )
         _ = try await cache.respond(to: CacheRequest(url: "http://example.com/")).body.collect()
@@ -38,7 +38,7 @@ import Testing
     }
 }
 
-/// A store that remembers what it was given last.
+/// A store that keeps the last entry it was given.
 private actor Witness: CacheStore {
     private(set) var entry: StoredEntry?
 

@@ -35,7 +35,7 @@ struct AllocationTests {
         ("Content-Type", "text/html; charset=utf-8"),
     ])
 
-    /// The allocations of one run of `body`, after two that warm up what is made once.
+    /// The allocations of one run of `body`, after two runs that make the one-time allocations.
     private func allocations(of body: () -> Void) -> Int64 {
         body()
         body()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The map from clauses to tests names only tests that exist.
+/// Every test that the map of clauses names must exist.
 @Suite struct RFCMapTests {
     private static let tests = URL(filePath: #filePath).deletingLastPathComponent()
 
@@ -20,7 +20,7 @@ import Testing
             contentsOf: Self.tests.appending(path: "../../docs/rfc-map.md"),
             encoding: .utf8
         )
-        // Suites begin where their names are declared and end where the next one's is.
+        // A suite's text reaches from its declaration to the next one.
         var suites: [String: Substring] = [:]
         for part in try Self.sources().split(separator: "\nstruct ") {
             suites[String(part.prefix { $0.isLetter || $0.isNumber })] = part

@@ -4,9 +4,10 @@ import Testing
 
 typealias Lines = [(String, String)]
 
-/// One exchange, for tables: what was asked, what came, and what the rules make of it.
+/// One exchange for tables: the request, the response, and the results of the rules.
 ///
-/// Every response is dated `Scene.now` unless its lines say otherwise, and arrives at `Scene.now`.
+/// Every response is dated `Scene.now` unless its lines state another date, and arrives at
+/// `Scene.now`.
 struct Scene {
     /// Sun, 06 Nov 1994 08:49:37 GMT, the date of RFC 9110's examples.
     static let now: Int64 = 784_111_777
@@ -70,7 +71,7 @@ struct Scene {
         )
     }
 
-    /// What would be kept of the response, whether or not it may be stored.
+    /// The facts that would be stored, whether or not the response may be stored.
     var stored: StoredFacts {
         StoredFacts(
             request: request,
@@ -94,6 +95,18 @@ struct Scene {
             nowSeconds: Self.now + seconds,
             preferences: preferences
         )
+    }
+}
+
+extension FieldSection {
+    /// The validators in a row of a table: an entity tag, and Last-Modified as seconds from
+    /// `Scene.now`.
+    ///
+    /// An empty text means that the field is missing.
+    init(validators: [String]) {
+        self.init()
+        if !validators[0].isEmpty { append("ETag", validators[0]) }
+        if let offset = Int64(validators[1]) { append("Last-Modified", Scene.date(offset)) }
     }
 }
 
@@ -123,7 +136,7 @@ extension ReuseDecision {
     }
 }
 
-/// One line of a table: its name is shown when it fails.
+/// One row of a table; its name is shown if it fails.
 struct Row<Input: Sendable, Expected: Sendable>: Sendable, CustomTestStringConvertible {
     let name: String
     let input: Input

@@ -2,9 +2,9 @@ import CacheTestSupport
 import Simulation
 import Testing
 
-/// Whole lives of a cache, from one seed each; `make simulate` runs many more of them.
+/// Complete lives of a cache, one per seed; `make simulate` runs many more of them.
 @Suite struct SimulationTests {
-    /// A failure prints the line that repeats it.
+    /// A failure prints the command that repeats it.
     @Test(arguments: 0..<8)
     func s24NoRequestIsLostInSeededSchedules(part: Int) async {
         let failures = await PlainThread.run {
@@ -14,9 +14,9 @@ import Testing
         for failure in failures { Issue.record("\(failure.replay)") }
     }
 
-    /// A leader that returned late ended its successor's flight; a flight kept the key of a variant.
+    /// Regressions: a late leader ended its successor's flight; a flight kept the key of a variant.
     @Test(arguments: [326_271, 398_978] as [UInt64])
-    func livesThatOnceWentWrongGoWell(seed: UInt64) async {
+    func seedsOfPastFailuresPass(seed: UInt64) async {
         let verdict = await PlainThread.run { Simulation(seed: seed).run() }
         #expect(verdict.problems.isEmpty, "\(verdict.replay)")
     }
@@ -31,13 +31,13 @@ import Testing
     }
 
     @Test(arguments: [3, 17, 99] as [UInt64])
-    func aSeedRepeatsItself(seed: UInt64) async {
+    func sameSeedGivesTheSameRun(seed: UInt64) async {
         let traces = await PlainThread.run { (0..<3).map { _ in Simulation(seed: seed).run() } }
         #expect(Set(traces.map(\.trace)).count == 1)
         #expect(Set(traces.map(\.jobs)).count == 1)
     }
 
-    @Test func simulationsDoSomething() async {
+    @Test func simulationsAnswerRequestsAndDiffer() async {
         let verdicts = await PlainThread.run { (0..<50).map { Simulation(seed: $0).run() } }
         #expect(verdicts.map(\.answers).reduce(0, +) > 200)
         #expect(Set(verdicts.map(\.trace)).count == 50)

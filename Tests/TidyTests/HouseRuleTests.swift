@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// House rules the compiler cannot check.
+/// House rules that the compiler cannot check.
 @Suite struct HouseRuleTests {
     @Test func noTestWaitsForRealTime() throws {
         for file in try SourceFile.all(in: ["Tests"]) where !file.path.contains("TidyTests") {
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    /// Printed, not failed: a reason to look, not a rule.
+    /// Prints the longest files; length is a reason to look, not a failure.
     @Test func longestFilesAreShown() throws {
         let files = try SourceFile.all(in: ["Sources", "Tests"])
         let longest = files.map { ($0.text.split(separator: "\n").count, $0.path) }

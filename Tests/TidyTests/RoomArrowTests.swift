@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Which room of the library may name what lives in which other.
+/// The rooms of the library, and the rooms whose types each may use.
 @Suite struct RoomArrowTests {
     /// A new arrow is an architecture change: draw it in docs/ARCHITECTURE.md first.
     static let mayUse: [String: Set<String>] = [
@@ -47,6 +47,20 @@ import Testing
             if file.path.hasPrefix("Sources/CacheEngineFoundation/") { continue }
             if file.path.hasPrefix("Sources/urlcache-peer/") { continue }
             #expect(!file.code.contains("import Foundation"), "\(file.path)")
+        }
+    }
+
+    /// `HTTPCaching` depends on nothing: its table of mutants reads the environment by itself.
+    @Test func onlyThePlatformNamesTheCLibrary() throws {
+        let exceptions: Set<String> = ["Sources/HTTPCaching/Mutant.swift"]
+        for file in try SourceFile.all(in: ["Sources", "Tests"]) {
+            if file.path.hasPrefix("Sources/Platform/") || exceptions.contains(file.path) {
+                continue
+            }
+            if file.path.hasPrefix("Tests/TidyTests/") { continue }
+            for library in ["Glibc", "Musl", "Darwin"] {
+                #expect(!file.code.contains("import \(library)"), "\(file.path)")
+            }
         }
     }
 

@@ -1,19 +1,19 @@
 import Foundation
 
-/// One file of the package, as the house rules look at it.
+/// One file of the package, for the house rules.
 struct SourceFile {
     /// The path below the package's root.
     let path: String
     let text: String
 
-    /// The text without comment lines, so prose may mention anything.
+    /// The text without comment lines, so that comments may mention any name.
     var code: String {
         text.split(separator: "\n", omittingEmptySubsequences: false)
             .map { $0.drop { $0 == " " }.hasPrefix("//") ? "" : $0 }
             .joined(separator: "\n")
     }
 
-    /// The folder directly below `Sources/CacheEngine`, or nil elsewhere.
+    /// The folder directly below `Sources/CacheEngine`; `nil` for other files.
     var room: String? {
         let parts = path.split(separator: "/")
         guard parts.count > 3, parts[0] == "Sources", parts[1] == "CacheEngine" else { return nil }
@@ -29,7 +29,7 @@ struct SourceFile {
             .map { String($0.1) }
     }
 
-    /// The same and those inside others.
+    /// The top-level types and those nested in others.
     var declaredTypes: [String] {
         text.matches(
             of: /(?m)^\s*(?:[a-z]+ )*(?:struct|class|actor|enum|protocol|typealias) ([A-Z]\w+)/

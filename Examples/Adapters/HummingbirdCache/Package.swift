@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Not built by the check: it needs packages from the network.
+// `make check` does not build this package, because its dependencies come from the network.
 let package = Package(
     name: "hummingbird-cache",
     platforms: [.macOS(.v15)],

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Not built by the check: it needs a package from the network.
+// `make check` does not build this package, because its dependency comes from the network.
 let package = Package(
     name: "nio-bridge",
     platforms: [.macOS(.v15)],

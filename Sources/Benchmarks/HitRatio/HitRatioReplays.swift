@@ -1,10 +1,10 @@
 package import CacheEngine
 
-/// The replays of every cell of a reference whose trace is there.
+/// Replays every cell of a reference whose trace is in the directory.
 package struct HitRatioReplays {
     private let reference: HitRatioReference
     private let paths: [(trace: String, path: String)]
-    /// Traces of the reference that are not in the directory.
+    /// Traces of the reference that the directory does not contain.
     package let missing: [String]
 
     package init(directory: String, reference: HitRatioReference) {
@@ -19,12 +19,18 @@ package struct HitRatioReplays {
         missing = found.filter { $0.1 == nil }.map(\.0)
     }
 
-    /// Replays every cell, under `policy` or the default; `progress` hears each trace's name.
+    /// Replays every cell under `policy`, or under the default policy if it is `nil`.
+    ///
+    /// `progress` is called with the name of each trace before its replay.
     package func run(
         policy: EvictionPolicy?,
         progress: (String) -> Void
     ) throws -> (score: HitRatioScore, measurements: [Measurement]) {
-        guard !paths.isEmpty else { throw UsageError("none of the traces is there") }
+        guard !paths.isEmpty else {
+            throw UsageError(
+                "The directory of the traces has none of \(missing.joined(separator: ", "))"
+            )
+        }
         var rows: [HitRatioScore.Row] = []
         var measurements: [Measurement] = []
         for (name, path) in paths {
@@ -33,7 +39,7 @@ package struct HitRatioReplays {
             for cell in reference.cells where cell.trace == name {
                 var options = TraceReplay.Options(capacity: .fraction(cell.fraction))
                 if let policy { options.policy = policy }
-                // A trace without sizes says 1 for every object.
+                // A trace without sizes gives every object a size of 1.
                 if trace.distinctBytes == trace.objectCount { options.sizing = .unit }
                 let outcome = TraceReplay(trace).run(options)
                 let (requests, bytes) = (outcome.requestHitRatio, outcome.byteHitRatio)
@@ -44,7 +50,7 @@ package struct HitRatioReplays {
         return (HitRatioScore(rows), measurements)
     }
 
-    /// Our rows, and some of the reference beside them for the report's curves.
+    /// Our rows, with some policies of the reference for the report's curves.
     private static func measured(
         _ cell: HitRatioReference.Cell,
         _ outcome: TraceReplay.Outcome

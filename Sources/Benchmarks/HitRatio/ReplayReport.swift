@@ -1,4 +1,4 @@
-/// What a replay found, as rows of a result.
+/// The outcome of a replay as rows of a result.
 package struct ReplayReport {
     private let parameters: [Measurement.Parameter]
 
@@ -6,7 +6,7 @@ package struct ReplayReport {
         parameters = [.init("trace", trace), .init("policy", policy), capacity]
     }
 
-    /// The file's name without folders and endings.
+    /// The file's name without its folders and its endings `.zst` and `.csv`.
     package static func traceName(_ path: String) -> String {
         var name = path.split(separator: "/").last.map(String.init) ?? path
         for ending in [".zst", ".csv"] where name.hasSuffix(ending) {

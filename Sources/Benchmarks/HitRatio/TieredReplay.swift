@@ -1,9 +1,11 @@
 package import CacheEngine
+import Platform
 
-/// A recorded trace asked of memory and disk together, with real bodies in real files.
+/// A replay of a recorded trace against memory and disk together, with real bodies in real files.
 ///
-/// A request goes to memory, then to the disk, then counts as a miss and is stored in both, as the
-/// engine does. Bodies are as large as the trace says, so it writes as much as the trace misses.
+/// A request asks memory, then the disk. If both miss, the entry is stored in both, as the engine
+/// does. Every body has the size that the trace gives, so the replay writes as many bytes as the
+/// trace misses.
 package struct TieredReplay {
     package struct Outcome: Sendable {
         package var memory = TraceReplay.Outcome()
@@ -11,12 +13,12 @@ package struct TieredReplay {
         package var diskHitBytes = 0
         package var bytesWritten = 0
 
-        /// Hits of both tiers, as a share of all requests.
+        /// Hits in both tiers as a share of all requests.
         package var requestHitRatio: Double {
             Double(memory.hits + diskHits) / Double(max(1, memory.requests))
         }
 
-        /// Bytes of the hits of both tiers, as a share of all bytes asked for.
+        /// Bytes of the hits in both tiers as a share of all requested bytes.
         package var byteHitRatio: Double {
             Double(memory.hitBytes + diskHitBytes) / Double(max(1, memory.bytes))
         }
@@ -92,7 +94,7 @@ package struct TieredReplay {
     private func entry(_ hash: KeyHash, _ key: [UInt8], _ size: Int) -> Entry {
         key.withUnsafeBytes { key in
             EntryMaker.entry(hash: hash, key: key, bodySizeBytes: size, firstByte: 1) { body in
-                // Bodies longer than the pool are filled from it again and again.
+                // The pool is shorter than some bodies; such a body repeats the pool's bytes.
                 var rest = body[...]
                 let count = BodyPool.shared.bytes.count / 2
                 while !rest.isEmpty {

@@ -1,16 +1,12 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// When requests arrive, decided before the first is sent: an open loop.
+/// The arrival times of requests, decided before the first request is sent: an open loop.
 ///
-/// A slow answer does not delay the arrivals behind it, so their waiting counts as latency, as it
-/// does for users ("coordinated omission" is what measuring from the start of service would be).
-/// Gaps are exponential: independent users, a Poisson process.
+/// A slow answer does not delay later arrivals, so the time they wait counts as latency, as it does
+/// for users. To measure from the start of service would hide it ("coordinated omission"). Gaps are
+/// exponential: the requests of independent users form a Poisson process.
 package struct ArrivalSchedule: Sendable {
-    /// Nanoseconds after the start, never decreasing.
+    /// Nanoseconds after the start, in ascending order.
     package let arrivals: [UInt64]
 
     package init(
@@ -32,9 +28,9 @@ package struct ArrivalSchedule: Sendable {
         self.arrivals = arrivals
     }
 
-    /// Serves every arrival in order, one at a time; records the time from arrival to answer.
+    /// Serves every arrival in order, one at a time, and records the time from arrival to answer.
     ///
-    /// `clock` is a parameter so that a test can hold it; waiting reads it again and again.
+    /// A test can replace `clock`. The wait for an arrival polls the clock.
     package func play(
         clock: () -> UInt64 = monotonicNanoseconds,
         serve: (Int) -> Void
@@ -50,7 +46,7 @@ package struct ArrivalSchedule: Sendable {
         return histogram
     }
 
-    /// The same for answers that are waited for.
+    /// Does the same for asynchronous answers.
     package func play(
         clock: @Sendable () -> UInt64 = monotonicNanoseconds,
         serveWaiting serve: (Int) async throws -> Void

@@ -1,17 +1,19 @@
-/// How often each value was seen, over the whole range of a 64-bit number, with an error below 1 %.
+/// Counts of values over the whole range of a 64-bit number, with an error below 1 %.
 ///
-/// Log-linear buckets as in HdrHistogram (https://hdrhistogram.org): values below 256 have a bucket
-/// each, every octave above is cut into 128 equal buckets. Recording writes one counter and
-/// allocates nothing.
+/// The buckets are log-linear as in HdrHistogram (https://hdrhistogram.org): each value below 256
+/// has a bucket of its own, and each octave above is divided into 128 equal buckets. Recording a
+/// value writes one counter and allocates nothing.
 ///
-/// Invariants: 1. `count` is the sum of `buckets`. 2. `max` is zero when `count` is.
+/// Invariants:
+/// 1. `count` is the sum of `buckets`.
+/// 2. If `count` is zero, `max` is zero.
 package struct Histogram: Hashable, Sendable {
     private static let stepBits = 7
     private static let stepCount = 1 << stepBits
     private static let bucketCount = (64 - stepBits + 1) << stepBits
 
     private var buckets = [UInt64](repeating: 0, count: bucketCount)
-    /// How many values were recorded.
+    /// The number of recorded values.
     package private(set) var count: UInt64 = 0
     /// The largest value recorded, exactly.
     package private(set) var max: UInt64 = 0
@@ -38,7 +40,8 @@ package struct Histogram: Hashable, Sendable {
 
     package var mean: Double { count == 0 ? 0 : sum / Double(count) }
 
-    /// The smallest value that at least `share` (0 to 1) of the recorded ones do not exceed.
+    /// The smallest value such that at least `share` (0 to 1) of the recorded values do not exceed
+    /// it.
     package func percentile(_ share: Double) -> UInt64 {
         guard count > 0 else { return 0 }
         let wanted = Swift.max(1, UInt64((share * Double(count)).rounded(.up)))
@@ -51,7 +54,7 @@ package struct Histogram: Hashable, Sendable {
         return max
     }
 
-    /// What every report shows of a distribution.
+    /// The percentiles that every report shows.
     package var percentiles: Percentiles {
         Percentiles(
             p50: Double(percentile(0.5)),
@@ -69,7 +72,7 @@ package struct Histogram: Hashable, Sendable {
         return shift << stepBits + Int(value >> UInt64(shift))
     }
 
-    /// The value in the middle of a bucket: at most half a bucket from any value in it.
+    /// The middle of a bucket: at most half a bucket away from any value in it.
     private static func middle(of index: Int) -> UInt64 {
         guard index >= 2 * stepCount else { return UInt64(index) }
         let shift = UInt64(index >> stepBits - 1)
@@ -101,7 +104,7 @@ package struct Percentiles: Hashable, Sendable {
         self.max = max
     }
 
-    /// Names as they appear in the JSON, with the values.
+    /// The names used in the JSON, with their values.
     package var named: [(name: String, value: Double)] {
         [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)]
     }

@@ -1,10 +1,10 @@
-/// The keys of a workload: text of one length, one behind the other, made before anything is timed.
+/// The keys of a workload: texts of equal length in one array, made before the measurement.
 ///
-/// Both sides of a comparison use the same ones: `prefix` + the number in decimal, padded with
-/// zeros to `keySizeBytes`, as a URL would be.
+/// Both sides of a comparison use the same keys: `prefix` followed by the number in decimal, padded
+/// with zeros to `keySizeBytes`, which is similar to a URL.
 package struct KeySet: Sendable {
     package static let prefix = "https://example.test/assets/"
-    /// A URL's usual length.
+    /// The usual length of a URL.
     package static let keySizeBytes = 46
 
     package let count: Int
@@ -19,7 +19,7 @@ package struct KeySet: Sendable {
         self.bytes = bytes
     }
 
-    /// The key with that number, as both sides write it.
+    /// The key with the given number, as both sides of a comparison write it.
     package static func text(_ number: Int) -> String {
         let digits = String(number)
         let zeros = keySizeBytes - prefix.utf8.count - digits.utf8.count
@@ -36,7 +36,7 @@ package struct KeySet: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The key with that number among the bytes of a `KeySet`.
+    /// The key with the given number in the bytes of a `KeySet`.
     func key(_ number: Int) -> UnsafeRawBufferPointer {
         let start = number * KeySet.keySizeBytes
         return UnsafeRawBufferPointer(rebasing: self[start..<start + KeySet.keySizeBytes])

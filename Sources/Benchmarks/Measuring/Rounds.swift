@@ -13,7 +13,7 @@ package struct Rounds: Hashable, Sendable {
         return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
     }
 
-    /// The distance between the fastest and the slowest round, as a share of the median.
+    /// The difference between the largest and the smallest value as a share of the median.
     package var spread: Double {
         guard let low = values.min(), let high = values.max(), high > low else { return 0 }
         let middle = median

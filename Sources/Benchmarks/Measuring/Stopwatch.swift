@@ -1,19 +1,8 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// Nanoseconds of the monotonic clock.
-package func monotonicNanoseconds() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
-}
-
-/// What the measuring itself costs, to be taken off single operations timed one by one.
+/// The cost of reading the clock, which is subtracted from operations that are timed singly.
 package enum Stopwatch {
-    /// The cost of one reading of the clock, in nanoseconds: the median of many.
+    /// The median cost of one reading of the clock, in nanoseconds.
     package static let readingNanoseconds: UInt64 = {
         var histogram = Histogram()
         for _ in 0..<20_000 {
@@ -23,6 +12,13 @@ package enum Stopwatch {
         return histogram.percentile(0.5)
     }()
 
+    /// The processor time of the calling thread, in nanoseconds.
+    static var threadNanoseconds: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    }
+
     /// `end - start` without the cost of reading the clock.
     package static func elapsed(from start: UInt64, to end: UInt64) -> UInt64 {
         let raw = end &- start
@@ -30,10 +26,11 @@ package enum Stopwatch {
     }
 }
 
-/// A fixed piece of work, timed beside the others to see how fast the machine is at that moment.
+/// A fixed piece of work that shows how fast the machine is at the moment.
 ///
-/// Half arithmetic, half dependent loads over 8 MiB: what slows a cache down slows this down too.
-/// Two runs compare rows only beyond the drift that the probe saw between them.
+/// Half of it is arithmetic and half dependent loads over 8 MiB, so that the same causes slow down
+/// the probe and a cache. A difference between two runs counts only if it exceeds the drift that
+/// the probe measured between them.
 package final class SpeedProbe {
     private var links: [UInt32]
 
@@ -46,7 +43,7 @@ package final class SpeedProbe {
         for index in 0..<count { links[Int(order[index])] = order[(index + 1) % count] }
     }
 
-    /// Nanoseconds of one pass: the fastest of three, so that an interrupt does not count.
+    /// The nanoseconds of the fastest of three passes, so that an interrupt does not count.
     package func measure() -> Double { (0..<3).map { _ in pass() }.min() ?? 0 }
 
     private func pass() -> Double {

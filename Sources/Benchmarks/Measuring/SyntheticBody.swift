@@ -1,6 +1,6 @@
 import CacheTestSupport
 
-/// Bodies that compress about as well as web content: text in words, with random parts between.
+/// Bodies that compress about as well as web content: words mixed with random parts.
 package enum SyntheticBody {
     private static let words: [String] = [
         "<div class=\"", "\">", "</div>\n", "function(", "return ", "const ", " => ", "\"name\": ",
@@ -8,7 +8,7 @@ package enum SyntheticBody {
         "the ", "cache ", "of ", "and ", "response ", "request ", "stored ", "</span>",
     ]
 
-    /// Always the same bytes for the same `count` and `seed`; LZ4 makes them about 2.2 times smaller.
+    /// Returns the same bytes for the same `count` and `seed`; LZ4 compresses them by about 2.2.
     package static func bytes(count: Int, seed: UInt64) -> [UInt8] {
         var random = SeededRandom(seed: seed)
         var bytes: [UInt8] = []

@@ -1,33 +1,35 @@
-/// Work that is repeated in chunks until time is up, on one thread or several.
+import Platform
+
+/// Work repeated in chunks until the time is up, on one or several threads.
 ///
-/// A chunk is many operations: the clock is read once for all of them, and calling the work costs
-/// nothing that could be seen. The time of an operation is that of the median chunk: one in which
-/// the thread lost its processor to another program tells of that program. Peers do the same.
+/// A chunk is `chunkSize` operations. The clock is read once for each chunk, so the cost of the
+/// call is too small to measure. The time of an operation is taken from the median chunk, because a
+/// chunk in which the thread lost its processor measures another program. The peers do the same.
 enum TimedLoop {
     static let chunkSize = 1_024
 
-    /// What all threads did together.
+    /// The combined result of all threads.
     struct Outcome: Sendable {
         var operations = 0
         var correct: UInt64 = 0
         var allocations: UInt64 = 0
         var nanosecondsPerOperation = 0.0
-        /// Of single operations where they are timed one by one, else of chunks.
+        /// Times of single operations if they are timed singly, otherwise of chunks.
         var histogram = Histogram()
 
-        /// Fails unless every single operation found what it should have found.
+        /// Throws unless every operation gave the expected result.
         func requireAllCorrect(_ what: String) throws {
             try WorkloadFailure.require(
                 correct == UInt64(operations),
-                "\(what): \(UInt64(operations) - correct) of \(operations) went wrong"
+                "\(what): \(UInt64(operations) - correct) of \(operations) operations failed"
             )
         }
     }
 
-    /// Repeats `chunk`, which does `chunkSize` operations and says how many of them were correct.
+    /// Repeats `chunk`, which performs `chunkSize` operations and returns how many were correct.
     ///
-    /// The time of an operation is that of one thread: two threads that do twice the work of one
-    /// in the same time take as long for each.
+    /// The time of an operation is that of one thread: if two threads do twice the work of one in
+    /// the same time, the time of an operation is unchanged.
     static func run(
         threads: Int,
         nanoseconds: UInt64,
@@ -54,7 +56,7 @@ enum TimedLoop {
         return sum(outcome.results)
     }
 
-    /// Times `operation` one by one; it says whether it went as it should.
+    /// Times every call of `operation`, which returns whether its result was correct.
     static func runSingly(
         threads: Int,
         operations: Int,

@@ -1,10 +1,6 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// Draws ranks 0, 1, 2 … of `count` with probability proportional to 1 / (rank + 1)^exponent.
+/// Draws ranks from 0 to `count - 1` with a probability proportional to 1 / (rank + 1)^exponent.
 ///
 /// Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
 /// monotone discrete distributions", 1996): constant time and memory for any count.
@@ -40,7 +36,7 @@ package struct ZipfSampler: Sendable {
         }
     }
 
-    /// Indices of `count` keys drawn before anything is timed; which key is hot is random too.
+    /// Draws indices of `count` keys before the measurement; which keys are hot is random too.
     package func scatteredSequence(
         _ length: Int,
         from random: inout some RandomNumberGenerator
@@ -54,7 +50,7 @@ package struct ZipfSampler: Sendable {
         exp(-exponent * log(value))
     }
 
-    /// The integral of x^-exponent, up to a constant.
+    /// The antiderivative of x^-exponent, up to a constant.
     private static func integral(_ value: Double, _ exponent: Double) -> Double {
         let logarithm = log(value)
         return growth((1 - exponent) * logarithm) * logarithm
@@ -65,12 +61,12 @@ package struct ZipfSampler: Sendable {
         return exp(logGrowth(scaled) * value)
     }
 
-    /// (e^x - 1) / x, also near zero.
+    /// (e^x - 1) / x, accurate also near zero.
     private static func growth(_ value: Double) -> Double {
         abs(value) > 1e-8 ? expm1(value) / value : 1 + value / 2 * (1 + value / 3)
     }
 
-    /// log(1 + x) / x, also near zero.
+    /// log(1 + x) / x, accurate also near zero.
     private static func logGrowth(_ value: Double) -> Double {
         abs(value) > 1e-8 ? log1p(value) / value : 1 - value * (0.5 - value / 3)
     }

@@ -1,11 +1,11 @@
-/// The peers of a disk workload, each in a directory of its own beside ours.
+/// The peers of a disk workload; each has a directory of its own beside ours.
 final class DiskPeers {
     private let launches: [PeerProgram.Launch]
     private var running: [PeerProgram] = []
 
     init(_ launches: [PeerProgram.Launch]) { self.launches = launches }
 
-    /// Starts them; they take their bodies from a file that is ours.
+    /// Starts the peers, which read their bodies from a file that we write.
     func start(in scratch: ScratchDirectory) throws {
         guard !launches.isEmpty else { return }
         let bodies = scratch.path + "/bodies"
@@ -20,12 +20,12 @@ final class DiskPeers {
 
     var count: Int { launches.count }
 
-    /// Has each of them do the work, one after the other.
+    /// Has each peer perform the command, one after the other.
     func perform(_ command: String) throws -> [(name: String, answer: PeerProgram.Answer)] {
         try running.indices.map { try perform(command, by: $0) }
     }
 
-    /// Has one of them do the work.
+    /// Has one peer perform the command.
     func perform(
         _ command: String,
         by number: Int

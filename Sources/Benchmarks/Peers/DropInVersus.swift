@@ -1,8 +1,8 @@
-/// The engine behind URLCache's own interface beside the URLCache that it stands in for.
+/// The engine behind URLCache's interface, compared with Foundation's URLCache.
 ///
-/// Both are the same program with one word changed: the same calls with the same values, so that
-/// the difference is the cache. It is a program of its own because the engine's own tools do
-/// without Foundation.
+/// Both sides run the same program with one word changed: the same calls with the same values, so
+/// that only the cache differs. It is a separate program because the engine's own tools do not link
+/// Foundation.
 enum DropInVersus {
     enum Tier: String {
         case memory
@@ -67,7 +67,7 @@ private final class DropInCase: WorkloadCase {
         scratch = nil
     }
 
-    private var entryCount: Int { plan.sized(smoke: 16, quick: 64, full: 256) }
+    private var entryCount: Int { plan.sized(smoke: 16, quick: 64, full: 64) }
 
     private var storing: String { "disk-store size=\(bodySizeBytes) entries=\(entryCount)" }
 
@@ -80,9 +80,9 @@ private final class DropInCase: WorkloadCase {
         }
     }
 
-    /// Nanoseconds for one operation of each; who goes first changes from round to round.
+    /// The nanoseconds of one operation on each side; the order alternates from round to round.
     private func both(_ command: String) throws -> (ours: Double, theirs: Double) {
-        guard let engine, let foundation else { throw WorkloadFailure("not prepared") }
+        guard let engine, let foundation else { throw WorkloadFailure.notPrepared }
         var theirs = 0.0
         if roundNumber % 2 == 0 { theirs = try time(foundation, command) }
         let ours = try time(engine, command)
@@ -94,7 +94,7 @@ private final class DropInCase: WorkloadCase {
         try peer.perform(command).nanosecondsPerOperation
     }
 
-    /// With a directory of its own and the bodies, on disk.
+    /// Starts a peer; on disk it gets a directory of its own and the file of bodies.
     private func start(_ name: String, in scratch: ScratchDirectory) throws -> PeerProgram {
         let places = tier == .disk ? [try scratch.makeDirectory(name), bodies(scratch)] : []
         let launch = PeerProgram.Launch(name: name, command: launch.command)

@@ -1,6 +1,6 @@
 import CacheEngine
 
-/// A fresh HTTP hit beside Foundation's URLCache: a request in, a response with its fields out.
+/// A fresh HTTP hit compared with URLCache: a request in, a response with its fields out.
 enum HTTPVersus {
     static func comparison(_ launches: [PeerProgram.Launch]) throws -> Workload {
         let launches = launches.filter { $0.name == "urlcache" }
@@ -53,7 +53,7 @@ private final class HTTPVersusCase: WorkloadCase {
     }
 
     private func ours(nanoseconds: UInt64) async throws -> TimedLoop.Outcome {
-        guard let fixture else { throw WorkloadFailure("not prepared") }
+        guard let fixture else { throw WorkloadFailure.notPrepared }
         return try await TaskTeam.run(tasks: 1, nanoseconds: nanoseconds) {
             try await fixture.hits($0, from: $1, count: $2)
         }

@@ -1,18 +1,22 @@
 import CacheEngine
 
-/// A memory hit beside other caches' in the same run.
+/// A memory hit compared with other caches in the same run.
 ///
-/// Same keys (46 bytes), same bodies (128 bytes, the first byte read), same order, same threads.
-/// How the caller comes by the key makes a difference of its own, so there are three forms:
-/// `parsed`, bytes just received, hashed for each look-up on both sides, as in a server; `held`, a
-/// key of the caller's own whose hash is at hand on both sides; `same`, which is `held` for us, and
-/// on the JVM the very object that is stored, found by its address without looking at its bytes.
-/// In these we hand out the entry, which counts its holders, as the JVM need not; in a fourth,
-/// `in-place`, which is `held` for the peers, we read it where it lies.
+/// All sides use the same keys (46 bytes), the same bodies (128 bytes, of which the first byte is
+/// read), the same order and the same threads. How the key reaches the cache makes a difference of
+/// its own, so there are four forms:
+/// - `parsed`: the key is bytes just received, hashed for each look-up on both sides, as in a
+///   server.
+/// - `held`: the caller keeps the key with its hash, on both sides.
+/// - `same`: as `held` for us; on the JVM the key is the stored object itself, which is found by
+///   its address without a comparison of its bytes.
+/// - `in-place`: as `held` for the peers; we read the entry in place.
+///
+/// In the first three forms we return the entry and count its reference, which the JVM need not do.
 package enum MemoryVersus {
     package static let workload = "memory-hit"
 
-    /// One workload for all peers; the programs run until it is done.
+    /// One workload for all peers; their programs run until it is finished.
     package static func comparison(_ launches: [PeerProgram.Launch]) throws -> Workload {
         let launches = launches.filter { $0.name != "urlcache" }
         return Workload(name: workload, question: "a memory hit beside the peers'") { plan in
@@ -34,7 +38,7 @@ package enum MemoryVersus {
         case same
         case inPlace = "in-place"
 
-        /// What the peers are asked for.
+        /// The key form that the peers are asked to use.
         var peers: KeyForm { self == .inPlace ? .held : self }
     }
 
@@ -82,7 +86,7 @@ private final class MemoryVersusCase: WorkloadCase {
         ]
     }
 
-    /// The JVM needs its time: what it runs first is interpreted.
+    /// Warms up the peers, because the JVM interprets code that it runs for the first time.
     func prepare() async throws {
         for peer in try peers.get() {
             _ = try peer.perform(
@@ -94,7 +98,7 @@ private final class MemoryVersusCase: WorkloadCase {
 
     func round() async throws -> [Sample] {
         roundNumber += 1
-        // Who goes first changes from round to round.
+        // The order alternates from round to round.
         let isOursFirst = roundNumber % 2 == 0
         let first = isOursFirst ? ours(nanoseconds: plan.roundNanoseconds) : nil
         var theirs: [(String, Double)] = []
@@ -137,7 +141,7 @@ private final class MemoryVersusCase: WorkloadCase {
 }
 
 extension Sample {
-    /// Nanoseconds for one operation, beside a peer's.
+    /// The nanoseconds of one operation, with a peer's as the reference.
     static func time(
         _ quantity: String,
         _ nanoseconds: Double,

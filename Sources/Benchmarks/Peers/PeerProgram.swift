@@ -1,12 +1,12 @@
-/// A peer: somebody else's cache in a program of its own, asked line by line.
+/// A peer: another cache in a program of its own, controlled line by line.
 ///
-/// The program times its own work, as we do ours; what passes between us is not timed.
+/// The program times its own work, as we do ours; the exchange of lines is not timed.
 package final class PeerProgram {
-    /// The name the ratios go by (`ratio_to`).
+    /// The name used in the ratios (`ratio_to`).
     package let name: String
     private let process: Subprocess
 
-    /// How a peer is started.
+    /// The name and the command line of a peer.
     package struct Launch: Hashable, Sendable {
         package let name: String
         package let command: [String]
@@ -16,11 +16,11 @@ package final class PeerProgram {
             self.command = command
         }
 
-        /// Reads `caffeine=java -cp … Peer caffeine`; words are parted by spaces.
+        /// Parses `caffeine=java -cp … Peer caffeine`; spaces separate the words of the command.
         package init(parsing text: String) throws {
             let parts = text.split(separator: "=", maxSplits: 1)
             guard parts.count == 2, !parts[0].contains(" ") else {
-                throw UsageError("--peer \(text): NAME=COMMAND is needed")
+                throw UsageError("--peer: `\(text)` is not a peer; give NAME=COMMAND")
             }
             self.init(
                 name: String(parts[0]),
@@ -34,25 +34,27 @@ package final class PeerProgram {
         process = try Subprocess(launch.command + arguments)
     }
 
-    /// What a peer says it did.
+    /// The figures that a peer reports.
     package struct Answer: Hashable, Sendable {
         package let nanosecondsPerOperation: Double
         package let operations: Double
     }
 
-    /// What the peer is and how it is set up.
+    /// The peer's description of itself and its configuration.
     package func describe() throws -> String {
         try request("describe")["configuration"]?.text ?? "no description"
     }
 
-    /// Has the peer do a piece of work; fails unless every operation of it went right.
+    /// Has the peer perform a command; throws unless every operation was correct.
     package func perform(_ command: String) throws -> Answer {
         let answer = try request(command)
         guard let time = answer["nanoseconds_per_operation"]?.double,
             let operations = answer["operations"]?.double, let correct = answer["correct"]?.double
-        else { throw WorkloadFailure("\(name) answered \(answer) to \(command)") }
+        else { throw WorkloadFailure("\(name): the answer to \(command) has no figures") }
         guard correct == operations, operations > 0 else {
-            throw WorkloadFailure("\(name): \(operations - correct) of \(operations) went wrong")
+            throw WorkloadFailure(
+                "\(name): \(operations - correct) of \(operations) operations failed"
+            )
         }
         return Answer(nanosecondsPerOperation: time, operations: operations)
     }
@@ -60,7 +62,7 @@ package final class PeerProgram {
     private func request(_ command: String) throws -> JSONValue {
         try process.send(command)
         guard let line = try process.receiveLine() else {
-            throw WorkloadFailure("\(name) ended without an answer to \(command)")
+            throw WorkloadFailure("\(name) ended before its answer to \(command)")
         }
         let answer = try JSONValue(parsing: line)
         if let error = answer["error"]?.text { throw WorkloadFailure("\(name): \(error)") }

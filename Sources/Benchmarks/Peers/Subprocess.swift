@@ -1,10 +1,6 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// A program that runs beside us: lines in, lines out.
+/// A child program that receives and sends lines.
 package final class Subprocess {
     private let process: pid_t
     private let input: Int32
@@ -12,9 +8,11 @@ package final class Subprocess {
     private var buffered: [UInt8] = []
     private var isReaped = false
 
-    /// Starts `arguments`, found in `PATH`; its errors go where ours go.
+    /// Starts `arguments`, searching `PATH`; by default its standard error is ours.
     package init(_ arguments: [String], errors: ErrorOutput = .inherited) throws {
-        guard let name = arguments.first else { throw UsageError("no program named") }
+        guard let name = arguments.first else {
+            throw UsageError("The command of the program is empty")
+        }
         let toChild = try Self.makeSockets()
         let fromChild = try Self.makePipe()
         var actions = Self.emptyActions()
@@ -35,14 +33,14 @@ package final class Subprocess {
         guard status == 0 else {
             close(toChild.write)
             close(fromChild.read)
-            throw UsageError("\(name): \(TextFile.errorText(status))")
+            throw UsageError("\(name) cannot be started: \(TextFile.errorText(status))")
         }
         self.process = process
         input = toChild.write
         output = fromChild.read
     }
 
-    /// Where a program's errors go.
+    /// Where the program's standard error goes.
     package enum ErrorOutput: Sendable {
         case inherited
         case dropped
@@ -58,13 +56,13 @@ package final class Subprocess {
                 )
                 let count = Self.sendQuietly(input, rest)
                 if count < 0, errno == EINTR { continue }
-                guard count > 0 else { throw UsageError("the peer program has gone away") }
+                guard count > 0 else { throw UsageError("The peer ended before its work was done") }
                 offset += count
             }
         }
     }
 
-    /// The next line without its end, or nil when the program has closed its output.
+    /// Returns the next line without its end, or `nil` if the program has closed its output.
     package func receiveLine() throws -> String? {
         while true {
             if let end = buffered.firstIndex(of: UInt8(ascii: "\n")) {
@@ -79,7 +77,7 @@ package final class Subprocess {
         }
     }
 
-    /// Some bytes of the output as they come, or nil at its end.
+    /// Returns the bytes of the output that are available, or `nil` at its end.
     package func receiveBytes() throws -> [UInt8]? {
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
@@ -87,7 +85,7 @@ package final class Subprocess {
                 read(output, bytes.baseAddress, bytes.count)
             }
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw UsageError("cannot read what a peer program says") }
+            guard count >= 0 else { throw TextFile.unreadable("The output of a program") }
             return count == 0 ? nil : Array(chunk[..<count])
         }
     }
@@ -106,31 +104,22 @@ package final class Subprocess {
 
     deinit { finish() }
 
-    /// The first line a short program prints, or nil when it fails.
+    /// Returns the first line that a short program prints, or `nil` if the program fails.
     package static func firstLine(of arguments: [String]) -> String? {
         guard let process = try? Subprocess(arguments, errors: .dropped) else { return nil }
         let line = (try? process.receiveLine()) ?? nil
         return process.finish() == 0 ? line : nil
     }
 
-    /// Sends what fits; a program that has ended is an error here, and no signal.
+    /// Sends the bytes that fit; if the program has ended, this is an error and not a signal.
     private static func sendQuietly(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
-        #if canImport(Darwin)
-            Darwin.send(socket, bytes.baseAddress, bytes.count, 0)
-        #else
-            Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
-        #endif
+        Platform.send(socket, bytes.baseAddress, bytes.count, sendsNoSignal)
     }
 
     private static func makeSockets() throws -> (read: Int32, write: Int32) {
         var ends: [Int32] = [0, 0]
-        #if canImport(Darwin)
-            let kind = SOCK_STREAM
-        #else
-            let kind = Int32(SOCK_STREAM.rawValue)
-        #endif
-        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {
-            throw UsageError("no socket: too many open files")
+        guard socketpair(AF_UNIX, streamSocketType, 0, &ends) == 0 else {
+            throw UsageError("No socket can be created: \(TextFile.errorText(errno))")
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         #if canImport(Darwin)
@@ -148,8 +137,10 @@ package final class Subprocess {
 
     private static func makePipe() throws -> (read: Int32, write: Int32) {
         var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else { throw UsageError("no pipe: too many open files") }
-        // The child gets its ends by dup2, which clears the flag.
+        guard pipe(&ends) == 0 else {
+            throw UsageError("No pipe can be created: \(TextFile.errorText(errno))")
+        }
+        // The child gets its ends by dup2, which clears the close-on-exec flag.
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
     }

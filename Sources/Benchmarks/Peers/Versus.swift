@@ -1,9 +1,9 @@
-/// A comparison with others: which workloads it takes.
+/// A comparison with other caches, and its workloads.
 package enum Versus: String, Sendable, CaseIterable {
     case memory
     case disk
 
-    /// The workloads that run the peers, and those of ours alone that belong to the same targets.
+    /// The workloads that run the peers, and our own workloads that serve the same targets.
     package func workloads(_ peers: [PeerProgram.Launch]) throws -> [Workload] {
         switch self {
         case .memory:
@@ -25,7 +25,7 @@ package enum Versus: String, Sendable, CaseIterable {
         }
     }
 
-    /// What each peer is and how it is set up.
+    /// The description and the configuration of each peer.
     package func descriptions(
         _ launches: [PeerProgram.Launch],
         _ plan: WorkloadPlan

@@ -1,10 +1,10 @@
-/// Call stacks as nested boxes, as wide as they were often.
+/// Call stacks as nested boxes; the width of a box shows how often its stack was sampled.
 ///
-/// As in https://www.brendangregg.com/flamegraphs.html, with fewer colours and a page less.
-/// The outermost call is at the bottom, the order of siblings is alphabetical and means nothing.
-/// A click on a box widens it; another click on the ground line goes back.
+/// The layout follows https://www.brendangregg.com/flamegraphs.html, with fewer colours and a
+/// smaller page. The outermost call is at the bottom. Siblings are in alphabetical order, which has
+/// no meaning. A click on a box widens it; a click on the bottom row restores the picture.
 package struct FlameGraph {
-    /// One box: a function, called the way the boxes beneath it say.
+    /// One box: a function, called by the functions in the boxes below it.
     private final class Node {
         let name: String
         var count = 0
@@ -19,7 +19,7 @@ package struct FlameGraph {
             return node
         }
 
-        /// Rows that the boxes take which are wide enough to be drawn.
+        /// The number of rows with boxes wide enough to be drawn.
         func depth(countMin: Double) -> Int {
             guard Double(count) >= countMin else { return 0 }
             return 1 + (children.values.map { $0.depth(countMin: countMin) }.max() ?? 0)
@@ -28,7 +28,7 @@ package struct FlameGraph {
 
     private static let width = 1200.0
     private static let rowHeight = 18.0
-    /// Narrower boxes cannot be seen.
+    /// The smallest width of a visible box, in the units of the picture.
     private static let boxWidthMin = 0.4
     private static let frameCountMax = 200
 
@@ -113,7 +113,7 @@ package struct FlameGraph {
         return name.count <= room ? name : name.prefix(room - 1) + "…"
     }
 
-    /// By whose code it is: the engine warm, the runtime and the C library cool, the kernel grey.
+    /// Colours by origin: the engine warm, the runtime and the C library cool, the kernel grey.
     private static func colour(_ name: String) -> String {
         var hash: UInt32 = 2_166_136_261
         for byte in name.utf8 { hash = (hash ^ UInt32(byte)) &* 16_777_619 }

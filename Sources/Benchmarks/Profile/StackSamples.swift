@@ -1,12 +1,12 @@
-/// How often each call stack was seen.
+/// The number of samples of each call stack.
 package struct StackSamples: Sendable {
-    /// Stacks from the outermost call to the innermost, with their counts.
+    /// The count of each stack, which is listed from the outermost call to the innermost.
     package private(set) var counts: [[String]: Int] = [:]
     package private(set) var total = 0
 
     package init() {}
 
-    /// Reads what `perf script` prints, or folded stacks: `outer;middle;inner 42`.
+    /// Parses the output of `perf script`, or folded stacks such as `outer;middle;inner 42`.
     package init(parsing text: String) {
         var frames: [String] = []
         var isInSample = false
@@ -35,7 +35,7 @@ package struct StackSamples: Sendable {
         total += times
     }
 
-    /// The functions that the most samples were in themselves, callees not counted.
+    /// The functions with the most samples of their own, without their callees.
     package func hottest(_ limit: Int) -> TextTable {
         var own: [String: Int] = [:]
         var inclusive: [String: Int] = [:]
@@ -74,7 +74,7 @@ package struct StackSamples: Sendable {
         if name == "[unknown]" || name.isEmpty {
             return "[\(library.split(separator: "/").last ?? "unknown")]"
         }
-        // A frame name may contain the character that parts frames.
+        // A frame name may contain the separator of frames.
         return String(name.map { $0 == ";" ? ":" : $0 })
     }
 

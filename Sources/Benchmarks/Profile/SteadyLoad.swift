@@ -1,4 +1,6 @@
-/// A workload repeated until time is up, for a profiler that watches from outside.
+import Platform
+
+/// A workload repeated until the time is up, for a profiler that observes from outside.
 package struct SteadyLoad {
     package let workload: Workload
     package let plan: WorkloadPlan
@@ -10,7 +12,7 @@ package struct SteadyLoad {
         self.seconds = seconds
     }
 
-    /// What was done meanwhile.
+    /// The number of rounds and the figures of a load.
     package struct Outcome {
         package let rounds: Int
         package let measurements: [Measurement]
@@ -22,7 +24,7 @@ package struct SteadyLoad {
         }
     }
 
-    /// Every case in turn, at least one round of each.
+    /// Runs every case in turn, for at least one round each.
     package func run() async throws -> Outcome {
         let cases = try workload.cases(plan)
         var tallies: [Tally] = []

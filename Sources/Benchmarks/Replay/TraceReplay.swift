@@ -1,10 +1,11 @@
 package import CacheEngine
 
-/// A recorded trace asked of the engine's real memory: its shards, tables, queues and budget.
+/// A replay of a recorded trace against the engine's real memory: shards, tables, queues and
+/// budget.
 ///
-/// Only the bodies are missing. An entry declares its size and is charged for it, so that a trace
-/// of hundreds of gigabytes fits into a small machine; everything else, the memory's own overhead
-/// included, is what it would be.
+/// Only the bodies are missing. An entry declares its size and is charged for it, so a trace of
+/// hundreds of gigabytes fits into a small machine. Everything else, including the memory's own
+/// overhead, is as in the engine.
 package struct TraceReplay {
     /// How much memory the replay may use.
     package enum Capacity: Sendable {
@@ -16,9 +17,9 @@ package struct TraceReplay {
     package struct Options: Sendable {
         package var capacity: Capacity
         package var policy: EvictionPolicy
-        /// Whether every object counts the same, whatever size the trace says.
+        /// Whether objects have their recorded sizes or all count the same.
         package var sizing: Sizing
-        /// A fixed number of shards; nil lets the memory choose.
+        /// The number of shards; if `nil`, the memory chooses it.
         package var shardCount: Int?
 
         package init(
@@ -36,7 +37,7 @@ package struct TraceReplay {
 
     package enum Sizing: Sendable {
         case recorded
-        /// Every object is one unit: a body of 64 KiB, so that overhead stays small beside it.
+        /// Every object is one unit, a body of 64 KiB, so that the overhead is small in comparison.
         case unit
     }
 
@@ -47,10 +48,10 @@ package struct TraceReplay {
         package var hitBytes = 0
         package var nanoseconds: UInt64 = 0
         package var capacityBytes = 0
-        /// The most the memory ever had in use, looked at regularly.
+        /// The largest number of bytes in use, sampled every 1,024 requests.
         package var usedBytesPeak = 0
         package var entries = 0
-        /// Bytes the memory uses beside the entries' own allocations.
+        /// Bytes that the memory uses in addition to the entries' own allocations.
         package var overheadBytes = 0
         package var shardCount = 0
 
@@ -66,7 +67,7 @@ package struct TraceReplay {
 
     private let trace: RequestTrace
     private static let unitBytes = 64 << 10
-    // Fixed, so that the same replay gives the same numbers.
+    // The seed is fixed, so that the same replay gives the same numbers.
     private static let hasher = KeyHasher(seed: KeyHash(placement: 0x7ACE, identity: 0xCA5E))
 
     package init(_ trace: RequestTrace) { self.trace = trace }
@@ -104,7 +105,7 @@ package struct TraceReplay {
         return outcome
     }
 
-    /// The capacity in bytes that the options mean for this trace.
+    /// The capacity in bytes that the options give for this trace.
     package func capacityBytes(_ options: Options) -> Int {
         switch (options.capacity, options.sizing) {
         case (.bytes(let bytes), _): return bytes
@@ -116,7 +117,7 @@ package struct TraceReplay {
         }
     }
 
-    /// Looks the object up, and stores it when it is missing, as a cache in front of an origin does.
+    /// Looks up the object and stores it on a miss, as a cache in front of an origin does.
     private static func ask(_ tier: MemoryTier, _ object: UInt64, _ size: Int) -> Bool {
         let hash = withUnsafeBytes(of: object) { hasher.hash($0) }
         let empty = UnsafeRawBufferPointer(start: nil, count: 0)

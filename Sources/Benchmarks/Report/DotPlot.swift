@@ -1,4 +1,4 @@
-/// One row for each question, one dot for each answer, on one axis: how far things are apart.
+/// A row for each question and a dot for each answer, on one axis, to show their distances.
 struct DotPlot {
     struct Dot {
         let name: String
@@ -16,7 +16,7 @@ struct DotPlot {
     let horizontal: PlotScale
     let horizontalTitle: String
     let rows: [Row]
-    /// A value all rows are held against, with what it means on either side.
+    /// A value to which all rows are compared, with the meaning of either side.
     var mark: (value: Double, left: String, right: String)?
 
     private static let width = 960.0
@@ -87,7 +87,10 @@ struct DotPlot {
         label(row, at: height, into: &svg)
     }
 
-    /// One value beside its dot; several, in the order of the dots, where no bond runs.
+    /// Labels a row.
+    ///
+    /// A single value stands beside its dot. Several values stand in the order of their dots, on
+    /// the side without the connecting line.
     private func label(_ row: Row, at height: Double, into svg: inout Markup) {
         let dots = row.dots.sorted { $0.value < $1.value }
         guard let first = dots.first, let last = dots.last else { return }

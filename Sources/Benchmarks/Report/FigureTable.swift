@@ -1,4 +1,4 @@
-/// All figures of all runs, for those who want the number and not the picture.
+/// A table of all figures of all runs.
 enum FigureTable {
     static func markup(_ runs: [ReportPage.Run]) -> Markup {
         var markup = Markup()

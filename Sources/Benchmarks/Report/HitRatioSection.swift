@@ -1,5 +1,5 @@
 extension ReportSection {
-    /// Hit ratio against cache size, a plot for each trace and a curve for each policy.
+    /// Hit ratio against cache size: a plot for each trace and a curve for each policy.
     static func hitRatio(_ runs: [ReportPage.Run]) -> Self {
         let rows = runs.flatMap(\.result.measurements).compactMap(ReplayRow.init)
         var traces: [String] = []

@@ -1,9 +1,9 @@
-/// Curves over two axes, with a legend: an SVG that takes its colours from the page.
+/// An SVG of curves over two axes, with a legend; its colours come from the page.
 struct LinePlot {
     struct Series {
         let name: String
         let points: [(x: Double, y: Double)]
-        /// Which of the page's series colours: the same thing has the same colour everywhere.
+        /// The index of a series colour; the same thing has the same colour in every plot.
         let colour: Int
     }
 
@@ -13,7 +13,7 @@ struct LinePlot {
     let horizontal: PlotScale
     let vertical: PlotScale
     let series: [Series]
-    /// How a point is told in words when the pointer rests on it.
+    /// The text that describes a point while the pointer rests on it.
     let describe: (_ x: Double, _ y: Double) -> String
 
     static let width = 460.0
@@ -37,7 +37,7 @@ struct LinePlot {
         return markup
     }
 
-    /// Swatches with names, for two series and more.
+    /// Swatches with names; empty for fewer than two series.
     static func legend(_ entries: [(name: String, colour: Int)]) -> Markup {
         var markup = Markup()
         guard entries.count > 1 else { return markup }

@@ -1,4 +1,4 @@
-/// Text of HTML or SVG, built piece by piece; what is not markup is escaped.
+/// Text of HTML or SVG, built in pieces; all text except `raw` is escaped.
 struct Markup {
     private(set) var text = ""
 
@@ -6,17 +6,17 @@ struct Markup {
 
     mutating func append(_ other: Markup) { text += other.text }
 
-    /// An element with nothing in it.
+    /// Appends an empty element.
     mutating func element(_ name: String, _ attributes: [(String, String)]) {
         text += "<\(name)\(Self.encoded(attributes))/>"
     }
 
-    /// An element with text in it.
+    /// Appends an element that contains text.
     mutating func element(_ name: String, _ attributes: [(String, String)], text content: String) {
         text += "<\(name)\(Self.encoded(attributes))>\(Self.escaped(content))</\(name)>"
     }
 
-    /// An element with more markup in it.
+    /// Appends an element that contains markup.
     mutating func element(
         _ name: String,
         _ attributes: [(String, String)],

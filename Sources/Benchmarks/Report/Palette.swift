@@ -1,4 +1,4 @@
-/// The page's look: colours for light and dark, told apart also by people who see few colours.
+/// The page's style, with colours for light and dark that are distinct also in colour blindness.
 enum Palette {
     static let light = [
         "#2a78d6", "#d9622b", "#1a9b6c", "#7b4fc9", "#c99700", "#d4477f", "#3c8a1e", "#5a6b7b",

@@ -1,10 +1,6 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// How values of one axis become positions from 0 to 1, and which of them are labelled.
+/// Maps the values of one axis to positions from 0 to 1, and selects the labelled values.
 struct PlotScale {
     /// The spacing of values on an axis.
     enum Kind {
@@ -23,7 +19,7 @@ struct PlotScale {
     let high: Double
     let ticks: [Tick]
 
-    /// A scale around `values`, widened to round numbers.
+    /// Creates a scale around `values`, widened to round numbers.
     init(_ kind: Kind, around values: [Double], label: (Double) -> String) {
         self.kind = kind
         let usable = values.filter { $0.isFinite && (kind == .linear || $0 > 0) }
@@ -32,7 +28,7 @@ struct PlotScale {
         let positions: [Double]
         switch kind {
         case .linear:
-            // A plot of quantities begins at nothing, or it exaggerates.
+            // A linear axis starts at zero; otherwise the plot would exaggerate differences.
             low = min(0, low)
             if high <= low { high = low + 1 }
             let step = Self.roundStep((high - low) / 5)
@@ -48,7 +44,7 @@ struct PlotScale {
         ticks = positions.map { Tick(value: $0, label: label($0)) }
     }
 
-    /// A scale with given ends and labels.
+    /// Creates a scale with the given ends and labels.
     init(_ kind: Kind, from low: Double, to high: Double, ticks: [Tick]) {
         self.kind = kind
         self.low = low
@@ -64,14 +60,14 @@ struct PlotScale {
         }
     }
 
-    /// 1, 2 or 5 times a power of ten, not below `step`.
+    /// Returns the smallest step of 1, 2, 2.5 or 5 times a power of ten that is not below `step`.
     private static func roundStep(_ step: Double) -> Double {
         let decade = pow(10, floor(log10(step)))
         let factor = [1, 2, 2.5, 5, 10].first { $0 * decade >= step * 0.999 } ?? 10
         return factor * decade
     }
 
-    /// The nearest 1, 2 or 5 of a decade around both ends.
+    /// Widens both ends to the nearest 1, 2 or 5 times a power of ten.
     private static func decadeParts(_ low: Double, _ high: Double) -> (Double, Double) {
         func parts(_ value: Double) -> [Double] {
             let decade = pow(10, floor(log10(value) + 1e-9))

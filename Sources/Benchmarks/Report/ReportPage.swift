@@ -1,6 +1,6 @@
-/// The report: one page that needs nothing but itself.
+/// The report: one HTML page without external resources.
 package struct ReportPage {
-    /// A run with the name it goes by, where there are several.
+    /// A run with its name, which is shown if there are several runs.
     package struct Run {
         package let name: String
         package let result: RunResult
@@ -49,7 +49,7 @@ package struct ReportPage {
         ]
     }
 
-    /// The figures somebody asks for first.
+    /// Appends the most important figures as tiles.
     private func appendTiles(to page: inout Markup) {
         let wanted: [(workload: String, quantity: String, title: String)] = [
             ("memory-hit", "time_per_hit", "memory hit"),
@@ -86,7 +86,7 @@ package struct ReportPage {
     }
 }
 
-/// A title, what the figures show, and the figures.
+/// A title, an explanation of the figures, and the figures.
 struct ReportSection {
     let title: String
     let explanation: String
@@ -94,7 +94,7 @@ struct ReportSection {
 }
 
 extension ReportPage.Run {
-    /// What a curve is called: the run's name only where there are several.
+    /// The name of a curve; it contains the run's name only if there are several runs.
     func label(_ text: String, among runs: [ReportPage.Run]) -> String {
         runs.count > 1 ? "\(name): \(text)" : text
     }

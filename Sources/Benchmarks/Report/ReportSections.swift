@@ -1,11 +1,7 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 extension ReportSection {
-    /// Ours divided by theirs, wherever a peer ran beside us.
+    /// The engine's speed divided by that of each peer measured in the same run.
     static func ratios(_ runs: [ReportPage.Run]) -> Self {
         let rows = ratioRows(runs)
         let scale = PlotScale(.logarithmic, around: rows.flatMap(\.dots).map(\.value) + [0.5, 2]) {
@@ -27,15 +23,16 @@ extension ReportSection {
         )
     }
 
-    /// A row for each piece of work, with a dot for each peer that did it too.
+    /// A row for each piece of work, with a dot for each peer that did the same work.
     ///
-    /// Replays have curves of their own.
+    /// Replays are left out; they have curves of their own.
     private static func ratioRows(_ runs: [ReportPage.Run]) -> [DotPlot.Row] {
         var rows: [DotPlot.Row] = []
         for run in runs {
             for one in run.result.measurements where one.workload != "replay" {
                 guard let ratio = one.ratio, ratio.value > 0 else { continue }
-                // Turned so that right of the mark is always the better side.
+                // The ratio is inverted where lower is better, so that right of the mark is always
+                // better.
                 let gain = one.better == .lower ? 1 / ratio.value : ratio.value
                 let dot = DotPlot.Dot(
                     name: ratio.peer,
@@ -48,7 +45,7 @@ extension ReportSection {
                 func has(_ row: DotPlot.Row) -> Bool {
                     row.name == name && row.dots.contains { $0.name == dot.name }
                 }
-                // The same work in an earlier run: tell them apart.
+                // The same work in another run gets a row of its own with the run's name.
                 if rows.contains(where: has) { name = "\(run.name): \(name)" }
                 if let index = rows.firstIndex(where: { $0.name == name }) {
                     rows[index].dots.append(dot)
@@ -60,7 +57,7 @@ extension ReportSection {
         return rows
     }
 
-    /// From the median to the maximum, for every workload that times single operations.
+    /// Latency from the median to the maximum, for each workload with percentiles.
     static func latency(_ runs: [ReportPage.Run]) -> Self {
         var names: [String] = []
         for one in runs.flatMap(\.result.measurements)
@@ -117,12 +114,12 @@ extension ReportSection {
         ).svg
     }
 
-    /// How far right each percentile stands: the number of nines, the maximum last.
+    /// The horizontal position of each percentile: its number of nines, with the maximum last.
     private static let rareness: [(label: String, x: Double)] = [
         ("p50", 0.301), ("p90", 1), ("p99", 2), ("p99.9", 3), ("max", 4),
     ]
 
-    /// What happens to latency as load grows to saturation.
+    /// Latency as the load grows to saturation.
     static func openLoop(_ runs: [ReportPage.Run]) -> Self {
         let figures = runs.compactMap { run -> Markup? in
             let steps = run.result.measurements.compactMap { one -> (Double, Percentiles)? in
@@ -174,7 +171,7 @@ extension ReportSection {
         ).svg
     }
 
-    /// A disk hit beside the bare read and decompression of the same bytes.
+    /// A disk hit compared with a bare read and decompression of the same bytes.
     static func disk(_ runs: [ReportPage.Run]) -> Self {
         var rows: [DotPlot.Row] = []
         for run in runs {
@@ -224,7 +221,7 @@ extension ReportSection {
         )
     }
 
-    /// The same peer has the same colour in every figure.
+    /// Returns the colour of a peer, which is the same in every figure.
     private static func peerColour(_ peer: String) -> Int {
         let order = ["floor", "caffeine", "concurrenthashmap", "urlcache", "rocksdb", "lmdb"]
         let proxies = ["nginx", "varnish", "squid", "trafficserver", "bare"]

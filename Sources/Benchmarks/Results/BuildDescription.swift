@@ -1,4 +1,4 @@
-/// How the measured program was built.
+/// The compiler and the configuration of the measured program.
 package struct BuildDescription: Hashable, Sendable {
     package var compiler: String
     package var configuration: String
@@ -27,7 +27,7 @@ package struct BuildDescription: Hashable, Sendable {
             + (invariantsChecked ? ", INVARIANTS CHECKED" : "")
     }
 
-    /// Whether figures of this build say anything about speed.
+    /// Whether timings of this build are meaningful.
     package var isMeaningful: Bool { configuration == "release" && !invariantsChecked }
 
     private static var configurationName: String {
@@ -46,7 +46,7 @@ package struct BuildDescription: Hashable, Sendable {
         #endif
     }
 
-    /// The compiler has no name for its own version; this asks for each one it could be.
+    /// The compiler's version, found by a check for each possible one, as Swift does not name it.
     private static var compilerVersion: String {
         #if compiler(>=6.4)
             "Swift 6.4 or later"

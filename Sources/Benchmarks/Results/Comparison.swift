@@ -1,10 +1,11 @@
-/// Two runs held side by side, row by row, with a verdict that the noise allows.
+/// A row-by-row comparison of two runs, with verdicts that take the noise into account.
 ///
-/// A row has changed when its medians are further apart than everything the noise explains: the
-/// distance between fastest and slowest round of both runs, what the speed probe says the machine
-/// itself drifted, and a floor for what no round shows (memory layout, a neighbour on the host).
+/// A row has changed if its medians differ by more than the noise explains. The noise is the sum of
+/// the distances between the fastest and the slowest round of both runs and of the machine's drift
+/// according to the speed probe. It is at least a floor that covers causes that no round shows,
+/// such as memory layout or a neighbour on the host.
 package struct Comparison: Sendable {
-    /// What became of one row.
+    /// The verdict on one row.
     package enum Verdict: String, Sendable {
         case unchanged = "no change"
         case improved
@@ -18,16 +19,16 @@ package struct Comparison: Sendable {
         package let metric: String
         package let base: Measurement?
         package let new: Measurement?
-        /// How much of the base the new value is off, positive for more.
+        /// The change as a share of the base value, positive for an increase.
         package let change: Double
-        /// The largest change that says nothing.
+        /// The largest change that the noise explains.
         package let noise: Double
         package let verdict: Verdict
     }
 
-    /// Two runs of one program differ by as much even where every round agrees.
+    /// Two runs of one program differ by this share even if the rounds of each agree.
     package static let timingFloor = 0.08
-    /// Counts and sizes hardly vary; a change of an allocation in a hundred is one.
+    /// Counts and sizes hardly vary, so a change of one in a hundred is significant.
     package static let countingFloor = 0.01
 
     package let rows: [Row]
@@ -52,7 +53,7 @@ package struct Comparison: Sendable {
 
     package func count(_ verdict: Verdict) -> Int { rows.count { $0.verdict == verdict } }
 
-    /// What makes two rows the same question.
+    /// The properties that two rows of the same question share.
     private struct Key: Hashable {
         let workload: String
         let metric: String
@@ -96,7 +97,7 @@ package struct Comparison: Sendable {
         _ noise: Double,
         better: Measurement.Direction
     ) -> Verdict {
-        // Also for an infinite noise, and for a change that is not a number.
+        // Also covers infinite noise and a change that is not a number.
         guard abs(change) > noise else { return .unchanged }
         let isBetter = better == .lower ? change < 0 : change > 0
         return isBetter ? .improved : .regressed
@@ -120,7 +121,7 @@ package struct Comparison: Sendable {
 }
 
 extension Unit {
-    /// Whether the machine's speed is part of the figure.
+    /// Whether the figure depends on the machine's speed.
     var isTiming: Bool {
         switch self {
         case .bytes, .count, .allocations, .share: false

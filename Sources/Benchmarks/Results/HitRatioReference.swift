@@ -1,17 +1,19 @@
+import CacheEngine
+
 /// Hit ratios of other policies on the same traces, recorded with libCacheSim.
 ///
-/// A cell is one trace at one cache size. `Belady` and `BeladySize` know the future: bounds, not
-/// rivals.
+/// A cell is one trace at one cache size. `Belady` and `BeladySize` know the future, so they are
+/// bounds and not competitors.
 package struct HitRatioReference: Sendable {
-    /// One trace at one size, with what each policy reached there.
+    /// The hit ratios of each policy for one trace at one cache size.
     package struct Cell: Sendable {
         package let trace: String
         /// The cache's size as a share of all distinct bytes.
         package let fraction: Double
-        /// Shares of requests and of bytes, by policy.
+        /// The hit ratios by requests and by bytes, for each policy.
         package fileprivate(set) var policies: [String: (requests: Double, bytes: Double)] = [:]
 
-        /// The best that a policy reached which does not know the future.
+        /// The best policy that does not know the future.
         package var best: (policy: String, requests: Double)? {
             policies.filter { !$0.key.hasPrefix("Belady") }
                 .max { ($0.value.requests, $1.key) < ($1.value.requests, $0.key) }
@@ -21,17 +23,26 @@ package struct HitRatioReference: Sendable {
 
     package private(set) var cells: [Cell] = []
 
-    /// Reads lines `trace,percent,policy,request,byte`, ratios in percent.
+    /// Parses lines `trace,percent,policy,request,byte`, with ratios in percent.
     package init(parsing text: String) throws {
         for (number, line) in text.split(separator: "\n").enumerated() {
             let fields = line.split(separator: ",", omittingEmptySubsequences: false)
             if number == 0, fields.first == "trace" { continue }
             guard fields.count == 5, let percent = Double(fields[1]),
                 let requests = Double(fields[3])
-            else { throw UsageError("line \(number + 1): not trace,percent,policy,request,byte") }
-            // Where all objects are of one size the two ratios are the same.
+            else {
+                throw UsageError(
+                    "line \(number + 1) is not trace,percent,policy,request,byte: "
+                        + "`\(PlainText.excerpt(line))`"
+                )
+            }
+            // If all objects have the same size, the two ratios are equal.
             let bytes = fields[4].isEmpty ? requests : Double(fields[4])
-            guard let bytes else { throw UsageError("line \(number + 1): not a byte hit ratio") }
+            guard let bytes else {
+                throw UsageError(
+                    "line \(number + 1): `\(PlainText.excerpt(fields[4]))` is not a byte hit ratio"
+                )
+            }
             add(
                 String(fields[0]),
                 percent / 100,
@@ -39,7 +50,7 @@ package struct HitRatioReference: Sendable {
                 (requests / 100, bytes / 100)
             )
         }
-        guard !cells.isEmpty else { throw UsageError("no hit ratios in it") }
+        guard !cells.isEmpty else { throw UsageError("the file has no hit ratios") }
     }
 
     private mutating func add(
@@ -57,9 +68,9 @@ package struct HitRatioReference: Sendable {
     }
 }
 
-/// Our hit ratios held against the reference, cell by cell, in points (hundredths).
+/// Our hit ratios compared with the reference, cell by cell, in percentage points.
 package struct HitRatioScore: Sendable {
-    /// One cell of the reference with what we reached there.
+    /// One cell of the reference with our hit ratios.
     package struct Row: Sendable {
         package let cell: HitRatioReference.Cell
         package let requests: Double
@@ -71,9 +82,9 @@ package struct HitRatioScore: Sendable {
             self.bytes = bytes
         }
 
-        /// How far behind the best practical policy we are; negative when ahead.
+        /// Our distance from the best practical policy in points, negative if we are ahead.
         package var pointsBehindBest: Double { ((cell.best?.requests ?? 0) - requests) * 100 }
-        /// How far above LRU we are in bytes.
+        /// Our byte hit ratio minus that of LRU, in points.
         package var bytePointsOverLRU: Double? {
             cell.policies["LRU"].map { (bytes - $0.bytes) * 100 }
         }
@@ -87,7 +98,9 @@ package struct HitRatioScore: Sendable {
         rows.map(\.pointsBehindBest).reduce(0, +) / Double(max(1, rows.count))
     }
 
-    /// Over the cells where the cache holds at least a hundredth of the objects' bytes.
+    /// The largest distance from the best practical policy in points.
+    ///
+    /// Only cells whose cache holds at least a hundredth of the objects' bytes count.
     package var worstPointsBehindBest: Double {
         rows.filter { $0.cell.fraction >= 0.01 }.map(\.pointsBehindBest).max() ?? 0
     }
@@ -120,7 +133,7 @@ package struct HitRatioScore: Sendable {
         return table.text
     }
 
-    /// The summary as rows of a result, so that the targets can be held against them.
+    /// The summary as rows of a result, to be compared with the targets.
     package var measurements: [Measurement] {
         func row(
             _ quantity: String,

@@ -1,8 +1,8 @@
-/// Why a text is not JSON.
+/// The reason why a text is not valid JSON.
 package struct JSONError: Error, CustomStringConvertible {
     package let offset: Int
     package let reason: String
-    package var description: String { "not JSON at byte \(offset): \(reason)" }
+    package var description: String { "invalid JSON at byte \(offset): \(reason)" }
 }
 
 extension JSONValue {
@@ -12,9 +12,9 @@ extension JSONValue {
     }
 }
 
-/// Reads one JSON text (RFC 8259) by recursive descent, to a bounded depth.
+/// Parses one JSON text (RFC 8259) by recursive descent, up to a fixed depth.
 private struct JSONParser {
-    /// Deeper than anything written here, far from the stack's end.
+    /// More than the depth of any text written here, and far below the stack's limit.
     static let depthMax = 64
 
     let bytes: [UInt8]
@@ -25,12 +25,12 @@ private struct JSONParser {
     mutating func parseDocument() throws -> JSONValue {
         let value = try parseValue(depth: 0)
         skipSpace()
-        guard offset == bytes.count else { throw failure("something behind the end") }
+        guard offset == bytes.count else { throw failure("text after the end") }
         return value
     }
 
     private mutating func parseValue(depth: Int) throws -> JSONValue {
-        guard depth < Self.depthMax else { throw failure("nested too deeply") }
+        guard depth < Self.depthMax else { throw failure("more than \(Self.depthMax) levels") }
         skipSpace()
         switch peek {
         case UInt8(ascii: "{"): return try parseObject(depth: depth)
@@ -103,7 +103,7 @@ private struct JSONParser {
         }
     }
 
-    /// One `uXXXX`, or two of them that form a surrogate pair.
+    /// Parses one `uXXXX`, or two that form a surrogate pair.
     private mutating func parseScalar() throws -> Character {
         var value = try parseUnit()
         if 0xD800..<0xDC00 ~= value, accept("\\"), accept("u") {
@@ -122,7 +122,7 @@ private struct JSONParser {
                 String(decoding: bytes[offset..<offset + 4], as: UTF8.self),
                 radix: 16
             )
-        else { throw failure("four hexadecimal digits expected") }
+        else { throw failure("four hexadecimal digits are missing") }
         offset += 4
         return value
     }
@@ -135,13 +135,13 @@ private struct JSONParser {
             let number = Double(text), number.isFinite
         else {
             offset = start
-            throw failure("a value expected")
+            throw failure("a value is missing")
         }
         return .number(number)
     }
 
     private mutating func parse(_ word: String, as value: JSONValue) throws -> JSONValue {
-        guard bytes[offset...].starts(with: word.utf8) else { throw failure("a value expected") }
+        guard bytes[offset...].starts(with: word.utf8) else { throw failure("a value is missing") }
         offset += word.utf8.count
         return value
     }
@@ -162,7 +162,7 @@ private struct JSONParser {
     }
 
     private mutating func expect(_ character: Unicode.Scalar) throws {
-        guard accept(character) else { throw failure("\"\(character)\" expected") }
+        guard accept(character) else { throw failure("`\(character)` is missing") }
     }
 
     private func failure(_ reason: String) -> JSONError {

@@ -22,12 +22,12 @@ package struct JSONMember: Hashable, Sendable {
 }
 
 extension JSONValue {
-    /// An object from pairs; members without a value are left out.
+    /// Creates an object from pairs and leaves out members without a value.
     package static func object(of members: [(String, JSONValue?)]) -> JSONValue {
         .object(members.compactMap { name, value in value.map { JSONMember(name, $0) } })
     }
 
-    /// The member of that name, of an object that has one.
+    /// The member with the given name, or `nil` if there is none or this is not an object.
     package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
@@ -55,7 +55,7 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// The value as text: objects of the outer two levels on lines of their own, the rest in one.
+    /// The value as text; objects of the outer two levels are spread over lines.
     package var encoded: String {
         var text = ""
         write(into: &text, depth: 0)
@@ -102,7 +102,7 @@ extension JSONValue {
         text += brackets.1
     }
 
-    /// JSON has no infinities: what cannot be written is null.
+    /// JSON has no infinities; a number that is not finite is written as null.
     private static func encoded(_ number: Double) -> String {
         guard number.isFinite else { return "null" }
         if number == number.rounded(), abs(number) < 1e15 { return String(Int64(number)) }

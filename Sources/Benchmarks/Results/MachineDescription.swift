@@ -1,10 +1,6 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// The machine a run took place on, as far as it tells.
+/// The machine of a run, as far as the system describes it.
 package struct MachineDescription: Hashable, Sendable {
     package var processor: String
     package var cores: Int
@@ -15,13 +11,13 @@ package struct MachineDescription: Hashable, Sendable {
     package static let current = MachineDescription(
         processor: processorName(),
         cores: coreCount,
-        memoryBytes: sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE)),
+        memoryBytes: Machine.memoryBytes,
         system: systemName(),
         kernel: kernelName()
     )
 
-    /// How many threads can run at once.
-    package static let coreCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    /// The number of threads that can run at once.
+    package static let coreCount = Machine.processorCount
 
     package var json: JSONValue {
         .object(of: [

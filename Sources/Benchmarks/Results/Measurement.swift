@@ -1,4 +1,4 @@
-/// One figure of a run: what was measured, how often, how noisy it was, and beside what.
+/// One figure of a run, with its rounds and its ratio to a peer.
 package struct Measurement: Hashable, Sendable {
     /// Which direction is an improvement.
     package enum Direction: String, Hashable, Sendable {
@@ -6,7 +6,7 @@ package struct Measurement: Hashable, Sendable {
         case higher
     }
 
-    /// The same work done by somebody else in the same run, and ours divided by theirs.
+    /// The ratio of our value to that of a peer that did the same work in the same run.
     package struct Ratio: Hashable, Sendable {
         package let peer: String
         package let value: Double
@@ -29,7 +29,7 @@ package struct Measurement: Hashable, Sendable {
     }
 
     package let workload: String
-    /// What is measured, without the parameters.
+    /// The measured quantity, without the parameters.
     package let quantity: String
     package let parameters: [Parameter]
     package let unit: Unit
@@ -37,7 +37,7 @@ package struct Measurement: Hashable, Sendable {
     package let rounds: Rounds
     package var percentiles: Percentiles?
     package var ratio: Ratio?
-    /// What the speed probe took beside it, in nanoseconds.
+    /// The speed probe's time during the run, in nanoseconds.
     package var probeNanoseconds: Double?
 
     package init(
@@ -65,7 +65,7 @@ package struct Measurement: Hashable, Sendable {
     /// The median over the rounds.
     package var value: Double { rounds.median }
 
-    /// The quantity with its parameters: unique within a workload.
+    /// The quantity with its parameters, unique within a workload.
     package var metric: String {
         ([quantity] + parameters.map { "\($0.name)=\($0.value)" }).joined(separator: " ")
     }
@@ -99,7 +99,7 @@ extension Measurement {
         ])
     }
 
-    /// Reads a row; one without rounds, from another tool, counts as one round.
+    /// Parses a row; a row without rounds, from another tool, counts as one round.
     package init?(_ json: JSONValue) {
         guard let workload = json["workload"]?.text, let metric = json["metric"]?.text,
             let unit = json["unit"]?.text, let value = json["value"]?.double

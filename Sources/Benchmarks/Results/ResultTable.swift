@@ -1,4 +1,4 @@
-/// A run as people read it: one table, a block of rows for each workload.
+/// A run as a readable table, with a block of rows for each workload.
 package enum ResultTable {
     package static func text(_ result: RunResult) -> String {
         var text = result.machine.summary + "\n" + result.build.summary + "\n"
@@ -49,7 +49,7 @@ extension Rounds {
 }
 
 extension Comparison {
-    /// The comparison as a table, changed rows marked, and one line that sums it up.
+    /// The comparison as a table with verdicts, followed by a summary line.
     package var text: String {
         var table = TextTable([
             ("workload", .left), ("what", .left), ("base", .right), ("new", .right),

@@ -1,4 +1,4 @@
-/// What one run found: on which machine, of which build, and the figures.
+/// The results of one run: the machine, the build and the figures.
 package struct RunResult: Hashable, Sendable {
     package var machine: MachineDescription
     package var build: BuildDescription
@@ -33,7 +33,7 @@ package struct RunResult: Hashable, Sendable {
         )
     }
 
-    /// Reads what `--json` wrote.
+    /// Reads a file written by `--json`.
     package static func read(_ path: String) throws -> RunResult {
         let text = try TextFile.read(path)
         do {
@@ -41,6 +41,6 @@ package struct RunResult: Hashable, Sendable {
         } catch let error as JSONError {
             throw UsageError("\(path): \(error)")
         }
-        throw UsageError("\(path): not the results of a run")
+        throw UsageError("\(path): the file has no results; give one that --json wrote")
     }
 }

@@ -1,13 +1,13 @@
-/// What the engine is to reach in one respect, and how a run tells whether it does.
+/// A goal for the engine in one respect, and the check whether a run meets it.
 package struct Target: Sendable {
-    /// Which number of a row is held against the limit.
+    /// The number of a row that is compared with the limit.
     package enum Subject: Hashable, Sendable {
         case value
         case p99
         case ratio(to: String)
     }
 
-    /// Where the good side ends.
+    /// The limit between meeting and missing the target.
     package enum Limit: Hashable, Sendable {
         case atMost(Double)
         case atLeast(Double)
@@ -20,14 +20,14 @@ package struct Target: Sendable {
         }
     }
 
-    /// The comparison it belongs to: memory, disk, proxy, hit-ratio.
+    /// The comparison that contains the target: memory, disk, proxy or hit-ratio.
     package let comparison: String
     package let title: String
     let workload: String
     let quantity: String
     package let subject: Subject
     let limit: Limit
-    /// The rows it speaks of, by their parameters.
+    /// Selects the rows of the target by their parameters.
     let concerns: @Sendable (Measurement) -> Bool
 
     package init(
@@ -48,17 +48,17 @@ package struct Target: Sendable {
         self.concerns = concerns
     }
 
-    /// One row held against the target.
+    /// The comparison of one row with the target.
     package struct Judgement: Sendable {
         package let target: Target
         package let measurement: Measurement?
-        /// The number that counts, or nil where nothing was measured.
+        /// The number compared with the limit, or `nil` if nothing was measured.
         package let number: Double?
 
         package var isMet: Bool? { number.map(target.limit.isMet) }
     }
 
-    /// A judgement for each row it concerns; one without a row when none was measured.
+    /// Returns a judgement for each row of the target, or one without a row if none was measured.
     package func judge(_ measurements: [Measurement]) -> [Judgement] {
         let judged = measurements.compactMap { one -> Judgement? in
             guard one.workload == workload, one.quantity == quantity, concerns(one) else {
@@ -90,7 +90,7 @@ package struct Target: Sendable {
     }
 }
 
-/// Targets and what became of them, as a table.
+/// The targets and their judgements as a table.
 package enum TargetTable {
     package static func text(_ comparison: String, _ measurements: [Measurement]) -> String {
         var table = TextTable([

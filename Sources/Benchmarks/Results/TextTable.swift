@@ -1,6 +1,6 @@
 /// Rows of text in aligned columns.
 package struct TextTable {
-    /// On which side of its column a text stands.
+    /// The side of a column at which its text is aligned.
     package enum Alignment: Sendable {
         case left
         case right

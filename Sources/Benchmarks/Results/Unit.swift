@@ -1,4 +1,4 @@
-/// What a figure counts; open, for a peer's tool may bring a unit of its own.
+/// The unit of a figure; the set is open because a peer's tool may use a unit of its own.
 package struct Unit: RawRepresentable, Hashable, Sendable {
     package let rawValue: String
     package init(rawValue: String) { self.rawValue = rawValue }
@@ -8,14 +8,14 @@ package struct Unit: RawRepresentable, Hashable, Sendable {
     package static let bytesPerSecond = Self(rawValue: "B/s")
     package static let bytes = Self(rawValue: "B")
     package static let count = Self(rawValue: "count")
-    /// Allocations for each operation.
+    /// Allocations per operation.
     package static let allocations = Self(rawValue: "allocations/op")
-    /// A part of a whole, 0 to 1, or a factor.
+    /// A part of a whole, from 0 to 1, or a factor.
     package static let share = Self(rawValue: "share")
 }
 
 extension Unit {
-    /// The value as people read it: three significant digits and a fitting multiple of the unit.
+    /// The value for a reader: three significant digits and a suitable multiple of the unit.
     package func readable(_ value: Double) -> String {
         switch self {
         case .nanoseconds:
@@ -36,7 +36,7 @@ extension Unit {
     private static func scaled(_ value: Double, by step: Double, _ names: [String]) -> String {
         var value = value
         var index = 0
-        // 999.5 would be written as 1000.
+        // 999.5 would be rounded to 1000.
         while abs(value) >= step - 0.5, index < names.count - 1 {
             value /= step
             index += 1
@@ -46,7 +46,7 @@ extension Unit {
 }
 
 extension Double {
-    /// The number in decimal with `digits` places behind the point, rounded half away from zero.
+    /// The decimal number with `digits` places after the point, rounded half away from zero.
     package func fixed(_ digits: Int) -> String {
         guard isFinite, abs(self) < 1e15 else { return isNaN ? "-" : String(self) }
         var scale = 1.0
@@ -59,7 +59,7 @@ extension Double {
         return "\(sign)\(whole)." + String(repeating: "0", count: digits - rest.count) + rest
     }
 
-    /// The number with as few digits as it needs, three at most: for labels of axes.
+    /// The number with at most three digits and no trailing zeros, for the labels of axes.
     package var shortest: String {
         var text = threeDigits
         guard text.contains(".") else { return text }
@@ -68,7 +68,7 @@ extension Double {
         return text
     }
 
-    /// The number with three digits that count: 0.123, 1.23, 12.3, 123, 1234.
+    /// The number with three significant digits: 0.123, 1.23, 12.3, 123, 1234.
     package var threeDigits: String {
         if self == 0 { return "0" }
         if self == rounded(), abs(self) < 1000 { return fixed(0) }

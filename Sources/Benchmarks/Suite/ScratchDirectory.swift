@@ -1,10 +1,6 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// A directory of a workload's own, gone when the workload is done.
+/// A temporary directory of a workload, removed when the value is released.
 package final class ScratchDirectory {
     package let path: String
 
@@ -15,7 +11,10 @@ package final class ScratchDirectory {
             bytes.baseAddress.map { mkdtemp($0) != nil } ?? false
         }
         guard made else {
-            throw UsageError("\(parent): no directory can be made: \(TextFile.errorText(errno))")
+            throw UsageError(
+                "No directory can be created in \(parent): \(TextFile.errorText(errno)); "
+                    + "give another with --directory"
+            )
         }
         path = bytes.withUnsafeBufferPointer { bytes in
             String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -24,16 +23,16 @@ package final class ScratchDirectory {
 
     deinit { Self.remove(path) }
 
-    /// A directory inside this one.
+    /// Creates a directory inside this one.
     func makeDirectory(_ name: String) throws -> String {
         let directory = path + "/" + name
         guard mkdir(directory, 0o700) == 0 else {
-            throw UsageError("\(directory): \(TextFile.errorText(errno))")
+            throw TextFile.unwritable(directory)
         }
         return directory
     }
 
-    /// The files below the directory, with their sizes.
+    /// The files below the directory with their sizes.
     package func files() -> [(path: String, sizeBytes: Int)] { Self.files(below: path) }
 
     package static func files(below path: String) -> [(path: String, sizeBytes: Int)] {
@@ -72,8 +71,9 @@ package final class ScratchDirectory {
 }
 
 extension WorkloadPlan {
-    /// The first directory of these that can be written: benchmarks of a disk need a real one, and
-    /// `/tmp` is often memory.
+    /// The first writable directory of `BENCH_DIRECTORY`, `/var/tmp` and `/tmp`.
+    ///
+    /// Disk benchmarks need a real disk, and `/tmp` is often in memory.
     package static var defaultScratchDirectory: String {
         let wished = getenv("BENCH_DIRECTORY").map { String(cString: $0) }
         let candidates = [wished, "/var/tmp", "/tmp"].compactMap { $0 }

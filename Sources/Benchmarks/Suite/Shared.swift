@@ -1,4 +1,4 @@
-/// Something several cases of a workload use, made when the first of them needs it.
+/// A value that several cases of a workload share, created on first use.
 final class Shared<Value> {
     private let make: () throws -> Value
     private(set) var made: Value?
@@ -16,7 +16,7 @@ final class Shared<Value> {
 }
 
 extension Shared {
-    /// For what cannot fail to be made.
+    /// The value, if `make` cannot fail.
     var value: Value {
         guard let value = try? get() else { preconditionFailure("a fixture failed to be made") }
         return value

@@ -1,4 +1,4 @@
-/// Something several cases of a workload use, made by waiting when the first of them needs it.
+/// A value that several cases of a workload share, created asynchronously on first use.
 final class SharedLater<Value> {
     private let make: () async throws -> Value
     private(set) var made: Value?

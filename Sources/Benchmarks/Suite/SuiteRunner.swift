@@ -1,13 +1,14 @@
-/// Runs workloads and gathers what they find.
+/// Runs workloads and collects their results.
 ///
-/// The rounds of a workload's cases alternate: a neighbour that is busy for a second disturbs one
-/// round of every case, not every round of one, and the spread of the rounds tells of it.
+/// The rounds of a workload's cases alternate. A neighbour that is busy for a second then disturbs
+/// one round of every case instead of every round of one case, and the spread of the rounds shows
+/// it.
 package struct SuiteRunner {
     package let plan: WorkloadPlan
-    /// Told before each piece of work.
+    /// Called before each piece of work.
     package let progress: (Progress) -> Void
 
-    /// How far a run is.
+    /// The progress of a run.
     package struct Progress: Sendable {
         package let workload: String
         package let step: Int
@@ -50,7 +51,7 @@ package struct SuiteRunner {
                 }
             }
         } catch {
-            // The first failure is the one to tell of.
+            // A failure of `finish` must not replace the first error.
             for one in cases { try? await one.finish() }
             throw error
         }
@@ -59,7 +60,7 @@ package struct SuiteRunner {
     }
 }
 
-/// The samples of one case, gathered by quantity in the order they first came.
+/// The samples of one case, grouped by quantity in the order of their first appearance.
 struct Tally {
     private struct Column {
         let first: Sample

@@ -1,7 +1,7 @@
-/// One question about the engine's speed, asked of several cases.
+/// One question about the engine's speed, measured in several cases.
 package struct Workload: Sendable {
     package let name: String
-    /// What the workload finds out, in one line.
+    /// The question that the workload answers, in one line.
     package let question: String
     private let makeCases: @Sendable (WorkloadPlan) throws -> [any WorkloadCase]
 
@@ -18,14 +18,14 @@ package struct Workload: Sendable {
     package func cases(_ plan: WorkloadPlan) throws -> [any WorkloadCase] { try makeCases(plan) }
 }
 
-/// One setting of a workload: made ready once, measured in rounds.
+/// One setting of a workload: prepared once, measured in rounds.
 package protocol WorkloadCase: AnyObject {
     var parameters: [Measurement.Parameter] { get }
-    /// Builds what is measured, and warms it up.
+    /// Builds the measured objects and warms them up.
     func prepare() async throws
-    /// Does the work once; the same work every time.
+    /// Does the work once, the same work every time.
     func round() async throws -> [Sample]
-    /// Gives back what `prepare` took.
+    /// Releases the resources that `prepare` acquired.
     func finish() async throws
 }
 
@@ -33,9 +33,9 @@ extension WorkloadCase {
     func finish() async throws {}
 }
 
-/// What one round found for one quantity.
+/// The result of one round for one quantity.
 package struct Sample: Sendable {
-    /// The same work done by another in the same round.
+    /// The result of a peer that did the same work in the same round.
     package struct Reference: Sendable {
         let peer: String
         let value: Double
@@ -49,7 +49,7 @@ package struct Sample: Sendable {
     package var reference: Reference?
     package var parameters: [Measurement.Parameter] = []
 
-    /// Nanoseconds for one operation.
+    /// A sample of the nanoseconds that one operation takes.
     static func time(
         _ quantity: String,
         _ nanoseconds: Double,
@@ -66,12 +66,12 @@ package struct Sample: Sendable {
         )
     }
 
-    /// Something there should be little of.
+    /// A sample that improves as it falls.
     package static func lowerIsBetter(_ quantity: String, _ value: Double, _ unit: Unit) -> Sample {
         Sample(quantity: quantity, unit: unit, better: .lower, value: value)
     }
 
-    /// Something there should be much of.
+    /// A sample that improves as it rises.
     package static func higherIsBetter(_ quantity: String, _ value: Double, _ unit: Unit) -> Sample
     {
         Sample(quantity: quantity, unit: unit, better: .higher, value: value)
@@ -86,12 +86,15 @@ package struct Sample: Sendable {
     }
 }
 
-/// The work was not done as it should have been: figures of it would be lies.
+/// The work of a round went wrong, so its figures would be false.
 package struct WorkloadFailure: Error, Hashable, CustomStringConvertible {
     package let description: String
     package init(_ description: String) { self.description = description }
 
-    /// Fails unless what the work added up to is what it must.
+    /// A round began before `prepare`.
+    static let notPrepared = WorkloadFailure("The workload was not prepared")
+
+    /// Throws unless the check of the work's result succeeds.
     static func require(_ condition: Bool, _ what: @autoclosure () -> String) throws {
         guard condition else { throw WorkloadFailure(what()) }
     }

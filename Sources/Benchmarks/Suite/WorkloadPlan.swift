@@ -1,21 +1,21 @@
-/// How large a run is, and what the caller wants of it.
+/// The size of a run and the caller's choices for it.
 package struct WorkloadPlan: Sendable {
-    /// How much work a run does.
+    /// The amount of work in a run.
     package enum Scale: String, Sendable {
-        /// The least that runs every line: for the check.
+        /// The least work that runs every line, for `make check`.
         case smoke
-        /// Enough for a first impression: the whole suite in about a minute.
+        /// Enough for a first impression: the whole suite takes about a minute.
         case quick
-        /// Enough to decide by.
+        /// Enough for a decision.
         case full
     }
 
     package var scale: Scale
-    /// The number of threads, where a workload would otherwise try several.
+    /// The number of threads; if `nil`, a workload may try several.
     package var threads: Int?
-    /// The number of keys, where a workload would otherwise try several.
+    /// The number of keys; if `nil`, a workload may try several.
     package var keys: Int?
-    /// Where workloads with a disk may put their files.
+    /// The directory for the files of disk workloads.
     package var scratchDirectory: String
 
     package init(
@@ -30,7 +30,7 @@ package struct WorkloadPlan: Sendable {
         self.scratchDirectory = scratchDirectory
     }
 
-    /// Five at least: the median of fewer says little.
+    /// The number of rounds; below five, the median is unreliable.
     package var rounds: Int {
         switch scale {
         case .smoke: 2
@@ -39,7 +39,7 @@ package struct WorkloadPlan: Sendable {
         }
     }
 
-    /// How long one round of one case should take.
+    /// The time that one round of one case should take.
     package var roundNanoseconds: UInt64 {
         switch scale {
         case .smoke: 2_000_000
@@ -48,7 +48,7 @@ package struct WorkloadPlan: Sendable {
         }
     }
 
-    /// The value for this scale.
+    /// Returns the value for this scale.
     package func sized<Value>(smoke: Value, quick: Value, full: Value) -> Value {
         switch scale {
         case .smoke: smoke
@@ -57,7 +57,7 @@ package struct WorkloadPlan: Sendable {
         }
     }
 
-    /// One thread, and as many as there are cores.
+    /// The numbers of threads to measure, from one up to the number of cores.
     package var threadCounts: [Int] {
         if let threads { return [threads] }
         let cores = MachineDescription.coreCount

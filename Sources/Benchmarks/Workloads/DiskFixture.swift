@@ -1,6 +1,6 @@
 import CacheEngine
 
-/// A disk tier of its own in a scratch directory, and the same bodies in a bare file beside it.
+/// A disk tier in a scratch directory, filled with numbered entries.
 final class DiskFixture {
     let keys: KeySet
     let bodySizeBytes: Int
@@ -19,7 +19,7 @@ final class DiskFixture {
         }
     }
 
-    /// An empty tier with room for `entryCount` entries, twice over.
+    /// Opens an empty tier with twice the room that `entryCount` entries need.
     static func empty(
         _ plan: WorkloadPlan,
         entryCount: Int,
@@ -41,26 +41,27 @@ final class DiskFixture {
         )
     }
 
-    /// Stores every entry and writes it out.
+    /// Stores every entry and writes it to the files.
     func fill() async throws {
         for number in 0..<keys.count { try await store(number) }
         try await tier.flush()
     }
 
-    /// Stores one entry; waits where the queue is full.
+    /// Stores one entry and waits if the queue is full.
     func store(_ number: Int) async throws {
         let entry = entry(number)
         for _ in 0..<Self.attemptsMax {
             switch tier.enqueue(entry) {
             case .stored: return
             case .refused(.queueFull): try await tier.flush()
-            case .refused(let reason): throw WorkloadFailure("the disk refused: \(reason)")
+            case .refused(let reason):
+                throw WorkloadFailure("The disk tier refused an entry: \(reason)")
             }
         }
-        throw WorkloadFailure("the disk's queue stays full")
+        throw WorkloadFailure("The queue of the disk tier stays full")
     }
 
-    /// A queue that is full after so many flushes will not be empty after another.
+    /// If the queue is still full after this many flushes, another flush will not empty it.
     private static let attemptsMax = 100
 
     func entry(_ number: Int) -> Entry {
@@ -74,20 +75,21 @@ final class DiskFixture {
         }
     }
 
-    /// Brings the key and its hash into the processor's cache, where a caller who has just made
-    /// them has them; the peers do the same.
+    /// Loads the key and its hash into the processor's cache.
+    ///
+    /// A caller that has just made the key has it there; the peers do the same.
     func touchKey(_ number: Int) {
         let sum = keys.withBytes { $0.key(number).reduce(0) { $0 &+ $1 } }
         touched = touched &+ UInt64(sum) &+ hashes[number].identity
     }
 
-    /// Reads one entry from the disk; true when its body is there and the right one.
+    /// Reads one entry from the disk and returns whether it is present with the right body.
     func isHit(_ number: Int) async -> Bool {
         if let isHit = isHitWithoutWaiting(number) { return isHit }
         return await isHitAfterWaiting(number)
     }
 
-    /// The same as far as it needs no wait for the device; nil where it does.
+    /// Does the same without waiting for the device; returns `nil` if it would have to wait.
     func isHitWithoutWaiting(_ number: Int) -> Bool? {
         let result = keys.withBytes { bytes in
             tier.read(
@@ -120,10 +122,11 @@ final class DiskFixture {
     }
 }
 
-/// The bytes that bodies on disk are cut from: the same for us and for every peer.
+/// The bytes from which bodies on disk are cut, the same for us and for every peer.
 ///
-/// Body `n` of size `s` begins at `n * stride` modulo the pool's size less `s`, and carries the low
-/// byte of `n` in front: bodies that lie side by side on disk share no long runs.
+/// Body `n` of size `s` begins at `n * stride` modulo the pool's size minus `s`. Its first byte is
+/// replaced by the low byte of `n`. The stride ensures that bodies that are neighbours on disk
+/// share no long runs.
 struct BodyPool: Sendable {
     static let shared = BodyPool(bytes: SyntheticBody.bytes(count: 4 << 20, seed: 11))
     static let stride = 506_816

@@ -1,15 +1,10 @@
 internal import CLZ4
+import Platform
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// The physical floor of a disk cache: one file, places known, pread and LZ4 and nothing else.
+/// The physical floor of a disk cache: one file, known offsets, pread and LZ4.
 ///
-/// No checksum, no index, no key comparison, no allocation: the two buffers are used again and
-/// again. What a cache takes beyond this is its own.
+/// It has no checksum, no index, no key comparison and no allocation; the two buffers are reused.
+/// Any time beyond this is the cost of the cache.
 final class DiskFloor {
     private struct Place {
         let offset: Int
@@ -27,7 +22,7 @@ final class DiskFloor {
         self.path = path
         self.bodySizeBytes = bodySizeBytes
         file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw UsageError("\(path): \(TextFile.errorText(errno))") }
+        guard file >= 0 else { throw TextFile.unwritable(path) }
         stored = [UInt8](repeating: 0, count: Int(LZ4_compressBound(Int32(bodySizeBytes))))
         raw = [UInt8](repeating: 0, count: bodySizeBytes)
         var offset = 0
@@ -35,7 +30,7 @@ final class DiskFloor {
             raw.withUnsafeMutableBytes { BodyPool.shared.copyBody(number, into: $0) }
             let count = Self.compress(raw, into: &stored)
             guard count > 0, pwrite(file, stored, count, off_t(offset)) == count else {
-                throw WorkloadFailure("the floor could not be written")
+                throw WorkloadFailure("\(path): a write of \(count) bytes failed")
             }
             places.append(Place(offset: offset, storedCount: count))
             offset += count
@@ -44,7 +39,7 @@ final class DiskFloor {
 
     deinit { close(file) }
 
-    /// Reads and decompresses one body; true when it is the right one.
+    /// Reads and decompresses one body, and returns whether it is the right one.
     func isHit(_ number: Int) -> Bool {
         let place = places[number]
         let count = stored.withUnsafeMutableBytes { bytes in
@@ -81,7 +76,7 @@ final class DiskFloor {
     }
 }
 
-/// Empties the page cache of files, so that the next read asks the device.
+/// Removes files from the page cache, so that the next read goes to the device.
 enum PageCache {
     static func drop(_ scratch: ScratchDirectory) {
         for file in scratch.files() { drop(file.path) }
@@ -91,7 +86,7 @@ enum PageCache {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return }
         defer { close(file) }
-        // Only pages that are on the device can be dropped.
+        // The system can drop only pages that have been written to the device.
         fsync(file)
         #if os(Linux)
             posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED)

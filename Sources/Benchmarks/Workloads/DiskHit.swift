@@ -1,14 +1,15 @@
 import CacheEngine
 import CacheTestSupport
+import Platform
 
 extension Workload {
-    /// A hit on disk whose pages the system still has in memory.
+    /// A disk hit whose pages are in the system's page cache.
     static let diskHitWarm = Workload(
         name: "disk-hit-warm",
         question: "a page-cached disk hit, beside a bare pread and LZ4 of the same bytes"
     ) { plan in DiskHitCase.sizes(plan).map { DiskHitCase(plan, .warm, bodySizeBytes: $0 << 10) } }
 
-    /// The same beside other stores on the same device.
+    /// The same workload compared with other stores on the same device.
     static func diskHitWarm(beside peers: [PeerProgram.Launch]) -> Workload {
         Workload(name: diskHitWarm.name, question: diskHitWarm.question) { plan in
             DiskHitCase.sizes(plan).map {
@@ -17,7 +18,7 @@ extension Workload {
         }
     }
 
-    /// A hit on disk that has to ask the device.
+    /// A disk hit that must read from the device.
     static let diskHitCold = Workload(
         name: "disk-hit-cold",
         question: "a disk hit with an empty page cache, beside a bare cold read"
@@ -78,7 +79,7 @@ private final class DiskHitCase: WorkloadCase {
     }
 
     func round() async throws -> [Sample] {
-        guard let fixture, let floor else { throw WorkloadFailure("not prepared") }
+        guard let fixture, let floor else { throw WorkloadFailure.notPrepared }
         roundNumber += 1
         let numbers = numbersOfRound()
         if temperature == .cold { PageCache.drop(fixture.scratch) }
@@ -86,7 +87,7 @@ private final class DiskHitCase: WorkloadCase {
         var ours = Histogram()
         var allocations: UInt64 = 0
         var theirs: [(name: String, answer: PeerProgram.Answer)] = []
-        // Who goes first changes from round to round: what ran before leaves its traces.
+        // The order rotates from round to round, because each side affects the next.
         let sides = 2 + peers.count
         for turn in 0..<sides {
             switch (turn + roundNumber) % sides {
@@ -124,7 +125,7 @@ private final class DiskHitCase: WorkloadCase {
             let (mine, bare) = (Double(ours.percentile(0.5)), Double(bare.percentile(0.5)))
             return [.time("time_per_hit", mine, ours, floor: bare), allocated]
         case .cold:
-            // Medians: a device is late now and then, for both.
+            // Medians, because a device is sometimes late, for either side.
             let (mine, device) = (Double(ours.percentile(0.5)), Double(bare.percentile(0.5)))
             return [
                 .time("time_per_hit", mine, ours, floor: device),
@@ -133,7 +134,9 @@ private final class DiskHitCase: WorkloadCase {
         }
     }
 
-    /// Warm: as many as fit the time, in random order; cold: each entry once, far apart.
+    /// The numbers of the entries to read in a round.
+    ///
+    /// Warm: as many as fit the time, in random order. Cold: each entry at most once, far apart.
     private func numbersOfRound() -> [Int] {
         switch temperature {
         case .warm:
@@ -159,7 +162,7 @@ private final class DiskHitCase: WorkloadCase {
             var isHit = fixture.isHitWithoutWaiting(number)
             if isHit == nil { isHit = await fixture.isHitAfterWaiting(number) }
             histogram.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
-            try WorkloadFailure.require(isHit == true, "disk-hit: entry \(number) is not there")
+            try WorkloadFailure.require(isHit == true, "disk-hit: entry \(number) is missing")
         }
         return histogram
     }
@@ -170,7 +173,7 @@ private final class DiskHitCase: WorkloadCase {
             let before = monotonicNanoseconds()
             let isHit = floor.isHit(number)
             histogram.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
-            try WorkloadFailure.require(isHit, "disk-hit: the floor is broken")
+            try WorkloadFailure.require(isHit, "disk-hit: the floor returned a wrong body")
         }
         return histogram
     }

@@ -1,13 +1,8 @@
 import CacheEngine
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 extension Workload {
-    /// Putting entries on disk until all of them are with the operating system.
+    /// Storing entries on disk until all of them have reached the operating system.
     static let diskStore = Workload(
         name: "disk-store",
         question: "new entries onto the disk, flushed; beside the slower of raw pwrite and LZ4"
@@ -16,7 +11,7 @@ extension Workload {
             .map { DiskStoreCase(plan, bodySizeBytes: $0 << 10) }
     }
 
-    /// The same beside other stores on the same device.
+    /// The same workload compared with other stores on the same device.
     static func diskStore(beside peers: [PeerProgram.Launch]) -> Workload {
         Workload(name: diskStore.name, question: diskStore.question) { plan in
             plan.sized(smoke: [4], quick: [4, 64], full: [1, 4, 16, 64, 256])
@@ -48,7 +43,7 @@ private final class DiskStoreCase: WorkloadCase {
             entryCount: entryCount,
             bodySizeBytes: bodySizeBytes
         )
-        // Files come into being and grow in the first round; what is asked is the steady state.
+        // The first round would create and extend files; the workload measures the steady state.
         try await fixture?.fill()
         try await fixture?.fill()
         if let scratch = fixture?.scratch { try peers.start(in: scratch) }
@@ -58,7 +53,7 @@ private final class DiskStoreCase: WorkloadCase {
     private var storing: String { "disk-store size=\(bodySizeBytes) entries=\(entryCount)" }
 
     func round() async throws -> [Sample] {
-        guard let fixture else { throw WorkloadFailure("not prepared") }
+        guard let fixture else { throw WorkloadFailure.notPrepared }
         let bytes = Double(entryCount * bodySizeBytes)
         let floor = min(compressionRate(), try writingRate(fixture.scratch.path + "/raw"))
         let allocationsBefore = Allocations.ofAllThreads
@@ -67,7 +62,7 @@ private final class DiskStoreCase: WorkloadCase {
         let elapsed = Double(monotonicNanoseconds() - start)
         let allocations = Allocations.ofAllThreads &- allocationsBefore
         let last = await fixture.isHit(entryCount - 1)
-        try WorkloadFailure.require(last, "disk-store: the last entry is not there")
+        try WorkloadFailure.require(last, "disk-store: the last entry is missing")
         func throughput(against peer: String, _ theirs: Double) -> Sample {
             var sample = Sample.higherIsBetter(
                 "throughput",
@@ -95,7 +90,7 @@ private final class DiskStoreCase: WorkloadCase {
         fixture = nil
     }
 
-    /// Body bytes that one thread compresses in a second.
+    /// The number of body bytes that one thread compresses in a second.
     private func compressionRate() -> Double {
         var raw = [UInt8](repeating: 0, count: bodySizeBytes)
         var stored = [UInt8](repeating: 0, count: bodySizeBytes + bodySizeBytes / 128 + 64)
@@ -110,10 +105,10 @@ private final class DiskStoreCase: WorkloadCase {
         return Double(count * bodySizeBytes) / Double(max(1, elapsed)) * 1e9
     }
 
-    /// Bytes that one thread hands to the operating system in a second, in the engine's batches.
+    /// The number of bytes that one thread writes in a second, in batches as large as the engine's.
     private func writingRate(_ path: String) throws -> Double {
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw UsageError("\(path): \(TextFile.errorText(errno))") }
+        guard file >= 0 else { throw TextFile.unwritable(path) }
         defer { close(file) }
         let batch = Array(BodyPool.shared.bytes[..<(256 << 10)])
         let batches = max(4, entryCount * bodySizeBytes / batch.count / 4)
@@ -121,11 +116,15 @@ private final class DiskStoreCase: WorkloadCase {
             let start = monotonicNanoseconds()
             for number in 0..<batches {
                 let count = pwrite(file, batch, batch.count, off_t(number * batch.count))
-                try WorkloadFailure.require(count == batch.count, "a raw write failed")
+                try WorkloadFailure.require(
+                    count == batch.count,
+                    "\(path): a write of \(batch.count) bytes failed"
+                )
             }
             return monotonicNanoseconds() - start
         }
-        // Once to make the file, once to see how fast it is written over, as a recycled segment is.
+        // The first pass creates the file; the second measures overwriting, as for a reused
+        // segment.
         _ = try write()
         return Double(batches * batch.count) / Double(max(1, try write())) * 1e9
     }

@@ -1,23 +1,18 @@
 import CacheEngine
 import CacheTestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 extension Workload {
-    /// What an entry costs beyond its own bytes.
+    /// The memory that an entry takes in addition to its own bytes.
     static let footprint = Workload(
         name: "footprint",
         question: "bytes an entry takes beyond its own, in memory and in the disk's index; RSS"
     ) { plan in [MemoryFootprintCase(plan), ChurnFootprintCase(plan), IndexFootprintCase(plan)] }
 }
 
-/// Many small entries of all sizes: the accounted bytes beyond the entries' own.
+/// Many small entries of varying sizes: the accounted bytes beyond the entries' own.
 ///
-/// Sizes vary, so that what the allocator rounds up is there in its mean.
+/// Sizes vary, so that the allocator's rounding counts with its average.
 private final class MemoryFootprintCase: WorkloadCase {
     private let plan: WorkloadPlan
     init(_ plan: WorkloadPlan) { self.plan = plan }
@@ -43,7 +38,10 @@ private final class MemoryFootprintCase: WorkloadCase {
             tier.store(entry, nowSeconds: MemoryFixture.nowSeconds)
         }
         let usage = tier.usage()
-        try WorkloadFailure.require(usage.entries == entryCount, "footprint: entries are missing")
+        try WorkloadFailure.require(
+            usage.entries == entryCount,
+            "footprint: \(usage.entries) of \(entryCount) entries are stored"
+        )
         let overhead = Double(usage.bytes - own) / Double(entryCount)
         return [
             .lowerIsBetter("memory_overhead_per_entry", overhead, .bytes),
@@ -56,7 +54,7 @@ private final class MemoryFootprintCase: WorkloadCase {
     }
 }
 
-/// A full memory through which ten times its capacity passes: what the process really takes.
+/// The resident memory while ten times the capacity passes through a full memory.
 private final class ChurnFootprintCase: WorkloadCase {
     private let plan: WorkloadPlan
     init(_ plan: WorkloadPlan) { self.plan = plan }
@@ -80,7 +78,7 @@ private final class ChurnFootprintCase: WorkloadCase {
         var number: UInt64 = 0
         while stored < capacityBytes * 10 {
             number += 1
-            // From 256 B to 64 KiB, as many in each octave.
+            // From 256 B to 64 KiB, with equal probability for each power of two.
             let size = 256 << Int(random.next() % 9)
             let entry = withUnsafeBytes(of: number) { key in
                 EntryMaker.entry(
@@ -98,7 +96,7 @@ private final class ChurnFootprintCase: WorkloadCase {
         let accounted = tier.usage().bytes
         try WorkloadFailure.require(
             accounted <= capacityBytes && accounted > capacityBytes / 2,
-            "footprint: \(accounted) bytes accounted of \(capacityBytes)"
+            "footprint: \(accounted) bytes are accounted for, of \(capacityBytes)"
         )
         return [
             .lowerIsBetter(
@@ -110,7 +108,7 @@ private final class ChurnFootprintCase: WorkloadCase {
     }
 }
 
-/// Many entries on disk: the memory their index takes.
+/// The memory that the index of many disk entries takes.
 private final class IndexFootprintCase: WorkloadCase {
     private let plan: WorkloadPlan
     init(_ plan: WorkloadPlan) { self.plan = plan }
@@ -124,7 +122,7 @@ private final class IndexFootprintCase: WorkloadCase {
         try await fixture.fill()
         let statistics = fixture.tier.statistics
         await fixture.tier.close()
-        try WorkloadFailure.require(statistics.indexEntries > 0, "footprint: an empty index")
+        try WorkloadFailure.require(statistics.indexEntries > 0, "footprint: the index is empty")
         return [
             .lowerIsBetter(
                 "disk_index_per_entry",
@@ -135,13 +133,13 @@ private final class IndexFootprintCase: WorkloadCase {
     }
 }
 
-/// What the operating system says this process takes.
+/// The resident memory of this process according to the operating system.
 enum ResidentMemory {
     static var bytes: Int {
         #if os(Linux)
             let fields = (try? TextFile.read("/proc/self/statm"))?.split(separator: " ") ?? []
             let pages = fields.count > 1 ? Int(fields[1]) ?? 0 : 0
-            return pages * sysconf(Int32(_SC_PAGESIZE))
+            return pages * Machine.pageBytes
         #else
             var usage = rusage()
             getrusage(RUSAGE_SELF, &usage)
@@ -149,10 +147,10 @@ enum ResidentMemory {
         #endif
     }
 
-    /// Returns freed memory to the system, so that what follows is seen.
+    /// Returns freed memory to the system, so that the next measurement does not include it.
     static func giveBack() {
         #if canImport(Glibc)
-            // Declared in a header that the module map leaves out.
+            // `malloc_trim` is declared in a header that the module map leaves out.
             guard let symbol = dlsym(nil, "malloc_trim") else { return }
             typealias Trim = @convention(c) (Int) -> Int32
             _ = unsafeBitCast(symbol, to: Trim.self)(0)

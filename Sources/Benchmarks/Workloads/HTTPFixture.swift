@@ -1,7 +1,8 @@
 import CacheEngine
 import CacheTestSupport
+import Platform
 
-/// A cache with fresh answers in memory, and the requests for them.
+/// A cache with fresh responses in memory, and the requests for them.
 final class HTTPFixture: Sendable {
     static let bodySizeBytes = 1_024
 
@@ -13,7 +14,7 @@ final class HTTPFixture: Sendable {
     init(keyCount: Int, origin: any Origin = NumberedOrigin()) async throws {
         let room = keyCount * (Self.bodySizeBytes + 1_024) * 2
         cache = try await HTTPCache(
-            configuration: Configuration(memory: .bytes(max(64 << 20, room))),
+            configuration: HTTPCache.Configuration(memory: .bytes(max(64 << 20, room))),
             origin: origin
         )
         requests = (0..<keyCount).map { number in
@@ -31,7 +32,10 @@ final class HTTPFixture: Sendable {
                 NumberedOrigin.response(number, bodySizeBytes: Self.bodySizeBytes),
                 for: request
             )
-            try WorkloadFailure.require(outcome == .stored, "an answer was refused: \(outcome)")
+            try WorkloadFailure.require(
+                outcome == .stored,
+                "The cache did not store a response: \(outcome)"
+            )
         }
     }
 
@@ -39,15 +43,15 @@ final class HTTPFixture: Sendable {
         Int(sequence[(worker &* 7_919 &+ step) & (Self.sequenceLength - 1)])
     }
 
-    /// Asks as every caller does; true for a fresh answer with the right body.
+    /// Sends a request with `respond`; returns whether a response with the right body came back.
     func isHit(_ number: Int) async throws -> Bool {
         let response = try await cache.respond(to: requests[number])
         return Self.isRight(response, number)
     }
 
-    /// Asks `count` times as every caller does.
+    /// Sends `count` requests with `respond`.
     ///
-    /// - Returns: How many fresh answers with the right body there were.
+    /// - Returns: The number of responses with the right body.
     func hits(_ worker: Int, from step: Int, count: Int) async throws -> Int {
         let requests = requests
         var hits = 0
@@ -58,11 +62,11 @@ final class HTTPFixture: Sendable {
         return hits
     }
 
-    /// Asks without being able to wait.
+    /// Sends a request with `cachedResponse`, which cannot wait.
     func isHitAtOnce(_ number: Int) -> Bool {
-        // Lent, not copied: a caller has its request at hand.
+        // The request is borrowed and not copied, because a caller has its request at hand.
         requests.withUnsafeBufferPointer { requests in
-            guard let response = cache.cachedResponse(for: requests[number]) else { return false }
+            guard let response = cache.immediateResponse(to: requests[number]) else { return false }
             return Self.isRight(response, number)
         }
     }
@@ -74,7 +78,7 @@ final class HTTPFixture: Sendable {
     }
 }
 
-/// An origin whose answer to `…/000042` begins with the byte 42.
+/// An origin whose response to `…/000042` has a body that begins with the byte 42.
 struct NumberedOrigin: Origin {
     func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         let digits = request.url.utf8.suffix(12).filter { $0 >= 0x30 && $0 <= 0x39 }
@@ -106,11 +110,11 @@ struct NumberedOrigin: Origin {
     }
 }
 
-/// Work of several tasks that run at once, each until time is up.
+/// Several tasks that work concurrently, each until its time is up.
 enum TaskTeam {
     typealias Chunk = @Sendable (_ worker: Int, _ step: Int, _ count: Int) async throws -> Int
 
-    /// Repeats `operation` in every task, many times a call; it says how often it went as it should.
+    /// Repeats `operation` in every task; each call does many steps and returns how many succeeded.
     static func run(
         tasks: Int,
         nanoseconds: UInt64,
@@ -153,7 +157,7 @@ enum TaskTeam {
         return mine
     }
 
-    /// Times `count` operations of one task, one by one.
+    /// Times `count` operations of one task singly.
     static func runSingly(
         count: Int,
         _ operation: (_ step: Int) async throws -> Bool

@@ -1,7 +1,7 @@
 import CacheEngine
 
 extension Workload {
-    /// A whole fresh hit: a request in, an answer with its fields out.
+    /// A complete fresh hit: a request in, a response with its fields out.
     static let httpHit = Workload(
         name: "http-hit",
         question: "request in, response out, answered fresh from memory"
@@ -24,7 +24,7 @@ extension Workload {
 }
 
 private final class HTTPHitCase: WorkloadCase {
-    /// Which method of the cache is called.
+    /// The measured method of the cache.
     enum Call: String {
         case respond
         case cachedResponse

@@ -1,16 +1,16 @@
 import CacheEngine
 import CacheTestSupport
 
-/// A memory tier filled with the keys of a workload, and orders to ask for them in.
+/// A memory tier filled with the keys of a workload, and a sequence of look-ups.
 final class MemoryFixture: Sendable {
-    /// Small enough that the tables, not the bodies, decide.
+    /// Small bodies, so that the tables determine the time.
     static let bodySizeBytes = 128
-    /// A moment at which everything is fresh.
+    /// A time at which every entry is fresh.
     static let nowSeconds: UInt32 = 1_700_000_000
-    /// Long enough that the order is not learned by the processor.
+    /// Long enough that the processor does not learn the sequence.
     private static let sequenceLength = 1 << 18
 
-    /// Which keys are asked for how often.
+    /// The distribution of the look-ups over the keys.
     enum Popularity: Sendable {
         case uniform
         case zipf(Double)
@@ -25,7 +25,7 @@ final class MemoryFixture: Sendable {
     init(keyCount: Int, popularity: Popularity = .uniform, seed: UInt64 = 1) {
         keys = KeySet(count: keyCount)
         hasher = KeyHasher(seed: KeyHash(placement: seed, identity: ~seed))
-        // Twice what is needed: this asks how fast a hit is, not who is evicted.
+        // Twice the room that the entries need: the workload measures hits and not eviction.
         let entrySizeBytes = Self.bodySizeBytes + KeySet.keySizeBytes + EntryHead.sizeBytes + 128
         tier = MemoryTier(
             MemoryConfiguration(capacityBytes: max(64 << 20, keyCount * entrySizeBytes * 2))
@@ -41,12 +41,12 @@ final class MemoryFixture: Sendable {
         for number in 0..<keyCount { tier.store(entry(number), nowSeconds: Self.nowSeconds) }
     }
 
-    /// The number of the key to ask for: every thread walks the same order from elsewhere.
+    /// The key of a step; all threads follow the same sequence from different positions.
     func keyNumber(_ thread: Int, _ step: Int) -> Int {
         Int(sequence[(thread &* 65_537 &+ step) & (Self.sequenceLength - 1)])
     }
 
-    /// An entry whose body tells which key it belongs to.
+    /// An entry whose first body byte identifies its key.
     func entry(_ number: Int, bodySizeBytes: Int = bodySizeBytes) -> Entry {
         keys.withBytes { bytes in
             EntryMaker.entry(
@@ -60,17 +60,17 @@ final class MemoryFixture: Sendable {
 
     static func firstByte(_ number: Int) -> UInt8 { UInt8(truncatingIfNeeded: number) }
 
-    /// Looks up a chunk of keys, hashing each; counts those whose body has the right first byte.
+    /// Looks up a chunk of keys, hashing each; counts bodies with the right first byte.
     func hits(thread: Int, chunk: Int) -> UInt64 {
         count(thread, chunk) { number, key in isHit(number, key, hasher.hash(key)) }
     }
 
-    /// The same with the hash at hand, as a caller has it who keeps the key.
+    /// Does the same with the stored hash, as for a caller that keeps the key.
     func hitsByHash(thread: Int, chunk: Int) -> UInt64 {
         count(thread, chunk) { number, key in isHit(number, key, hashes[number]) }
     }
 
-    /// The same, read where the entry lies: nothing is retained, as nothing is on the JVM.
+    /// Does the same in place: the entry is not retained, as on the JVM.
     func hitsInPlace(thread: Int, chunk: Int) -> UInt64 {
         count(thread, chunk) { number, key in
             var isRight = false
@@ -95,7 +95,9 @@ final class MemoryFixture: Sendable {
         return entry?.firstBodyByte == Self.firstByte(number)
     }
 
-    /// How many keys of a chunk are hits; compiled into who asks, so that nothing is called between.
+    /// The number of hits in a chunk of keys.
+    ///
+    /// It is inlined into its callers, so that the loop contains no call.
     @inline(__always)
     private func count(
         _ thread: Int,
@@ -129,7 +131,7 @@ final class MemoryFixture: Sendable {
     }
 }
 
-/// Entries as the workloads store them.
+/// Makes the entries that the workloads store.
 enum EntryMaker {
     static func entry(
         hash: KeyHash,
@@ -160,9 +162,9 @@ enum EntryMaker {
 }
 
 extension Entry {
-    /// The first byte of the body: a hit reads it, so that the body is really there.
+    /// The first byte of the body; a hit reads it to prove that the body is present.
     var firstBodyByte: UInt8 {
-        // Not through a closure: one that crosses modules costs half of what a hit does.
+        // A closure that crosses modules would take half as long as a hit.
         withExtendedLifetime(storage) {
             storage.unsafeBytes(EntryHead.sizeBytes + 1)[EntryHead.sizeBytes]
         }

@@ -1,7 +1,7 @@
 import CacheEngine
 
 extension Workload {
-    /// The time of the engine's own look-up, by number of keys and threads.
+    /// The engine's own look-up, by the number of keys and threads.
     static let memoryHit = Workload(
         name: "memory-hit",
         question: "the engine's look-up: hash, lock, probe, compare, retain, read a byte"

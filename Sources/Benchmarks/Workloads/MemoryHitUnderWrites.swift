@@ -1,8 +1,9 @@
 import CacheEngine
+import Platform
 import Synchronization
 
 extension Workload {
-    /// What a hit waits for while its shard is being written.
+    /// The latency of a hit while another thread writes to its shard.
     static let memoryHitUnderWrites = Workload(
         name: "memory-hit-under-writes",
         question: "hits in one shard while another thread stores into that very shard"
@@ -15,7 +16,7 @@ extension Workload {
 }
 
 private final class UnderWritesCase: WorkloadCase {
-    /// How the other thread writes.
+    /// The rate at which the other thread writes.
     enum Writing {
         case paced(nanoseconds: UInt64)
         case continuous
@@ -41,14 +42,14 @@ private final class UnderWritesCase: WorkloadCase {
 
     func prepare() async throws {
         let fixture = MemoryFixture(keyCount: plan.sized(smoke: 4_096, quick: 65_536, full: 65_536))
-        // The shard is chosen by the top bits; 256 is at least the number of shards.
+        // The top bits select the shard; there are at most 256 shards.
         keysOfShard = (0..<fixture.keys.count).filter { fixture.hashes[$0].placement >> 56 == 0 }
-        try WorkloadFailure.require(keysOfShard.count >= 2, "no two keys share a shard")
+        try WorkloadFailure.require(keysOfShard.count >= 2, "No two keys share a shard")
         self.fixture = fixture
     }
 
     func round() async throws -> [Sample] {
-        guard let fixture else { throw WorkloadFailure("not prepared") }
+        guard let fixture else { throw WorkloadFailure.notPrepared }
         let keys = keysOfShard
         let writing = writing
         let operations = plan.sized(smoke: 2_000, quick: 200_000, full: 1_000_000)
@@ -64,11 +65,11 @@ private final class UnderWritesCase: WorkloadCase {
             return read
         }
         guard let read = outcome.results.compactMap({ $0 }).first else {
-            throw WorkloadFailure("nothing was read")
+            throw WorkloadFailure("No entry was read")
         }
         try read.requireAllCorrect("memory-hit-under-writes")
         let written = stores.load(ordering: .relaxed)
-        try WorkloadFailure.require(written > 0, "nothing was written meanwhile")
+        try WorkloadFailure.require(written > 0, "No entry was stored during the reads")
         let seconds = Double(outcome.elapsedNanoseconds) / 1e9
         return [
             .time("time_per_hit", Double(read.histogram.percentile(0.5)), read.histogram),

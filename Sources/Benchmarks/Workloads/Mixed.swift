@@ -1,7 +1,7 @@
 import CacheEngine
 
 extension Workload {
-    /// Reads among writes, when some keys are far more popular than others.
+    /// Reads mixed with writes, with a skewed popularity of keys.
     static let mixed = Workload(
         name: "mixed",
         question: "zipf 0.99 over the keys; 100, 95 and 75 % reads, the rest replacing stores"
@@ -66,14 +66,14 @@ private final class MixedCase: WorkloadCase {
         thread: Int,
         chunk: Int
     ) -> UInt64 {
-        // A hundred reads out of a hundred: the very loop of `memory-hit`.
+        // With reads only, the loop is that of `memory-hit`.
         if readPercent == 100 { return fixture.hits(thread: thread, chunk: chunk) }
         var correct: UInt64 = 0
         let first = chunk &* TimedLoop.chunkSize
         for step in first..<first + TimedLoop.chunkSize {
             let number = fixture.keyNumber(thread, step)
-            // 37 and 100 have no common divisor: the writes are spread evenly, and follow no order
-            // of the keys.
+            // 37 and 100 have no common divisor, so the writes are spread evenly and follow no
+            // order of keys.
             if step &* 37 % 100 < readPercent {
                 if fixture.isHit(number) { correct &+= 1 }
             } else {

@@ -1,8 +1,9 @@
 import CacheEngine
 import CacheTestSupport
+import Platform
 
 extension Workload {
-    /// Latency as load grows to saturation.
+    /// Latency as the load grows to saturation.
     static let openLoop = Workload(
         name: "open-loop",
         question: "requests arrive on a schedule, at growing rates; waiting counts as latency"
@@ -25,9 +26,9 @@ extension Workload {
     ]
 }
 
-/// How far a sweep of rates has come in this round.
+/// The progress of a sweep over the rates.
 private final class RateSweep {
-    /// Rates above this were beyond what is possible.
+    /// The lowest rate that the machine could not sustain.
     var saturatedAt = Int.max
 }
 
@@ -84,7 +85,7 @@ private final class OpenLoopCase: WorkloadCase {
         }
         let elapsed = Double(monotonicNanoseconds() - start) / 1e9
         let completed = Double(histogram.count) / elapsed
-        // What is offered beyond this only waits longer the longer one looks.
+        // At higher rates, latency only grows with the duration of the measurement.
         if completed < Double(ratePerSecond) * 0.8 { sweep.saturatedAt = ratePerSecond }
         return [
             .time("latency", Double(histogram.percentile(0.99)), histogram),

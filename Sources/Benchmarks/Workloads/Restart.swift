@@ -1,7 +1,8 @@
 import CacheEngine
+import Platform
 
 extension Workload {
-    /// Opening a disk with a great many entries.
+    /// Opening a disk tier with a large number of entries.
     static let restart = Workload(
         name: "restart",
         question: "from opening the directory to the first answer, with 10^6 entries on disk"
@@ -46,7 +47,10 @@ private final class RestartCase: WorkloadCase {
             }
             if tier.enqueue(entry) != .stored {
                 try await tier.flush()
-                try WorkloadFailure.require(tier.enqueue(entry) == .stored, "the disk refused")
+                try WorkloadFailure.require(
+                    tier.enqueue(entry) == .stored,
+                    "restart: the disk tier refused an entry"
+                )
             }
         }
         try await tier.flush()
@@ -55,7 +59,7 @@ private final class RestartCase: WorkloadCase {
     }
 
     func round() async throws -> [Sample] {
-        guard let scratch else { throw WorkloadFailure("not prepared") }
+        guard let scratch else { throw WorkloadFailure.notPrepared }
         let start = monotonicNanoseconds()
         let tier = try await DiskTier.open(configuration(scratch))
         let elapsed = Double(monotonicNanoseconds() - start)
@@ -64,7 +68,7 @@ private final class RestartCase: WorkloadCase {
         await tier.close()
         try WorkloadFailure.require(
             found == entriesStored,
-            "restart: \(found) of \(entriesStored) entries came back"
+            "restart: \(found) of \(entriesStored) entries were recovered"
         )
         let perSecond = Double(found) / (elapsed / 1e9) / Double(cores)
         return [

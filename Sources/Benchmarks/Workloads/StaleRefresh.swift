@@ -3,7 +3,7 @@ import CacheTestSupport
 import Synchronization
 
 extension Workload {
-    /// Stale answers that may be served while they are refreshed.
+    /// Stale responses that may be served during their revalidation.
     static let staleRefresh = Workload(
         name: "stale-refresh",
         question: "stale-while-revalidate: the answer at once, the refresh behind it"
@@ -26,7 +26,7 @@ private final class StaleRefreshCase: WorkloadCase {
     var parameters: [Measurement.Parameter] { [.init("keys", keyCount)] }
 
     func prepare() async throws {
-        var configuration = Configuration(memory: .megabytes(64))
+        var configuration = HTTPCache.Configuration(memory: .megabytes(64))
         configuration.clock = clock
         let cache = try await HTTPCache(configuration: configuration, origin: origin)
         requests = (0..<keyCount).map { CacheRequest(url: KeySet.text($0)) }
@@ -42,8 +42,8 @@ private final class StaleRefreshCase: WorkloadCase {
     }
 
     func round() async throws -> [Sample] {
-        guard let cache else { throw WorkloadFailure("not prepared") }
-        // Everything is stale now, and may be served so.
+        guard let cache else { throw WorkloadFailure.notPrepared }
+        // All entries are now stale and may still be served.
         clock.advance(seconds: 20)
         let before = origin.count
         let outcome = try await TaskTeam.runSingly(count: keyCount) { number in

@@ -1,9 +1,10 @@
 import CacheEngine
 import CacheTestSupport
+import Platform
 import Synchronization
 
 extension Workload {
-    /// Everybody misses the same thing at once.
+    /// Concurrent misses of a single key by many callers.
     static let stampede = Workload(
         name: "stampede",
         question: "10,000 callers miss one key at once; the origin takes 100 ms"
@@ -13,7 +14,7 @@ extension Workload {
 private final class StampedeCase: WorkloadCase {
     private let plan: WorkloadPlan
     private let callerCount: Int
-    /// Whether a thread of its own reads another key while the callers are woken.
+    /// Whether a thread reads another key while the callers are resumed.
     private let isBesideHits: Bool
 
     init(_ plan: WorkloadPlan, isBesideHits: Bool = false) {
@@ -34,7 +35,7 @@ private final class StampedeCase: WorkloadCase {
             milliseconds: plan.sized(smoke: 20, quick: 100, full: 100)
         )
         let cache = try await HTTPCache(
-            configuration: Configuration(memory: .megabytes(16)),
+            configuration: HTTPCache.Configuration(memory: .megabytes(16)),
             origin: origin
         )
         let other = OtherKey(cache)
@@ -49,7 +50,7 @@ private final class StampedeCase: WorkloadCase {
             }
         }
         var waits = Histogram()
-        // The last one first: who awaits each as it ends is woken as often as they are.
+        // Awaiting the last caller first avoids being resumed as often as the callers are.
         for caller in callers.reversed() { waits.record(try await caller.value) }
         origin.finish()
         let busy = await hits.value
@@ -67,8 +68,9 @@ private final class StampedeCase: WorkloadCase {
         ]
     }
 
-    /// Tasks of their own, as a server has them: a group looks for each child that ends among all
-    /// that are left.
+    /// Starts an unstructured task for each caller, as a server does.
+    ///
+    /// A task group would search all remaining children for each child that ends.
     private func crowd(
         before cache: HTTPCache,
         _ origin: SlowOrigin
@@ -80,7 +82,7 @@ private final class StampedeCase: WorkloadCase {
                 let body = try await response.body.collect(upTo: .megabytes(1))
                 try WorkloadFailure.require(
                     body.count == HTTPFixture.bodySizeBytes,
-                    "stampede: a caller got half an answer"
+                    "stampede: a caller got a body of \(body.count) bytes"
                 )
                 return monotonicNanoseconds() &- origin.answeredAt
             }
@@ -88,7 +90,7 @@ private final class StampedeCase: WorkloadCase {
     }
 }
 
-/// A key of which nobody waits for anything.
+/// A key that is independent of the stampede.
 private struct OtherKey: Sendable {
     private static let number = 8
     private let cache: HTTPCache
@@ -104,13 +106,13 @@ private struct OtherKey: Sendable {
         _ = try await cache.store(answer, for: request)
     }
 
-    /// How long each hit took, for as long as `goesOn` says of how many there were.
+    /// Times hits while `goesOn` returns true for the number of hits so far.
     func hits(while goesOn: (Int) -> Bool) -> Histogram {
         var histogram = Histogram()
         var count = 0
         while goesOn(count) {
             let before = monotonicNanoseconds()
-            let isHit = cache.cachedResponse(for: request) != nil
+            let isHit = cache.immediateResponse(to: request) != nil
             histogram.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
             precondition(isHit, "What is stored for a day is there")
             count += 1
@@ -119,7 +121,7 @@ private struct OtherKey: Sendable {
     }
 }
 
-/// An origin that takes its time, and notes when it answered first.
+/// An origin with a delay, which records the time of its first answer.
 private final class SlowOrigin: Origin {
     private let milliseconds: Int
     private let requests = Atomic(0)
@@ -130,7 +132,7 @@ private final class SlowOrigin: Origin {
 
     var requestCount: Int { requests.load(ordering: .acquiring) }
     var answeredAt: UInt64 { answered.load(ordering: .acquiring) }
-    /// Whether everybody has the answer.
+    /// Whether all callers have received the response.
     var isDone: Bool { done.load(ordering: .relaxed) }
 
     func finish() { done.store(true, ordering: .relaxed) }

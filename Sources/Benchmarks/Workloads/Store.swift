@@ -1,7 +1,7 @@
 import CacheEngine
 
 extension Workload {
-    /// Putting something into memory, and throwing something else out for it.
+    /// Storing new entries in a full memory, which evicts others.
     static let store = Workload(
         name: "store",
         question: "new entries into a full memory: build, insert, evict"
@@ -20,7 +20,7 @@ private final class StoreCase: WorkloadCase {
     private let threads: Int
     private var tier: MemoryTier?
     private var body: [UInt8] = []
-    /// Stores so far: no two rounds store under the same keys.
+    /// The number of keys used so far, so that no two rounds use the same keys.
     private var base = 0
 
     init(_ plan: WorkloadPlan, bodySizeBytes: Int, threads: Int) {
@@ -36,7 +36,7 @@ private final class StoreCase: WorkloadCase {
     func prepare() async throws {
         tier = MemoryTier(MemoryConfiguration(capacityBytes: 64 << 20))
         body = SyntheticBody.bytes(count: bodySizeBytes, seed: 3)
-        // Full before the first round: every store of a round evicts.
+        // The memory is full before the first round, so every store evicts.
         let wanted = plan.sized(smoke: 1 << 20, quick: 128 << 20, full: 128 << 20) / bodySizeBytes
         for number in 0..<wanted { _ = Self.store(number, in: tier, body) }
         base = wanted
@@ -47,7 +47,8 @@ private final class StoreCase: WorkloadCase {
         let body = body
         let base = base
         let threads = threads
-        // Chunks of a kibi-operation are long with large bodies; a chunk counts what it does.
+        // A chunk of 1,024 stores takes long with large bodies, so it may run past the round's
+        // time.
         let outcome = TimedLoop.run(threads: threads, nanoseconds: plan.roundNanoseconds) {
             thread,
             chunk in
@@ -58,8 +59,9 @@ private final class StoreCase: WorkloadCase {
             return correct
         }
         self.base += outcome.operations * threads
-        // An admission rule may refuse: what is asked here is the time, so some must get in.
-        try WorkloadFailure.require(outcome.correct > 0, "store: nothing was stored")
+        // Admission may refuse an entry. The workload measures time, so only some stores must
+        // succeed.
+        try WorkloadFailure.require(outcome.correct > 0, "store: no entry was stored")
         return [
             .time("time_per_store", outcome.nanosecondsPerOperation),
             .allocations(outcome.allocations, operations: outcome.operations),

@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 
 extension Workload {
-    /// How many bytes reach the device for each byte stored.
+    /// The number of bytes that reach the device for each byte stored.
     static let writeAmplification = Workload(
         name: "write-amplification",
         question: "bytes written over bytes stored, zipf 0.99 over four times what fits"
@@ -19,7 +19,7 @@ private final class WriteAmplificationCase: WorkloadCase {
     init(_ plan: WorkloadPlan) {
         self.plan = plan
         capacityBytes = plan.sized(smoke: 16 << 20, quick: 64 << 20, full: 256 << 20)
-        // Bodies come down to about half; four times the capacity once compressed.
+        // Bodies compress to about half their size, so the keys need four times the capacity.
         let keyCount = capacityBytes * 8 / Self.bodySizeBytes
         keys = KeySet(count: keyCount)
         var random = SeededRandom(seed: 17)
@@ -48,7 +48,7 @@ private final class WriteAmplificationCase: WorkloadCase {
         await tier.close()
         try WorkloadFailure.require(
             used.bytes <= capacityBytes,
-            "write-amplification: \(used.bytes) bytes in use of \(capacityBytes)"
+            "write-amplification: \(used.bytes) bytes are used, more than \(capacityBytes)"
         )
         return [
             .lowerIsBetter("write_amplification", statistics.writeAmplification, .share),
@@ -56,7 +56,7 @@ private final class WriteAmplificationCase: WorkloadCase {
         ]
     }
 
-    /// What a cache does: reads, and stores what was not there; true for a hit.
+    /// Reads an entry and stores it on a miss, as a cache does; returns whether it was a hit.
     private func visit(_ number: Int, _ tier: DiskTier) async throws -> Bool {
         let (hash, key) = keys.withBytes { bytes in
             (tier.hasher.hash(bytes.key(number)), [UInt8](bytes.key(number)))

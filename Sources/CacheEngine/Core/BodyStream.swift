@@ -1,26 +1,26 @@
-/// Where a body's bytes come from when they are not all there yet.
+/// A source of body bytes that arrive over time.
 ///
-/// One reader at a time calls `next`, and never again after it returned nil or threw.
+/// One reader at a time calls `next`, and not again after it returned `nil` or threw.
 public protocol BodySource: AnyObject, Sendable {
-    /// The next piece, or nil at the end; throws when the body breaks off.
+    /// Returns the next piece, or `nil` at the end; throws if the body breaks off.
     func next() async throws -> ByteChunk?
-    /// The reader is gone: nobody will ask for more.
+    /// Tells the source that its reader is gone and needs no more bytes.
     ///
-    /// Called at most once, never after the end.
+    /// Called at most once, and never after the end.
     func cancel()
 }
 
-/// A body: an asynchronous sequence of chunks.
+/// A body as an asynchronous sequence of chunks.
 ///
-/// A body that is stored can be read again and again; one that arrives from a network once.
+/// A stored body can be read repeatedly, a body that arrives from a network only once.
 public struct BodyStream: AsyncSequence, Sendable {
-    /// What a body consists of.
+    /// The elements of a body.
     public typealias Element = ByteChunk
 
-    /// Three words: a body is handed on by every answer.
+    /// At most three words, because each response copies a body.
     enum Content: Sendable {
         case chunk(ByteChunk)
-        /// Out of line, as it is the largest and the rarest.
+        /// Indirect, because it is the largest case and the rarest.
         indirect case stored(any BodyReader, Range<Int>)
         case parts([BodyStream])
         case source(SourceLease, count: OptionalNumber<Int>)
@@ -30,25 +30,27 @@ public struct BodyStream: AsyncSequence, Sendable {
 
     private init(_ content: Content) { self.content = content }
 
-    /// A body that is all there.
+    /// A body that is completely in memory.
     public init(_ chunk: ByteChunk) { self.init(.chunk(chunk)) }
 
     /// A body without bytes.
     public static let empty = Self(.empty)
 
-    /// A body that `source` delivers; cancelled when the last copy of the stream is gone.
+    /// A body that `source` delivers.
+    ///
+    /// The source is cancelled when the last copy of the stream is released.
     public init(_ source: any BodySource, count: Int? = nil) {
         self.init(.source(SourceLease(source), count: OptionalNumber(count)))
     }
 
-    /// A body read piece by piece from a store.
+    /// A body that is read from a store piece by piece.
     public init(_ reader: any BodyReader, range: Range<Int>? = nil) {
         self.init(.stored(reader, range ?? 0..<reader.count))
     }
 
     init(parts: [BodyStream]) { self.init(.parts(parts)) }
 
-    /// The length in bytes, where it is known before the end.
+    /// The length in bytes, if it is known before the end.
     public var count: Int? {
         switch content {
         case .chunk(let chunk): chunk.count
@@ -62,7 +64,7 @@ public struct BodyStream: AsyncSequence, Sendable {
         }
     }
 
-    /// The whole body when it is in memory already, without waiting.
+    /// The whole body, if it is already in memory.
     public var availableChunk: ByteChunk? {
         if case .chunk(let chunk) = content { return chunk }
         return nil
@@ -70,7 +72,7 @@ public struct BodyStream: AsyncSequence, Sendable {
 
     /// Reads the whole body into one chunk.
     ///
-    /// - Throws: `CacheError.Code.bodyTooLarge` when it is longer than `limit`.
+    /// - Throws: `CacheError.Code.bodyTooLarge` if the body is longer than `limit`.
     public func collect(upTo limit: ByteCount = .megabytes(64)) async throws -> ByteChunk {
         if let count, count > limit.bytes { throw Self.tooLarge(limit) }
         if let chunk = availableChunk { return chunk }
@@ -98,7 +100,7 @@ extension BodyStream {
 
         init(_ content: Content) { self.content = content }
 
-        /// The next chunk, never an empty one, or nil at the end.
+        /// Returns the next chunk, which is never empty, or `nil` at the end.
         public mutating func next() async throws -> ByteChunk? {
             while let current = content {
                 switch current {
@@ -141,7 +143,11 @@ extension BodyStream {
             }
             let chunk = try await reader.read(range)
             guard !chunk.isEmpty, chunk.count <= range.count else {
-                throw CacheError(.bodyTruncated, detail: "A stored body ended early")
+                throw CacheError(
+                    .bodyTruncated,
+                    detail: "The reader of a stored body returned \(chunk.count) bytes, "
+                        + "not 1 to \(range.count)"
+                )
             }
             content = .stored(reader, range.lowerBound + chunk.count..<range.upperBound)
             return chunk
@@ -153,7 +159,7 @@ extension BodyStream {
 }
 
 extension ByteChunk {
-    /// One chunk with the bytes of all `pieces`; shares them when there is only one.
+    /// One chunk with the bytes of all `pieces`; a single piece is shared, not copied.
     package init(joining pieces: [ByteChunk]) {
         if pieces.count == 1 {
             self = pieces[0]

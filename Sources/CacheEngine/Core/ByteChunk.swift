@@ -1,15 +1,15 @@
-/// A piece of a body: a range of bytes that are shared, never copied, and never change.
+/// A piece of a body: a range of shared, immutable bytes.
 ///
-/// Copying a chunk or taking a part of it costs a retain.
+/// Copying a chunk or taking a part of it costs one retain.
 ///
-/// `@unchecked Sendable`: the storage is filled before the first chunk over it exists and is
+/// `@unchecked Sendable`: the storage is filled before the first chunk of it exists and is
 /// read-only afterwards, so any number of threads may hold and read it.
 public struct ByteChunk: @unchecked Sendable {
     package let storage: ByteStorage
     private let lowerBound: Int
     private let upperBound: Int
 
-    /// The bytes of `storage` at `range`, all of which are there.
+    /// The bytes of `storage` at `range`, which must be inside the storage.
     package init(_ storage: ByteStorage, _ range: Range<Int>) {
         precondition(range.lowerBound >= 0)
         self.storage = storage
@@ -23,7 +23,9 @@ public struct ByteChunk: @unchecked Sendable {
         self.init(try ByteStorage.make(count: count, fill), 0..<count)
     }
 
-    /// A chunk of at most `capacity` bytes: as many as `fill` says it wrote; nil when it says nil.
+    /// A chunk of the bytes that `fill` writes, at most `capacity`.
+    ///
+    /// `fill` returns the number of bytes written; `nil` makes the initialiser return `nil`.
     package init?(
         capacity: Int,
         filledBy fill: (UnsafeMutableRawBufferPointer) throws -> Int?
@@ -51,18 +53,18 @@ public struct ByteChunk: @unchecked Sendable {
         self = text.withUTF8 { Self(copying: UnsafeRawBufferPointer($0)) }
     }
 
-    /// What a chunk that waits takes besides its bytes: a peer may send them one by one.
+    /// The bytes that each waiting chunk costs besides its content; a peer may send single bytes.
     package static let overheadBytes = 64
 
     /// A chunk without bytes.
     public static let empty = Self([])
 
-    /// How many bytes there are.
+    /// The number of bytes.
     public var count: Int { upperBound - lowerBound }
-    /// Whether there are no bytes.
+    /// Whether the chunk has no bytes.
     public var isEmpty: Bool { upperBound == lowerBound }
 
-    /// Calls `body` with the bytes, which must not escape it.
+    /// Calls `body` with the bytes; the pointer must not escape `body`.
     public func withUnsafeBytes<Result>(
         _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result {
@@ -71,7 +73,7 @@ public struct ByteChunk: @unchecked Sendable {
         return try body(UnsafeRawBufferPointer(rebasing: bytes[lowerBound...]))
     }
 
-    /// The part of the chunk at `range`, sharing its bytes.
+    /// The part of the chunk at `range`; it shares the chunk's bytes.
     public subscript(range: Range<Int>) -> ByteChunk {
         precondition(range.lowerBound >= 0 && range.upperBound <= count)
         return ByteChunk(
@@ -83,7 +85,7 @@ public struct ByteChunk: @unchecked Sendable {
     /// A copy of the bytes.
     public var array: [UInt8] { withUnsafeBytes { [UInt8]($0) } }
 
-    /// The bytes read as UTF-8, damaged sequences replaced.
+    /// The bytes as UTF-8; invalid sequences are replaced.
     public var text: String { withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
 }
 

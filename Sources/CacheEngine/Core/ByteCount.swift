@@ -1,12 +1,12 @@
-/// A size in bytes that cannot be mistaken for a count of entries.
+/// A size in bytes, as a type that cannot be confused with a count of entries.
 public struct ByteCount: Hashable, Comparable, Sendable {
-    /// The size itself.
+    /// The number of bytes.
     public let bytes: Int
 
     /// A size of `bytes` bytes; negative values count as zero.
     public init(_ bytes: Int) { self.bytes = max(0, bytes) }
 
-    /// No bytes at all.
+    /// Zero bytes.
     public static let zero = Self(0)
     /// A size in bytes.
     public static func bytes(_ count: Int) -> Self { Self(count) }
@@ -17,7 +17,7 @@ public struct ByteCount: Hashable, Comparable, Sendable {
     /// A size in units of 1,073,741,824 bytes.
     public static func gigabytes(_ count: Int) -> Self { Self(scaling: count, by: 30) }
 
-    /// Orders sizes by their bytes.
+    /// Orders sizes by their number of bytes.
     public static func < (left: Self, right: Self) -> Bool { left.bytes < right.bytes }
 
     private init(scaling count: Int, by shift: Int) {

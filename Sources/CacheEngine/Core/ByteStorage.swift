@@ -1,10 +1,10 @@
 /// A reference-counted run of bytes in one allocation.
 ///
-/// It does not know its length, which would be eight more bytes for every entry: an entry's head
-/// says it, and a chunk carries its range.
+/// The storage does not record its length, which would cost eight bytes for each entry. An entry's
+/// head states the length, and a chunk has its range.
 ///
-/// Written once by whoever creates it, before anyone else holds it; read-only from then on. That
-/// is what lets the value types wrapped around it be `Sendable`.
+/// The creator writes the bytes before it shares the storage; they are read-only afterwards. The
+/// value types around a storage can therefore be `Sendable`.
 package final class ByteStorage: ManagedBuffer<Void, UInt8> {
     /// Allocates `count` bytes and lets `fill` write them.
     package static func make(
@@ -22,7 +22,7 @@ package final class ByteStorage: ManagedBuffer<Void, UInt8> {
 
     /// The first `count` bytes, valid while the storage is held.
     ///
-    /// Callers know that there are so many, and keep `self` alive for as long as they use the
+    /// The caller ensures that `count` bytes exist, and keeps `self` alive while it uses the
     /// pointer (`withExtendedLifetime`).
     package func unsafeBytes(_ count: Int) -> UnsafeRawBufferPointer {
         withUnsafeMutablePointerToElements { UnsafeRawBufferPointer(start: $0, count: count) }

@@ -1,56 +1,64 @@
-/// Why the engine could not answer.
+/// The reason why the engine could not answer a request.
 ///
 /// A miss, a stale hit and a damaged record are results, not errors.
 public struct CacheError: Error, Hashable, Sendable {
-    /// What kind of failure it is; an open set, so a new one does not break a `switch`.
+    /// The kind of a failure; an open set, so that a new code does not break a `switch`.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The code's stable name, as it appears in logs.
+        /// The stable name of the code, for logs.
         public let description: String
 
-        /// The origin could not be reached or broke off, and nothing stored may stand in.
+        /// The origin failed, and no stored response may be served instead.
         public static let originFailed = Code(description: "originFailed")
-        /// The origin did not answer in time.
+        /// No connection to the origin could be made: refused, no route, unknown host name.
+        ///
+        /// An origin throws this code only for faults that do not depend on the request's content.
+        /// For a limited time the engine then answers other requests for the same key with this
+        /// error, without asking the origin.
+        public static let originUnreachable = Code(description: "originUnreachable")
+        /// The origin did not respond in time.
         public static let originTimedOut = Code(description: "originTimedOut")
-        /// The origin's answer breaks HTTP's rules: wrong length, invalid fields, too many.
+        /// The origin's response violates HTTP: wrong length, invalid fields, too many fields.
         public static let originMisbehaved = Code(description: "originMisbehaved")
         /// The body ended before its announced length.
         public static let bodyTruncated = Code(description: "bodyTruncated")
         /// The body is larger than the caller's limit.
         public static let bodyTooLarge = Code(description: "bodyTooLarge")
-        /// This reader fell too far behind a body that is not stored anywhere.
+        /// The reader fell too far behind a body that is not stored.
         public static let readerTooSlow = Code(description: "readerTooSlow")
-        /// The policy allows no load and nothing is stored.
+        /// The policy allows no request to the origin, and nothing is stored.
         public static let notCached = Code(description: "notCached")
         /// The request's deadline passed.
         public static let deadlineExceeded = Code(description: "deadlineExceeded")
-        /// The request itself cannot be sent: no absolute URL, an invalid field.
+        /// The request cannot be sent: its URL is not absolute, or a field is invalid.
         public static let requestInvalid = Code(description: "requestInvalid")
-        /// A loader asked for the key it is loading.
+        /// A loader requested the key that it is loading.
         public static let loadRecursed = Code(description: "loadRecursed")
         /// The cache was shut down before the request finished.
         public static let shutDown = Code(description: "shutDown")
-        /// Another process, or another cache of this one, uses the directory.
+        /// Another process, or another cache in this process, uses the directory.
         public static let directoryInUse = Code(description: "directoryInUse")
-        /// The directory cannot be used: a file in its place, no permission, no room.
+        /// The directory is unusable: it is a file, or permission or space is missing.
         public static let directoryUnusable = Code(description: "directoryUnusable")
-        /// The directory holds the files of another version, or damaged ones.
+        /// The directory holds files of another version, or damaged files.
         public static let directoryForeign = Code(description: "directoryForeign")
         /// A file operation failed.
         public static let storageFailed = Code(description: "storageFailed")
-        /// The configuration contradicts itself.
+        /// The application's store did not return in time.
+        public static let storageTimedOut = Code(description: "storageTimedOut")
+        /// The settings of the configuration contradict each other.
         public static let configurationInvalid = Code(description: "configurationInvalid")
     }
 
-    /// What kind of failure this is, for code to branch on.
+    /// The kind of the failure, for code to branch on.
     public let code: Code
-    /// What happened, for people to read.
+    /// A description of the failure, for people to read.
     public let detail: String
-    /// Whether the attempts that failed were other requests'.
+    /// Whether all failed attempts were those of other requests.
     ///
-    /// A crowd whose every attempt failed shares the last error.
+    /// Requests that wait together share the last error if every attempt failed.
     public var isShared = false
 
-    /// An error of the given kind.
+    /// An error of this kind.
     public init(_ code: Code, detail: String) {
         self.code = code
         self.detail = detail
@@ -58,6 +66,6 @@ public struct CacheError: Error, Hashable, Sendable {
 }
 
 extension CacheError: CustomStringConvertible {
-    /// The code and what happened.
+    /// The code and the description.
     public var description: String { "\(code): \(detail)" }
 }

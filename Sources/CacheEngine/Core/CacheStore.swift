@@ -1,34 +1,37 @@
-/// A place for entries behind the engine's memory: the engine's own disk, or one of yours.
+/// A place for entries behind the engine's memory: the engine's disk, or an application's store.
 ///
-/// Six methods, all asynchronous. What they must hold is written as a test kit that any store can
-/// run (`StoreConformance` in `CacheTestSupport`): a store may forget, but never invents, and never
-/// brings back what was removed.
+/// The protocol has six asynchronous methods. A test kit checks their contract for any store
+/// (`StoreConformance` in `CacheTestSupport`). A store may lose entries, but it must not invent one
+/// or return a removed one.
 public protocol CacheStore: Sendable {
-    /// The entry for `key`, or nil.
+    /// Returns the entry for `key`, or `nil` if there is none.
     func entry(for key: StoreKey) async throws -> StoredEntry?
 
-    /// Keeps `entry`, replacing what was there; a refusal removes what was there too.
+    /// Stores `entry` in place of the previous one; a refusal also removes the previous one.
     func store(_ entry: StoredEntry) async throws -> StoreOutcome
 
-    /// Removes the entry for `key`; true when there was one.
+    /// Removes the entry for `key`; returns `true` if there was one.
     func remove(_ key: StoreKey) async throws -> Bool
 
-    /// Removes every entry in `scope`. Durable before it returns.
+    /// Removes every entry in `scope`; the removal is durable when the method returns.
+    ///
+    /// An entry of the session class names its session. Entries of other sessions may remain,
+    /// because they are not read again.
     func removeAll(in scope: RemovalScope) async throws -> RemovalCount
 
-    /// How much is stored, in constant time.
+    /// Returns how much is stored, in O(1).
     func usage() async -> StoreUsage
 
-    /// Writes out everything accepted so far.
+    /// Writes everything accepted so far.
     func flush() async throws
 }
 
-/// The identity of an entry: the key's bytes.
+/// The identity of an entry: the bytes of its key.
 ///
-/// The hash beside them is this process's own: it is drawn anew at every start, so a store that
+/// The hash is valid only in this process, because every start draws a new seed. A store that
 /// outlives the process finds its entries by the bytes alone.
 public struct StoreKey: Sendable, Hashable {
-    /// The key itself.
+    /// The bytes of the key.
     public let bytes: [UInt8]
     package let hash: KeyHash
 
@@ -40,20 +43,20 @@ public struct StoreKey: Sendable, Hashable {
     /// Whether two keys have the same bytes.
     public static func == (left: Self, right: Self) -> Bool { left.bytes == right.bytes }
 
-    /// Feeds the bytes.
+    /// Feeds the bytes to the hasher.
     public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
-/// What became of an entry given to a store.
+/// The result of storing an entry.
 public enum StoreOutcome: Hashable, Sendable {
-    /// It is kept.
+    /// The entry was stored.
     case stored
-    /// It is not kept, and neither is what was there before.
+    /// The entry was not stored, and the previous one was removed.
     case refused(Reason)
 
-    /// Why a store did not keep an entry.
+    /// The reason why a store refused an entry.
     public enum Reason: String, Hashable, Sendable, CaseIterable {
-        /// Larger than the store's limit for one entry.
+        /// The entry exceeds the store's limit for one entry.
         case tooLarge = "too-large"
         /// The store's queue of unwritten entries is full.
         case queueFull = "queue-full"
@@ -61,14 +64,16 @@ public enum StoreOutcome: Hashable, Sendable {
         case deviceFailed = "device-failed"
         /// The store is being closed.
         case closed
-        /// An admission rule turned it away.
+        /// An admission rule refused the entry.
         case notAdmitted = "not-admitted"
-        /// A removal that came later covers it.
+        /// A part (206) whose `Content-Range` is missing, has no size, or contradicts its body.
+        case invalidPart = "invalid-part"
+        /// A later removal covers the entry.
         case removedMeanwhile = "removed-meanwhile"
     }
 }
 
-/// Which entries a removal concerns.
+/// The entries that a removal concerns.
 public enum RemovalScope: Hashable, Sendable {
     /// Every entry.
     case everything
@@ -76,17 +81,19 @@ public enum RemovalScope: Hashable, Sendable {
     case tag(String)
     /// The entries of one storage class.
     case storageClass(StorageClass)
-    /// The entries stored at that second or later.
+    /// The entries stored in that second or later.
     case storedAfter(seconds: Int64)
     /// The entries stored before that second.
     case storedBefore(seconds: Int64)
 }
 
-/// How much a removal took away.
+/// The number of entries that a removal removed, as far as it is known without reading a disk.
+///
+/// A removal by tag or time does not count entries that are only on disk.
 public struct RemovalCount: Hashable, Sendable {
-    /// Entries removed.
+    /// The number of entries removed.
     public var entries: Int
-    /// Their bytes.
+    /// The number of bytes of those entries.
     public var bytes: Int
 
     /// A count of entries and bytes.
@@ -101,13 +108,13 @@ public struct RemovalCount: Hashable, Sendable {
     }
 }
 
-/// How much a store holds.
+/// The amount that a store holds.
 public struct StoreUsage: Hashable, Sendable {
-    /// Entries held.
+    /// The number of entries.
     public var entries: Int
-    /// Bytes in use, all overhead included.
+    /// The bytes in use, including overhead.
     public var bytes: Int
-    /// Bytes that may be in use.
+    /// The maximum number of bytes in use.
     public var capacityBytes: Int
 
     /// A usage with the given numbers.

@@ -1,26 +1,27 @@
-/// What the engine holds for one key: body, key, tags and metadata in one allocation.
+/// The engine's data for one key: body, key, tags and metadata in one allocation.
 ///
-/// The bytes are laid out as the disk's record is, so that storing needs no serialisation and an
-/// uncompressed read lands in its final place (every byte: docs/disk-format.md):
+/// The layout equals that of a record on disk. Storing therefore needs no serialisation, and an
+/// uncompressed read writes to its final place (every byte: docs/disk-format.md):
 ///
 ///     ┌────────────┬──────┬─────┬──────┬──────────┐
 ///     │ head, 64 B │ body │ key │ tags │ metadata │
 ///     └────────────┴──────┴─────┴──────┴──────────┘
 ///
-/// The core never looks into body, key or metadata; what they mean is the engine's business. Tags
-/// are `(length u16 · bytes)*`.
+/// Tags are `(length u16 · bytes)*`. The engine interprets body, key and metadata; this type does
+/// not.
 ///
-/// `@unchecked Sendable`: the storage is filled before the entry exists and read-only afterwards.
+/// `@unchecked Sendable`: the storage is filled before the entry exists and is read-only
+/// afterwards.
 package struct Entry: @unchecked Sendable {
     package let storage: ByteStorage
 
-    /// Wraps bytes that are known to be laid out as an entry.
+    /// Wraps bytes that have the layout of an entry.
     ///
-    /// The disk checks what it read (`EntryHead.init(decoding:)` and the checksums) before it
-    /// calls this.
+    /// The disk validates the bytes it reads (`EntryHead.init(decoding:)` and the checksums) before
+    /// it calls this initialiser.
     package init(unchecked storage: ByteStorage) { self.storage = storage }
 
-    /// Builds an entry; `fillBody` writes its `head.rawCount` body bytes.
+    /// Builds an entry; `fillBody` writes the `head.rawCount` bytes of the body.
     package init(
         head: EntryHead,
         key: UnsafeRawBufferPointer,
@@ -40,27 +41,27 @@ package struct Entry: @unchecked Sendable {
         }
     }
 
-    /// The numbers in front.
+    /// The decoded head.
     package var head: EntryHead { EntryHead(trusted: storage.unsafeHead) }
 
-    /// The part of the key's hash that chooses shards.
+    /// The part of the key's hash that selects the shards.
     package var placement: UInt64 { storage.unsafeHead.littleEndian(at: 24) }
 
-    /// The bytes the entry occupies, head included.
+    /// The size of the entry in bytes, including its head.
     package var sizeBytes: Int { layout.metadata.upperBound }
 
     private var layout: EntryLayout { EntryLayout(trusted: storage.unsafeHead) }
 
-    /// How long the body is.
+    /// The length of the body in bytes.
     package var bodyCount: Int { layout.body.count }
 
-    /// The body, sharing the entry's bytes.
+    /// The body; it shares the entry's bytes.
     package var body: ByteChunk { ByteChunk(storage, layout.body) }
 
-    /// The metadata, sharing the entry's bytes.
+    /// The metadata; it shares the entry's bytes.
     package var metadata: ByteChunk { ByteChunk(storage, layout.metadata) }
 
-    /// Calls `read` with all of the entry's bytes, the head included.
+    /// Calls `read` with all bytes of the entry, including its head.
     package func withBytes<Result>(
         _ read: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result { try withPart(0..<sizeBytes, read) }
@@ -80,11 +81,16 @@ package struct Entry: @unchecked Sendable {
         _ read: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result { try withPart(layout.metadata, read) }
 
-    /// Whether both say the same of the same body, also where one of them has been on disk since.
+    /// Whether both entries have the same creation time, metadata and body.
+    ///
+    /// Numbers of the head that a store writes may differ, for example after one entry was on disk.
     func isCopy(of other: Entry) -> Bool {
         guard storage !== other.storage else { return true }
         return head.createdSeconds == other.head.createdSeconds && bodyCount == other.bodyCount
             && withMetadata { bytes in other.withMetadata { bytes.hasSameBytes(as: $0) } }
+            && body.withUnsafeBytes { bytes in
+                other.body.withUnsafeBytes { bytes.hasSameBytes(as: $0) }
+            }
     }
 
     private func withPart<Result>(
@@ -98,7 +104,7 @@ package struct Entry: @unchecked Sendable {
 }
 
 extension ByteStorage {
-    /// The head of the entry that the bytes are.
+    /// The head of the entry that these bytes hold.
     @inline(__always)
     var unsafeHead: UnsafeRawBufferPointer { unsafeBytes(EntryHead.sizeBytes) }
 }

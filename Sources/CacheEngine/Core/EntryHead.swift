@@ -15,17 +15,28 @@ package struct EntryHead: Hashable, Sendable {
     package static let metadataCountMax = (1 << 24) - 1
     package static let tagsCountMax = (1 << 16) - 1
     package static let bodyCountMax = Int(UInt32.max)
-    /// The expiry of an entry that is kept until room is needed.
+    /// The expiry of an entry that stays until it is evicted.
     package static let neverExpires = UInt32.max
+    /// The last second that a head can hold, in 2106.
+    ///
+    /// Later times are clamped to it. It is less than `neverExpires`, so no time reaches the expiry
+    /// of an entry that does not expire.
+    package static let secondsMax = UInt32.max - 1
 
-    /// How the body's bytes are written on disk; in memory always `.raw`.
+    /// A clock's seconds in the form of a head.
+    @inline(__always)
+    package static func seconds(_ seconds: Int64) -> UInt32 {
+        min(UInt32(clamping: seconds), secondsMax)
+    }
+
+    /// The encoding of the body on disk; in memory it is always `.raw`.
     package enum Codec: UInt8, Sendable {
         case raw = 0
         case lz4 = 1
         case lz4Blocks = 2
     }
 
-    /// What kind of record this is, and what the storage class and place of the entry are.
+    /// The kind of the record, and the storage class and place of its entry.
     package struct Flags: OptionSet, Hashable, Sendable {
         package let rawValue: UInt16
         package init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -76,7 +87,7 @@ package struct EntryHead: Hashable, Sendable {
         rawCount = bodyCount
     }
 
-    /// Reads a head that this process wrote or has checked.
+    /// Reads a head that this process wrote or validated.
     package init(trusted bytes: UnsafeRawBufferPointer) {
         codec = Codec(rawValue: bytes[5]) ?? .raw
         flags = Flags(rawValue: bytes.littleEndian(at: 6))
@@ -97,9 +108,9 @@ package struct EntryHead: Hashable, Sendable {
         rawCount = Int(bytes.littleEndian(at: 60, as: UInt32.self))
     }
 
-    /// Reads a head from bytes that may be anything; nil unless `encode` could have written them.
+    /// Reads a head from arbitrary bytes; returns `nil` unless `encode` could have written them.
     ///
-    /// Whether the record belongs here, and its checksums, are the disk's to check.
+    /// The disk checks the checksums and whether the record belongs to its place.
     package init?(decoding bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.sizeBytes,
             bytes.littleEndian(at: 0, as: UInt32.self) == Self.magic,

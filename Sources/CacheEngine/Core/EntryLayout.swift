@@ -1,11 +1,11 @@
-/// Where the parts of an entry lie in memory: the four counts of its head, without the rest of it.
+/// The ranges of an entry's parts in memory, from the four counts of its head.
 struct EntryLayout {
     private let rawCount: Int
     private let keyCount: Int
     private let tagsCount: Int
     private let metadataCount: Int
 
-    /// Reads a head that this process wrote or has checked.
+    /// Reads a head that this process wrote or validated.
     init(trusted head: UnsafeRawBufferPointer) {
         let counts = head.littleEndian(at: 48, as: UInt64.self)
         keyCount = Int(counts & 0xFF_FFFF)

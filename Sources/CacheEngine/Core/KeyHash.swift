@@ -1,12 +1,12 @@
-/// Where a key lives and which key it is, as 128 bits.
+/// The hash of a key in 128 bits.
 package struct KeyHash: Hashable, Sendable {
-    /// Chooses the shards.
+    /// Selects the shards.
     ///
-    /// All variants of one resource share it, so they share their shard.
+    /// All variants of one resource have the same placement and therefore the same shard.
     package let placement: UInt64
-    /// Tells keys of one shard apart.
+    /// Distinguishes the keys of one shard.
     ///
-    /// Two keys may still collide: the full key decides.
+    /// Two keys may collide, so the full keys are compared.
     package let identity: UInt64
 
     package init(placement: UInt64, identity: UInt64) {

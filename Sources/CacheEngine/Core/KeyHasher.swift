@@ -1,13 +1,13 @@
-/// Hashes keys under a secret seed, so that nobody outside can aim keys at one shard or slot.
+/// Hashes keys with a secret seed, so that an attacker cannot aim keys at one shard or slot.
 ///
-/// Two lanes of folded 64 × 64 → 128 bit multiplication, as in wyhash
-/// (https://github.com/wangyi-fudan/wyhash); the seed enters both factors of every step.
+/// The hash has two lanes of folded 64 × 64 → 128 bit multiplication, as in wyhash
+/// (https://github.com/wangyi-fudan/wyhash). The seed enters both factors of every step.
 package struct KeyHasher: Hashable, Sendable {
     package let seed: KeyHash
 
     package init(seed: KeyHash) { self.seed = seed }
 
-    /// A hasher with a seed nobody can guess.
+    /// A hasher with a random seed.
     package static func random() -> Self {
         var random = SystemRandomNumberGenerator()
         return Self(seed: KeyHash(placement: random.next(), identity: random.next()))
@@ -34,7 +34,7 @@ package struct KeyHasher: Hashable, Sendable {
         )
     }
 
-    /// The hash of a key that is `base` narrowed by `detail`: it stays in the shard of `base`.
+    /// The hash of `base` narrowed by `detail`; it has the shard of `base`.
     package func hash(_ detail: UnsafeRawBufferPointer, within base: KeyHash) -> KeyHash {
         let inner = hash(detail)
         return KeyHash(
@@ -48,7 +48,7 @@ package struct KeyHasher: Hashable, Sendable {
 
     private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let product = left.multipliedFullWidth(by: right)
-        // The factors are mixed back in: a zero factor must not wipe out what came before.
+        // The factors are added, because a zero factor would otherwise erase the previous state.
         return product.high ^ product.low ^ (left &+ right)
     }
 

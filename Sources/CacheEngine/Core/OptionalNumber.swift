@@ -1,6 +1,6 @@
-/// A number or nothing, in the room of the number: one number stands for nothing.
+/// An optional number in the size of the number; one value represents `nil`.
 ///
-/// What is beyond the others is held as the nearest of them.
+/// A value out of range is clamped to the nearest representable number.
 struct OptionalNumber<Number: FixedWidthInteger & Sendable>: Hashable, Sendable {
     private var raw: Number
 

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 extension UnsafeRawBufferPointer {
     /// Whether both buffers hold the same bytes.
@@ -12,7 +8,7 @@ extension UnsafeRawBufferPointer {
         return memcmp(mine, theirs, count) == 0
     }
 
-    /// The little-endian integer at `offset`, which need not be aligned.
+    /// The little-endian integer at `offset`, aligned or not.
     package func littleEndian<Integer: FixedWidthInteger & BitwiseCopyable>(
         at offset: Int,
         as _: Integer.Type = Integer.self
@@ -22,7 +18,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension UnsafeMutableRawBufferPointer {
-    /// Writes `value` at `offset`, little-endian, aligned or not.
+    /// Writes `value` at `offset` in little-endian order, aligned or not.
     package func setLittleEndian<Integer: FixedWidthInteger & BitwiseCopyable>(
         _ value: Integer,
         at offset: Int

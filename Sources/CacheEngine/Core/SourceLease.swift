@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Holds a body source for its readers, and cancels it when the last of them is gone.
+/// Shares a body source among its readers, and cancels it when the last of them is released.
 package final class SourceLease: Sendable {
     private let source: any BodySource
     private let hasEnded = Atomic(false)

@@ -1,11 +1,12 @@
-/// How long an entry may live, apart from HTTP's own rules.
+/// How long an entry may live, apart from the rules of HTTP.
 public enum StorageClass: UInt8, Hashable, Sendable, CaseIterable {
-    /// Survives restarts, and is evicted when room is needed.
+    /// Survives restarts; evicted when space is needed.
     case permanent = 0
-    /// Ends with the session: gone at the next open and on `endSession()`.
+    /// Ends with the session: removed at the next open and by `endSession()`.
     case session = 1
-    /// Survives restarts, and is not evicted while pinned entries stay under their share: of the
-    /// memory `MemoryOptions.pinnedShareMax`, of the disk half.
+    /// Survives restarts; not evicted while pinned entries stay within their share.
+    ///
+    /// The share of the memory is `MemoryOptions.pinnedShareMax`; the share of the disk is half.
     case pinned = 2
 }
 
@@ -13,6 +14,6 @@ public enum StorageClass: UInt8, Hashable, Sendable, CaseIterable {
 public enum StoragePlace: UInt8, Hashable, Sendable {
     /// In memory and on disk.
     case everywhere = 0
-    /// In memory only: none of its bytes ever reach a file.
+    /// In memory only: no byte of the entry reaches a file.
     case memoryOnly = 1
 }

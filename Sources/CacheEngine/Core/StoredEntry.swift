@@ -1,7 +1,7 @@
-/// An entry on its way into or out of a store.
+/// An entry that is passed to or from a store.
 public struct StoredEntry: Sendable {
     package let entry: Entry
-    /// In a box, so that an entry without one is copied by copying two words.
+    /// Boxed, so that a copy of an entry without a detached body copies two words.
     private let detached: DetachedBody?
 
     package init(_ entry: Entry, detachedBody: (any BodyReader)? = nil) {
@@ -9,7 +9,7 @@ public struct StoredEntry: Sendable {
         detached = detachedBody.map(DetachedBody.init)
     }
 
-    /// The body when it is not part of the entry's own bytes but read piece by piece.
+    /// The body, if it is read piece by piece instead of being part of the entry's bytes.
     public var detachedBody: (any BodyReader)? { detached?.reader }
 
     private final class DetachedBody: Sendable {
@@ -23,28 +23,28 @@ public struct StoredEntry: Sendable {
 public protocol BodyReader: Sendable {
     /// The body's length in bytes.
     var count: Int { get }
-    /// The bytes at `range`, or a first part of them: at least one byte unless `range` is empty.
+    /// Returns the bytes at `range` or a prefix of them, at least one byte unless `range` is empty.
     func read(_ range: Range<Int>) async throws -> ByteChunk
 }
 
 extension StoredEntry {
-    /// Seconds since 1970 at which the entry may be dropped.
+    /// The time when the entry may be dropped, in seconds since 1970.
     public var expiresSeconds: Int64 { Int64(entry.head.expiresSeconds) }
-    /// Seconds since 1970 at which it was stored.
+    /// The time when the entry was stored, in seconds since 1970.
     public var createdSeconds: Int64 { Int64(entry.head.createdSeconds) }
-    /// Its storage class.
+    /// The storage class.
     public var storageClass: StorageClass { entry.head.storageClass }
-    /// Whether its bytes must not leave memory.
+    /// Whether the entry's bytes must not leave memory.
     public var isMemoryOnly: Bool { entry.head.isMemoryOnly }
-    /// The bytes it occupies, a detached body aside.
+    /// The size of the entry in bytes, without a detached body.
     public var sizeBytes: Int { entry.sizeBytes }
-    /// Whether `scope` concerns it.
+    /// Whether `scope` includes the entry.
     public func isCovered(by scope: RemovalScope) -> Bool { entry.isCovered(by: scope) }
-    /// Its key.
+    /// The key.
     public var key: StoreKey {
         StoreKey(bytes: entry.withKey { [UInt8]($0) }, hash: entry.head.hash)
     }
-    /// Its tags.
+    /// The tags.
     public var tags: [String] {
         var tags: [String] = []
         entry.withTags { bytes in
@@ -53,7 +53,7 @@ extension StoredEntry {
         return tags
     }
 
-    /// The same entry as this process files it; nil when it is another key's.
+    /// The same entry with this process's hash of `key`; `nil` if the entry has another key.
     package func filed(under key: StoreKey) -> StoredEntry? {
         let isSame = entry.withKey { bytes in
             key.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
@@ -62,24 +62,69 @@ extension StoredEntry {
         var head = entry.head
         guard head.hash != key.hash else { return self }
         head.hash = key.hash
+        return with(head)
+    }
+
+    /// The same entry with that session number, if it is of the session class.
+    ///
+    /// The number has the place of the sequence of a record on disk.
+    func inSession(_ session: UInt64) -> StoredEntry {
+        var head = entry.head
+        guard head.storageClass == .session else { return self }
+        head.sequence = session
+        return with(head)
+    }
+
+    /// Whether the entry may be read in that session.
+    func isReadable(in session: UInt64) -> Bool {
+        let head = entry.head
+        return head.storageClass != .session || head.sequence == session
+    }
+
+    private func with(_ head: EntryHead) -> StoredEntry {
         let storage = ByteStorage.make(count: entry.sizeBytes) { bytes in
             entry.withBytes { bytes.copyMemory(from: $0) }
             head.encode(into: bytes)
         }
         return StoredEntry(Entry(unchecked: storage), detachedBody: detachedBody)
     }
+}
 
-    /// The whole entry as bytes that `init(serialized:)` takes back, for a store that keeps bytes.
+// MARK: Serialisation
+
+extension StoredEntry {
+    /// In front of the entry: magic u32 · CRC-32C u32 of the magic and all bytes after the CRC.
     ///
-    /// Nil when the body is detached.
+    /// A different magic means a different version.
+    private static let envelopeBytes = 8
+    private static let envelopeMagic: UInt32 = 0x3253_4543  // "CES2"
+
+    /// The whole entry as bytes for a store that keeps bytes; `init(serialized:)` reads them back.
+    ///
+    /// `nil` if the body is detached.
     public var serialized: [UInt8]? {
         guard detachedBody == nil else { return nil }
-        return entry.withBytes { [UInt8]($0) }
+        let count = Self.envelopeBytes + entry.sizeBytes
+        return [UInt8](unsafeUninitializedCapacity: count) { buffer, filledCount in
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            bytes.setLittleEndian(Self.envelopeMagic, at: 0)
+            entry.withBytes { bytes.copy($0, at: Self.envelopeBytes) }
+            let checksum = Self.checksum(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+            bytes.setLittleEndian(checksum, at: 4)
+            filledCount = count
+        }
     }
 
-    /// Reads back what `serialized` gave; nil for anything else.
+    /// Reads the bytes of `serialized`.
+    ///
+    /// Returns `nil` if the bytes are damaged, truncated, of another version, or no entry.
     public init?(serialized bytes: [UInt8]) {
         let entry = bytes.withUnsafeBytes { bytes -> Entry? in
+            guard bytes.count > Self.envelopeBytes,
+                bytes.littleEndian(at: 0, as: UInt32.self) == Self.envelopeMagic,
+                bytes.littleEndian(at: 4, as: UInt32.self) == Self.checksum(bytes)
+            else { return nil }
+            let bytes = UnsafeRawBufferPointer(rebasing: bytes[Self.envelopeBytes...])
             guard let head = EntryHead(decoding: bytes), head.codec == .raw,
                 head.entrySizeBytes == bytes.count
             else { return nil }
@@ -89,5 +134,9 @@ extension StoredEntry {
         }
         guard let entry else { return nil }
         self.init(entry)
+    }
+
+    private static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+        bytes.crc32c(envelopeBytes..<bytes.count, from: bytes.crc32c(upTo: 4))
     }
 }

@@ -1,17 +1,17 @@
-/// The tags of one entry, encoded as the entry keeps them: `(length u16 · bytes)*`.
+/// The tags of one entry in the entry's encoding: `(length u16 · bytes)*`.
 package struct TagList: Hashable, Sendable {
     package private(set) var bytes: [UInt8] = []
 
     package init() {}
 
-    /// Encodes `tags`; nil when they need more room than an entry has for them.
+    /// Encodes `tags`; returns `nil` if they exceed the space of an entry for tags.
     package init?(_ tags: some Sequence<String>) {
         for tag in tags {
             guard append(tag) else { return nil }
         }
     }
 
-    /// Appends one tag; false when it does not fit.
+    /// Appends one tag; returns `false` if the space for tags does not suffice.
     package mutating func append(_ tag: String) -> Bool {
         let count = tag.utf8.count
         guard bytes.count + 2 + count <= EntryHead.tagsCountMax else { return false }
@@ -21,7 +21,7 @@ package struct TagList: Hashable, Sendable {
         return true
     }
 
-    /// Calls `visit` with each tag in `bytes`; stops at the first that does not fit.
+    /// Calls `visit` with each tag in `bytes`; stops at the first incomplete tag.
     package static func forEach(
         in bytes: UnsafeRawBufferPointer,
         _ visit: (UnsafeRawBufferPointer) -> Void
@@ -35,7 +35,7 @@ package struct TagList: Hashable, Sendable {
         }
     }
 
-    /// Whether `tag` is among the tags in `bytes`.
+    /// Whether the tags in `bytes` include `tag`.
     package static func contains(
         _ tag: UnsafeRawBufferPointer,
         in bytes: UnsafeRawBufferPointer
@@ -47,7 +47,16 @@ package struct TagList: Hashable, Sendable {
 }
 
 extension TagList {
-    /// Takes over tags in encoded form.
+    /// The decoded tags.
+    package var tags: [String] {
+        var tags: [String] = []
+        bytes.withUnsafeBytes { bytes in
+            Self.forEach(in: bytes) { tags.append(String(decoding: $0, as: UTF8.self)) }
+        }
+        return tags
+    }
+
+    /// Copies tags in encoded form.
     package init(encoded: UnsafeRawBufferPointer) {
         self.init()
         Self.forEach(in: encoded) { _ = append(String(decoding: $0, as: UTF8.self)) }

@@ -1,25 +1,26 @@
-/// How the disk tier is laid out and how it behaves.
+/// The layout and behaviour of the disk tier.
 package struct DiskConfiguration: Sendable {
-    /// When written bytes must be on the device and not only with the operating system.
+    /// When written bytes are forced from the operating system to the device.
     package enum Durability: Hashable, Sendable {
-        /// Never: a process that is killed loses what is queued, a power cut may lose more.
+        /// Never: a killed process loses the queued entries, and a power cut may lose more.
         case none
         /// When a segment is full, on `flush()` and on `close()`.
         case onSeal
-        /// Also before a removal is acknowledged and before a segment is used again.
+        /// As `onSeal`, and also before a removal is acknowledged and before a segment is used
+        /// again.
         case synced
     }
 
-    /// Which entries are written at all.
+    /// The rule that decides which entries are written.
     package enum Admission: Hashable, Sendable {
         case always
-        /// Entries whose key was offered before, not too long ago.
+        /// Entries whose key was offered before and is still remembered.
         case secondUse
-        /// Entries as long as the bytes written in the last day stay under the limit.
+        /// Entries of a shard, until the shard has accepted this many bytes in the current day.
         case bytesPerDay(ByteCount)
     }
 
-    /// What to do with a directory of another version, or a damaged one.
+    /// The treatment of a directory that holds files no cache wrote.
     package enum ForeignDirectory: Hashable, Sendable {
         case error
         case startEmpty
@@ -30,19 +31,20 @@ package struct DiskConfiguration: Sendable {
     package var durability = Durability.none
     package var admission = Admission.always
     package var foreignDirectory = ForeignDirectory.error
-    /// Number of shards, a power of two; nil: from the number of processors and the capacity.
+    /// The number of shards, a power of two; `nil` derives it from the processors and the capacity.
     package var shardCount: Int?
-    /// Size of a segment, a power of two from 64 KiB to 256 MiB; nil: from the capacity.
+    /// The size of a segment, a power of two from 64 KiB to 256 MiB; `nil` derives it from the
+    /// capacity.
     package var segmentBytes: Int?
-    /// The most bytes of unwritten entries in one shard.
+    /// The maximum bytes of unwritten entries in one shard.
     package var queueBytesMax = 16 << 20
-    /// Unwritten bytes at which a shard starts to write.
+    /// The number of unwritten bytes at which a shard starts to write.
     package var batchBytes = 256 << 10
-    /// Milliseconds after which a shard writes what it has.
+    /// The milliseconds after which a shard writes everything it has queued.
     package var flushMilliseconds = 50
-    /// The largest entry, body included; nil: an eighth of a shard.
+    /// The largest entry, body included; `nil` means an eighth of a shard.
     package var entryBytesMax: Int?
-    /// Bodies above this many bytes are kept in files of their own.
+    /// Bodies above this many bytes are stored in separate files.
     package var inlineBodyBytesMax = 1 << 20
     package var ioThreads: Int?
 
@@ -52,16 +54,16 @@ package struct DiskConfiguration: Sendable {
     }
 }
 
-/// How a directory of a given capacity is divided.
+/// The division of a directory of a given capacity into shards and segments.
 struct DiskGeometry: Hashable {
     static let segmentsPerShardMin = 4
-    /// Bytes set aside for the manifest, its replacement and the directories themselves.
-    static func reservedBytes(shardCount: Int) -> Int { (shardCount + 4) * pageBytes }
+    /// The bytes reserved for the manifests, a replacement manifest and the directories themselves.
+    static func reservedBytes(shardCount: Int) -> Int { (shardCount + 5) * pageBytes }
 
     let shardCount: Int
     let segmentBytes: Int
 
-    /// The division that `configuration` asks for; nil when the capacity is too small for any.
+    /// Computes the division that `configuration` asks for; `nil` if the capacity is too small.
     init?(_ configuration: DiskConfiguration, processors: Int) {
         let capacity = configuration.capacityBytes
         var shards = configuration.shardCount ?? Self.powerOfTwo(atLeast: min(16, processors))
@@ -81,7 +83,8 @@ struct DiskGeometry: Hashable {
 
     private static func segmentBytes(shareBytes: Int) -> Int {
         let wanted = min(256 << 20, max(4 << 20, powerOfTwo(atLeast: shareBytes / 128)))
-        // A small cache gets small segments: with few of them, reclaiming one loses too much.
+        // A small cache gets small segments: with only a few, reclaiming one would lose too many
+        // entries.
         var bytes = wanted
         while bytes > Manifest.segmentBytesMin, shareBytes / bytes < 8 { bytes /= 2 }
         return bytes

@@ -1,37 +1,37 @@
 import Synchronization
 
-/// The directory of one cache on disk: its lock, its manifest, the shards' directories.
+/// The directory of one cache on disk: its lock, its manifest and the shards' directories.
 ///
-/// Held as long as the tier works; the lock goes with the last holder.
+/// The tier holds it while it works; the lock is released with the last reference.
 final class DiskDirectory: Sendable {
     static let lockName = "LOCK"
-    static let manifestName = "MANIFEST"
-    static let manifestDraftName = "MANIFEST.new"
 
     let path: String
     let manifest: Manifest
-    /// Whether the directory was laid out by this opening.
+    /// Whether this opening laid out the directory.
     let isFresh: Bool
+    /// Messages for the operator: which files were damaged, and how the damage was handled.
+    let notes: [String]
     private let volume: Volume
     private let lock: Mutex<OpenFile?>
 
     private init(
         _ path: String,
-        _ manifest: Manifest,
-        isFresh: Bool,
+        _ found: (manifest: Manifest, isFresh: Bool, notes: [String]),
         _ volume: Volume,
         _ lock: OpenFile
     ) {
         self.path = path
-        self.manifest = manifest
-        self.isFresh = isFresh
+        manifest = found.manifest
+        isFresh = found.isFresh
+        notes = found.notes
         self.volume = volume
         self.lock = Mutex(lock)
     }
 
     deinit { unlock() }
 
-    /// Lets another cache use the directory.
+    /// Releases the lock, so that another cache can use the directory.
     func unlock() {
         let held = lock.withLock { lock in
             defer { lock = nil }
@@ -40,13 +40,33 @@ final class DiskDirectory: Sendable {
         if let held { Self.release(held, volume) }
     }
 
+    /// Whether the path still leads to the directory that was opened.
+    ///
+    /// A directory that was deleted, and perhaps created again, belongs to another cache.
+    var isInPlace: Bool {
+        lock.withLock { lock in
+            guard let lock else { return true }
+            do throws(FileFault) {
+                return try volume.identity(of: lock)
+                    == volume.identity(ofPath: path + "/" + Self.lockName)
+            } catch {
+                // Any other error proves nothing.
+                return error != .notFound
+            }
+        }
+    }
+
     func shardPath(_ number: Int) -> String { Self.shardPath(path, number) }
 
     private static func shardPath(_ path: String, _ number: Int) -> String {
-        path + "/s" + (number < 10 ? "0" : "") + String(number)
+        path + "/" + shardName(number)
     }
 
-    /// Takes the directory's lock and reads or writes its manifest.
+    private static func shardName(_ number: Int) -> String {
+        "s" + (number < 10 ? "0" : "") + String(number)
+    }
+
+    /// Takes the directory's lock, then reads or writes its manifest.
     static func open(
         _ configuration: DiskConfiguration,
         _ geometry: DiskGeometry,
@@ -54,28 +74,18 @@ final class DiskDirectory: Sendable {
         _ volume: Volume
     ) throws(CacheError) -> DiskDirectory {
         let path = configuration.directory
-        do throws(FileFault) {
-            try makeDirectories(path, volume)
-        } catch { throw unusable(path, error) }
+        try makeRoot(path, volume)
+        // Before the lock is taken: the lock creates a file, and a foreign directory must stay
+        // unchanged.
+        _ = try ManifestSearch(path, list(path, volume), configuration, volume, mends: false)
         let lock = try takeLock(path, volume)
         do throws(CacheError) {
             let names = try list(path, volume)
-            var manifest = try readManifest(path, names, volume)
-            var isForeign = manifest == nil && names.contains { !isLockOrDraft($0) }
-            if let known = manifest, !fits(known, configuration) {
-                manifest = nil
-                isForeign = false
-            }
-            guard !isForeign || configuration.foreignDirectory == .startEmpty else {
-                throw CacheError(
-                    .directoryForeign,
-                    detail: "\(path) holds no cache of this version, or a damaged one"
-                )
-            }
-            let isFresh = manifest == nil
+            let search = try ManifestSearch(path, names, configuration, volume, mends: true)
+            let isFresh = search.manifest == nil
             let current: Manifest
-            if let manifest {
-                current = manifest
+            if let known = search.manifest {
+                current = known
             } else {
                 current = try layOut(path, names, geometry, nowSeconds, volume)
             }
@@ -85,22 +95,18 @@ final class DiskDirectory: Sendable {
                 } catch { throw unusable(path, error) }
             }
             if isFresh { try? volume.synchronizeDirectory(path) }
-            return DiskDirectory(path, current, isFresh: isFresh, volume, lock)
+            return DiskDirectory(path, (current, isFresh, search.notes), volume, lock)
         } catch {
             release(lock, volume)
             throw error
         }
     }
 
-    /// A manifest whose segments do not fit the capacity any more gives way to a new layout.
-    private static func fits(_ manifest: Manifest, _ configuration: DiskConfiguration) -> Bool {
-        let reserved = DiskGeometry.reservedBytes(shardCount: manifest.shardCount)
-        let share = (configuration.capacityBytes - reserved) / manifest.shardCount
-        return share / manifest.segmentBytes >= DiskGeometry.segmentsPerShardMin
-    }
-
-    private static func unusable(_ path: String, _ fault: FileFault) -> CacheError {
-        CacheError(.directoryUnusable, detail: "\(path): \(fault.text)")
+    static func unusable(_ path: String, _ fault: FileFault) -> CacheError {
+        CacheError(
+            .directoryUnusable,
+            detail: "The directory \(path) cannot be used: \(fault.text)"
+        )
     }
 
     private static func takeLock(_ path: String, _ volume: Volume) throws(CacheError) -> OpenFile {
@@ -109,12 +115,15 @@ final class DiskDirectory: Sendable {
             file = try volume.open(path + "/" + lockName, .openOrCreate)
         } catch { throw unusable(path, error) }
         do throws(FileFault) {
-            try volume.lock(file)
+            if !Mutant.ignoresTheLock.isOn { try volume.lock(file) }
             return file
         } catch {
             volume.close(file)
             guard error == .wouldWait else { throw unusable(path, error) }
-            throw CacheError(.directoryInUse, detail: "\(path) is used by another cache")
+            throw CacheError(
+                .directoryInUse,
+                detail: "The directory \(path) is used by another cache; give another one"
+            )
         }
     }
 
@@ -127,37 +136,7 @@ final class DiskDirectory: Sendable {
         do throws(FileFault) { return try volume.list(path) } catch { throw unusable(path, error) }
     }
 
-    private static func readManifest(
-        _ path: String,
-        _ names: [String],
-        _ volume: Volume
-    ) throws(CacheError) -> Manifest? {
-        guard names.contains(manifestName) else { return nil }
-        let file: OpenFile
-        do throws(FileFault) {
-            file = try volume.open(path + "/" + manifestName, .existing)
-        } catch {
-            // A link or a directory in its place is a foreign directory; anything else is trouble.
-            guard error == .tooManyFiles || error == .inputOutput || error == .noPermission else {
-                return nil
-            }
-            throw unusable(path, error)
-        }
-        defer { volume.close(file) }
-        // One byte more than there should be: a longer file is not ours.
-        var bytes = [UInt8](repeating: 0, count: Manifest.sizeBytes + 1)
-        var fault: FileFault?
-        let count = bytes.withUnsafeMutableBytes { bytes -> Int in
-            do throws(FileFault) { return try volume.read(file, into: bytes, at: 0) } catch {
-                fault = error
-                return 0
-            }
-        }
-        if let fault { throw unusable(path, fault) }
-        return bytes[..<count].withUnsafeBytes { Manifest(decoding: $0) }
-    }
-
-    /// Removes what an older cache left and writes a new manifest.
+    /// Removes the files of an older cache and writes a new manifest in two copies.
     private static func layOut(
         _ path: String,
         _ names: [String],
@@ -174,35 +153,20 @@ final class DiskDirectory: Sendable {
             createdSeconds: UInt64(max(0, nowSeconds))
         )
         do throws(FileFault) {
-            // The manifest goes first: without it, what is left is no cache any more.
-            if names.contains(manifestName) { try volume.unlink(path + "/" + manifestName) }
-            for number in 0..<Manifest.shardCountMax {
-                empty(shardPath(path, number), volume)
+            // The manifests are removed first: without them the remaining files are no cache any
+            // more.
+            for name in ManifestSearch.names where names.contains(name) {
+                try volume.unlink(path + "/" + name)
             }
-            try write(manifest.encoded, path, volume)
+            for number in 0..<Manifest.shardCountMax { empty(shardPath(path, number), volume) }
+            for name in ManifestSearch.names {
+                try ManifestSearch.write(manifest, as: name, in: path, volume)
+            }
         } catch { throw unusable(path, error) }
         return manifest
     }
 
-    private static func write(_ bytes: [UInt8], _ path: String, _ volume: Volume) throws(FileFault)
-    {
-        let draft = path + "/" + manifestDraftName
-        try? volume.unlink(draft)
-        let file = try volume.open(draft, .createNew)
-        defer { volume.close(file) }
-        var fault: FileFault?
-        bytes.withUnsafeBytes { bytes in
-            do throws(FileFault) {
-                try volume.write(file, from: bytes, at: 0)
-                try volume.synchronize(file)
-            } catch { fault = error }
-        }
-        if let fault { throw fault }
-        try volume.rename(draft, to: path + "/" + manifestName)
-        try volume.synchronizeDirectory(path)
-    }
-
-    /// Unlinks segments and bodies in a shard's directory, and nothing else.
+    /// Unlinks the segments and bodies in a shard's directory, and nothing else.
     private static func empty(_ directory: String, _ volume: Volume) {
         guard let names = try? volume.list(directory) else { return }
         for name in names where name.hasSuffix(".seg") || name.hasSuffix(BodyFileFormat.nameEnding)
@@ -211,30 +175,33 @@ final class DiskDirectory: Sendable {
         }
     }
 
-    private static func isLockOrDraft(_ name: String) -> Bool {
-        name == lockName || name == manifestDraftName
-    }
-
     private static func makeDirectory(_ path: String, _ volume: Volume) throws(FileFault) {
         do throws(FileFault) { try volume.makeDirectory(path) } catch {
             guard error == .exists else { throw error }
-            // Whatever is there must be a directory of its own, not a link to one.
+            // The existing path must be a directory itself, not a link to one.
             _ = try volume.list(path)
         }
     }
 
-    private static func makeDirectories(_ path: String, _ volume: Volume) throws(FileFault) {
+    /// Creates only the last component of the path: an unmounted mount point must not be filled.
+    private static func makeRoot(_ path: String, _ volume: Volume) throws(CacheError) {
         do throws(FileFault) { try volume.makeDirectory(path) } catch {
-            switch error {
-            case .exists: return
-            case .notFound:
-                guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
-                    throw error
-                }
-                try makeDirectories(String(path[..<slash]), volume)
-                try volume.makeDirectory(path)
-            default: throw error
-            }
+            if error == .exists { return }
+            guard error == .notFound else { throw unusable(path, error) }
+            throw CacheError(
+                .directoryUnusable,
+                detail: "The directory above \(path) does not exist; create it, or mount it"
+            )
         }
+    }
+
+    /// Whether a cache creates files or directories of this name.
+    static func isOwn(_ name: String) -> Bool {
+        name == lockName || name == ManifestSearch.draftName || ManifestSearch.names.contains(name)
+            || isShard(name)
+    }
+
+    static func isShard(_ name: String) -> Bool {
+        (0..<Manifest.shardCountMax).contains { shardName($0) == name }
     }
 }

@@ -1,57 +1,57 @@
-/// What the disk tier has done since it was opened, and how it stands.
-public struct DiskStatistics: Hashable, Sendable {
+/// The counters of the disk tier since it was opened, and its current state.
+package struct DiskStatistics: Hashable, Sendable {
     /// Reads answered from the queue of unwritten entries.
-    public var hitsQueued = 0
+    package var hitsQueued = 0
     /// Reads answered from the page cache, without waiting.
-    public var hitsCached = 0
+    package var hitsCached = 0
     /// Reads that waited for the device.
-    public var hitsWaited = 0
-    /// Reads that found nothing, or nothing that may be used.
-    public var misses = 0
-    /// Reads that joined another reader of the same key.
-    public var readsJoined = 0
-    /// Reads turned away because too many waited for the device.
-    public var readsRefused = 0
+    package var hitsWaited = 0
+    /// Reads that found no entry, or none that may be used.
+    package var misses = 0
+    /// Reads that joined a running read of the same key.
+    package var readsJoined = 0
+    /// Reads refused because too many were waiting for the device.
+    package var readsRefused = 0
     /// Bytes read from files.
-    public var bytesRead = 0
+    package var bytesRead = 0
     /// Entries accepted.
-    public var stores = 0
-    /// Bytes of accepted entries as records, before padding and repetition.
-    public var bytesAccepted = 0
-    /// Bytes written to files, all overhead included.
-    public var bytesWritten = 0
+    package var stores = 0
+    /// Bytes of accepted entries as records, before padding and repeated writing.
+    package var bytesAccepted = 0
+    /// Bytes written to files, including all overhead.
+    package var bytesWritten = 0
     /// Segments whose entries were dropped to make room.
-    public var segmentsReclaimed = 0
+    package var segmentsReclaimed = 0
     /// Entries written again because they were in use when their segment was reclaimed.
-    public var reinsertions = 0
+    package var reinsertions = 0
     /// Large bodies dropped to make room.
-    public var bodiesReclaimed = 0
+    package var bodiesReclaimed = 0
     /// Entries refused because the queue was full.
-    public var queueOverflows = 0
+    package var queueOverflows = 0
     /// Entries refused for any other reason.
-    public var refusals = 0
-    /// Records that did not hold what they should.
-    public var recordsDamaged = 0
+    package var refusals = 0
+    /// Records with a failed check.
+    package var recordsDamaged = 0
     /// Reads that failed.
-    public var readErrors = 0
+    package var readErrors = 0
     /// Writes that failed.
-    public var writeErrors = 0
-    /// Shards that keep nothing because their device failed.
-    public var shardsFailed = 0
-    /// Bytes of memory that the index takes.
-    public var indexBytes = 0
+    package var writeErrors = 0
+    /// Shards that store nothing because their device failed.
+    package var shardsFailed = 0
+    /// Bytes of memory used by the index.
+    package var indexBytes = 0
     /// Entries in the index.
-    public var indexEntries = 0
-    /// Bytes that wait to be written.
-    public var queuedBytes = 0
-    /// Bytes that the files take.
-    public var fileBytes = 0
+    package var indexEntries = 0
+    /// Bytes that are queued for writing.
+    package var queuedBytes = 0
+    /// Bytes used by the files.
+    package var fileBytes = 0
 
-    /// Statistics without any event.
-    public init() {}
+    /// Creates statistics in which every counter is zero.
+    package init() {}
 
     /// Bytes written for each byte accepted.
-    public var writeAmplification: Double {
+    package var writeAmplification: Double {
         bytesAccepted == 0 ? 1 : Double(bytesWritten) / Double(bytesAccepted)
     }
 }
@@ -84,27 +84,31 @@ extension DiskStatistics {
     }
 }
 
-/// What opening the directory found.
-public struct RecoveryReport: Hashable, Sendable {
+/// The result of opening the directory.
+package struct RecoveryReport: Hashable, Sendable {
     /// Segments with records.
-    public var segments = 0
+    package var segments = 0
     /// Entries that can be read.
-    public var entries = 0
+    package var entries = 0
     /// Bytes of records and large bodies.
-    public var bytes = 0
+    package var bytes = 0
     /// Segments that were not sealed when the last process ended.
-    public var torn = 0
-    /// Entries found past their expiry; they stay until room is needed, and are never served.
-    public var expired = 0
-    /// Files that were not what they should be, and were put aside.
-    public var damaged = 0
-    /// Whether the directory was laid out anew and what it held is gone.
-    public var isFresh = false
-    /// How long opening took.
-    public var milliseconds = 0
+    package var torn = 0
+    /// Entries past their expiry; they stay until their room is needed and are never served.
+    package var expired = 0
+    /// Files and records that were damaged or foreign, and are not used.
+    package var damaged = 0
+    /// Shards that start empty because their device could not be read.
+    package var readErrors = 0
+    /// Messages for the operator about the directory, one sentence each.
+    package var notes: [String] = []
+    /// Whether the directory was laid out anew and its old contents are lost.
+    package var isFresh = false
+    /// The duration of the opening in milliseconds.
+    package var milliseconds = 0
 
-    /// A report of an empty directory.
-    public init() {}
+    /// Creates the report of an empty directory.
+    package init() {}
 
     mutating func add(_ other: Self) {
         segments += other.segments
@@ -113,5 +117,7 @@ public struct RecoveryReport: Hashable, Sendable {
         torn += other.torn
         expired += other.expired
         damaged += other.damaged
+        readErrors += other.readErrors
+        notes += other.notes
     }
 }

@@ -2,7 +2,7 @@ import Synchronization
 
 extension DiskTier: CacheStore {
     package func entry(for key: StoreKey) async throws -> StoredEntry? {
-        let now = UInt32(clamping: shards[0].clock.nowSeconds)
+        let now = EntryHead.seconds(shards[0].clock.nowSeconds)
         var result = key.bytes.withUnsafeBytes { read(key.hash, key: $0, nowSeconds: now) }
         if case .mustWait = result {
             result = await readWaiting(key.hash, key: key.bytes, nowSeconds: now)
@@ -19,20 +19,18 @@ extension DiskTier: CacheStore {
 
     package func remove(_ key: StoreKey) async throws -> Bool {
         let wasThere = enqueueRemoval(key.hash)
-        // An earlier removal of the key may still be on its way.
+        // An earlier removal of the key may not be written yet.
         if wasThere || hasUnconfirmedRemovals(key.hash) { try await confirmRemoval(of: key.hash) }
         return wasThere
     }
 
     package func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
-        // Everywhere first: a device that fails in one place is no reason to serve the rest.
+        // Remove in every shard first: a failing device in one shard must not keep the others'
+        // entries.
         var removed = RemovalCount()
         for shard in shards { removed = removed + (try shard.forgetAll(in: scope)) }
-        var failure: (any Error)?
-        for shard in shards {
-            do { try await shard.confirmRemoval(of: scope) } catch { failure = failure ?? error }
-        }
-        if let failure { throw failure }
+        try await confirmEverywhere()
+        if scope == .everything { for shard in shards { await shard.reclaimEverything() } }
         return removed
     }
 
@@ -54,7 +52,7 @@ extension DiskTier: CacheStore {
         for shard in shards { try await shard.flush() }
     }
 
-    /// Writes somebody else's body to a file of ours.
+    /// Copies the body of another store to a file of this tier.
     private func copy(_ body: any BodyReader, for hash: KeyHash) async throws -> DiskBody {
         let writer = try await beginBody(for: hash, expectedBytes: body.count)
         var offset = 0
@@ -62,7 +60,10 @@ extension DiskTier: CacheStore {
             let end = min(body.count, offset + BodyCodec.blockBytes)
             let bytes = try await body.read(offset..<end)
             guard !bytes.isEmpty else {
-                throw CacheError(.storageFailed, detail: "a body ended before its length")
+                throw CacheError(
+                    .storageFailed,
+                    detail: "A stored body ended after \(offset) of \(body.count) bytes"
+                )
             }
             try await writer.append(bytes)
             offset += bytes.count

@@ -1,21 +1,16 @@
+import Platform
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// The disk half of the cache: shards of a log each, on a few I/O threads.
+/// The disk tier of the cache: several shards, each with its own log, on a few I/O threads.
 ///
-/// `enqueue`, `enqueueRemoval`, `read` and the questions about places are short and synchronous:
-/// the engine calls them while it holds a memory shard's lock, so the order of operations on a key
-/// is the order under that lock. Everything else waits for the device.
+/// `enqueue`, `enqueueRemoval`, `read` and the queries about places are short and synchronous. The
+/// engine calls them while it holds a memory shard's lock, so operations on one key happen on disk
+/// in the order of that lock. Every other method waits for the device.
 package final class DiskTier: Sendable {
     package let configuration: DiskConfiguration
     /// Hashes keys with the seed of this directory.
     package let hasher: KeyHasher
-    /// What opening found.
+    /// The result of the opening.
     package let recovery: RecoveryReport
     package let shardCount: Int
     package let segmentBytes: Int
@@ -46,18 +41,20 @@ package final class DiskTier: Sendable {
         shardShift = UInt64(64 - shards.count.trailingZeroBitCount)
     }
 
-    /// Opens the directory, alone, and recovers what it holds.
+    /// Opens the directory exclusively and recovers its entries.
     package static func open(
         _ configuration: DiskConfiguration,
         clock: any CacheClock = SystemClock(),
-        fileSystem volume: Volume = .system
+        fileSystem volume: Volume = .system,
+        onFault: @escaping @Sendable (CacheError, _ isTold: Bool) -> Void = { _, _ in }
     ) async throws -> DiskTier {
         let start = monotonicNanoseconds()
-        let processors = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+        let processors = Machine.processorCount
         guard let geometry = DiskGeometry(configuration, processors: processors) else {
             throw CacheError(
                 .configurationInvalid,
-                detail: "the disk capacity holds no four segments a shard"
+                detail: "The disk capacity of \(configuration.capacityBytes) bytes is too small "
+                    + "for \(DiskGeometry.segmentsPerShardMin) segments in each shard; raise it"
             )
         }
         let threads = configuration.ioThreads ?? min(8, max(2, processors))
@@ -68,16 +65,25 @@ package final class DiskTier: Sendable {
                 return .success(try .open(configuration, geometry, nowSeconds: now, volume))
             } catch { return .failure(error) }
         }
-        guard let opened else { throw CacheError(.directoryUnusable, detail: "no I/O threads") }
+        guard let opened else {
+            throw CacheError(
+                .directoryUnusable,
+                detail: "The directory \(configuration.directory) cannot be used: "
+                    + "no thread could be started"
+            )
+        }
         let directory = try opened.get()
-        let shards = makeShards(configuration, directory, volume, pool, clock)
+        let faults = DiskFaults(clock: clock, report: onFault)
+        let shards = makeShards(configuration, directory, volume, pool, clock, faults)
         var report = RecoveryReport()
         do {
             report = try await recover(shards)
         } catch let fault as FileFault {
-            throw CacheError(.directoryUnusable, detail: "\(directory.path): \(fault.text)")
+            throw DiskDirectory.unusable(directory.path, fault)
         }
         report.isFresh = directory.isFresh
+        report.notes = directory.notes + report.notes
+        for note in report.notes { onFault(CacheError(.storageFailed, detail: note), true) }
         report.milliseconds = Int((monotonicNanoseconds() - start) / 1_000_000)
         let tier = DiskTier(configuration, directory, shards, report, pool, clock)
         for shard in shards { shard.perform(shard.state.withLock { $0.wakeAfterChange() }) }
@@ -98,7 +104,8 @@ package final class DiskTier: Sendable {
         _ directory: DiskDirectory,
         _ volume: Volume,
         _ pool: IOPool,
-        _ clock: any CacheClock
+        _ clock: any CacheClock,
+        _ faults: DiskFaults
     ) -> [DiskShard] {
         let manifest = directory.manifest
         let share = shareBytes(configuration.capacityBytes, manifest.shardCount)
@@ -119,7 +126,7 @@ package final class DiskTier: Sendable {
                 ),
                 durability: configuration.durability,
                 admission: configuration.admission,
-                baseSeconds: UInt32(clamping: clock.nowSeconds)
+                baseSeconds: EntryHead.seconds(clock.nowSeconds)
             )
             return DiskShard(
                 settings,
@@ -130,7 +137,9 @@ package final class DiskTier: Sendable {
                     capacityBytes: share,
                     logBytesMin: 2 * manifest.segmentBytes
                 ),
-                clock: clock
+                clock: clock,
+                faults: faults,
+                root: directory
             )
         }
     }
@@ -139,66 +148,76 @@ package final class DiskTier: Sendable {
         max(0, capacityBytes - DiskGeometry.reservedBytes(shardCount: shardCount)) / shardCount
     }
 
-    private func shard(_ hash: KeyHash) -> DiskShard {
-        // A shift by 64, with one shard, gives zero.
+    func shard(_ hash: KeyHash) -> DiskShard {
+        // With a single shard the shift by 64 gives zero.
         shards[Int(hash.placement >> shardShift)]
     }
 
-    private var nowSeconds: UInt32 { UInt32(clamping: clock.nowSeconds) }
+    private var nowSeconds: UInt32 { EntryHead.seconds(clock.nowSeconds) }
 
-    // MARK: Under the engine's lock
+    // MARK: While the key's memory shard is locked
 
-    /// Accepts an entry for writing; readable at once.
+    /// Accepts an entry for writing, with a body written by a `BodyWriter` or kept from an older
+    /// version of the entry.
     ///
-    /// A refusal removes what was there.
-    package func enqueue(_ entry: Entry) -> StoreOutcome { enqueue(entry, body: nil) }
-
-    /// The same for an entry whose body was written by a `BodyWriter`, or belongs to an older
-    /// version of the entry: fresh metadata, the same file.
-    package func enqueue(_ entry: Entry, body: DiskBody?) -> StoreOutcome {
+    /// The entry is readable at once. A refusal removes the older entry. The caller must call `ring`
+    /// after the memory shard is unlocked.
+    package func accept(_ entry: Entry, body: DiskBody? = nil) -> StoreOutcome {
         let shard = shard(entry.head.hash)
         if let body, body.file.ledger !== shard.ledger { return .refused(.notAdmitted) }
         let now = nowSeconds
-        let (outcome, wake) = shard.state.withLock { state in
-            let outcome = state.store(entry, body: body?.file, nowSeconds: now)
-            return (outcome, state.wakeAfterChange())
-        }
-        shard.perform(wake)
-        return outcome
+        return shard.state.withLock { $0.store(entry, body: body?.file, nowSeconds: now) }
     }
 
-    /// Removes the entry; false when there was none.
+    /// Removes the entry; returns `false` if there was none.
     ///
-    /// Durable after `confirmRemoval(of:)`.
+    /// Durable after `confirmRemoval(of:)`. The caller must call `ring` after the memory shard is
+    /// unlocked.
+    package func acceptRemoval(of hash: KeyHash) -> Bool {
+        shard(hash).state.withLock { $0.dropCopies(of: hash) }
+    }
+
+    // MARK: Outside all locks
+
+    /// Wakes the lane that writes for this hash, if an accepted operation made that necessary.
+    package func ring(_ hash: KeyHash) {
+        let shard = shard(hash)
+        shard.perform(shard.state.withLock { $0.wakeAfterChange() })
+    }
+
+    /// Accepts an entry and rings.
+    package func enqueue(_ entry: Entry, body: DiskBody? = nil) -> StoreOutcome {
+        defer { ring(entry.head.hash) }
+        return accept(entry, body: body)
+    }
+
+    /// Removes the entry and rings; returns `false` if there was none.
     @discardableResult
     package func enqueueRemoval(_ hash: KeyHash) -> Bool {
-        let shard = shard(hash)
-        let (wasThere, wake) = shard.state.withLock { state in
-            let wasThere = state.dropCopies(of: hash)
-            return (wasThere, state.wakeAfterChange())
-        }
-        shard.perform(wake)
-        return wasThere
+        defer { ring(hash) }
+        return acceptRemoval(of: hash)
     }
 
-    /// Whether there may be an entry: another key of the same hash counts as well.
+    /// Whether there may be an entry; another key with the same hash counts as well.
     package func contains(_ hash: KeyHash) -> Bool {
         shard(hash).state.withLock { !$0.index.place(of: hash.identity).isNone }
     }
 
-    /// Which copy of the entry is the newest.
+    /// The token of the newest copy of the entry; `nil` if there is no copy.
     package func currentToken(_ hash: KeyHash) -> DiskToken? {
         shard(hash).state.withLock { $0.token(of: hash.identity) }
     }
 
-    /// Whether what a read gave is still the newest copy and no removal came after it.
+    /// Whether the copy that a read returned is still the newest and was not removed since.
     package func isCurrent(_ token: DiskToken, _ hash: KeyHash) -> Bool {
         currentToken(hash) == token
     }
 
     // MARK: Reading
 
-    /// Counts a miss where the index knows nothing of the hash; false where it takes a read.
+    /// Counts a miss and returns `true` if the index has no entry for the hash.
+    ///
+    /// Returns `false` if only a read can tell.
     package func noteCertainMiss(_ hash: KeyHash) -> Bool {
         shard(hash).state.withLock { state in
             guard state.index.place(of: hash.identity).isNone else { return false }
@@ -207,7 +226,7 @@ package final class DiskTier: Sendable {
         }
     }
 
-    /// Reads without waiting: a queued copy, or one in the page cache.
+    /// Reads without waiting, from the queue or from the page cache.
     package func read(
         _ hash: KeyHash,
         key: UnsafeRawBufferPointer,
@@ -216,9 +235,9 @@ package final class DiskTier: Sendable {
         shard(hash).read(hash, key: key, nowSeconds: nowSeconds)
     }
 
-    /// Reads and waits for the device; readers of one key share one read.
+    /// Reads and waits for the device; concurrent readers of one key share one read.
     ///
-    /// Never gives `.mustWait`.
+    /// Never returns `.mustWait`.
     package func readWaiting(
         _ hash: KeyHash,
         key: [UInt8],
@@ -229,44 +248,49 @@ package final class DiskTier: Sendable {
 
     // MARK: Large bodies
 
-    /// Begins a body that is too large, or of unknown length, to be held in memory; it can become
-    /// the body of the entry with that hash.
+    /// Begins a body that is too large for memory or has an unknown length.
+    ///
+    /// The body can become the body of the entry with that hash.
     package func beginBody(for hash: KeyHash, expectedBytes: Int?) async throws -> BodyWriter {
         let shard = shard(hash)
         guard expectedBytes ?? 0 <= shard.settings.entryBytesMax else {
-            throw CacheError(.bodyTooLarge, detail: "the body is over the limit for one entry")
+            throw CacheError(
+                .bodyTooLarge,
+                detail: "The body is larger than an entry may be: "
+                    + "\(shard.settings.entryBytesMax) bytes"
+            )
         }
         return try await shard.beginBody(expectedBytes: expectedBytes)
     }
 
     // MARK: Control
 
-    /// Makes the removals accepted so far for this key survive a kill.
+    /// Makes the accepted removals of this key survive the kill of the process.
     package func confirmRemoval(of hash: KeyHash) async throws {
         try await shard(hash).confirmRemovals()
     }
 
-    /// Whether a removal may have been accepted that a kill, or a power cut, would undo.
+    /// Whether a kill, or a power cut, may still undo an accepted removal.
     func hasUnconfirmedRemovals(_ hash: KeyHash) -> Bool {
         if configuration.durability == .synced { return true }
         return shard(hash).state.withLock { $0.queue.removalCount > 0 }
     }
 
-    /// Changes the capacity; reached before it returns.
+    /// Changes the capacity; the files fit the new capacity when this returns.
     package func setCapacity(_ bytes: Int) async {
         let share = Self.shareBytes(bytes, shards.count)
         for shard in shards { await shard.setCapacity(share) }
     }
 
-    /// Removes the entries of the session.
+    /// Removes the entries of the storage class `.session`.
     package func endSession() async throws -> RemovalCount {
         try await removeAll(in: .storageClass(.session))
     }
 
-    /// Writes and seals everything and lets go of the directory.
+    /// Writes and seals everything, and releases the directory.
     ///
-    /// From here on stores are refused
-    /// and reads find nothing; bodies that somebody reads stay readable.
+    /// Afterwards stores are refused and reads find nothing. A body that still has a reader stays
+    /// readable.
     package func close() async {
         for shard in shards { await shard.close() }
         directory.unlock()

@@ -1,15 +1,12 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 /// Bodies as files.
 extension HTTPCache {
-    /// Answers the request and writes the body to `path`, replacing what was there only when the
-    /// body is complete.
+    /// Answers the request and writes the body to `path`.
     ///
-    /// - Returns: The answer, whose body now reads nothing.
+    /// A file at `path` is replaced only once the body is complete.
+    ///
+    /// - Returns: The response, with an empty body.
     public func download(
         _ request: CacheRequest,
         to path: String,
@@ -28,7 +25,7 @@ extension HTTPCache {
         return response
     }
 
-    /// Answers the request and lends the body as a read-only file, which is gone afterwards.
+    /// Answers the request and lends the body to `read` as a read-only file, which is then deleted.
     public func withBodyFile<Result>(
         for request: CacheRequest,
         policy: CachePolicy? = nil,
@@ -76,6 +73,9 @@ private enum BodyFile {
     }
 
     static func failed(_ call: String, _ path: String) -> CacheError {
-        CacheError(.storageFailed, detail: "\(call) \(path): \(String(cString: strerror(errno)))")
+        CacheError(
+            .storageFailed,
+            detail: "Cannot \(call) the file \(path) of a body: \(String(cString: strerror(errno)))"
+        )
     }
 }

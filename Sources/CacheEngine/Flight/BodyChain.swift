@@ -1,24 +1,26 @@
 import Synchronization
 
-/// The body of a flight while it arrives: an append-only run of chunks that any number of readers
-/// follow at their own pace.
+/// The body of a flight while it arrives: an append-only run of chunks.
+///
+/// Any number of readers follow it at their own pace.
 ///
 ///     whole ──spill──▶ spilled        readers may start at byte 0
 ///       │                 │pass
-///       └──────pass───────┴─▶ passing  nobody joins once chunks are gone
+///       └──────pass───────┴─▶ passing  no reader joins once chunks were dropped
 ///
 /// While *whole*, every chunk is kept, for readers and for the entry that will be stored. Once
-/// *spilled*, chunks behind the window are read back from where they were written. While *passing*
-/// (stored nowhere) the writer waits for the fastest reader, and a reader who falls a window behind
-/// it is cut off: memory is bounded by the window in every mode, and no slow reader slows the rest.
-/// Who was behind when a spilled body could not be kept any longer still reads back what was.
+/// *spilled*, chunks behind the window are read back from the place they were written to. While
+/// *passing* (not stored) the writer waits for the fastest reader, and a reader that falls a window
+/// behind it is cut off. The window bounds memory in the last two modes, and a slow reader never
+/// slows the others. A reader that lags behind when a spilled body stops being stored still gets
+/// every byte already written.
 ///
 /// Invariants, checked by `checkInvariants()`:
 /// 1. `chunks` cover `firstOffset..<endOffset` without a gap.
 /// 2. While whole, `firstOffset` is 0.
-/// 3. Who sleeps is a reader, and each reader sleeps once.
+/// 3. Each sleeper is a reader, and each reader sleeps at most once.
 final class BodyChain: Sendable {
-    /// Reads back what was written out, at any offset below what the chain has dropped.
+    /// Reads bytes that were written to the store and that the chain may have dropped.
     typealias SpillReader = @Sendable (Range<Int>) async throws -> ByteChunk
     typealias ReaderID = Int
     private typealias Continuation = UnsafeContinuation<Void, Never>
@@ -29,7 +31,7 @@ final class BodyChain: Sendable {
         case passing(Remains?)
     }
 
-    /// What was written out before the rest could not be.
+    /// The written part of a body that stopped being stored.
     private struct Remains {
         let reader: SpillReader
         let end: Int
@@ -42,7 +44,7 @@ final class BodyChain: Sendable {
     }
 
     private struct Reader {
-        /// The first byte it has still to read; a reader of a part may stand beyond the end.
+        /// The first byte still to read; for a reader of a part it may lie beyond the end.
         var offset: Int
         var sleep: WaitingLine<Continuation>.Ticket?
         var isCutOff = false
@@ -57,9 +59,9 @@ final class BodyChain: Sendable {
         var endOffset = 0
         var readers: [ReaderID: Reader] = [:]
         var lastReader = 0
-        /// Whether somebody may come who was told of the body.
+        /// Whether a reader that was told of the body may still arrive.
         var awaitsFirstReader = true
-        /// How far the fastest of the readers has come.
+        /// The greatest offset of any reader.
         var fastestOffset = 0
         var sleepers = WaitingLine<Continuation>()
         var writer: Continuation?
@@ -69,10 +71,10 @@ final class BodyChain: Sendable {
             return false
         }
 
-        /// Whether nobody reads, and nobody who was told will.
+        /// Whether there is no reader and none is expected.
         var isDeserted: Bool { readers.isEmpty && (lastReader > 0 || !awaitsFirstReader) }
 
-        /// Where that ends which can still be read back, though no more is written out.
+        /// The end of the bytes that can still be read back after storing stopped.
         var remainsEnd: Int {
             if case .passing(let remains?) = mode { remains.end } else { 0 }
         }
@@ -89,18 +91,18 @@ final class BodyChain: Sendable {
         self.windowBytes = windowBytes
     }
 
-    /// How many readers follow.
+    /// The number of readers.
     var readerCount: Int { state.withLock { $0.readers.count } }
 
-    /// The bytes that are held in memory.
+    /// The number of bytes in memory.
     var heldBytes: Int { state.withLock { $0.endOffset - $0.firstOffset } }
 
-    /// Whether the body stands still because those who read it do not read on.
+    /// Whether the writer waits because the readers do not read on.
     var isHeldUpByReaders: Bool { state.withLock { $0.writer != nil && !$0.readers.isEmpty } }
 
     // MARK: Writing
 
-    /// Adds bytes behind the others and wakes who waits for them; nothing once the body has ended.
+    /// Appends bytes and wakes the readers that wait for them; does nothing after the end.
     func append(_ chunk: ByteChunk) {
         guard !chunk.isEmpty else { return }
         change { state in
@@ -112,7 +114,7 @@ final class BodyChain: Sendable {
         }
     }
 
-    /// From here on what readers have passed is dropped: it can be read back.
+    /// From now on drops the chunks behind the window: `reader` reads them back.
     func spill(_ reader: @escaping SpillReader) {
         change { state in
             state.mode = .spilled(reader)
@@ -120,7 +122,7 @@ final class BodyChain: Sendable {
         }
     }
 
-    /// From here on nothing is kept for those who come later.
+    /// From now on keeps nothing for later readers.
     func pass() {
         change { state in
             if case .spilled(let reader) = state.mode {
@@ -132,21 +134,25 @@ final class BodyChain: Sendable {
         }
     }
 
-    /// Nobody was told of the body: a writer who stores it nowhere need not wait for readers.
+    /// Declares that no reader was told of the body.
+    ///
+    /// A writer that does not store the body then need not wait for readers.
     func awaitNobody() { change { $0.awaitsFirstReader = false } }
 
-    /// The body is complete.
+    /// Marks the body as complete.
     func finish() { end(.complete) }
 
-    /// The body broke off.
+    /// Ends the body with an error.
     ///
-    /// No reader is to take another task's cancellation for its own.
+    /// A `CancellationError` is replaced: no reader may mistake another task's cancellation for its
+    /// own.
     func fail(_ error: any Error) {
-        let gone = CacheError(.originFailed, detail: "The fetch of this body was given up")
+        let gone = CacheError(.originFailed, detail: "The fetch of this body was cancelled")
+        if Mutant.endsBrokenBodiesCleanly.isOn { return end(.complete) }
         end(.broken(error is CancellationError ? gone : error))
     }
 
-    /// The first end counts.
+    /// Ends the body; only the first call counts.
     private func end(_ ending: Ending) {
         change { state in
             if state.isOpen { state.ending = ending }
@@ -155,7 +161,7 @@ final class BodyChain: Sendable {
 
     /// Suspends while the fastest reader is a whole window behind.
     ///
-    /// - Returns: False when those who read have left and nothing is kept, or the body has ended.
+    /// - Returns: `false` if all readers have left and nothing is kept, or if the body has ended.
     func waitForRoom() async -> Bool {
         await withUnsafeContinuation { continuation in
             let mayGoOn = state.withLock { state in
@@ -172,22 +178,22 @@ final class BodyChain: Sendable {
         }
     }
 
-    /// Ends a wait of the writer, whose task was cancelled.
+    /// Ends the writer's wait after its task was cancelled.
     func stopWaiting() { state.withLock { $0.writer.take() }?.resume() }
 
     // MARK: Reading
 
-    /// A stream of the bytes from `range`; nil when its beginning is gone, or the body broke off.
+    /// A stream of the bytes of `range`; `nil` if its beginning was dropped or the body broke off.
     func stream(_ range: Range<Int>? = nil, for party: Party = .follower) -> BodyStream? {
         if range == nil, let complete { return complete }
         let lower = range?.lowerBound ?? 0
         let reader = state.withLock { state -> ReaderID? in
-            // Whoever asked is told how it ended; others may still ask for themselves.
+            // The request that was sent gets the error; a follower may still send its own request.
             if case .broken = state.ending, party == .follower { return nil }
             if case .passing = state.mode, lower < state.firstOffset { return nil }
             state.lastReader += 1
             state.readers[state.lastReader] = Reader(offset: lower)
-            // Who wants a later part alone must not wait for a writer who waits for a reader.
+            // Otherwise a reader of a later part would wait for a writer that waits for a reader.
             state.fastestOffset = max(state.fastestOffset, lower)
             return state.lastReader
         }
@@ -196,7 +202,7 @@ final class BodyChain: Sendable {
         return BodyStream(source, count: range?.count ?? expectedCount)
     }
 
-    /// The whole body, once it is all there: nobody has to follow it any more.
+    /// The whole body without a reader in the chain; `nil` until it is complete and in memory.
     private var complete: BodyStream? {
         state.withLock { state in
             guard case .complete = state.ending, state.firstOffset == 0 else { return nil }
@@ -205,9 +211,9 @@ final class BodyChain: Sendable {
         }
     }
 
-    /// On whose behalf a body is read.
+    /// The request for which a body is read.
     enum Party {
-        /// The request that was sent.
+        /// The request that was sent to the origin.
         case asker
         case follower
     }
@@ -220,7 +226,7 @@ final class BodyChain: Sendable {
         case wait
     }
 
-    /// The next bytes for a reader that stands at `offset` and wants none beyond `limit`.
+    /// The next bytes for a reader at `offset` that needs none beyond `limit`.
     func step(_ reader: ReaderID, at offset: Int, limit: Int) -> Step {
         let (step, writer) = state.withLock { state -> (Step, Continuation?) in
             guard let place = state.readers[reader], !place.isCutOff else {
@@ -234,12 +240,12 @@ final class BodyChain: Sendable {
         return step
     }
 
-    /// A reader has read up to `offset` by itself.
+    /// Records that a reader has read up to `offset` without the chain.
     func advance(_ reader: ReaderID, to offset: Int) {
         state.withLock { move(reader, to: offset, &$0) }
     }
 
-    /// Suspends until there is something beyond `offset`, or the reader's task is cancelled.
+    /// Suspends until there are bytes beyond `offset`, or the reader's task is cancelled.
     func waitForBytes(_ reader: ReaderID, beyond offset: Int) async {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -257,12 +263,12 @@ final class BodyChain: Sendable {
         }
     }
 
-    /// The reader is gone.
+    /// Removes a reader.
     func leave(_ reader: ReaderID) {
         let (sleeper, writer) = state.withLock { state -> (Continuation?, Continuation?) in
             let sleeper = wakeUp(reader, &state)
             let place = state.readers.removeValue(forKey: reader)
-            // Once the body has ended nobody waits for room, and no more of it comes.
+            // After the end the writer does not wait, and no more bytes arrive.
             guard state.isOpen else { return (sleeper, nil) }
             if let place, place.offset >= state.fastestOffset {
                 state.fastestOffset =
@@ -275,11 +281,12 @@ final class BodyChain: Sendable {
         writer?.resume()
     }
 
-    // MARK: Under the lock
+    // MARK: State under the lock
 
     private static let tooSlow = CacheError(
         .readerTooSlow,
-        detail: "The body is stored nowhere, and this reader fell behind the others"
+        detail: "This reader is too far behind the others, and the body is not stored; "
+            + "read faster, or raise originLimits.windowSize"
     )
 
     private func move(_ reader: ReaderID, to offset: Int, _ state: inout State) {
@@ -331,11 +338,11 @@ final class BodyChain: Sendable {
 
     private func isRoomy(_ state: State) -> Bool {
         guard case .passing = state.mode, state.isOpen else { return true }
-        if state.isDeserted { return true }
+        if state.isDeserted || Mutant.waitsForNoReader.isOn { return true }
         return state.endOffset - state.fastestOffset < windowBytes
     }
 
-    /// Drops what lies behind the window, or what nobody needs.
+    /// Drops the chunks behind the window, or those that no reader needs.
     private func trim(_ state: inout State) {
         defer { checkInvariants(state) }
         switch state.mode {
@@ -346,14 +353,15 @@ final class BodyChain: Sendable {
         }
     }
 
-    /// Gives up the readers who are too slow.
+    /// Cuts off the readers that are too slow.
     ///
-    /// - Returns: Where the slowest of the others stands, or a window behind the end: who has been
-    ///   told of the body and has not begun to read must find its beginning as long as may be.
+    /// - Returns: The offset of the slowest other reader, or one window behind the end if that is
+    ///   less. A reader that was told of the body but has not started must find its beginning as
+    ///   long as possible.
     private func cutOff(_ state: inout State) -> Int {
         let limit = min(state.fastestOffset, state.endOffset) - windowBytes
         var slowest = state.endOffset - windowBytes
-        // Who reads back what was written out holds no memory.
+        // A reader that reads back written bytes holds no memory.
         for (id, place) in state.readers
         where !place.isCutOff && place.offset >= state.remainsEnd {
             if place.offset < limit {
@@ -376,7 +384,7 @@ final class BodyChain: Sendable {
         state.chunkOffsets.removeFirst(dropped)
     }
 
-    /// Changes the state, and resumes outside the lock whom that concerns.
+    /// Changes the state, and resumes the readers and the writer outside the lock.
     private func change(_ body: (inout State) -> Void) {
         let (sleepers, writer) = state.withLock { state in
             body(&state)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// One reader's place in the body of a flight.
+/// The position of one reader in the body of a flight.
 final class BodyChainReader: BodySource {
     private let chain: BodyChain
     private let id: BodyChain.ReaderID
@@ -20,7 +20,7 @@ final class BodyChainReader: BodySource {
             if chunk == nil { chain.leave(id) }
             return chunk
         } catch {
-            // A reader that will not come again must not hold up the others.
+            // A reader that does not return must not hold up the others.
             chain.leave(id)
             throw error
         }
@@ -37,7 +37,11 @@ final class BodyChainReader: BodySource {
             case .readBack(let read, let range):
                 let chunk = try await read(range)
                 guard !chunk.isEmpty, chunk.count <= range.count else {
-                    throw CacheError(.storageFailed, detail: "A body could not be read back")
+                    throw CacheError(
+                        .storageFailed,
+                        detail: "A body on disk returned \(chunk.count) bytes, "
+                            + "not 1 to \(range.count)"
+                    )
                 }
                 offset.store(place + chunk.count, ordering: .relaxed)
                 chain.advance(id, to: place + chunk.count)

@@ -1,21 +1,31 @@
 import Synchronization
 
-/// One origin fetch, and everyone who waits for it.
+/// One origin fetch and all requests that wait for it.
 ///
-/// The machine decides under the lock; continuations are resumed outside it, so waking ten thousand
-/// waiters holds nobody up.
+/// The machine decides under the lock. Continuations are resumed outside it, so that waking ten
+/// thousand waiters does not block other callers.
 ///
 /// Invariants:
-/// 1. Everyone in the machine's line has a seat, under the same ticket, and leaves it by being told.
-/// 2. `told` holds those who were told before they suspended.
+/// 1. Each waiter in the machine's line has a seat with the same ticket, until it is told its
+///    outcome.
+/// 2. `told` holds the outcomes of waiters that were told before they suspended.
 final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     typealias Outcome = FlightOutcome<Answer>
     typealias WaiterID = FlightStateMachine.WaiterID
 
+    /// The conditions of a request.
+    struct Terms {
+        /// Whether the request may be sent on behalf of the others: its response would suit them.
+        var mayLead = true
+        /// When the request's own time for a head ends, on the monotonic clock.
+        var untilNanoseconds = UInt64.max
+    }
+
     private struct Seat {
         let request: Request
+        let terms: Terms
         let sinceNanoseconds: UInt64
-        /// Nil until its holder suspends.
+        /// `nil` until the waiter suspends.
         var continuation: UnsafeContinuation<Outcome, Never>?
     }
 
@@ -24,18 +34,42 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         var seats = WaitingLine<Seat>()
         var told: [WaiterID: Outcome] = [:]
         var answer: Answer?
-        var licence = FlightLicence()
-        /// No attempt of it stores anything any more.
+        var permit = StorePermit()
+        /// When the time of the current attempt ends, whether its caller still waits or not.
+        var untilNanoseconds = UInt64.max
+        /// Whether no attempt of this flight may store anything any more.
         var isRetired = false
         var task: Task<Void, Never>?
-        /// A second key, known once the answer has told how it varies.
+        /// A second key, known once the response states how it varies.
         var variantKey: KeyHash?
+
+        func mayLead(_ waiter: WaiterID) -> Bool { seats[waiter]?.terms.mayLead ?? false }
+
+        /// The next request to send: the first that may lead and is unlike the failed one.
+        ///
+        /// If all are alike, it is the first that may lead.
+        func successor(_ nowNanoseconds: UInt64, _ isUnlike: (Request) -> Bool) -> WaiterID? {
+            var first: WaiterID?
+            var compared = 0
+            for (waiter, seat) in seats.everyone
+            where seat.terms.mayLead && seat.terms.untilNanoseconds > nowNanoseconds {
+                // A waiter that has left may still have a seat.
+                guard machine.isWaiting(waiter) else { continue }
+                if isUnlike(seat.request) { return waiter }
+                first = first ?? waiter
+                compared += 1
+                if compared == successorsComparedMax { break }
+            }
+            return first
+        }
     }
 
     let key: KeyHash
-    /// The request it was started for; nobody joins who may not have an answer of that age.
+    /// The request that started the flight.
+    ///
+    /// A request must not join if it needs a response newer than that request.
     let founder: Request
-    /// When it began, on the monotonic clock.
+    /// When the flight started, on the monotonic clock.
     let startedNanoseconds: UInt64
     private let state: Mutex<State>
 
@@ -53,18 +87,18 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     var waiterCount: Int { state.withLock { $0.machine.waiterCount } }
     var isUnanswered: Bool { state.withLock { $0.machine.isUnanswered } }
-    /// Whether nobody can join any more.
+    /// Whether no request can join any more.
     var isOver: Bool { state.withLock { $0.machine.isOver } }
 
-    /// The key of the variant that is being fetched, where it is not the flight's own.
+    /// The key of the variant that is being fetched, if it is not the flight's own.
     var variantKey: KeyHash? {
         get { state.withLock { $0.variantKey } }
         set { state.withLock { $0.variantKey = newValue } }
     }
 
-    // MARK: For those who wait
+    // MARK: For waiters
 
-    /// A place in the flight, to be given to `outcome(of:)`.
+    /// A place in the flight, to be passed to `outcome(of:)`.
     enum Place {
         case waiting(WaiterID)
         case known(Outcome)
@@ -73,14 +107,16 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     func join(
         _ request: Request,
         as role: FlightStateMachine.Role = .follower,
+        _ terms: Terms = Terms(),
         nowNanoseconds: UInt64
     ) -> Place {
         state.withLock { state in
             switch state.machine.join(as: role) {
             case .wait(let waiter):
-                let seat = Seat(request: request, sinceNanoseconds: nowNanoseconds)
+                let seat = Seat(request: request, terms: terms, sinceNanoseconds: nowNanoseconds)
                 let ticket = state.seats.enter(seat)
                 precondition(ticket == waiter, "Seats are given out in the order of the line")
+                if role == .leader { state.untilNanoseconds = terms.untilNanoseconds }
                 return .waiting(waiter)
             case .readAnswer:
                 guard let answer = state.answer else { return .known(.lookAgain) }
@@ -91,7 +127,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         }
     }
 
-    /// Suspends until the flight has something to say to this waiter; to be called once.
+    /// Suspends until the flight has an outcome for this waiter; must be called once.
     nonisolated(nonsending) func outcome(of waiter: WaiterID) async -> Outcome {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -107,9 +143,9 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         }
     }
 
-    /// Takes a waiter out, with an outcome of its own.
+    /// Removes a waiter and gives it this outcome.
     ///
-    /// - Returns: Whether it was still waiting.
+    /// - Returns: Whether the waiter was still waiting.
     @discardableResult
     func leave(_ waiter: WaiterID, with outcome: Outcome) -> Bool {
         let action = state.withLock { $0.machine.leave(waiter) }
@@ -121,7 +157,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     // MARK: For the leader
 
-    /// The leading task, so that a fetch nobody wants can be ended.
+    /// Sets the leading task, so that a fetch without interested requests can be cancelled.
     func attach(_ task: Task<Void, Never>) {
         let isOver = state.withLock { state in
             state.task = task
@@ -132,17 +168,22 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     private func cancel() { state.withLock { $0.task }?.cancel() }
 
-    /// Which attempt is under way.
+    /// The number of the current attempt.
     ///
-    /// A leader of an earlier one has been given up.
+    /// The leader of an earlier attempt has been given up.
     var attempt: Int { state.withLock { $0.machine.attempts } }
 
-    /// What the attempt under way may store with.
-    var licence: FlightLicence { state.withLock { $0.licence } }
+    /// The permit with which the current attempt may store its response.
+    var permit: StorePermit { state.withLock { $0.permit } }
 
-    /// The head is there: tells everyone, in one go.
+    /// Whether the attempt may still answer: it has not been given up, and no head has arrived.
+    func awaitsAnswer(of attempt: Int) -> Bool {
+        state.withLock { $0.machine.isUnanswered && $0.machine.attempts == attempt }
+    }
+
+    /// Tells all waiters at once that the head has arrived.
     ///
-    /// - Returns: False when the attempt had been given up; nobody is told then.
+    /// - Returns: `false`, without telling any waiter, if the attempt had been given up.
     func answer(_ answer: Answer, for audience: FlightAudience, attempt: Int) -> Bool {
         let told = state.withLock { state -> (waiters: [WaiterID], leader: WaiterID?)? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
@@ -153,57 +194,94 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         guard let told else { return false }
         tell(told.waiters) { waiter in
             if waiter == told.leader { return .answered(answer, isLeader: true) }
+            if Mutant.sharesUnshareable.isOn { return .answered(answer, isLeader: false) }
             return audience == .leader ? .goAlone(.unshareable) : .answered(answer, isLeader: false)
         }
         return true
     }
 
-    /// What follows from a failed attempt.
+    /// The consequence of a failed attempt.
     enum Failure {
         /// This request is sent next.
         case elected(Request, attempt: Int)
-        /// Everyone has been told; nobody tries again.
+        /// All waiters have been told; no attempt follows.
         case over
-        /// The attempt had been given up before.
+        /// The attempt had already been given up.
         case superseded
     }
 
-    /// The attempt failed before any head.
-    func fail(_ error: any Error, attempt: Int) -> Failure {
-        let result = state.withLock { state -> (leader: WaiterID?, next: Failure, [WaiterID])? in
+    /// Handles an attempt that failed before a head arrived.
+    ///
+    /// The next request may lead and has time left at `nowNanoseconds`. A request that `isUnlike`
+    /// accepts is preferred, because a request like the failed one could provoke the same error
+    /// again.
+    func fail(
+        _ error: any Error,
+        attempt: Int,
+        nowNanoseconds: UInt64 = 0,
+        isUnlike: (Request) -> Bool = { _ in true }
+    ) -> Failure {
+        let result = state.withLock { state -> Failing? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
-            state.licence.revoke()
+            if !Mutant.permitsLateLeaders.isOn { state.permit.revoke() }
             let leader = state.machine.dismissLeader()
-            switch state.machine.failed() {
-            case .giveUp(let waiters): return (leader, .over, waiters)
+            let next = state.successor(nowNanoseconds, isUnlike)
+            let isExhausted = !state.machine.hasAttemptsLeft
+            switch state.machine.failed(electing: next) {
+            case .giveUp(let waiters):
+                let alone = isExhausted ? [] : waiters.filter { !state.mayLead($0) }
+                return Failing(leader: leader, next: .over, waiters: waiters, alone: Set(alone))
             case .elect(let next):
-                guard let request = state.seats[next]?.request else {
+                guard let seat = state.seats[next] else {
                     preconditionFailure("Who is in the line has a seat")
                 }
-                state.licence = FlightLicence()
-                if state.isRetired { state.licence.revoke() }
-                return (leader, .elected(request, attempt: attempt + 1), [])
+                state.permit = StorePermit()
+                state.untilNanoseconds = seat.terms.untilNanoseconds
+                if state.isRetired { state.permit.revoke() }
+                return Failing(leader: leader, next: .elected(seat.request, attempt: attempt + 1))
             }
         }
-        guard let (leader, failure, waiters) = result else { return .superseded }
-        // The failed request's own caller has its answer: the error.
-        if let leader { tell([leader]) { _ in .failed(error, isShared: false) } }
-        tell(waiters) { _ in .failed(error, isShared: true) }
-        return failure
+        guard let result else { return .superseded }
+        // The caller of the failed request gets the error as its answer.
+        if let leader = result.leader { tell([leader]) { _ in .failed(error, isShared: false) } }
+        tell(result.waiters) { waiter in
+            result.alone.contains(waiter)
+                ? .goAlone(.unshareable) : .failed(error, isShared: true)
+        }
+        return result.next
     }
 
-    /// Those who have waited since before `nanoseconds`, the leader's own caller apart.
+    /// The waiters to tell after a failure, and the next step.
+    private struct Failing {
+        var leader: WaiterID?
+        var next: Failure
+        var waiters: [WaiterID] = []
+        /// The waiters that could not lead although attempts were left: they have not been tried.
+        var alone: Set<WaiterID> = []
+    }
+
+    /// The waiters since `nanoseconds` or earlier, without the leader's own caller.
     func waiters(since nanoseconds: UInt64) -> [WaiterID] {
+        waiters { $0.sinceNanoseconds <= nanoseconds }
+    }
+
+    /// The waiters whose own time has ended, without the leader's own caller.
+    func waiters(past nanoseconds: UInt64) -> [WaiterID] {
+        waiters { $0.terms.untilNanoseconds <= nanoseconds }
+    }
+
+    private func waiters(where isMeant: (Seat) -> Bool) -> [WaiterID] {
         state.withLock { state in
             state.seats.everyone
-                .filter { ticket, seat in
-                    ticket != state.machine.leader && seat.sinceNanoseconds <= nanoseconds
-                }
+                .filter { $0.ticket != state.machine.leader && isMeant($0.element) }
                 .map(\.ticket)
         }
     }
 
-    /// Nobody joins any more; whoever still waits looks again.
+    /// When the time of the current attempt ends.
+    var untilNanoseconds: UInt64 { state.withLock { $0.untilNanoseconds } }
+
+    /// Ends the flight: no request joins any more, and the remaining waiters look again.
     func land() {
         let waiters = state.withLock { state in
             state.answer = nil
@@ -212,26 +290,35 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         tell(waiters) { _ in .lookAgain }
     }
 
-    /// A newer flight takes the key: what this one brings goes to those who asked before, and is
-    /// stored by nobody.
+    /// Gives up the key to a newer flight.
+    ///
+    /// The response goes only to requests that joined before, and it is not stored.
     func retire() {
         state.withLock { state in
             state.isRetired = true
-            state.licence.revoke()
+            state.permit.revoke()
         }
     }
 
-    /// It has taken too long: the fetch is ended, and whoever waits looks again.
+    /// Ends a flight that took too long: cancels the fetch, and the waiters look again.
     func giveUp() {
         retire()
         land()
         cancel()
     }
 
-    /// Ends the flight, and tells whoever waits why.
+    /// Isolates a request that hangs while others are answered.
+    ///
+    /// Its own caller stays with it; all other waiters look again.
+    func isolate() {
+        retire()
+        for waiter in waiters(where: { _ in true }) { leave(waiter, with: .lookAgain) }
+    }
+
+    /// Ends the flight and tells its waiters the error.
     func abort(_ error: any Error) {
         let waiters = state.withLock { state in
-            state.licence.revoke()
+            state.permit.revoke()
             state.answer = nil
             return state.machine.landed()
         }
@@ -262,3 +349,6 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         for (waiter, continuation) in ready { continuation.resume(returning: outcome(waiter)) }
     }
 }
+
+/// The most waiters that are compared with the failed request; if all are alike, one is taken.
+private let successorsComparedMax = 1_024

@@ -1,39 +1,39 @@
-/// What waiting for a flight came to.
+/// The result of waiting for a flight.
 enum FlightOutcome<Answer: Sendable>: Sendable {
-    /// The origin answered; `isLeader` for the request that was sent.
+    /// The origin answered; `isLeader` is true for the request that was sent.
     case answered(Answer, isLeader: Bool)
-    /// The answer may not be shared: ask for yourself.
+    /// The request must fetch on its own.
     case goAlone(FlightEscape)
-    /// Look into the store again.
+    /// The request must look into the store again.
     case lookAgain
-    /// Every attempt failed, with this error; `isShared` when none of them was this request's own.
+    /// Every attempt failed, with this error; `isShared` means that none was this request's own.
     case failed(any Error, isShared: Bool)
 }
 
-/// Who may have an answer.
+/// The requests that may have an answer.
 enum FlightAudience: Hashable, Sendable, CaseIterable {
-    /// Those who wait, and those who come while the body arrives.
+    /// Waiters, and requests that arrive while the body does.
     case everyone
-    /// Those who wait now: the answer is not good for anybody who asks later.
+    /// Current waiters: the answer does not suit later requests.
     case waiting
-    /// The request that was sent; the others ask for themselves.
+    /// The request that was sent; the others fetch on their own.
     case leader
 }
 
-/// Why a request left the crowd and asked for itself.
+/// The reason why a request left its flight and fetched on its own.
 enum FlightEscape: String, Hashable, Sendable, CaseIterable {
     /// The flight's answer belongs to its own request only.
     case unshareable
-    /// The key's answers were not shareable a moment ago.
+    /// The key's recent answers were not shareable.
     case hitForMiss
-    /// It waited as long as a waiter may.
+    /// The request waited for the maximum time.
     case waitedTooLong
-    /// Too many wait already.
+    /// The flight has the maximum number of waiters.
     case crowded
     /// There are too many flights.
     case tableFull
-    /// It looked, waited and looked as often as a request may.
+    /// The request looked and waited the maximum number of times.
     case lookedTooOften
-    /// Somebody asked for it.
+    /// The request may not join a flight, or may not lead one.
     case requested
 }

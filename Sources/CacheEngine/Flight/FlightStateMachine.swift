@@ -5,7 +5,7 @@
 ///      │    │ └──answered for few, abandoned────────┤
 ///    failed │ elected                               │
 ///      ▼    │                                       │
-///     re-electing ──nobody left, or no attempts─────┘
+///     re-electing ──no waiter, or no attempt left───┘
 ///
 /// A pure value: it never suspends, reads no clock and holds no task. `Flight` performs the actions
 /// it returns.
@@ -24,9 +24,9 @@ struct FlightStateMachine {
     }
 
     private var state = State.fetching
-    /// In the order they came; the first takes over when the leader fails.
+    /// The waiters, in the order of their arrival.
     private var line = WaitingLine<Void>()
-    /// Whose request is under way, while that one waits.
+    /// The waiter whose request is under way, while it waits.
     private(set) var leader: WaiterID?
     private(set) var attempts = 1
     private let isWanted: Bool
@@ -34,7 +34,7 @@ struct FlightStateMachine {
     let waitersMax: Int
     let attemptsMax: Int
 
-    /// `isWanted` tells whether the answer is worth having with nobody waiting for it.
+    /// Creates a flight; `isWanted` means that the response is wanted even without waiters.
     init(isWanted: Bool, waitersMax: Int, attemptsMax: Int) {
         precondition(waitersMax > 0 && attemptsMax > 0)
         self.isWanted = isWanted
@@ -44,19 +44,22 @@ struct FlightStateMachine {
 
     /// Whether no head has arrived yet.
     var isUnanswered: Bool { state == .fetching }
-    /// Whether whoever asks from now on must look elsewhere.
+    /// Whether later requests must look elsewhere.
     var isOver: Bool { state == .landed }
     var waiterCount: Int { line.count }
     var waiters: [WaiterID] { line.everyone.map(\.ticket) }
+    func isWaiting(_ waiter: WaiterID) -> Bool { line[waiter] != nil }
 
     enum JoinAction: Hashable {
-        /// Wait under this name until told.
+        /// Wait under this identifier until told.
         case wait(WaiterID)
-        /// The answer is there.
+        /// Read the answer, which has arrived.
         case readAnswer
-        /// Look again: what was fetched is stored by now, or will not come.
+        /// Look again: the response is already stored, or will not arrive.
         case lookAgain
-        /// So many wait already that one more would grow memory without bound.
+        /// Refuse: another waiter would exceed `waitersMax`, which bounds memory.
+        ///
+        /// The request fetches on its own (`FlightEscape.crowded`).
         case refuse
     }
 
@@ -66,39 +69,41 @@ struct FlightStateMachine {
         case .landed: return .lookAgain
         case .answered: return .readAnswer
         case .fetching:
-            guard line.count < waitersMax else { return .refuse }
+            guard line.count < waitersMax || Mutant.refusesNobody.isOn else { return .refuse }
             let waiter = line.enter(())
             if role == .leader { leader = waiter }
             return .wait(waiter)
         }
     }
 
-    /// Whose request it is that is sent.
+    /// Whether a waiter's request is the one that is sent.
     enum Role: Hashable, Sendable {
         case leader
         case follower
     }
 
     enum LeaveAction: Hashable {
-        /// Tell it that it is out.
+        /// Tell the waiter that it has left.
         case resume
-        /// The same, and end the fetch: nobody is left who wants it.
+        /// Tell the waiter, and end the fetch: no interested request is left.
         case resumeAndEndFetch
-        /// It was told already.
+        /// The waiter was already told.
         case nothing
     }
 
-    /// A waiter gives up; its place is free at once.
+    /// Removes a waiter that gives up; its place is free at once.
+    ///
+    /// The other waiters are not told, even if the waiter is the leader: the fetch goes on for them.
     mutating func leave(_ waiter: WaiterID) -> LeaveAction {
         defer { checkInvariants() }
         guard line.leave(waiter) != nil else { return .nothing }
         if leader == waiter { leader = nil }
-        guard line.isEmpty, !isWanted else { return .resume }
+        guard line.isEmpty, !isWanted || Mutant.endsWantedFlights.isOn else { return .resume }
         state = .landed
         return .resumeAndEndFetch
     }
 
-    /// The answer's head is there; everyone who waited is to be told, once.
+    /// Releases all waiters, because the head has arrived; each must be told once.
     mutating func answered(for audience: FlightAudience) -> [WaiterID] {
         precondition(state == .fetching, "A flight is answered once")
         defer { checkInvariants() }
@@ -107,28 +112,31 @@ struct FlightStateMachine {
     }
 
     enum FailAction: Hashable {
-        /// This waiter's request is the next attempt; it goes on waiting.
+        /// This waiter's request is the next attempt; the waiter continues to wait.
         case elect(WaiterID)
-        /// All of these get the error; nobody tries again.
+        /// Tell all of these waiters the error; no attempt follows.
         case giveUp([WaiterID])
     }
 
-    /// The attempt failed before any head: the first who waits takes over, while attempts last.
+    /// Whether another attempt may follow if this one fails.
+    var hasAttemptsLeft: Bool { attempts < attemptsMax }
+
+    /// Ends an attempt without a head; `next` takes over if it waits and attempts are left.
     ///
-    /// The leader is out of the line by then: the failure is its own request's answer.
-    mutating func failed() -> FailAction {
+    /// The leader must have left the line before: the failure is the answer to its own request.
+    mutating func failed(electing next: WaiterID?) -> FailAction {
         precondition(state == .fetching && leader == nil, "A flight fails before it is answered")
         defer { checkInvariants() }
-        if attempts < attemptsMax, let next = line.first {
+        if hasAttemptsLeft, !Mutant.electsNobody.isOn, let next, isWaiting(next) {
             attempts += 1
-            leader = next.ticket
-            return .elect(next.ticket)
+            leader = next
+            return .elect(next)
         }
         state = .landed
         return .giveUp(release())
     }
 
-    /// Takes the leader out of the line, to be told of its own request's failure.
+    /// Removes the leader from the line, so that it can be told of its own request's failure.
     mutating func dismissLeader() -> WaiterID? {
         defer { checkInvariants() }
         guard let waiter = leader.take() else { return nil }
@@ -136,7 +144,7 @@ struct FlightStateMachine {
         return waiter
     }
 
-    /// Nothing more will come: whoever asks from now on looks again.
+    /// Ends the flight and releases the remaining waiters; later requests look again.
     mutating func landed() -> [WaiterID] {
         defer { checkInvariants() }
         state = .landed
@@ -145,7 +153,10 @@ struct FlightStateMachine {
 
     private mutating func release() -> [WaiterID] {
         leader = nil
-        return line.removeAll().map(\.ticket)
+        var waiters: [WaiterID] = []
+        waiters.reserveCapacity(line.count)
+        line.removeAll { waiter, _ in waiters.append(waiter) }
+        return waiters
     }
 
     func checkInvariants() {

@@ -1,7 +1,7 @@
-/// A queue that anybody may leave from the middle.
+/// A queue whose elements may leave from the middle.
 ///
-/// Leaving crosses a place out; places are swept once most are crossed out, so that every operation
-/// costs O(log n), amortised, and ten thousand who leave at once are no burden.
+/// Leaving clears a place. Cleared places are removed once they are the majority, so that every
+/// operation costs amortised O(log n), even if ten thousand elements leave at once.
 ///
 /// Invariants, checked by `checkInvariants()`:
 /// 1. Tickets ascend.
@@ -16,7 +16,7 @@ struct WaitingLine<Element> {
 
     var isEmpty: Bool { count == 0 }
 
-    /// Stands at the end; the ticket is never given twice.
+    /// Adds an element at the end; its ticket is never reused.
     mutating func enter(_ element: Element) -> Ticket {
         lastTicket += 1
         places.append((lastTicket, element))
@@ -24,7 +24,7 @@ struct WaitingLine<Element> {
         return lastTicket
     }
 
-    /// Takes out whoever holds the ticket; nil when nobody does any more.
+    /// Removes the element of the ticket; returns `nil` if it has left.
     mutating func leave(_ ticket: Ticket) -> Element? {
         guard let position = position(of: ticket), let element = places[position].element.take()
         else { return nil }
@@ -33,10 +33,10 @@ struct WaitingLine<Element> {
         return element
     }
 
-    /// Whoever holds the ticket; nil when nobody does any more.
+    /// The element of the ticket; `nil` if it has left.
     subscript(ticket: Ticket) -> Element? { position(of: ticket).flatMap { places[$0].element } }
 
-    /// Changes whoever holds the ticket; false when nobody does any more.
+    /// Changes the element of the ticket; returns `false` if it has left.
     mutating func update(_ ticket: Ticket, _ change: (inout Element) -> Void) -> Bool {
         guard let position = position(of: ticket), var element = places[position].element.take()
         else { return false }
@@ -45,7 +45,7 @@ struct WaitingLine<Element> {
         return true
     }
 
-    /// Who came first of those who still stand.
+    /// The element that entered first of those still in the line.
     var first: (ticket: Ticket, element: Element)? {
         for place in places[front...] {
             if let element = place.element { return (place.ticket, element) }
@@ -58,15 +58,15 @@ struct WaitingLine<Element> {
         return leave(first.ticket)
     }
 
-    /// Everyone, in the order they came; the line is empty afterwards.
+    /// Removes and returns all elements, in the order of their tickets.
     mutating func removeAll() -> [(ticket: Ticket, element: Element)] {
         defer { empty() }
         return everyone
     }
 
-    /// Lends everyone to `visit`, in the order they came; the line is empty afterwards.
+    /// Removes all elements and lends them to `visit`, in the order of their tickets.
     ///
-    /// By index, as an iterator would retain each of a crowd.
+    /// The loop uses indices, because an iterator would retain each element.
     mutating func removeAll(_ visit: (Ticket, borrowing Element) -> Void) {
         defer { empty() }
         places.withUnsafeBufferPointer { places in
@@ -82,7 +82,7 @@ struct WaitingLine<Element> {
         count = 0
     }
 
-    /// Everyone, in the order they came.
+    /// All elements, in the order of their tickets.
     var everyone: [(ticket: Ticket, element: Element)] {
         places[front...].compactMap { place in place.element.map { (place.ticket, $0) } }
     }
@@ -106,7 +106,7 @@ struct WaitingLine<Element> {
         checkInvariants()
     }
 
-    /// O(1) of it always; the rest is for the tests of the line itself.
+    /// Checks the invariants that cost O(1); the tests of the line check the rest.
     func checkInvariants() {
         #if ENGINE_CHECKS
             precondition(count >= 0 && count <= places.count - front)

@@ -1,15 +1,15 @@
 extension Entry {
-    /// What the entry takes of the capacity: its allocation, as the allocator rounds it.
+    /// The entry's share of the capacity: its allocation, as the allocator rounds it.
     ///
-    /// Counted by what the head declares, so that a replay can charge for bodies it does not hold.
+    /// The size comes from the head, so that a replay can charge for a body that it does not hold.
     var chargeBytes: Int { Self.allocationBytes(head.entrySizeBytes) }
 
-    /// What an entry with an empty key and so many bytes of body is charged.
+    /// The charge of an entry with an empty key and a body of `bodyCount` bytes.
     package static func chargeBytes(bodyCount: Int) -> Int {
         allocationBytes(EntryHead.sizeBytes + bodyCount)
     }
 
-    /// The bytes an allocation of `count` entry bytes really takes.
+    /// The bytes that the allocator uses for `count` bytes of entry.
     static func allocationBytes(_ count: Int) -> Int {
         let object = count + objectHeaderBytes
         guard object < pageRoundedMin else {
@@ -18,9 +18,9 @@ extension Entry {
         return max(32, (object + 8 + 15) / 16 * 16)
     }
 
-    /// An entry that declares a body it does not hold, for replaying traces at their real sizes.
+    /// An entry that declares a body without holding it, for replaying traces at their real sizes.
     ///
-    /// Nothing may read its body or key: the store itself does not, as the key is empty.
+    /// Its body must not be read. The store compares keys, but this key is empty.
     package static func declaringBody(
         hash: KeyHash,
         bodyCount: Int
@@ -40,7 +40,7 @@ extension Entry {
     }
 
     private static let objectHeaderBytes = 16
-    /// From here on allocators hand out whole pages.
+    /// Allocators hand out whole pages from this size on.
     private static let pageRoundedMin = 128 << 10
     private static let pageBytes = 4096
 }

@@ -1,42 +1,42 @@
 import Synchronization
 
-/// The slots of one shard: which entry is where, readable without a lock.
+/// The slots of one shard: a hash table of entries, readable without a lock.
 ///
-/// Buckets of eight words fill a cache line each. A word is the top 16 bits of the key's identity
-/// above the address of the entry, or zero. An entry that finds its bucket full goes to one of the
-/// next, and every bucket it passed counts it, as in F14
-/// (https://engineering.fb.com/2019/04/25/developer-tools/f14/): a look-up goes on while that count
-/// is not zero, and nothing is left behind when the entry goes.
+/// A bucket is eight words, one cache line. A word is zero, or the top 16 bits of the key's identity
+/// above the address of the entry. An entry whose bucket is full goes to a later one, and every
+/// bucket that it passed counts it, as in F14
+/// (https://engineering.fb.com/2019/04/25/developer-tools/f14/). A look-up continues while that
+/// count is not zero. A removal leaves no marker.
 ///
-/// Entries never move: a reader finds a key iff it is there. Growing makes another table; the old
-/// one stays as it is until its last reader has left.
+/// Entries never move, so a reader finds a key iff it is in the table. Growing makes another table;
+/// the old one stays unchanged until its last reader has left.
 ///
 /// Invariants:
 /// 1. A non-zero word owns one reference to its entry.
-/// 2. `overflow[b]` is the number of entries that passed bucket `b`, or 255 once it got there.
+/// 2. `overflow[b]` is the number of entries that passed bucket `b`, or 255 once it has reached 255.
 ///
-/// `@unchecked Sendable`: the header never changes, and all else behind `base` is atomic.
+/// `@unchecked Sendable`: the header never changes, and everything else behind `base` is atomic.
 struct EntryTable: @unchecked Sendable {
     static let bucketSlots = 8
-    /// Hits counted in a slot; more say nothing new.
+    /// The most hits that a slot counts: the limit of a frequency.
     static let hitsMax: UInt8 = 15
     static let slotSizeBytes = 9
 
-    /// Where everything is: 64 bytes of header with the bucket count, words, hit counts, overflow.
+    /// The slab: 64 bytes of header with the bucket count, then words, hit counts, overflow counts.
     let base: UnsafeMutableRawPointer
 
     @inline(__always)
     var bucketCount: Int { base.load(as: Int.self) }
     @inline(__always)
     var slotCount: Int { bucketCount * Self.bucketSlots }
-    /// Beyond this many entries the table should grow.
+    /// The number of entries at which the table should grow.
     var entriesMax: Int { slotCount * 7 / 8 }
 
     static func sizeBytes(slotCount: Int) -> Int {
         headerBytes + slotCount * slotSizeBytes + slotCount / bucketSlots
     }
 
-    /// The table at an address that `base` gave.
+    /// The table whose `base` is this address.
     @inline(__always)
     init(base: UnsafeMutableRawPointer) { self.base = base }
 
@@ -49,7 +49,7 @@ struct EntryTable: @unchecked Sendable {
         base.storeBytes(of: bucketCount, as: Int.self)
     }
 
-    /// Frees the table; the references of its words are not the table's to release.
+    /// Frees the table without releasing the references in its words.
     func deallocate() { base.deallocate() }
 
     @inline(__always)
@@ -69,9 +69,9 @@ struct EntryTable: @unchecked Sendable {
 
     private static let headerBytes = 64
 
-    // MARK: Reading, by anyone inside a gate
+    // MARK: Reading, inside a gate
 
-    /// The slot of the key and its entry.
+    /// The slot of the key, and its entry.
     @inline(__always)
     func find(_ hash: KeyHash, _ key: UnsafeRawBufferPointer) -> (Int, Unmanaged<ByteStorage>)? {
         var bucket = home(of: hash)
@@ -92,9 +92,10 @@ struct EntryTable: @unchecked Sendable {
         return nil
     }
 
-    /// Counts a hit; two at once may count as one, and one may land on a successor of the entry.
+    /// Counts a hit, and returns `true` if the count changed.
     ///
-    /// True when the count changed.
+    /// Two concurrent hits may count as one. A hit may count for the entry that has just replaced
+    /// the one that was read.
     @inline(__always)
     func countHit(_ slot: Int) -> Bool {
         let hits = (hitCounts + slot).pointee.load(ordering: .relaxed)
@@ -115,7 +116,9 @@ struct EntryTable: @unchecked Sendable {
         Self.entry(in: (words + slot).pointee.load(ordering: .relaxed))
     }
 
-    /// The slot whose entry has this hash, whatever its key.
+    /// The slot whose entry has this hash.
+    ///
+    /// The keys are not compared.
     func slot(of hash: KeyHash) -> Int? {
         var bucket = home(of: hash)
         let start = Self.firstSlot(of: hash)
@@ -135,7 +138,9 @@ struct EntryTable: @unchecked Sendable {
         return nil
     }
 
-    /// Puts an entry whose hash is not in the table into a free slot; there is one.
+    /// Puts an entry into a free slot.
+    ///
+    /// The hash must be absent and the table not full.
     func insert(_ entry: Unmanaged<ByteStorage>, _ hash: KeyHash) -> Int {
         var bucket = home(of: hash)
         let start = Self.firstSlot(of: hash)
@@ -154,7 +159,7 @@ struct EntryTable: @unchecked Sendable {
         }
     }
 
-    /// Puts another entry of the same hash into the slot.
+    /// Replaces the entry in the slot by another of the same hash.
     func replace(_ slot: Int, by entry: Unmanaged<ByteStorage>, _ hash: KeyHash) {
         (words + slot).pointee.store(Self.word(entry, hash), ordering: .releasing)
     }
@@ -171,7 +176,7 @@ struct EntryTable: @unchecked Sendable {
 
     private func next(after bucket: Int) -> Int { bucket &+ 1 == bucketCount ? 0 : bucket &+ 1 }
 
-    /// Where in a bucket to begin, so that the first look mostly finds.
+    /// The slot of a bucket at which a look-up begins, so that the first comparison usually succeeds.
     @inline(__always)
     private static func firstSlot(of hash: KeyHash) -> Int {
         Int(truncatingIfNeeded: hash.identity >> 32 & 7)
@@ -179,7 +184,7 @@ struct EntryTable: @unchecked Sendable {
 
     @inline(__always)
     private func home(of hash: KeyHash) -> Int {
-        // In parentheses: a shift binds more tightly than a product.
+        // The parentheses are needed: a shift binds more tightly than a product.
         Int(truncatingIfNeeded: ((hash.identity & 0xFFFF_FFFF) &* UInt64(bucketCount)) >> 32)
     }
 
@@ -195,13 +200,13 @@ struct EntryTable: @unchecked Sendable {
 
     private static func word(_ entry: Unmanaged<ByteStorage>, _ hash: KeyHash) -> UInt64 {
         let address = UInt64(UInt(bitPattern: entry.toOpaque()))
-        precondition(address >> 48 == 0, "Addresses of user space have 48 bits")
+        precondition(address >> 48 == 0, "An address in user space must have at most 48 bits")
         return (hash.identity & ~addressMask) | address
     }
 }
 
 extension ByteStorage {
-    /// The hash in the entry's head.
+    /// The hash, read from the entry's head.
     @inline(__always)
     fileprivate var entryHash: KeyHash {
         let bytes = unsafeHead
@@ -211,7 +216,9 @@ extension ByteStorage {
         )
     }
 
-    /// Whether this is the entry for the key: the whole hash, then every byte of the key.
+    /// Whether this is the entry for the key.
+    ///
+    /// Compares the whole hash, then every byte of the key.
     @inline(__always)
     fileprivate func isEntry(_ hash: KeyHash, _ key: UnsafeRawBufferPointer) -> Bool {
         let bytes = unsafeHead
@@ -227,7 +234,9 @@ extension ByteStorage {
 }
 
 extension UnsafeRawPointer {
-    /// Whether the bytes from here on begin with `other`, eight at a time.
+    /// Whether the bytes from here on begin with `other`.
+    ///
+    /// Compares eight at a time.
     @inline(__always)
     fileprivate func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
         guard other.count >= 8 else { return hasSameFewBytes(as: other) }
@@ -238,7 +247,7 @@ extension UnsafeRawPointer {
             guard eightBytes(at: offset) == theirs.eightBytes(at: offset) else { return false }
             offset &+= 8
         }
-        // The last eight overlap with those before, which is cheaper than one byte at a time.
+        // The last eight overlap the ones before: cheaper than comparing single bytes.
         return eightBytes(at: last) == theirs.eightBytes(at: last)
     }
 

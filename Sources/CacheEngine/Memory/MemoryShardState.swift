@@ -1,14 +1,14 @@
 import Synchronization
 
-/// What a shard's lock guards: the slots, the policy's queues over them, and the counts.
+/// The state that a shard's lock guards: the slots, the policy's queues over them, and the counts.
 ///
 /// Invariants, checked by `checkInvariants()`:
 /// 1. A slot holds an entry iff it is in one queue of the policy.
 /// 2. `count` is the number of slots that hold an entry.
 ///
 /// `@unchecked Sendable`: owned by the shard's mutex and touched only inside it.
-struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unchecked Sendable {
-    /// Answers the policy's questions from the entries themselves.
+struct MemoryShardState: ~Copyable, @unchecked Sendable {
+    /// Answers the policy from the entries themselves.
     struct Facts: SlotFacts {
         let table: EntryTable
 
@@ -18,40 +18,42 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
         func setHits(of slot: Int, to hits: Int) { table.setHits(of: slot, to: hits) }
 
         private func entry(_ slot: Int) -> Entry {
-            // The policy asks only about slots in its queues (invariant 1).
+            // The policy asks only about slots in its queues, which hold an entry (invariant 1).
             Entry(unchecked: table.entry(at: slot).unsafelyUnwrapped.takeUnretainedValue())
         }
     }
 
     private(set) var table: EntryTable
-    private(set) var policy: Policy
+    private(set) var policy: SizeAwarePolicy
     private(set) var count = 0
     private let shared: SharedPolicyState
     var counters = MemoryCounters()
 
     init(bucketCount: Int, shared: SharedPolicyState) {
         table = EntryTable(bucketCount: bucketCount)
-        policy = Policy(slotCount: table.slotCount, shared: shared)
+        policy = SizeAwarePolicy(slotCount: table.slotCount, shared: shared)
         self.shared = shared
     }
 
     static func sizeBytes(bucketCount: Int) -> Int {
         let slots = bucketCount * EntryTable.bucketSlots
-        return EntryTable.sizeBytes(slotCount: slots) + Policy.sizeBytes(slotCount: slots)
+        return EntryTable.sizeBytes(slotCount: slots) + SizeAwarePolicy.sizeBytes(slotCount: slots)
     }
 
     var sizeBytes: Int { Self.sizeBytes(bucketCount: table.bucketCount) }
     var isFull: Bool { count >= table.entriesMax }
     /// The size to grow to.
     ///
-    /// In small steps: every free slot costs what a full one does.
+    /// The steps are small, because a free slot costs as much as a used one.
     var nextBucketCount: Int { table.bucketCount + max(8, table.bucketCount / 12) }
 
     func entry(at slot: Int) -> Entry? {
         table.entry(at: slot).map { Entry(unchecked: $0.takeUnretainedValue()) }
     }
 
-    /// Links an entry whose hash is not here; the table is not full.
+    /// Links an entry.
+    ///
+    /// Its hash must be absent and the table not full.
     mutating func insert(_ entry: Entry, _ hash: KeyHash, isPinned: Bool) {
         precondition(!isFull)
         let slot = table.insert(Unmanaged.passRetained(entry.storage), hash)
@@ -59,11 +61,10 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
         count += 1
         countPinned(entry, charge)
         policy.insert(slot, chargeBytes: charge, isPinned: isPinned, Facts(table: table))
-        counters.insertions += 1
         checkInvariants()
     }
 
-    /// Puts `entry` where another of the same hash was, and returns that one's reference.
+    /// Replaces the entry in `slot` by another of the same hash, and returns the old reference.
     mutating func replace(_ slot: Int, by entry: Entry, _ hash: KeyHash) -> Unmanaged<ByteStorage> {
         let old = table.entry(at: slot).unsafelyUnwrapped
         let oldEntry = Entry(unchecked: old.takeUnretainedValue())
@@ -72,12 +73,11 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
         countPinned(entry, charge)
         table.replace(slot, by: Unmanaged.passRetained(entry.storage), hash)
         policy.changeCharge(of: slot, from: oldCharge, to: charge)
-        counters.insertions += 1
         checkInvariants()
         return old
     }
 
-    /// Unlinks what is in the slot and returns its reference.
+    /// Unlinks the entry in `slot` and returns its reference.
     mutating func remove(_ slot: Int) -> Unmanaged<ByteStorage> {
         let reference = table.entry(at: slot).unsafelyUnwrapped
         let entry = Entry(unchecked: reference.takeUnretainedValue())
@@ -90,7 +90,7 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
         return reference
     }
 
-    /// Moves everything to a larger table and returns the old one.
+    /// Moves all entries to a larger table and returns the old one.
     mutating func grow(bucketCount: Int) -> EntryTable {
         let old = table
         let new = EntryTable(bucketCount: bucketCount)
@@ -106,7 +106,7 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
         return old
     }
 
-    /// The slot that must go from this part, or another life for the one in turn.
+    /// Requeues the next slot of the part if it has hits, or names it as the victim.
     mutating func next(
         in part: EvictionPart,
         against rival: Double?,
@@ -120,7 +120,7 @@ struct MemoryShardState<Policy: ReplacementPolicy & ~Copyable>: ~Copyable, @unch
         policy.noteRefusal(of: identity)
     }
 
-    mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double? {
+    mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double {
         policy.priority(ofNew: identity, chargeBytes: chargeBytes)
     }
 

@@ -1,4 +1,4 @@
-/// Looking, without a lock; only `peek` takes that of its shard.
+/// Reading, without a lock. Only `peek` takes the lock of the key's shard.
 extension MemoryTier {
     /// The entry for the key, counted as a hit or a miss.
     package func entry(
@@ -9,7 +9,7 @@ extension MemoryTier {
         look(for: hash, key: key, nowSeconds: nowSeconds) { $0 }
     }
 
-    /// The same entry as a number, retained once.
+    /// The same entry as a reference that the caller must release.
     func retainedEntry(
         for hash: KeyHash,
         key: UnsafeRawBufferPointer,
@@ -18,10 +18,11 @@ extension MemoryTier {
         look(for: hash, key: key, nowSeconds: nowSeconds) { Unmanaged.passRetained($0.storage) }
     }
 
-    /// Calls `read` with the entry for the key, counted as a hit or a miss; false when there is none.
+    /// Calls `read` with the entry for the key, and counts a hit or a miss.
     ///
-    /// Nothing is retained unless `read` does: it should be short, and must neither wait nor write
-    /// to the memory. Not generic, so that other modules call what was compiled here.
+    /// Returns `false` if there is no entry. The entry is not retained: `read` should be short, and
+    /// must neither wait nor write to the memory. Not generic, so that other modules call the code
+    /// that was specialised here.
     package func withEntry(
         for hash: KeyHash,
         key: UnsafeRawBufferPointer,
@@ -31,7 +32,7 @@ extension MemoryTier {
         look(for: hash, key: key, nowSeconds: nowSeconds) { read($0) } != nil
     }
 
-    /// The look-up itself, compiled into each of its callers.
+    /// The look-up, inlined into each of its callers.
     @inline(__always)
     private func look<Result>(
         for hash: KeyHash,
@@ -51,7 +52,7 @@ extension MemoryTier {
             lookUps.add(1, to: LookUp.miss.rawValue, by: gate.index)
             return nil
         }
-        if table.countHit(slot), let trial, trial.isSampled(hash.identity) {
+        if table.countHit(slot), trial.isSampled(hash.identity) {
             note(found, to: trial)
         }
         let result = found._withUnsafeGuaranteedRef { read(Entry(unchecked: $0)) }
@@ -60,7 +61,7 @@ extension MemoryTier {
         return result
     }
 
-    /// Apart from the hit itself, so that the hit retains nothing for its sake.
+    /// Not inlined: a hit would retain the entry for this call.
     @inline(never)
     private func note(_ found: Unmanaged<ByteStorage>, to trial: GateTrial) {
         found._withUnsafeGuaranteedRef { storage in
@@ -69,7 +70,9 @@ extension MemoryTier {
         }
     }
 
-    /// Whether there is an entry for the key, without counting the look.
+    /// Whether there is an entry for the key.
+    ///
+    /// Counts neither a hit nor a miss.
     func contains(_ hash: KeyHash, key: UnsafeRawBufferPointer, nowSeconds: UInt32) -> Bool {
         guard let gate = ReaderGate.current else {
             return peek(for: hash, key: key, nowSeconds: nowSeconds) != nil
@@ -82,18 +85,16 @@ extension MemoryTier {
         return nowSeconds < found._withUnsafeGuaranteedRef { $0.expiresSeconds }
     }
 
-    /// The entry for the key, without counting the look.
+    /// The entry for the key.
+    ///
+    /// Counts neither a hit nor a miss.
     package func peek(
         for hash: KeyHash,
         key: UnsafeRawBufferPointer,
         nowSeconds: UInt32
     ) -> Entry? {
-        let entry =
-            switch shards {
-            case .sizeAware(let set): set.shard(of: hash).lockedEntry(hash)
-            case .s3FIFO(let set): set.shard(of: hash).lockedEntry(hash)
-            }
-        guard let entry, !entry.isExpired(nowSeconds: nowSeconds),
+        guard let entry = shards.door(of: hash).lockedEntry(hash),
+            !entry.isExpired(nowSeconds: nowSeconds),
             entry.withKey({ $0.hasSameBytes(as: key) })
         else { return nil }
         return entry
@@ -101,7 +102,7 @@ extension MemoryTier {
 }
 
 extension ByteStorage {
-    /// The expiry in the entry's head, without reading the rest of it.
+    /// The expiry, read from the entry's head.
     @inline(__always)
     fileprivate var expiresSeconds: UInt32 { unsafeHead.littleEndian(at: 40) }
 }

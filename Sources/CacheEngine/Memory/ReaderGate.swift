@@ -1,40 +1,35 @@
 import CEngineShims
+import Platform
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// The calling thread's sign that it is reading entries it does not hold.
+/// The calling thread's mark that it reads entries it has not retained.
 ///
-/// Readers write only to their own cache line, and fence nothing where the kernel can run a barrier
-/// on every thread on a writer's behalf (`membarrier`, as in liburcu's and Folly's asymmetric
-/// fences). Elsewhere a reader pays for a full fence.
+/// A reader writes only to its own cache line. It needs no fence if the kernel can run a barrier on
+/// every thread for a writer (`membarrier`, as in liburcu's and Folly's asymmetric fences). On other
+/// systems a reader executes a full fence.
 ///
 ///     reader                          writer
 ///     depth = 1                       unlink the entry
 ///     (compiler barrier or fence)     barrier on all threads
-///     find, use or retain             wait until every depth that is not 0 has changed
+///     find, use or retain             wait until every depth has been 0 once
 ///     depth = 0, releasing            release the entry
 ///
-/// Either the reader's `depth` is seen by the writer, or the reader sees the entry unlinked.
+/// Either the writer sees the reader's `depth`, or the reader sees that the entry is unlinked.
 ///
-/// `@unchecked Sendable` is not claimed: a gate belongs to the thread that asked for it.
+/// Not `Sendable`: a gate belongs to the thread that asked for it.
 struct ReaderGate {
     private let record: UnsafeMutableRawPointer
 
     private static let fencesReaders = !ce_barrier_all_available()
 
-    /// The calling thread's gate, or nil when there are more threads than records.
+    /// The calling thread's gate, or `nil` if there are more threads than records.
     @inline(__always)
     static var current: ReaderGate? {
         guard let record = ce_reader_current() else { return nil }
         return ReaderGate(record: record)
     }
 
-    /// The thread's number, small and its own.
+    /// The thread's number: small, and unique among the living threads.
     @inline(__always)
     var index: Int { Int(ce_reader_index(record)) }
 
@@ -51,17 +46,17 @@ struct ReaderGate {
 
     @inline(__always)
     func leave() {
-        // What was retained inside is retained before leaving: the compiler knows that a store
-        // releases nothing, and would put the retain off until after it.
+        // A retain inside the gate must happen before the gate is left. Without this barrier the
+        // compiler moves it behind the store, because a store cannot release an object.
         ce_compiler_barrier()
         let depth = Self.depth(of: record)
         depth.pointee.store(depth.pointee.load(ordering: .relaxed) &- 1, ordering: .releasing)
     }
 
-    /// Whether readers of this process must fence.
+    /// Whether the readers of this process need a fence.
     static var mustFence: Bool { fencesReaders }
 
-    /// Returns when no reader can still see what was unlinked before the call.
+    /// Returns when no reader can see an entry that was unlinked before the call.
     static func waitForReaders() {
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if !fencesReaders { ce_barrier_all() }
@@ -76,7 +71,7 @@ struct ReaderGate {
                 )
                 continue
             }
-            // A reader holds its gate for a look-up and a short closure, never across a wait.
+            // A reader stays inside its gate for a look-up and a short closure, and never waits there.
             while depth.pointee.load(ordering: .acquiring) != 0 { sched_yield() }
         }
     }
@@ -85,7 +80,7 @@ struct ReaderGate {
     private static func depth(
         of record: UnsafeMutableRawPointer
     ) -> UnsafeMutablePointer<Atomic<UInt64>> {
-        // `depth` is the record's first field, and is accessed only through this.
+        // `depth` is the first field of the record, and is accessed only through this function.
         record.assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 }

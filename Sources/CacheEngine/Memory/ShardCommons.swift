@@ -1,16 +1,21 @@
 import Synchronization
 
-/// What all shards of one memory share: the budget, the limbo, and what each shows the others.
+/// The state that all shards of one memory share.
+///
+/// Shared are the budget, the retired entries, the policy's age and sketch age, and the trial that
+/// sets the gate; and each shard shows the others its table and its next victims.
 ///
 /// `@unchecked Sendable`: the slabs are allocated once and hold only atomics.
 final class ShardCommons: @unchecked Sendable {
     let shared: SharedPolicyState
     let used: UsedBytes
-    let limbo: Limbo
+    let retired: RetiredEntries
     let shardCount: Int
-    /// The trial that sets the gate; nil where the policy has none.
-    let trial: GateTrial?
-    /// Told of each entry that made way for another, outside any lock.
+    /// The trial that sets the gate.
+    ///
+    /// It samples the keys of all shards, because those of one shard are too few.
+    let trial: GateTrial
+    /// Called with each evicted entry, outside any lock.
     let onEviction: (@Sendable (Entry) -> Void)?
     private let ranks: UnsafeMutablePointer<Atomic<UInt64>>
     private let tables: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
@@ -18,15 +23,14 @@ final class ShardCommons: @unchecked Sendable {
     init(
         shared: SharedPolicyState,
         shardCount: Int,
-        trial: GateTrial?,
         onEviction: (@Sendable (Entry) -> Void)?
     ) {
         self.shared = shared
         self.shardCount = shardCount
-        self.trial = trial
+        trial = GateTrial(shared: shared)
         self.onEviction = onEviction
         used = UsedBytes(shared)
-        limbo = Limbo(usedBytes: used)
+        retired = RetiredEntries(usedBytes: used)
         ranks = .allocate(capacity: shardCount * EvictionPart.allCases.count)
         for index in 0..<shardCount * EvictionPart.allCases.count {
             (ranks + index).initialize(to: Atomic(Double.infinity.bitPattern))
@@ -36,12 +40,12 @@ final class ShardCommons: @unchecked Sendable {
     }
 
     deinit {
-        limbo.flush()
+        retired.flush()
         ranks.deallocate()
         tables.deallocate()
     }
 
-    /// The table of a shard, for readers inside a gate.
+    /// The table of a shard, for a reader inside its gate.
     @inline(__always)
     func table(of shard: Int) -> EntryTable {
         // Every shard publishes its table before the memory is handed out.
@@ -59,7 +63,7 @@ final class ShardCommons: @unchecked Sendable {
             .store(rank.bitPattern, ordering: .relaxed)
     }
 
-    /// The shard that shows the least rank, if any has something.
+    /// The shard that shows the least rank, or `nil` if the part is empty in every shard.
     func shardOfLeastRank(in part: EvictionPart) -> Int? {
         let first = ranks + part.rawValue * shardCount
         var least = Double.infinity.bitPattern
@@ -72,9 +76,40 @@ final class ShardCommons: @unchecked Sendable {
         return found
     }
 
-    /// Takes over the reference of an entry that left its table.
+    /// Takes over the reference of an unlinked entry.
     func retire(_ reference: Unmanaged<ByteStorage>) {
         let entry = Entry(unchecked: reference.takeUnretainedValue())
-        limbo.add(reference, chargeBytes: entry.chargeBytes)
+        retired.add(reference, chargeBytes: entry.chargeBytes)
+    }
+
+    /// Takes over the references of a batch, and returns the number and size of its entries.
+    func retire(_ batch: UnlinkedBatch) -> RemovalCount {
+        var count = RemovalCount(entries: batch.count)
+        guard batch.count > 0 else { return count }
+        batch.forEachEntry { count.bytes += $0.sizeBytes }
+        retired.add(batch)
+        return count
+    }
+
+    /// The place of the next victim.
+    struct Victim {
+        var part: EvictionPart
+        var shard: Int
+        /// Pinned entries are evicted until they take no more than this.
+        var pinnedBytesMax = 0
+    }
+
+    /// The place of the entry to evict next, or `nil` if every shard is empty.
+    func nextVictim() -> Victim? {
+        let pinnedBytesMax = shared.pinnedBytesMax
+        if shared.pinnedBytes.load(ordering: .relaxed) > pinnedBytesMax,
+            let shard = shardOfLeastRank(in: .pinned)
+        {
+            return Victim(part: .pinned, shard: shard, pinnedBytesMax: pinnedBytesMax)
+        }
+        for part in [EvictionPart.main, .window, .pinned] {
+            if let shard = shardOfLeastRank(in: part) { return Victim(part: part, shard: shard) }
+        }
+        return nil
     }
 }

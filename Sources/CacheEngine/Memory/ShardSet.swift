@@ -1,11 +1,13 @@
 import Synchronization
 
-/// The shards of one memory under one policy, acting as one cache.
+/// The shards of one memory, acting as one cache.
 ///
-/// The budget is common: bytes are taken before an entry is linked, evicting whatever should go
-/// first in any shard. No two locks are ever held at once.
-final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
-    let shards: [MemoryShard<Policy>]
+/// The budget is common: a store takes its bytes before the entry is linked, and evicts the next
+/// victims of any shard until they fit. No two shards' locks are ever held at once.
+final class ShardSet: Sendable {
+    let shards: [MemoryShard]
+    /// The doors of the shards, in the same order.
+    let doors: [ShardDoor]
     private let commons: ShardCommons
     private let shardShift: UInt64
 
@@ -13,34 +15,38 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
         self.commons = commons
         shardShift = UInt64(64 - commons.shardCount.trailingZeroBitCount)
         shards = (0..<commons.shardCount).map { MemoryShard(index: $0, commons: commons) }
+        doors = shards.map(\.door)
     }
 
-    /// What is to become of an entry that is to be stored.
+    /// An entry on its way into a shard.
     struct Plan {
         var entry: Entry
-        var isPinned: Bool
-        /// Whether the entry has passed the gate, or need not.
+        /// Whether the entry has passed the gate, or does not have to.
         var isJudged = false
     }
 
-    func shard(of hash: KeyHash) -> MemoryShard<Policy> {
-        shards[shards.count == 1 ? 0 : Int(truncatingIfNeeded: hash.placement >> shardShift)]
+    func door(of hash: KeyHash) -> ShardDoor {
+        doors[doors.count == 1 ? 0 : Int(truncatingIfNeeded: hash.placement >> shardShift)]
     }
 
-    /// Puts an entry in place if `isMeant` by what is there; nil when it was not.
+    // MARK: Storing
+
+    /// Links an entry if `isMeant` in place of the occupant.
+    ///
+    /// Returns `nil` if it is not.
     func store(
         _ entry: Entry,
         isPinned: Bool,
         onlyIf isMeant: (_ occupant: Entry?) -> Bool,
         whileLocked: (StoreVerdict) -> Void
     ) -> StoreOutcome? {
-        var plan = Plan(entry: entry, isPinned: isPinned, isJudged: isPinned)
+        var plan = Plan(entry: entry, isJudged: isPinned)
         let charge = entry.chargeBytes
         guard takeRoom(charge, for: &plan) else {
             return refuse(entry, .notAdmitted, onlyIf: isMeant, whileLocked: whileLocked)
         }
         while true {
-            let outcome = shard(of: entry.head.hash).link(
+            let outcome = door(of: entry.head.hash).link(
                 entry,
                 isPinned: isPinned,
                 onlyIf: isMeant,
@@ -57,18 +63,18 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
                 commons.used.giveBack(charge)
                 return nil
             case .needsLargerTable(let bucketCount):
-                let tableBytes = MemoryShardState<Policy>.sizeBytes(bucketCount: bucketCount)
+                let tableBytes = MemoryShardState.sizeBytes(bucketCount: bucketCount)
                 plan.isJudged = true
                 guard takeRoom(tableBytes, for: &plan) else {
                     commons.used.giveBack(charge)
                     return refuse(entry, .notAdmitted, onlyIf: isMeant, whileLocked: whileLocked)
                 }
-                shard(of: entry.head.hash).grow(bucketCount: bucketCount)
+                door(of: entry.head.hash).grow(bucketCount: bucketCount)
             }
         }
     }
 
-    /// Does not keep the entry, nor what was in its place.
+    /// Refuses the entry, and removes the occupant of its place.
     func refuse(
         _ entry: Entry,
         _ reason: StoreOutcome.Reason,
@@ -76,10 +82,10 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
         whileLocked: (StoreVerdict) -> Void
     ) -> StoreOutcome? {
         noteRequest(entry, entry.chargeBytes)
-        let shard = shard(of: entry.head.hash)
+        let door = door(of: entry.head.hash)
         var isRefused = false
         // A refused replacement must not leave the old entry readable.
-        _ = shard.remove(entry.head.hash) { occupant in
+        _ = door.remove(entry.head.hash) { occupant in
             isRefused = isMeant(occupant)
             return isRefused
         } whileLocked: { removed in
@@ -88,34 +94,29 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
             whileLocked(.refused(reason, removed: removed))
         }
         guard isRefused else { return nil }
-        shard.state.withLock { $0.noteRefusal(of: entry.head.hash.identity) }
+        door.state.withLock { $0.noteRefusal(of: entry.head.hash.identity) }
         return .refused(reason)
     }
 
-    /// Evicts until no more than the capacity is in use.
-    func shrinkToCapacity() {
-        while commons.used.excess(with: 0) > 0 {
-            guard evictAny() else { break }
-        }
-        commons.limbo.flush()
-    }
-
     private func noteRequest(_ entry: Entry, _ charge: Int) {
-        guard let trial = commons.trial, entry.head.storageClass != .pinned else { return }
+        guard entry.head.storageClass != .pinned else { return }
         let identity = entry.head.hash.identity
-        if trial.isSampled(identity) { trial.note(identity, chargeBytes: charge) }
+        guard commons.trial.isSampled(identity) else { return }
+        commons.trial.note(identity, chargeBytes: charge)
     }
 
     // MARK: Making room
 
-    /// Takes `bytes` of the budget, evicting as needed; false when the entry may not displace others.
+    /// Takes `bytes` of the budget and evicts as needed.
+    ///
+    /// Returns `false` if the entry may not displace others.
     private func takeRoom(_ bytes: Int, for plan: inout Plan) -> Bool {
         guard bytes <= commons.used.capacity else { return false }
         while true {
             switch commons.used.take(bytes) {
             case .taken: return true
             case .mustRelease:
-                commons.limbo.flush()
+                commons.retired.flush()
                 continue
             case .mustEvict: break
             }
@@ -123,20 +124,20 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
             case .made: continue
             case .refused: return false
             case .nothingLeft:
-                commons.limbo.flush()
+                commons.retired.flush()
                 return commons.used.take(bytes) == .taken
             }
         }
     }
 
-    /// Lets the oldest in front of any shard enter the main part while there are too many in front.
+    /// Moves the oldest entries of all windows into the main parts until the windows are within
+    /// their share.
     private func settle() {
-        guard commons.trial != nil else { return }
         let windowBytesMax = AdmissionRule.windowBytesMax(commons.used.capacity)
-        while commons.shared.probationBytes.load(ordering: .relaxed) > windowBytesMax,
-            let index = commons.shardOfLeastRank(in: .probation)
+        while commons.shared.windowBytes.load(ordering: .relaxed) > windowBytesMax,
+            let index = commons.shardOfLeastRank(in: .window)
         {
-            shards[index].settleCandidate()
+            doors[index].settleCandidate()
         }
     }
 
@@ -151,31 +152,32 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
             }
             return evictAny() ? .made : .nothingLeft
         }
-        let inFront = commons.shared.probationBytes.load(ordering: .relaxed)
-        let isGateOn = commons.trial != nil && commons.shared.gateIsOn.load(ordering: .relaxed)
-        guard isGateOn, inFront + bytes > windowBytesMax,
-            let shard = commons.shardOfLeastRank(in: .probation).map({ shards[$0] }),
-            let candidate = shard.candidate()
+        let windowBytes = commons.shared.windowBytes.load(ordering: .relaxed)
+        guard commons.shared.gateIsOn.load(ordering: .relaxed),
+            windowBytes + bytes > windowBytesMax,
+            let door = commons.shardOfLeastRank(in: .window).map({ doors[$0] }),
+            let candidate = door.candidate()
         else { return evictAny() ? .made : .nothingLeft }
         switch evict(from: .main, against: candidate.priority) {
         case .evicted:
-            shard.settleCandidate(candidate.hash)
+            door.settleCandidate(candidate.hash)
             return .made
         case .isWorthMore:
-            shard.evictCandidate(candidate.hash)
+            door.evictCandidate(candidate.hash)
             return .made
         case .empty, .requeued: return evictAny() ? .made : .nothingLeft
         }
     }
 
-    /// Whether an entry too large for the window may displace others; the first goes at once.
+    /// Decides whether an entry too large for the window may displace others.
+    ///
+    /// If it may, its first victim is evicted at once.
     private func judge(_ entry: Entry) -> Room {
         let charge = entry.chargeBytes
         let identity = entry.head.hash.identity
-        let priority = shard(of: entry.head.hash).state.withLock {
+        let priority = door(of: entry.head.hash).state.withLock {
             $0.priority(ofNew: identity, chargeBytes: charge)
         }
-        guard let priority else { return evictAny() ? .made : .nothingLeft }
         if charge > AdmissionRule.largeBytesMin(commons.used.capacity),
             !isWorthItsRoom(charge, priority)
         {
@@ -191,43 +193,39 @@ final class ShardSet<Policy: ReplacementPolicy & ~Copyable>: Sendable {
         }
     }
 
-    /// Whether a large entry is asked for more often than all it would displace together.
+    /// Whether a large entry is requested more often than all it would displace together.
     private func isWorthItsRoom(_ charge: Int, _ priority: Double) -> Bool {
         let frequency = AdmissionRule.frequency(priority, charge, commons.shared.objective)
-        let share = max(0, commons.used.excess(with: charge)) / shards.count
+        let share = max(0, commons.used.excess(with: charge)) / doors.count
         var sum = 0
-        for shard in shards where sum < frequency {
-            sum += shard.state.withLock { $0.frequencySum(ofFirst: share, sumMax: frequency - sum) }
+        for door in doors where sum < frequency {
+            sum += door.state.withLock { $0.frequencySum(ofFirst: share, sumMax: frequency - sum) }
         }
         return sum < frequency
     }
 
-    /// Evicts what should go first; false when there is nothing left.
+    /// Evicts the next victim.
+    ///
+    /// Returns `false` if no entry is left.
     private func evictAny() -> Bool {
-        if commons.shared.pinnedBytes.load(ordering: .relaxed) > commons.shared.pinnedBytesMax,
-            case .evicted = evict(from: .pinned, against: nil)
-        {
-            return true
-        }
-        let first: EvictionPart =
-            Policy.evictsProbationFirst(commons.shared) ? .probation : .main
-        for part in [first, first == .main ? .probation : .main, .pinned] {
-            if case .evicted = evict(from: part, against: nil) { return true }
+        while let victim = commons.nextVictim() {
+            if case .evicted = evict(from: victim.part, against: nil) { return true }
         }
         return false
     }
 
+    /// Evicts the next victim of the part with the least rank over all shards.
     private func evict(from part: EvictionPart, against rival: Double?) -> ShardEvictionStep {
         var requeues = 0
         while let index = commons.shardOfLeastRank(in: part) {
-            let step = shards[index].evictNext(
+            let step = doors[index].evictNext(
                 in: part,
                 against: rival,
                 mayRequeue: requeues < AdmissionRule.requeuesMax ? .yes : .no
             )
             switch step {
             case .requeued: requeues += 1
-            // Another writer was faster; the shard has shown its new rank.
+            // Another writer took the victim, and the shard has published its new rank.
             case .empty: continue
             case .evicted, .isWorthMore: return step
             }

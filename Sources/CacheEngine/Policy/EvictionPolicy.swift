@@ -1,17 +1,22 @@
-/// What the memory gives up first when room is needed.
+/// The order in which the memory evicts entries.
 public enum EvictionPolicy: Hashable, Sendable {
-    /// Weighs how often an entry is asked for against the room it takes.
+    /// Weighs the frequency of an entry's requests against its size.
     case sizeAware(Objective)
-    /// Weighted S3-FIFO: blind to size, simple, and good where all entries are alike.
-    case s3FIFO
 
-    /// What the size-aware policy tries to keep high.
+    /// The ratio that the policy maximises.
     public enum Objective: String, Hashable, Sendable, CaseIterable {
-        /// The share of requests answered from memory; large entries make way first.
+        /// The share of requests answered from memory; large entries are evicted first.
         case requests
-        /// Between the two others.
+        /// A compromise between the two others.
         case balanced
-        /// The share of bytes answered from memory; size does not matter.
+        /// The share of bytes answered from memory; the size of an entry is ignored.
         case bytes
+    }
+
+    /// The objective of the policy.
+    var objective: Objective {
+        switch self {
+        case .sizeAware(let objective): objective
+        }
     }
 }

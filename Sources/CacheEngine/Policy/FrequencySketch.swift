@@ -1,15 +1,16 @@
 import Synchronization
 
-/// About how often each key has been asked for lately: a count-min sketch of four-bit counters.
+/// An estimate of how often each key was requested recently.
 ///
-/// Estan and Varghese's conservative update, and the ageing of TinyLFU
-/// (https://arxiv.org/abs/1512.00727): all counters are halved when enough has been counted, so the
-/// past fades. Ours: the sketches of all shards fade together (`SketchAge`), so that the counts of
-/// keys in different shards can be held against each other. A key's count outlives its entry.
+/// It is a count-min sketch of four-bit counters. It uses the conservative update of Estan and
+/// Varghese and the ageing of TinyLFU (https://arxiv.org/abs/1512.00727): all counters are halved
+/// after a number of counts, so old counts fade. Deviation: the sketches of all shards are halved
+/// together (`SketchAge`), so that counts of keys in different shards are comparable. A key's count
+/// outlives its entry.
 ///
 /// Invariants:
 /// 1. `width` is a power of two; row `r` is the counters `r * width ..< (r + 1) * width`.
-/// 2. `halvings` is at most what `age` says, and the same after each call.
+/// 2. `halvings` is at most `age.halvings`, and equal to it after each call.
 ///
 /// Not `Copyable`: it owns its counters.
 struct FrequencySketch: ~Copyable {
@@ -23,7 +24,7 @@ struct FrequencySketch: ~Copyable {
     private var halvings: UInt64
     private let age: SketchAge
 
-    /// A sketch that tells about `keys` keys apart.
+    /// A sketch with room to distinguish `keys` keys.
     init(keys: Int, age: SketchAge) {
         width = Self.width(keys: keys)
         words = Self.makeWords(width: width)
@@ -44,7 +45,7 @@ struct FrequencySketch: ~Copyable {
 
     var sizeBytes: Int { width * Self.rows / 2 }
 
-    /// How often the key was counted lately, never too low between halvings, sometimes too high.
+    /// The recent count of the key; between halvings it is never too low, but may be too high.
     mutating func frequency(of identity: UInt64) -> Int {
         fade()
         var least = Self.frequencyMax
@@ -67,7 +68,7 @@ struct FrequencySketch: ~Copyable {
         age.note(times)
     }
 
-    /// Makes room for more keys without forgetting.
+    /// Enlarges the sketch for more keys and keeps the counts.
     mutating func grow(keys: Int) {
         age.addKeys(keys - self.keys)
         self.keys = keys
@@ -76,7 +77,8 @@ struct FrequencySketch: ~Copyable {
             let rowWords = width / Self.countersPerWord
             words = Self.makeWords(width: width * 2)
             for row in 0..<Self.rows {
-                // A key's place in the wider row is its old one, or that plus the old width.
+                // A key's place in the wider row is its old place, or its old place plus the old
+                // width.
                 let source = old + row * rowWords
                 (words + row * 2 * rowWords).update(from: source, count: rowWords)
                 (words + (row * 2 + 1) * rowWords).update(from: source, count: rowWords)
@@ -86,11 +88,11 @@ struct FrequencySketch: ~Copyable {
         }
     }
 
-    /// Makes up for the halvings that have become due since the last call.
+    /// Performs the halvings that became due since the last call.
     private mutating func fade() {
         let due = age.halvings
-        guard halvings != due else { return }
-        // After four halvings nothing is left of four bits.
+        guard halvings != due, !Mutant.sketchNeverFades.isOn else { return }
+        // Four halvings clear a four-bit counter.
         for _ in 0..<min(4, due - halvings) {
             for word in 0..<width * Self.rows / Self.countersPerWord {
                 words[word] = words[word] >> 1 & 0x7777_7777_7777_7777
@@ -110,7 +112,7 @@ struct FrequencySketch: ~Copyable {
     ]
     private static let widthMin = 1024
 
-    /// Counters in a row: from three for two keys to three for one.
+    /// The counters in a row: between 1.5 and 3 for each key.
     private static func width(keys: Int) -> Int {
         var width = widthMin
         while width < keys * 3 / 2 { width *= 2 }
@@ -125,27 +127,28 @@ struct FrequencySketch: ~Copyable {
     }
 }
 
-/// When the sketches of one memory are halved: once so much has been counted in all of them.
+/// The common age of all sketches of one memory: they are halved after a number of counts.
 final class SketchAge: Sendable {
     private let counted = Atomic(0)
     private let keys = Atomic(0)
     private let halvingsDone = Atomic<UInt64>(0)
     private static let countsPerKey = 20
-    /// So that a few entries do not forget at once.
+    /// A minimum, so that a memory of few entries does not forget too fast.
     private static let keysMin = 64
 
-    /// How often every counter should have been halved.
+    /// The number of halvings that each counter should have undergone.
     var halvings: UInt64 { halvingsDone.load(ordering: .relaxed) }
 
-    /// The sketches tell `change` more keys apart.
+    /// Adds `change` to the number of keys that the sketches distinguish.
     func addKeys(_ change: Int) { keys.add(change, ordering: .relaxed) }
 
-    /// So many requests were counted.
+    /// Adds counted requests.
     func note(_ times: Int) {
         let sum = counted.add(times, ordering: .relaxed).newValue
         let limit = max(keys.load(ordering: .relaxed), Self.keysMin) * Self.countsPerKey
         guard sum >= limit else { return }
-        // Of those who see the limit passed, the one who takes it away has the counters halved.
+        // Several threads may see the limit exceeded; the one that lowers `counted` starts the
+        // halving.
         let (isDue, _) = counted.compareExchange(
             expected: sum,
             desired: sum / 2,

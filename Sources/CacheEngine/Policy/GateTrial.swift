@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Finds out whether turning weak newcomers away helps, by trying both on a sample of the keys.
+/// Determines whether refusing weak newcomers helps, by simulating both choices on sampled keys.
 ///
-/// Two shadow caches see the same sampled requests, one with the gate and one without; whichever
-/// has gained more lately decides for the real cache. Against a loop or a scan the gate is what
-/// keeps anything at all; where popularity moves it only gets in the way.
+/// Two shadow caches see the same sampled requests, one with the gate and one without. The one with
+/// the greater recent gain decides for the real cache. The gate protects the entries against a loop
+/// or a scan; it is a disadvantage when popularity changes.
 final class GateTrial: Sendable {
-    /// The shadows, under the trial's lock.
+    /// The two shadow caches, under the trial's lock.
     ///
-    /// `@unchecked Sendable`: owned by the mutex and touched only inside it.
+    /// `@unchecked Sendable`: the mutex owns the value, and only code under the lock touches it.
     private struct State: ~Copyable, @unchecked Sendable {
         var closed: ShadowCache
         var open: ShadowCache
@@ -18,9 +18,9 @@ final class GateTrial: Sendable {
         var capacityBytes: Int
     }
 
-    /// What remains of a gain after each sampled request.
+    /// The factor that reduces a gain at each sampled request.
     private static let remembrance = 0.9998
-    /// How much better the open gate must do before a closed one is opened.
+    /// The relative lead of the open gate that opens a closed one.
     private static let openingMargin = 0.07
     private static let closingMargin = 0.01
     private static let slotCountMax = 1024
@@ -50,12 +50,12 @@ final class GateTrial: Sendable {
         )
     }
 
-    /// Whether requests for the key are part of the trial.
+    /// Whether requests for the key belong to the sample.
     func isSampled(_ identity: UInt64) -> Bool {
         identity >> 24 & sampleMask.load(ordering: .relaxed) == 0
     }
 
-    /// A sampled key was asked for; dropped when another thread is telling the same moment.
+    /// Records a request for a sampled key; skipped if another thread records at the same time.
     func note(_ identity: UInt64, chargeBytes: Int) {
         _ = state.withLockIfAvailable { state in
             guard isSampled(identity) else { return }
@@ -69,7 +69,7 @@ final class GateTrial: Sendable {
         }
     }
 
-    /// The real cache has another capacity.
+    /// Sets the capacity of the real cache.
     func setCapacity(_ bytes: Int) {
         state.withLock { state in
             state.capacityBytes = bytes

@@ -1,10 +1,11 @@
 import Synchronization
 
-/// A cache of names and sizes only, run to learn what a rule would do on the same requests.
+/// A cache of identities and sizes without data, which simulates a rule on the same requests.
 ///
 /// Invariants:
 /// 1. `usedBytes` is the sum of the charges of the slots in use, at most `capacityBytes`.
-/// 2. A slot is in use iff its number is in `index` once; `freeSlots` holds the others.
+/// 2. A slot is in use if and only if its number is in `index` exactly once; `freeSlots` holds the
+///    others.
 ///
 /// Not `Copyable`: it owns its slabs.
 struct ShadowCache: ~Copyable {
@@ -73,7 +74,7 @@ struct ShadowCache: ~Copyable {
     /// Whether the next newcomer may find no slot.
     var isOutOfSlots: Bool { freeCount == 0 }
 
-    /// Asks for the key and keeps it; true when it was there.
+    /// Requests the key and keeps it; returns `true` if it was present.
     mutating func access(_ identity: UInt64, chargeBytes: Int) -> Bool {
         if let slot = find(identity) {
             facts.counts[slot] = min(15, facts.counts[slot] + 1)
@@ -96,7 +97,7 @@ struct ShadowCache: ~Copyable {
         return false
     }
 
-    /// Changes the capacity and drops the keys that are not `isKept`.
+    /// Changes the capacity and drops the keys that `isKept` rejects.
     mutating func resize(capacityBytes: Int, keeping isKept: (UInt64) -> Bool) {
         for slot in 0..<slotCount
         where find(facts.identities[slot]) == slot && !isKept(facts.identities[slot]) {
@@ -127,19 +128,20 @@ struct ShadowCache: ~Copyable {
         return true
     }
 
-    /// Judges once; then the newcomer takes all the room it needs.
+    /// Makes room for an entry that is too large for the window.
+    ///
+    /// The newcomer is judged once; if it is admitted, it evicts as much as it needs.
     private mutating func makeRoomForLarge(_ identity: UInt64, _ chargeBytes: Int) -> Bool {
-        if let priority = policy.priority(ofNew: identity, chargeBytes: chargeBytes) {
-            if !isWorthItsRoom(chargeBytes, priority) { return false }
-            if gate == .closed, evictOne(against: priority) == .isWorthMore { return false }
-        }
+        let priority = policy.priority(ofNew: identity, chargeBytes: chargeBytes)
+        if !isWorthItsRoom(chargeBytes, priority) { return false }
+        if gate == .closed, evictOne(against: priority) == .isWorthMore { return false }
         while usedBytes + chargeBytes > capacityBytes, evictOne(against: nil) != .empty {}
         while usedBytes + chargeBytes > capacityBytes, evictWindow() != .empty {}
         return true
     }
 
     private func isWindowFull(with chargeBytes: Int) -> Bool {
-        shared.probationBytes.load(ordering: .relaxed) + chargeBytes
+        shared.windowBytes.load(ordering: .relaxed) + chargeBytes
             > AdmissionRule.windowBytesMax(capacityBytes)
     }
 
@@ -168,7 +170,7 @@ struct ShadowCache: ~Copyable {
     private mutating func evictWindow() -> Step {
         guard
             case .evict(let slot) = policy.next(
-                in: .probation,
+                in: .window,
                 against: nil,
                 mayRequeue: .no,
                 facts
@@ -186,7 +188,7 @@ struct ShadowCache: ~Copyable {
         freeCount += 1
     }
 
-    // MARK: The index: linear probing, holes closed by shifting back
+    // MARK: The index: linear probing; removal closes holes by shifting back
 
     private func home(of identity: UInt64) -> Int {
         Int(truncatingIfNeeded: (identity &* 0x9E37_79B9_7F4A_7C15) >> 32) & indexMask
@@ -224,18 +226,18 @@ struct ShadowCache: ~Copyable {
     }
 }
 
-/// The numbers that decide who is let in.
+/// The limits that decide about admission.
 enum AdmissionRule {
-    /// Entries up to this size wait in the window first.
+    /// The largest size of the window; only entries up to this size enter it.
     static func windowBytesMax(_ capacityBytes: Int) -> Int { capacityBytes / 100 }
 
-    /// Above this an entry must be worth all those it would displace, gate or no gate.
+    /// A larger entry must be worth all entries that it would displace, with or without the gate.
     static func largeBytesMin(_ capacityBytes: Int) -> Int { capacityBytes / 20 }
 
-    /// After this many second lives in a row the next in turn goes, hit or not.
+    /// The most consecutive requeues; the next slot is evicted even if it was hit.
     static let requeuesMax = 128
 
-    /// The frequency behind a priority.
+    /// The frequency from which a priority was computed.
     static func frequency(
         _ priority: Double,
         _ chargeBytes: Int,

@@ -1,21 +1,25 @@
 import Synchronization
 
-/// Keeps what is asked for often for the room it takes: frequency over size to a power, with ageing.
+/// Keeps the entries with the most requests for their size: frequency / size^power, with ageing.
 ///
-/// The priority is GDSF's (Cherkasova 1998), rounded into queues by powers of the root of two as in
-/// CAMP (https://doi.org/10.1145/2663165.2663317), so that nothing is sorted. Ours: the frequency
-/// comes from a sketch and survives eviction; a small window in front lets newcomers be hit before
-/// they are judged; and at a full cache a newcomer that is worth less than the victim is turned
-/// away, where a trial says that this helps (`GateTrial`).
+/// The priority is that of GDSF (Cherkasova 1998). It is rounded to queues by powers of the square
+/// root of two as in CAMP (https://doi.org/10.1145/2663165.2663317), so that no entry is sorted.
+/// Deviations: the frequency comes from a sketch and survives eviction. A small window gives
+/// newcomers time for hits before they are judged. In a full cache a newcomer that is worth less
+/// than the victim is refused, if a trial shows that this helps (`GateTrial`). `ShardSet` evicts and
+/// refuses.
 ///
 ///            ┌────────┐ worth more, or room   ┌──────────────────────────────┐
-///     new ──▶│ window │──────────────────────▶│ queue per power: stamp =     │──▶ least stamp goes,
-///            └────────┘                       │ age + frequency / size^power │    the age rises to it
-///                 └─ worth less: leaves       └──────────────────────────────┘
+///     new ──▶│ window │──────────────────────▶│ queue per power: stamp =     │──▶ least stamp
+///            └────────┘                       │ age + frequency / size^power │    leaves and
+///                 └─ worth less: leaves       └──────────────────────────────┘    sets the age
 ///
 /// A slot that was hit since it was queued is queued again when its turn comes.
-struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
-    /// Queues for priorities from 2^-42 to 2^4, two to a power of two.
+///
+/// The hit path does not know the policy: it counts in the slot, and the policy reads that count when
+/// it considers the slot. Queues are per shard; their stamps are comparable over all shards.
+struct SizeAwarePolicy: ~Copyable {
+    /// Queues for priorities from 2^-42 to 2^4, two queues for each power of two.
     private static let mainQueues = 0..<92
     private static let window = 92
     private static let pinned = 93
@@ -39,16 +43,16 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
             + FrequencySketch.sizeBytes(keys: slotCount)
     }
 
-    static func evictsProbationFirst(_: SharedPolicyState) -> Bool { false }
-
+    /// The stamp of the slot that would be evicted first, or infinity if the part is empty.
     func rank(of part: EvictionPart) -> Double {
         switch part {
-        case .probation: queues.tailStamp(of: Self.window)
+        case .window: queues.tailStamp(of: Self.window)
         case .main: queues.queueOfLeastStamp(in: Self.mainQueues)?.stamp ?? .infinity
         case .pinned: queues.tailStamp(of: Self.pinned)
         }
     }
 
+    /// Takes up a new entry, which is in `slot`.
     mutating func insert(
         _ slot: Int,
         chargeBytes: Int,
@@ -60,25 +64,28 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
         if isPinned {
             queues.push(slot, to: Self.pinned, stamp: shared.nextSequence())
         } else if chargeBytes <= windowBytesMax {
-            shared.probationBytes.add(chargeBytes, ordering: .relaxed)
+            shared.windowBytes.add(chargeBytes, ordering: .relaxed)
             queues.push(slot, to: Self.window, stamp: shared.nextSequence())
         } else {
             enqueue(slot, facts)
         }
     }
 
+    /// The entry in `slot` was replaced, and its charge changed.
     mutating func changeCharge(of slot: Int, from old: Int, to new: Int) {
         guard queues.queue(of: slot) == Self.window else { return }
-        shared.probationBytes.add(new - old, ordering: .relaxed)
+        shared.windowBytes.add(new - old, ordering: .relaxed)
     }
 
+    /// The entry in `slot` is leaving.
     mutating func remove(_ slot: Int, chargeBytes: Int) {
         if queues.queue(of: slot) == Self.window {
-            shared.probationBytes.subtract(chargeBytes, ordering: .relaxed)
+            shared.windowBytes.subtract(chargeBytes, ordering: .relaxed)
         }
         queues.remove(slot)
     }
 
+    /// Requeues the next slot if it has hits, or names it as the victim.
     mutating func next(
         in part: EvictionPart,
         against rival: Double?,
@@ -86,7 +93,7 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
         _ facts: some SlotFacts
     ) -> EvictionStep {
         switch part {
-        case .probation: return queues.tail(of: Self.window).map { .evict($0) } ?? .empty
+        case .window: return queues.tail(of: Self.window).map { .evict($0) } ?? .empty
         case .pinned: return queues.tail(of: Self.pinned).map { .evict($0) } ?? .empty
         case .main: break
         }
@@ -104,32 +111,37 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
         return .evict(slot)
     }
 
+    /// Counts a newcomer that was refused, so that its next request finds a count.
     mutating func noteRefusal(of identity: UInt64) { sketch.count(identity) }
 
-    mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double? {
+    /// The priority that a newcomer would have.
+    mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double {
         let frequency = min(FrequencySketch.frequencyMax, sketch.frequency(of: identity) + 1)
         return Double(frequency) / exponent.power(of: chargeBytes)
     }
 
+    /// The oldest slot of the window, and its priority.
     mutating func candidate(_ facts: some SlotFacts) -> (slot: Int, priority: Double)? {
         guard let slot = queues.tail(of: Self.window) else { return nil }
         return (slot, priority(of: slot, facts))
     }
 
+    /// Moves the slot that `candidate` names into the main part.
     mutating func settleCandidate(_ facts: some SlotFacts) {
         guard let slot = queues.tail(of: Self.window) else { return }
         enter(slot, facts)
     }
 
-    /// Lets the oldest in front enter the main part while there are too many in front.
+    /// Moves the oldest slots of the window into the main part until the window is within its share.
     mutating func settle(_ facts: some SlotFacts) {
-        while shared.probationBytes.load(ordering: .relaxed) > windowBytesMax,
+        while shared.windowBytes.load(ordering: .relaxed) > windowBytesMax,
             let slot = queues.tail(of: Self.window)
         {
             enter(slot, facts)
         }
     }
 
+    /// Sums the frequencies of the next victims, until their sizes reach `bytes` or the sum `sumMax`.
     mutating func frequencySum(ofFirst bytes: Int, sumMax: Int, _ facts: some SlotFacts) -> Int {
         var sum = 0
         var reached = 0
@@ -145,6 +157,7 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
         return sum
     }
 
+    /// Makes room for more slots; `move` gives each slot its new number.
     mutating func grow(slotCount: Int, _ move: (Int) -> Int) {
         let larger = SlotQueues(queueCount: Self.queueCount, slotCount: slotCount)
         queues.moveAll(to: larger, move)
@@ -171,11 +184,11 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
         queues.push(slot, to: Self.queue(for: priority), stamp: shared.age + priority)
     }
 
-    /// What a newcomer must be worth more than to take the slot's place.
+    /// The priority that a newcomer must exceed to displace the slot.
     private mutating func defence(of slot: Int, _ facts: some SlotFacts) -> Double {
         let frequency = frequency(of: slot, facts)
-        // Two keys that are asked for in turn differ by one: the newcomer has just had its turn. An
-        // entry never asked for again has no such excuse.
+        // Two keys that are requested alternately differ by one, because the newcomer was just
+        // counted. An entry with a single request gets no such allowance.
         let turn = frequency > 1 ? 1 : 0
         return Double(frequency + turn) / exponent.power(of: facts.chargeBytes(of: slot))
     }
@@ -189,7 +202,7 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
         return max(1, min(FrequencySketch.frequencyMax, counted))
     }
 
-    /// The queue for entries whose priority lies between two powers of the root of two.
+    /// The queue for a priority; each queue spans a factor of the square root of two.
     static func queue(for priority: Double) -> Int {
         let isUpperHalf = priority.significand >= 1.414_213_562_373_095_1
         let index = 2 * (Int(priority.exponent) - exponentMin) + (isUpperHalf ? 1 : 0)
@@ -197,7 +210,7 @@ struct SizeAwarePolicy: ReplacementPolicy, ~Copyable {
     }
 }
 
-/// How much size weighs in a priority: the power to which it is taken.
+/// The power of the size in a priority.
 enum SizeExponent: Sendable {
     case zero
     case half
@@ -220,7 +233,7 @@ enum SizeExponent: Sendable {
         }
     }
 
-    /// What a hit on so many bytes is worth to the objective.
+    /// The value of a hit on `bytes` bytes for the objective.
     func gain(of bytes: Int) -> Double {
         switch self {
         case .zero: Double(bytes)

@@ -1,34 +1,34 @@
 /// First-in-first-out queues of slots, linked through one slab.
 ///
-/// A slot keeps how much later it was stamped than the one before it, which a few bits say well for
-/// ever; only the oldest and the newest stamp of a queue are there in full.
+/// A slot stores its stamp as the difference to the stamp of the next older slot, in few bits. Only
+/// the oldest and the newest stamp of a queue are stored in full.
 ///
 /// Invariants:
-/// 1. A slot is in at most one queue, the one `queue(of:)` names.
-/// 2. `tailStamps[q]` is the stamp of the oldest slot of queue `q`, infinite when it is empty.
-/// 3. The tail's stamp and the delays of the slots after it add up to `newestStamps[q]`.
+/// 1. A slot is in at most one queue, the one that `queue(of:)` returns.
+/// 2. `tailStamps[q]` is the stamp of the oldest slot of queue `q`, infinite if the queue is empty.
+/// 3. The tail's stamp plus the delays of the slots after it is `newestStamps[q]`.
 ///
-/// Not `Copyable`: it owns its slab. Queues are few and their heads lie in a row, so that finding
-/// the least stamp of all tails touches a few cache lines and no slot.
+/// Not `Copyable`: it owns its slab. The queues are few and their heads are contiguous, so that the
+/// search for the least stamp reads a few cache lines and no slot.
 struct SlotQueues: ~Copyable {
-    /// A slot's place in its queue.
+    /// The place of a slot in its queue.
     private struct Link {
-        /// The next slots towards the newest and the oldest, with half of the queue's number each.
+        /// The next newer and older slot; each link also holds half of the queue's number.
         var newer: UInt32
         var older: UInt32
-        /// How much later it was stamped than the next older one.
+        /// The difference to the stamp of the next older slot.
         var delay: Float
 
         static let unlinked = Self(newer: .max, older: .max, delay: 0)
     }
 
-    /// Bytes of the slab for each slot, and for each queue.
+    /// The bytes of the slab for each slot, and for each queue.
     static let slotSizeBytes = MemoryLayout<Link>.stride
     static let queueSizeBytes = 2 * MemoryLayout<UInt32>.stride + 2 * MemoryLayout<Double>.stride
-    /// The low bits of a link name a slot; all of them set, none.
+    /// The low bits of a link are the number of a slot; all of them set mean no slot.
     private static let slotBits: UInt32 = 28
     fileprivate static let none: UInt32 = (1 << slotBits) - 1
-    /// What the high bits of both links say about a slot in no queue.
+    /// The queue number in the high bits of both links of a slot that is in no queue.
     private static let noQueue = 255
 
     let queueCount: Int
@@ -73,7 +73,7 @@ struct SlotQueues: ~Copyable {
 
     func tailStamp(of queue: Int) -> Double { tailStamps[queue] }
 
-    /// The slot that came after `slot` into its queue.
+    /// The slot that entered the queue directly after `slot`.
     func newer(than slot: Int) -> Int? { Self.slot(links[slot].newer) }
 
     func push(_ slot: Int, to queue: Int, stamp: Double) {
@@ -126,7 +126,7 @@ struct SlotQueues: ~Copyable {
         links[slot] = .unlinked
     }
 
-    /// The queue in `range` whose oldest slot has the least stamp.
+    /// The queue in `range` whose oldest slot has the least stamp, and that stamp.
     func queueOfLeastStamp(in range: Range<Int>) -> (queue: Int, stamp: Double)? {
         var least = Double.infinity
         var found = -1
@@ -137,7 +137,9 @@ struct SlotQueues: ~Copyable {
         return found < 0 ? nil : (found, least)
     }
 
-    /// Moves every slot to `target`, which is empty, in order; `move` gives each its new number.
+    /// Moves every slot in order to `target`, which must be empty.
+    ///
+    /// `move` returns the new number of a slot.
     func moveAll(to target: borrowing SlotQueues, _ move: (Int) -> Int) {
         for queue in 0..<queueCount {
             var stamp = tailStamps[queue]
@@ -156,7 +158,7 @@ struct SlotQueues: ~Copyable {
 }
 
 extension UInt32 {
-    /// Changes the slot that a link names, and not what its high bits say.
+    /// Changes the slot of a link and keeps its high bits.
     fileprivate mutating func point(to slot: UInt32) {
         self = self & ~SlotQueues.none | slot & SlotQueues.none
     }

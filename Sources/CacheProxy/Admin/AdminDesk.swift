@@ -1,21 +1,21 @@
 package import CacheEngine
 import Synchronization
 
-/// What a proxy's keeper may ask it, on a listener of its own.
+/// The administration of a proxy, on a listener of its own.
 ///
 ///     GET /healthz · GET /metrics · GET /statistics
-///     PURGE <url>                        removes what is stored for the URL, all variants
-///     PURGE / with Cache-Tag: a, b       removes what carries one of the tags (Surrogate-Key: a b)
-///     … with Soft-Purge: 1               makes it stale instead
+///     PURGE <url>                        removes every variant stored for the URL
+///     PURGE / with Cache-Tag: a, b       removes entries with one of the tags (Surrogate-Key: a b)
+///     … with Soft-Purge: 1               makes them stale instead
 ///
-/// Purges need `Authorization: Bearer <token>`; without a token file there are none.
+/// Purges need `Authorization: Bearer <token>`; without a token file they are disabled.
 package final class AdminDesk: Responder {
     private let cache: HTTPCache
     private let pool: OriginPool
     private let token: Mutex<String?>
     private let server = Mutex<ProxyServer?>(nil)
 
-    /// Tags of one purge.
+    /// The number of tags one purge may name.
     private static let tagsMax = 256
 
     package init(cache: HTTPCache, pool: OriginPool, token: String?) {
@@ -24,7 +24,7 @@ package final class AdminDesk: Responder {
         self.token = Mutex(token)
     }
 
-    /// The server whose counters are shown.
+    /// Sets the server whose counters the metrics show.
     package func show(_ server: ProxyServer) { self.server.withLock { $0 = server } }
 
     package func setToken(_ token: String?) { self.token.withLock { $0 = token } }
@@ -32,13 +32,19 @@ package final class AdminDesk: Responder {
     package func respond(to request: CacheRequest) async throws -> CacheResponse {
         if request.method.name == "PURGE" { return try await purge(request) }
         guard request.method == .get || request.method == .head else {
-            return Self.text(405, "Method Not Allowed\n")
+            let name = request.method.name
+            var response = Self.text(405, "`\(name)` is not allowed; send GET, HEAD or PURGE\n")
+            response.fields.append("Allow", "GET, HEAD, PURGE")
+            return response
         }
-        switch Self.path(request.url) {
+        let path = Self.path(request.url)
+        switch path {
         case "/healthz": return Self.text(200, "ok\n")
         case "/metrics": return Self.text(200, await metrics())
         case "/statistics": return Self.text(200, await statistics(), type: "application/json")
-        default: return Self.text(404, "Not Found\n")
+        default:
+            let pages = "/healthz, /metrics or /statistics"
+            return Self.text(404, "There is no `\(path)`; ask for \(pages)\n")
         }
     }
 
@@ -46,27 +52,47 @@ package final class AdminDesk: Responder {
 
     private func purge(_ request: CacheRequest) async throws -> CacheResponse {
         guard let token = token.withLock({ $0 }) else {
-            return Self.text(403, "Purging is not set up\n")
+            return Self.text(403, "Purges are disabled; give --purge-token a file\n")
         }
-        guard Self.isEqual(request.fields["Authorization"] ?? "", "Bearer \(token)") else {
-            var response = Self.text(401, "A token is needed\n")
+        guard Self.isEqual(Self.credentials(request.fields), token) else {
+            var response = Self.text(
+                401,
+                "The token is missing or wrong; send Authorization: Bearer and the token\n"
+            )
             response.fields.append("WWW-Authenticate", "Bearer")
             return response
         }
-        let isSoft = request.fields["Soft-Purge"] == "1"
+        let isSoft: Bool
+        switch request.fields["Soft-Purge"] {
+        case nil, "0": isSoft = false
+        case "1": isSoft = true
+        case let value?:
+            return Self.text(400, "Soft-Purge: `\(value)` is not known; send 0 or 1\n")
+        }
         let tags = Self.tags(request.fields)
-        guard tags.count <= Self.tagsMax else { return Self.text(413, "Too many tags\n") }
+        let hasTagFields = ["Cache-Tag", "Surrogate-Key"].contains { request.fields[$0] != nil }
+        guard !tags.isEmpty || !hasTagFields else {
+            // An empty variable in a script must not purge the URL instead.
+            return Self.text(
+                400,
+                "Cache-Tag and Surrogate-Key name no tag; name one, or send neither field\n"
+            )
+        }
+        guard tags.count <= Self.tagsMax else {
+            let text = "\(tags.count) tags are too many; send at most \(Self.tagsMax)\n"
+            return Self.text(413, text)
+        }
         var removed = 0
         if tags.isEmpty {
             let target = CacheRequest(url: request.url)
             let isFound =
                 isSoft
-                ? try await cache.makeStale(target) : try await cache.remove(target)
+                ? try await cache.markStale(target) : try await cache.remove(target)
             removed = isFound ? 1 : 0
         }
         for tag in tags {
             if isSoft {
-                cache.makeStale(tag: tag)
+                try await cache.markStale(tagged: tag)
             } else {
                 removed += try await cache.purge(tag: tag).entries
             }
@@ -89,6 +115,14 @@ package final class AdminDesk: Responder {
         }.filter { !$0.isEmpty }
     }
 
+    /// The token behind `Bearer`, in any case (RFC 9110 §11.1); empty for another scheme.
+    private static func credentials(_ fields: HeaderFields) -> String {
+        let field = fields["Authorization"] ?? ""
+        let scheme = field.prefix { $0 != " " }
+        guard scheme.lowercased() == "bearer" else { return "" }
+        return String(field.dropFirst(scheme.count).drop { $0 == " " })
+    }
+
     /// Takes as long for a wrong token as for the right one.
     private static func isEqual(_ left: String, _ right: String) -> Bool {
         let left = Array(left.utf8)
@@ -99,7 +133,7 @@ package final class AdminDesk: Responder {
             let b = index < right.count ? right[index] : 0
             difference |= Int(a ^ b)
         }
-        return difference == 0
+        return difference == 0 || Mutant.purgesForAnyToken.isOn
     }
 
     // MARK: Showing
@@ -110,25 +144,29 @@ package final class AdminDesk: Responder {
 
     private func metrics() async -> String {
         var text = await cache.statistics.prometheusText(prefix: "cache")
-        func metric(_ name: String, _ kind: String, _ rows: [(String, Int)]) {
-            text += "# TYPE proxy_\(name) \(kind)\n"
+        func metric(_ name: String, _ kind: String, _ help: String, _ rows: [(String, Int)]) {
+            text += "# HELP proxy_\(name) \(help)\n# TYPE proxy_\(name) \(kind)\n"
             for (labels, value) in rows { text += "proxy_\(name)\(labels) \(value)\n" }
         }
-        func counter(_ name: String, _ counter: WorkerCounters.Counter) {
-            metric(name, "counter", [("", total(counter))])
+        for (name, counter, help) in Self.counters {
+            metric(name, "counter", help, [("", total(counter))])
         }
-        counter("connections_total", .connections)
-        metric("connections_open", "gauge", [("", total(.connectionsOpen))])
-        counter("requests_total", .requests)
-        counter("loop_hits_total", .hits)
-        counter("exchanges_total", .exchanges)
-        counter("refused_total", .refused)
-        counter("aborted_total", .aborted)
-        counter("timeouts_total", .timeouts)
-        counter("sent_bytes_total", .bytesOut)
+        metric(
+            "connections_open",
+            "gauge",
+            "Connections of clients that are open.",
+            [("", total(.connectionsOpen))]
+        )
+        metric(
+            "turn_bytes_max",
+            "gauge",
+            "The most bytes one worker has sent between two looks at its sockets.",
+            [("", server.withLock { $0 }?.counters.map { $0[.turnBytesMax] }.max() ?? 0)]
+        )
         metric(
             "responses_total",
             "counter",
+            "Responses by class of status.",
             [
                 ("{class=\"1xx\"}", total(.informational)), ("{class=\"2xx\"}", total(.successful)),
                 ("{class=\"3xx\"}", total(.redirected)), ("{class=\"4xx\"}", total(.clientErrors)),
@@ -139,10 +177,23 @@ package final class AdminDesk: Responder {
         metric(
             "origin_up",
             "gauge",
+            "1 for an origin that is asked, 0 for one that is left out after failures.",
             pool.members.map { ("{origin=\"\($0.address)\"}", $0.downUntil == nil ? 1 : 0) }
         )
         return text
     }
+
+    private static let counters: [(name: String, WorkerCounters.Counter, help: String)] = [
+        ("connections_total", .connections, "Connections accepted from clients."),
+        ("connections_displaced_total", .displaced, "Idle connections closed to make room."),
+        ("requests_total", .requests, "Requests read whole up to the end of their head."),
+        ("loop_hits_total", .hits, "Requests answered from memory by the event loop."),
+        ("exchanges_total", .exchanges, "Requests answered by a task."),
+        ("refused_total", .refused, "Requests refused before anything was done with them."),
+        ("aborted_total", .aborted, "Responses that broke off before their end."),
+        ("timeouts_total", .timeouts, "Connections that exceeded a time limit."),
+        ("sent_bytes_total", .bytesOut, "Bytes sent to clients."),
+    ]
 
     private func statistics() async -> String {
         let statistics = await cache.statistics

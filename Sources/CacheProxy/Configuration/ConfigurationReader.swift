@@ -1,14 +1,10 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// Makes a configuration out of a command line and the file it names.
+/// Reads a configuration from a command line and the file it names.
 ///
-/// What the command line says goes before what the file says.
+/// An option of the command line replaces the same option of the file.
 public enum ConfigurationReader {
-    /// What a command line asks for.
+    /// The task that a command line gives.
     public enum Order: Sendable {
         case run(ProxyConfiguration)
         case check(ProxyConfiguration)
@@ -16,12 +12,12 @@ public enum ConfigurationReader {
         case version(String)
     }
 
-    /// A configuration file larger than this is some other file.
+    /// The limit of a configuration file: a larger file is not one.
     private static let fileBytesMax = 1 << 20
 
     /// Reads the arguments behind the program's name.
     ///
-    /// - Throws: `ConfigurationError` with one line that says what is wrong.
+    /// - Throws: `ConfigurationError` with one line that names the value and what to do.
     public static func read(_ arguments: [String]) throws(ConfigurationError) -> Order {
         var settings: [(key: ConfigurationKey, value: String)] = []
         var file: String?
@@ -39,33 +35,47 @@ public enum ConfigurationReader {
             default: break
             }
             guard argument.hasPrefix("--") else {
-                throw ConfigurationError("Unexpected argument \(argument); see --help")
+                throw ConfigurationError(
+                    .argumentUnexpected,
+                    "`\(argument)` is not an option; give options as --name value, see --help"
+                )
             }
-            let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1)
-            let name = parts.first.map(String.init) ?? ""
-            guard name == "config" || ConfigurationKey.all.contains(where: { $0.name == name })
-            else { throw ConfigurationError("Unknown option --\(name); see --help") }
+            let name = String(argument.dropFirst(2).prefix { $0 != "=" })
+            let key = ConfigurationKey.all.first { $0.name == name }
+            guard name == "config" || key != nil else {
+                throw ConfigurationError(
+                    .optionUnknown,
+                    "--\(name): there is no such option; --help lists them"
+                )
+            }
             let value: String
-            if parts.count == 2 {
-                value = String(parts[1])
+            if let equals = argument.firstIndex(of: "=") {
+                value = String(argument[argument.index(after: equals)...])
+            } else if key?.isFlag == true {
+                value = ""
             } else {
                 guard index < arguments.count else {
-                    throw ConfigurationError("Option --\(name) needs a value")
+                    throw ConfigurationError(
+                        .valueMissing,
+                        "--\(name): the value is missing; give \(key?.argument ?? "FILE")"
+                    )
                 }
                 value = arguments[index]
                 index += 1
             }
             if name == "config" {
                 file = value
-            } else if let key = ConfigurationKey.all.first(where: { $0.name == name }) {
+            } else if let key {
                 settings.append((key, value))
             }
         }
         var configuration = ProxyConfiguration()
         if let file { try apply(file: file, overriding: settings.map(\.key.name), &configuration) }
         for (key, value) in settings {
-            guard key.set(value, &configuration) else {
-                throw ConfigurationError("--\(key.name): \(value) is no \(key.argument)")
+            do throws(ValueFault) {
+                try key.set(value, &configuration)
+            } catch {
+                throw error.error(at: "--\(key.name)")
             }
         }
         configuration.file = file
@@ -84,10 +94,10 @@ public enum ConfigurationReader {
             text += "  \(option)\(space)\(help)\n"
         }
         for key in ConfigurationKey.all { row("--\(key.name) \(key.argument)", key.help) }
-        row("--config FILE", "the same options, one a line, without the dashes")
-        row("--check-config", "say whether the configuration is sound, and end")
-        row("--version", "print the version")
-        row("--help", "print this")
+        row("--config FILE", "file with these options, one a line, without the dashes")
+        row("--check-config", "check the configuration and exit")
+        row("--version", "print the version and exit")
+        row("--help", "print this text and exit")
         return text
     }
 
@@ -100,7 +110,7 @@ public enum ConfigurationReader {
         _ configuration: inout ProxyConfiguration
     ) throws(ConfigurationError) {
         let text = try contents(file)
-        // A line end of CR and LF is one character.
+        // Swift takes CR LF for one character.
         let lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }
         for (number, line) in lines.enumerated() {
             let line = trimmed(line.prefix { $0 != "#" })
@@ -109,14 +119,17 @@ public enum ConfigurationReader {
             var value = trimmed(line.dropFirst(name.count))
             if value.hasPrefix("=") { value = trimmed(value.dropFirst()) }
             guard let key = ConfigurationKey.all.first(where: { $0.name == name }) else {
-                throw ConfigurationError("\(file):\(number + 1): unknown option \(name)")
-            }
-            // What the command line says goes first, also for what may be given several times.
-            if overriding.contains(key.name) { continue }
-            guard key.set(String(value), &configuration) else {
                 throw ConfigurationError(
-                    "\(file):\(number + 1): \(key.name): \(value) is no \(key.argument)"
+                    .optionUnknown,
+                    "\(file):\(number + 1): there is no option `\(name)`; --help lists them"
                 )
+            }
+            // The command line replaces every line of the file for an option, origins included.
+            if overriding.contains(key.name) { continue }
+            do throws(ValueFault) {
+                try key.set(String(value), &configuration)
+            } catch {
+                throw error.error(at: "\(file):\(number + 1): \(key.name)")
             }
         }
     }
@@ -134,43 +147,94 @@ public enum ConfigurationReader {
     /// The text of a small file.
     static func contents(_ path: String) throws(ConfigurationError) -> String {
         guard let file = fopen(path, "re") else {
-            throw ConfigurationError("Cannot read \(path): \(String(cString: strerror(errno)))")
+            throw unreadable(path)
         }
         defer { fclose(file) }
         var bytes = [UInt8](repeating: 0, count: fileBytesMax + 1)
         let count = fread(&bytes, 1, bytes.count, file)
         guard ferror(file) == 0 else {
-            throw ConfigurationError("Cannot read \(path): \(String(cString: strerror(errno)))")
+            throw unreadable(path)
         }
-        guard count <= fileBytesMax else { throw ConfigurationError("\(path) is too large") }
+        guard count <= fileBytesMax else {
+            throw ConfigurationError(
+                .fileUnreadable,
+                "\(path): the file has more than \(fileBytesMax) bytes; give a smaller one"
+            )
+        }
         return String(decoding: bytes[..<count], as: UTF8.self)
     }
+
+    private static func unreadable(_ path: String) -> ConfigurationError {
+        let reason = String(cString: strerror(errno))
+        return ConfigurationError(
+            .fileUnreadable,
+            "\(path): cannot be read: \(reason); give a file that this user may read"
+        )
+    }
+
+    /// The least bytes of a token: a shorter one is easily guessed.
+    private static let tokenBytesMin = 8
 
     /// The token in the first line of a file.
     static func token(_ path: String) throws(ConfigurationError) -> String {
         let text = try contents(path)
         let line = trimmed(text.prefix { !$0.isNewline })
-        guard line.utf8.count >= 8 else {
-            throw ConfigurationError("\(path): a token has 8 characters at least")
+        guard line.utf8.count >= tokenBytesMin else {
+            throw ConfigurationError(
+                .tokenInvalid,
+                "\(path): the token in the first line has \(line.utf8.count) bytes; "
+                    + "give at least \(tokenBytesMin)"
+            )
         }
         return String(line)
+    }
+
+    /// A mistyped or unmounted path must not fill the file system above it.
+    private static func requireParent(of path: String) throws(ConfigurationError) {
+        let parent = Self.parent(of: path)
+        var status = stat()
+        guard stat(parent, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw ConfigurationError(
+                .directoryMissing,
+                "--disk: `\(parent)` is not a directory; create or mount it, "
+                    + "only the last part of `\(path)` is created"
+            )
+        }
+    }
+
+    private static func parent(of path: String) -> String {
+        var rest = path[...]
+        while rest.count > 1, rest.last == "/" { rest.removeLast() }
+        guard let slash = rest.lastIndex(of: "/") else { return "." }
+        return slash == rest.startIndex ? "/" : String(rest[..<slash])
     }
 
     private static func validate(
         _ configuration: ProxyConfiguration
     ) throws(ConfigurationError) {
         guard !configuration.origins.isEmpty else {
-            throw ConfigurationError("No origin is given; see --help")
+            throw ConfigurationError(
+                .originMissing,
+                "--origin: no origin is given; give at least one, as --origin http://127.0.0.1:9000"
+            )
         }
         var isAnyPort = false
         if case .tcp(_, 0) = configuration.listen { isAnyPort = true }
         if configuration.admin == configuration.listen, !isAnyPort {
-            throw ConfigurationError("admin and listen are the same address")
+            throw ConfigurationError(
+                .optionsConflicting,
+                "--admin: `\(configuration.listen)` is the address of --listen too; give another"
+            )
         }
         if let path = configuration.purgeTokenFile { _ = try token(path) }
+        if let path = configuration.diskDirectory { try requireParent(of: path) }
         if case .unix = configuration.listen {
             guard configuration.workers == 1 else {
-                throw ConfigurationError("A unix socket is served by one worker")
+                throw ConfigurationError(
+                    .optionsConflicting,
+                    "--workers: `\(configuration.workers)` workers cannot share a unix socket; "
+                        + "give 1"
+                )
             }
         }
     }

@@ -1,52 +1,95 @@
 public import CacheEngine
 
-/// Everything `cache-proxy` can be told, whether on its command line or in its file.
+/// The settings of `cache-proxy`, from its command line and its file.
 public struct ProxyConfiguration: Sendable {
-    /// Where clients connect.
+    /// The address that clients connect to.
     public var listen = ListenAddress.tcp(host: "127.0.0.1", port: 8080)
-    /// The servers behind it.
+    /// The origins behind the proxy.
     public var origins: [OriginAddress] = []
-    /// The memory the cache may use.
+    /// The limit of the cache's memory.
     public var memory = ByteCount.megabytes(256)
-    /// The directory of the disk cache, or nil for none.
+    /// The directory of the disk cache, or `nil` for no disk cache.
     public var diskDirectory: String?
-    /// How much the directory may hold.
+    /// The limit of the directory's size.
     public var diskSize = ByteCount.gigabytes(10)
-    /// Event loops.
+    /// The number of event loops.
     public var workers = 1
-    /// Whose cache it is.
-    public var mode = Configuration.Mode.shared
-    /// Where metrics and purges are served, or nil for nowhere.
+    /// Whether the cache is shared by clients or private to one.
+    public var mode = HTTPCache.Configuration.Mode.shared
+    /// The address of the administration, or `nil` for none.
     public var admin: ListenAddress?
-    /// The file whose first line is the token of purges.
+    /// The file whose first line is the token for purges.
     public var purgeTokenFile: String?
-    /// Where requests are logged.
+    /// The path of the access log, `-` for standard output, or `nil` for no log.
     public var accessLog: String?
-    /// The configuration file, to be read again on SIGHUP.
+    /// The configuration file, which SIGHUP reads again.
     public var file: String?
-    /// What the proxy calls itself in `Via`, `CDN-Loop` and `Cache-Status`.
-    public var name: String
-    /// Seconds until an origin's answer must begin.
+    /// The proxy's name in `Via`, `CDN-Loop` and `Cache-Status`.
+    public var name: String { didSet { isNameGenerated = false } }
+    /// Whether the name was generated because none was given.
+    private(set) var isNameGenerated = true
+    /// Seconds from the end of a request to the first byte of the origin's response.
     public var originSeconds = 60.0
-    /// Seconds a client has for the head of a request.
+    /// Seconds for connecting to an origin, TLS included.
+    public var connectSeconds = 2.0
+    /// Seconds that may pass without a byte to or from an origin.
+    public var betweenBytesSeconds = 60.0
+    /// The limit of connections to one origin, or `nil` for the limit of the clients' connections.
+    public var originConnectionsMax: Int?
+    /// The limit of connections to all origins together, or `nil` for the sum of their limits.
+    var originConnectionsTotalMax: Int?
+    /// Seconds for the head of a request.
     public var headSeconds = 10.0
-    /// Seconds a connection may be idle.
+    /// Seconds that a connection may be idle between requests.
     public var idleSeconds = 60.0
-    /// Seconds that running answers have when the proxy is told to end.
+    /// Seconds for running responses when the proxy ends.
     public var drainSeconds = 30.0
-    /// Connections of one worker.
+    /// The limit of one worker's connections.
     public var connectionsMax = 20_000
-    /// Bytes of a request's content.
+    /// The limit of a request's content in bytes.
     public var contentMax = ByteCount.gigabytes(1)
 
-    /// The usual settings, and a name that no other proxy has.
+    /// Seconds that may pass without the client taking a byte of a response.
+    public var sendSeconds = 60.0
+    /// The treatment of responses with `Set-Cookie`.
+    public var cookies = Cookies.pass
+    /// Seconds that a stale response may be used, for responses that do not say so themselves.
+    public var graceSeconds = 0
+    /// Whether clients see `Cache-Tag` and `Surrogate-Key`.
+    public var tags = Tags.strip
+    /// Whether `Cache-Control` and `Pragma` of requests are ignored.
+    public var ignoresClientCacheControl = false
+    /// The fields that tell origins about clients.
+    public var forwarded = Forwarded.off
+
+    /// The treatment of responses with `Set-Cookie` in a shared cache.
+    public enum Cookies: String, CaseIterable, Hashable, Sendable {
+        /// The response is stored with its cookies if the origin gives a lifetime.
+        case store
+        /// The response is stored without its cookies.
+        case strip
+        /// The response is passed to its client and not stored.
+        case pass
+    }
+
+    /// The treatment of the fields that name tags.
+    public enum Tags: String, CaseIterable, Hashable, Sendable {
+        /// Clients get them.
+        case pass
+        /// The proxy removes them from responses to clients.
+        case strip
+    }
+
+    /// The treatment of `X-Forwarded-For`, `-Proto`, `-Host` and `Forwarded` (RFC 7239).
+    public enum Forwarded: String, CaseIterable, Hashable, Sendable {
+        /// Origins get them as the client sent them.
+        case off
+        /// The client is appended to those it sent.
+        case add
+        /// The client's own fields are removed, and name the client alone.
+        case replace
+    }
+
+    /// The default settings, and a random name.
     public init() { name = "cache-proxy-" + String(UInt32.random(in: .min ... .max), radix: 16) }
-}
-
-/// Why a configuration cannot be used: one line for people.
-public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The line.
-    public let description: String
-
-    package init(_ description: String) { self.description = description }
 }

@@ -1,13 +1,9 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// Closes a descriptor, from within types that have a `close` of their own.
+/// Closes a descriptor; for types that have a `close` of their own.
 func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
 
-/// Milliseconds of the monotonic clock, as coarse as the kernel's tick.
+/// Milliseconds of the monotonic clock, to within a tick of the kernel.
 func coarseMilliseconds() -> Int64 {
     var time = timespec()
     #if os(Linux)

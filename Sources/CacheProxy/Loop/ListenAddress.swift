@@ -1,33 +1,55 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// Where a server listens: `127.0.0.1:8080`, `[::1]:8080`, `*:8080`, `:8080` or `unix:/path`.
+/// The address of a listener: `127.0.0.1:8080`, `[::1]:8080`, `*:8080`, `:8080` or `unix:/path`.
 public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
-    /// A numeric address and a port; port 0 for any that is free.
+    /// A numeric address and a port; port 0 stands for any free port.
     case tcp(host: String, port: UInt16)
     /// A socket in the file system.
     case unix(path: String)
 
-    /// Reads the written form; nil when it is none.
+    /// Bytes of a path in `sun_path`, which has at least 104 with the terminating zero.
+    private static let pathBytesMax = 103
+
+    /// Reads the written form; `nil` if the text is not an address.
     public init?(_ text: String) {
+        guard let address = try? Self(parsing: text) else { return nil }
+        self = address
+    }
+
+    /// Reads the written form.
+    init(parsing text: String) throws(ValueFault) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
-            // sun_path has 104 bytes at least, the terminating zero included.
-            guard !path.isEmpty, path.utf8.count < 104 else { return nil }
+            guard !path.isEmpty, path.utf8.count <= Self.pathBytesMax else {
+                throw ValueFault(
+                    "the path in `\(text)` has \(path.utf8.count) bytes",
+                    give: "1 to \(Self.pathBytesMax) bytes behind unix:"
+                )
+            }
             self = .unix(path: path)
             return
         }
-        guard let colon = text.lastIndex(of: ":"),
-            let port = UInt16(text[text.index(after: colon)...])
-        else { return nil }
-        var host = String(text[..<colon])
+        guard let colon = text.lastIndex(of: ":") else {
+            throw ValueFault("`\(text)` has no port", give: "ADDR:PORT, :PORT or unix:PATH")
+        }
+        let digits = text[text.index(after: colon)...]
+        guard let port = UInt16(digits) else {
+            throw ValueFault(
+                "`\(digits)` is not a port",
+                give: "1 to 65535, or 0 for any that is free"
+            )
+        }
+        let given = text[..<colon]
+        var host = String(given)
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         if host.isEmpty || host == "*" { host = "0.0.0.0" }
         if host == "localhost" { host = "127.0.0.1" }
-        guard Self.isNumeric(host) else { return nil }
+        guard Self.isNumeric(host) else {
+            throw ValueFault(
+                "`\(given)` is not a numeric address",
+                give: "one as 127.0.0.1 or [::1], or * for all"
+            )
+        }
         self = .tcp(host: host, port: port)
     }
 
@@ -40,7 +62,7 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What stands for the host of a request that names none.
+    /// The authority of a request that names no host.
     var authority: String {
         if case .tcp = self { return description }
         return "localhost"

@@ -1,10 +1,5 @@
 import CProxyShims
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 /// A socket that accepts connections.
 struct ListeningSocket: Sendable {
@@ -12,12 +7,12 @@ struct ListeningSocket: Sendable {
     private static let backlog: Int32 = 1_024
 
     let descriptor: Int32
-    /// Where it listens, with the port that was chosen.
+    /// The address, with the port that the kernel chose for port 0.
     let address: ListenAddress
 
-    /// Listens at `address`, which this process may or may not share out among its sockets.
+    /// Listens at `address`, alone or beside other sockets of this process.
     ///
-    /// - Throws: `SystemError`, also when the port is in use.
+    /// - Throws: `SystemError`, for example if the port is in use.
     init(_ address: ListenAddress, sharing: Sharing) throws(SystemError) {
         switch address {
         case .tcp(let host, let port):
@@ -25,7 +20,7 @@ struct ListeningSocket: Sendable {
             descriptor = try Self.open(family, address)
             Self.set(descriptor, SOL_SOCKET, SO_REUSEADDR)
             if sharing == .acrossWorkers { Self.set(descriptor, SOL_SOCKET, SO_REUSEPORT) }
-            // Taken over by every accepted connection.
+            // Accepted connections inherit the option.
             Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
             let isBound =
                 family == AF_INET6
@@ -58,13 +53,13 @@ struct ListeningSocket: Sendable {
             let kind = SOCK_STREAM
         #endif
         let descriptor = socket(family, kind, 0)
-        guard descriptor >= 0 else { throw SystemError("Cannot listen on \(address)") }
+        guard descriptor >= 0 else { throw SystemError(.listen, "\(address)") }
         guard cp_prepare(descriptor) == 0 else { throw failed(descriptor, address) }
         return descriptor
     }
 
     private static func failed(_ descriptor: Int32, _ address: ListenAddress) -> SystemError {
-        let error = SystemError("Cannot listen on \(address)")
+        let error = SystemError(.listen, "\(address)")
         close(descriptor)
         return error
     }
@@ -118,12 +113,12 @@ struct ListeningSocket: Sendable {
             guard let base = bytes.baseAddress,
                 getsockname(descriptor, base.assumingMemoryBound(to: sockaddr.self), &count) == 0
             else { return 0 }
-            // The port stands at the same place in both families.
+            // The port has the same offset in both families.
             return UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self))
         }
     }
 
-    /// A socket file nobody listens on is left over from a process that was killed.
+    /// Removes the socket file of a process that was killed: no process listens on it.
     private static func removeAbandoned(_ path: String) {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }

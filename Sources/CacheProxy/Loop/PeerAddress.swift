@@ -1,12 +1,8 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 /// The address at the other end of a socket.
 enum PeerAddress {
-    /// The numeric address, or nothing for a socket in the file system.
+    /// The numeric address; empty for a socket in the file system.
     static func text(_ socket: Int32) -> String {
         var storage = sockaddr_storage()
         var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -15,7 +11,7 @@ enum PeerAddress {
             let address = base.assumingMemoryBound(to: sockaddr.self)
             guard getpeername(socket, address, &count) == 0 else { return "" }
             let family = Int32(address.pointee.sa_family)
-            // Where the address stands in sockaddr_in and sockaddr_in6.
+            // The offset of the address in sockaddr_in and sockaddr_in6.
             guard let offset = [AF_INET: 4, AF_INET6: 8][family] else { return "" }
             var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
             guard inet_ntop(family, base + offset, &text, socklen_t(text.count)) != nil else {

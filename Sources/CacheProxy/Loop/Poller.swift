@@ -1,12 +1,7 @@
 import CProxyShims
+import Platform
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// The readiness of many sockets, for one thread.
+/// Reports the readiness of many sockets to one thread.
 final class Poller {
     static let eventsMax = 256
 
@@ -16,7 +11,7 @@ final class Poller {
     init() throws(SystemError) {
         descriptor = cp_poller_open()
         events = .allocate(capacity: Self.eventsMax)
-        if descriptor < 0 { throw SystemError("Cannot watch sockets") }
+        if descriptor < 0 { throw SystemError(.watch) }
     }
 
     deinit {
@@ -29,14 +24,14 @@ final class Poller {
         cp_poller_watch(descriptor, socket, token) == 0
     }
 
-    /// Reports input again and again for as long as there is some.
+    /// Reports input in every wait until it is read.
     func watchInput(_ socket: Int32, token: UInt64) -> Bool {
         cp_poller_watch_input(descriptor, socket, token) == 0
     }
 
     func forget(_ socket: Int32) { _ = cp_poller_forget(descriptor, socket) }
 
-    /// Waits, and says how many events can be looked at.
+    /// Waits, and returns the number of events.
     func wait(milliseconds: Int32) -> Int {
         max(0, Int(cp_poller_wait(descriptor, events, Int32(Self.eventsMax), milliseconds)))
     }

@@ -1,21 +1,61 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 /// A system call that failed, and why.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was attempted.
-    public let attempt: String
+    /// The operation that the proxy attempted; an open set, so a new one does not break a `switch`.
+    public struct Attempt: Hashable, Sendable, CustomStringConvertible {
+        /// The attempt's stable name.
+        public let description: String
+        let text: String
+
+        private init(_ description: String, _ text: String) {
+            self.description = description
+            self.text = text
+        }
+
+        /// Accept connections at an address.
+        public static let listen = Attempt("listen", "Cannot listen on")
+        /// Open the access log.
+        public static let openLog = Attempt("openLog", "Cannot open the access log")
+        /// Watch sockets.
+        public static let watch = Attempt("watch", "Cannot watch sockets")
+        /// Start a thread.
+        public static let startThread = Attempt("startThread", "Cannot start a thread")
+        /// Open the pipe that signals arrive by.
+        public static let openPipe = Attempt("openPipe", "Cannot open a pipe for signals")
+    }
+
+    /// The operation that the proxy attempted.
+    public let attempt: Attempt
+    /// The address or path; empty if there is none.
+    public let subject: String
     /// The value of `errno`.
     public let code: Int32
 
-    package init(_ attempt: String, code: Int32 = errno) {
+    package init(_ attempt: Attempt, _ subject: String = "", code: Int32 = errno) {
         self.attempt = attempt
+        self.subject = subject
         self.code = code
     }
 
-    /// One line for people.
-    public var description: String { "\(attempt): \(String(cString: strerror(code)))" }
+    /// One line for people: the attempt, the system's reason, and what to do where that is known.
+    public var description: String {
+        let place = subject.isEmpty ? "" : " \(subject)"
+        let remedy = remedy.map { "; \($0)" } ?? ""
+        return "\(attempt.text)\(place): \(String(cString: strerror(code)))\(remedy)"
+    }
+
+    private var remedy: String? {
+        switch (attempt, code) {
+        case (.listen, EADDRINUSE): "stop the process that uses it, or give another address"
+        case (.listen, EADDRNOTAVAIL): "give an address of this machine"
+        case (.listen, EACCES):
+            "give a port above 1023 or a directory that may be written, or grant the privilege"
+        case (.listen, ENOENT), (.openLog, ENOENT): "create the directory"
+        case (.openLog, EACCES): "give a file that this user may write"
+        case (_, EMFILE), (_, ENFILE): "raise the limit of open files (ulimit -n)"
+        case (.startThread, EAGAIN): "raise the limit of threads, or give fewer workers"
+        default: nil
+        }
+    }
 }

@@ -3,7 +3,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible {
     /// The written form, `http://host:port`.
     public let description: String
 
-    /// Reads a URL; nil unless it is http or https with a host and nothing behind it.
+    /// Reads a URL; `nil` unless it is http or https with a host and without a path.
     public init?(_ text: String) {
         var text = text
         if text.hasSuffix("/") { text.removeLast() }

@@ -1,16 +1,17 @@
-/// Which of several origins is asked next, from what became of the requests before.
+/// Chooses the origin of the next request from the results of earlier requests and probes.
 ///
-///     up ──failures in a row──▶ down ──back-off over, next request──▶ probed
-///      ▲                          ▲                                    │ │
-///      └──────────answered────────┼────────────────────────────────────┘ │
-///                                 └──────────────failed──────────────────┘
+///     up ──unreached, or failures in a row──▶ down ──pause over──▶ probed
+///      ▲                                       ▲                    │  │
+///      │                                       └────unreached───────┘  │
+///      ├──────reached, and it had been out of reach────────────────────┤
+///      └──answered── on trial ◀──reached, and it had failed────────────┘
 ///
-/// A pure value. Nothing is sent to find out about health: the requests that come are the probes,
-/// one at a time for an origin that is down, with pauses that double.
+/// A pure value. A probe only connects. An origin that failed in another way is on trial: one
+/// request at a time shows whether it works again.
 ///
 /// Invariants:
 /// 1. `next` is below the number of members, unless there are none.
-/// 2. Only a member that is down is being probed.
+/// 2. Only a member that is down is being probed, and one on trial is not down.
 package struct OriginRing: Sendable {
     package static let failuresMax = 3
     package static let backOffMillisecondsMin: Int64 = 1_000
@@ -19,9 +20,25 @@ package struct OriginRing: Sendable {
     package struct Member: Hashable, Sendable {
         package let address: OriginAddress
         package internal(set) var failures = 0
-        /// Set while it is down: when it may be tried again.
+        /// The time of the next probe, while the member is down.
         package internal(set) var downUntil: Int64?
+        /// The number of times it went down since its last response.
+        var downCount = 0
         var isProbed = false
+        var isOnTrial = false
+        /// Whether the request of the trial was sent.
+        var isTried = false
+        /// Whether it went down although it was reachable.
+        var hasFailed = false
+
+        mutating func goDown(now: Int64) {
+            let pause = backOffMillisecondsMin << Int64(min(downCount, 16))
+            downUntil = now + min(pause, backOffMillisecondsMax)
+            downCount += 1
+            isProbed = false
+            isOnTrial = false
+            isTried = false
+        }
     }
 
     package private(set) var members: [Member]
@@ -31,59 +48,91 @@ package struct OriginRing: Sendable {
         members = addresses.map { Member(address: $0) }
     }
 
-    /// The origin to ask now; nil when all of them have been tried.
+    /// The origin to ask now; `nil` if all of them were tried.
     ///
-    /// When all are down the one whose pause is over first is asked nevertheless: refusing without
-    /// asking would keep a cache closed longer than its origins.
-    package mutating func choose(
-        now: Int64,
-        excluding tried: Set<OriginAddress> = []
-    ) -> OriginAddress? {
+    /// If all are down, the member with the next probe is asked nevertheless: without that, the
+    /// proxy would fail requests for longer than its origins do.
+    package mutating func choose(excluding tried: Set<OriginAddress> = []) -> OriginAddress? {
         var fallback: Int?
         for step in 0..<members.count {
             let index = (next + step) % members.count
             let member = members[index]
             if tried.contains(member.address) { continue }
-            guard let until = member.downUntil else { return take(index) }
-            if until <= now, !member.isProbed {
-                members[index].isProbed = true
+            if member.downUntil == nil, !member.isTried || Mutant.probesManyAtOnce.isOn {
+                members[index].isTried = member.isOnTrial
                 return take(index)
             }
-            if fallback.map({ until < members[$0].downUntil ?? 0 }) ?? true { fallback = index }
+            let until = member.downUntil ?? .min
+            if fallback.map({ until < members[$0].downUntil ?? .min }) ?? true { fallback = index }
         }
         return fallback.flatMap { take($0) }
     }
 
     package mutating func answered(_ address: OriginAddress) {
-        change(address) { member in
-            member.failures = 0
-            member.downUntil = nil
-            member.isProbed = false
-        }
+        change(address) { $0 = Member(address: address) }
     }
 
+    /// The origin was reached, and its response was an error of the exchange.
     package mutating func failed(_ address: OriginAddress, now: Int64) {
         change(address) { member in
-            member.failures = min(member.failures + 1, Self.failuresMax + 16)
-            member.isProbed = false
+            // A request that was sent before it went down tells nothing new.
+            guard member.downUntil == nil else { return }
+            member.failures = min(member.failures + 1, Self.failuresMax)
             guard member.failures >= Self.failuresMax else { return }
-            let pause = Self.backOffMillisecondsMin << Int64(member.failures - Self.failuresMax)
-            member.downUntil = now + min(pause, Self.backOffMillisecondsMax)
+            member.hasFailed = true
+            member.goDown(now: now)
         }
     }
 
-    /// The request ended without saying anything about the origin.
-    package mutating func gaveUp(_ address: OriginAddress) {
-        change(address) { $0.isProbed = false }
+    /// No connection could be made.
+    package mutating func unreached(_ address: OriginAddress, now: Int64) {
+        change(address) { member in
+            if member.downUntil == nil || member.isProbed { member.goDown(now: now) }
+        }
     }
 
-    /// Other origins from here on; those that stay keep what is known about them.
+    /// The request ended without a result for the origin.
+    package mutating func gaveUp(_ address: OriginAddress) {
+        change(address) { $0.isTried = false }
+    }
+
+    /// Replaces the origins; those that stay keep their state.
     package mutating func replace(_ addresses: [OriginAddress]) {
         let known = members
         members = addresses.map { address in
             known.first { $0.address == address } ?? Member(address: address)
         }
         next = 0
+    }
+
+    // MARK: Probes
+
+    /// The time of the next probe; `nil` while no member is down.
+    package var nextProbe: Int64? {
+        members.compactMap { $0.isProbed ? nil : $0.downUntil }.min()
+    }
+
+    /// Returns the origins to probe now; `reached` or `unreached` ends each probe.
+    package mutating func takeProbes(now: Int64) -> [OriginAddress] {
+        var due: [OriginAddress] = []
+        for index in members.indices where !members[index].isProbed {
+            guard let until = members[index].downUntil, until <= now else { continue }
+            members[index].isProbed = true
+            due.append(members[index].address)
+        }
+        return due
+    }
+
+    /// A probe connected.
+    package mutating func reached(_ address: OriginAddress) {
+        change(address) { member in
+            guard member.isProbed else { return }
+            member.isProbed = false
+            member.downUntil = nil
+            member.isOnTrial = member.hasFailed
+            // One more failure takes it down again.
+            member.failures = member.hasFailed ? Self.failuresMax - 1 : 0
+        }
     }
 
     private mutating func take(_ index: Int) -> OriginAddress {

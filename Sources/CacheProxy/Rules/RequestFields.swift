@@ -1,8 +1,8 @@
 package import CacheEngine
 import HTTPCaching
 
-/// The fields of a request as they go to the cache and the origin: without those of the client's
-/// connection, and without those that its framing says anew.
+/// The fields of a request for the cache and the origin: without the fields of the client's
+/// connection and of its framing.
 package enum RequestFields {
     package static func make(
         _ head: RequestHead,
@@ -49,12 +49,13 @@ package enum RequestFields {
         case 6: RequestParser.equals(name, "expect")
         case 7: RequestParser.equals(name, "trailer") || RequestParser.equals(name, "upgrade")
         case 10:
-            // Where it names fields of its own it is needed until those are gone.
+            // A Connection field that lists other fields is needed until those are removed.
             RequestParser.equals(name, "keep-alive")
                 || (!flags.contains(.listsFields) && RequestParser.equals(name, "connection"))
         case 14: RequestParser.equals(name, "content-length")
         case 16: RequestParser.equals(name, "proxy-connection")
         case 17: RequestParser.equals(name, "transfer-encoding")
+        case 19 where Mutant.forwardsProxyCredentials.isOn: false
         case 19: RequestParser.equals(name, "proxy-authorization")
         default: false
         }

@@ -1,18 +1,19 @@
 import HTTPCaching
+import Platform
 
-/// The absolute URL of a request: what it is cached under, and what the origin is asked for.
+/// The absolute URL of a request, for the cache's key and for the origin.
 ///
-/// Host names and schemes compare without case (RFC 9110 §4.2.3) and a default port is no port, so
-/// these are brought to one form. Everything behind the authority stays byte for byte what the
-/// client sent: decoding, dot segments and double slashes mean what the origin says they mean, and
-/// a key that merged them could be made to answer one resource with another. For the same reason a
-/// dot at the end of a host name stays: some origins tell the two apart.
+/// Host names and schemes compare without case (RFC 9110 §4.2.3), and a default port equals no
+/// port, so these are normalized. Every byte behind the authority stays as the client sent it: the
+/// origin decides the meaning of escapes, dot segments and double slashes, and a key that merged
+/// them could be made to answer one resource with another. A dot at the end of a host name stays
+/// for the same reason.
 package struct RequestURL: Hashable, Sendable {
     package let text: String
-    /// The authority as the request spells it, where it must replace the Host field.
+    /// The authority as the request spells it, if it must replace the Host field.
     package let hostOverride: String?
 
-    /// A target in the form of RFC 9112 §3.2, with the authority of `Host` or of the listener.
+    /// Reads a target of RFC 9112 §3.2, with the authority of `Host` or of the listener.
     package static func make(
         _ head: RequestHead,
         _ bytes: UnsafeRawBufferPointer,
@@ -21,7 +22,7 @@ package struct RequestURL: Hashable, Sendable {
         let target = UnsafeRawBufferPointer(rebasing: bytes[head.target])
         if target[0] == 0x2F { return originForm(target, head, bytes, defaultAuthority) }
         if head.methodKind == .options, target.count == 1, target[0] == 0x2A {
-            // RFC 9112 §3.2.4: the server as a whole is a URL without a path.
+            // RFC 9112 §3.2.4: a URL without a path stands for the server as a whole.
             return originForm(.init(rebasing: target[1...]), head, bytes, defaultAuthority)
         }
         return absoluteForm(target, isForServer: head.methodKind == .options)
@@ -46,7 +47,7 @@ package struct RequestURL: Hashable, Sendable {
         return .success(RequestURL(text: text, hostOverride: defaultAuthority))
     }
 
-    /// `isForServer`: no path stands for the server as a whole, not for its root.
+    /// `isForServer`: a missing path stands for the server as a whole, not for its root.
     private static func absoluteForm(
         _ target: UnsafeRawBufferPointer,
         isForServer: Bool
@@ -75,7 +76,17 @@ package struct RequestURL: Hashable, Sendable {
         )
     }
 
-    /// Where an authority ends without its default or empty port; nil when it is not well formed.
+    /// Whether `text` is a host, with or without a port, in the form of RFC 3986 §3.2.
+    static func isAuthority(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { utf8 in
+            let bytes = UnsafeRawBufferPointer(utf8)
+            return bytes.allSatisfy(ByteClass.isAuthority)
+                && normalizedEnd(bytes, defaultPort: "") != nil
+        }
+    }
+
+    /// The end of an authority without its default or empty port; `nil` if it is malformed.
     private static func normalizedEnd(
         _ authority: UnsafeRawBufferPointer,
         defaultPort: StaticString
@@ -84,7 +95,9 @@ package struct RequestURL: Hashable, Sendable {
         var colon: Int?
         var index = 0
         if authority[0] == 0x5B {
-            guard let bracket = authority.firstIndex(of: 0x5D), bracket > 1 else { return nil }
+            guard let bracket = authority.firstIndex(of: 0x5D),
+                isVersionSix(.init(rebasing: authority[1..<bracket]))
+            else { return nil }
             index = bracket + 1
             guard index == authority.count || authority[index] == 0x3A else { return nil }
         }
@@ -94,6 +107,8 @@ package struct RequestURL: Hashable, Sendable {
                 guard colon == nil else { return nil }
                 colon = index
             case 0x5B, 0x5D: return nil
+            case 0x25:
+                guard colon == nil, isEscape(authority, at: index) else { return nil }
             default:
                 if colon != nil, !ByteClass.isDigit(authority[index]) { return nil }
             }
@@ -101,8 +116,25 @@ package struct RequestURL: Hashable, Sendable {
         }
         guard let colon else { return authority.count }
         let port = UnsafeRawBufferPointer(rebasing: authority[(colon + 1)...])
-        guard colon > 0, port.count <= 5 else { return nil }
+        guard colon > 0, port.count <= 5, port.reduce(0, { $0 * 10 + Int($1 & 0xF) }) <= 65_535
+        else { return nil }
         return port.isEmpty || RequestParser.equals(port, defaultPort) ? colon : authority.count
+    }
+
+    /// RFC 3986 §2.1: a percent sign and two hexadecimal digits.
+    private static func isEscape(_ text: UnsafeRawBufferPointer, at index: Int) -> Bool {
+        guard index + 2 < text.count else { return false }
+        return (index + 1...index + 2).allSatisfy { place in
+            let folded = text[place] | 0x20
+            return ByteClass.isDigit(text[place]) || folded >= 0x61 && folded <= 0x66
+        }
+    }
+
+    /// RFC 3986 §3.2.2; later address versions and zones are refused.
+    private static func isVersionSix(_ text: UnsafeRawBufferPointer) -> Bool {
+        var address = in6_addr()
+        return text.count >= 2 && text.count < Int(INET6_ADDRSTRLEN)
+            && inet_pton(AF_INET6, String(decoding: text, as: UTF8.self), &address) == 1
     }
 
     private static func hasPrefix(_ text: UnsafeRawBufferPointer, _ prefix: StaticString) -> Bool {
@@ -115,7 +147,7 @@ package struct RequestURL: Hashable, Sendable {
         UnsafeRawBufferPointer(start: ("/" as StaticString).utf8Start, count: 1)
     }
 
-    /// The authority is written in lower case, a query without a path gets its slash.
+    /// Writes the authority in lower case, and a slash before a query without a path.
     private static func join(
         _ scheme: StaticString,
         _ authority: UnsafeRawBufferPointer,

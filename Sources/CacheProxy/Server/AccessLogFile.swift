@@ -1,14 +1,9 @@
+import Platform
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// The file that all workers log to.
+/// The access log of all workers.
 ///
-/// Whole lines are appended with one call, so they never mix.
+/// One call appends whole lines, so lines never mix.
 package final class AccessLogFile: Sendable {
     private let path: String
     private let descriptor: Mutex<Int32>
@@ -17,7 +12,7 @@ package final class AccessLogFile: Sendable {
     package init(_ path: String) throws(SystemError) {
         self.path = path
         let opened = Self.open(path)
-        guard opened >= 0 else { throw SystemError("Cannot open the access log \(path)") }
+        guard opened >= 0 else { throw SystemError(.openLog, path) }
         descriptor = Mutex(opened)
     }
 
@@ -26,7 +21,7 @@ package final class AccessLogFile: Sendable {
         if last > 2 { closeDescriptor(last) }
     }
 
-    /// Opens the path anew: after something has moved the file away.
+    /// Opens the path again, after the file was moved away.
     package func reopen() {
         guard path != "-" else { return }
         let opened = Self.open(path)
@@ -48,7 +43,7 @@ package final class AccessLogFile: Sendable {
                     let count = Darwin.write(descriptor, base + offset, bytes.count - offset)
                 #endif
                 if count < 0, errno == EINTR { continue }
-                // A log that cannot be written must not stop the proxy.
+                // A full device must not stop the proxy.
                 guard count > 0 else { return }
                 offset += count
             }

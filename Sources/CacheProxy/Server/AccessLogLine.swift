@@ -1,14 +1,9 @@
 import CacheEngine
 import HTTPCaching
+import Platform
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// What the log says about one request: the combined format, then the cache's part in it, the
-/// seconds it took, and the host.
+/// One request in the log: the combined format, the source of the response, the seconds, and the
+/// host.
 ///
 ///     192.0.2.1 - - [01/Jan/2024:00:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" fresh 0.000 a
 final class AccessLogLine {
@@ -38,7 +33,7 @@ final class AccessLogLine {
         self.startedNanoseconds = startedNanoseconds
     }
 
-    /// Writes the line; anything that could end a quoted part, or the line, is written as `\xNN`.
+    /// Writes the line; bytes that could end a quoted part or the line are written as `\xNN`.
     func write(nowSeconds: Int64, nowNanoseconds: UInt64, to out: OutputBuffer) {
         out.append(client.isEmpty ? "-" : client)
         out.append(" - - [")
@@ -79,7 +74,7 @@ final class AccessLogLine {
         }
     }
 
-    /// `01/Jan/2024:00:00:00 +0000`, out of the date that HTTP writes.
+    /// `01/Jan/2024:00:00:00 +0000`, taken from HTTP's form of the date.
     private static func append(date seconds: Int64, to out: OutputBuffer) {
         let text = Array(HTTPDate.string(seconds).utf8)
         out.append(String(decoding: text[5..<7], as: UTF8.self) + "/")
@@ -89,7 +84,7 @@ final class AccessLogLine {
     }
 }
 
-/// The lines of one worker on their way to the log, written together.
+/// Gathers the lines of one worker and writes them together.
 final class AccessLog {
     /// Bytes gathered before they are written.
     private static let gatheredBytesMax = 64 * 1024
@@ -140,7 +135,7 @@ extension Worker {
     func noteLog(_ connection: Connection, _ response: CacheResponse) {
         connection.logLine?.status = response.status
         connection.logLine?.source = response.info.source
-        if case .length(let count) = connection.answer.framing {
+        if case .length(let count) = connection.response.framing {
             connection.logLine?.bodyBytes = count
         }
     }
@@ -148,7 +143,7 @@ extension Worker {
     func finishLog(_ connection: Connection) {
         guard let line = connection.logLine else { return }
         connection.logLine = nil
-        // The client went before there was an answer; the number other servers write for it.
+        // The client left before the response; other servers log the same number.
         if line.status == 0 { line.status = 499 }
         log?.append(
             line,

@@ -1,11 +1,11 @@
 import CacheEngine
 
-/// The cache as whoever answers a server's requests.
+/// The cache as the responder of a server.
 struct CacheResponder: Responder {
     let cache: HTTPCache
 
-    func cachedResponse(for request: CacheRequest) -> CacheResponse? {
-        cache.cachedResponse(for: request)
+    func immediateResponse(to request: CacheRequest) -> CacheResponse? {
+        cache.immediateResponse(to: request)
     }
 
     func respond(to request: CacheRequest) async throws -> CacheResponse {

@@ -1,63 +1,46 @@
 import CacheEngine
 
-/// A client's connection: what was read and not used, what is being answered, and what was written
-/// and not taken.
+/// A client's connection: its socket, the input not used yet, the open request, and the output not
+/// sent yet.
 ///
-///     reading ──head──▶ answering ──end──▶ reading …
-///        │                  └──last answer──▶ lingering ──▶ closed
-///        └──fault──▶ lingering
-///
-/// Belongs to the thread of its worker. An idle one holds no buffer.
+/// Belongs to the thread of its worker. `machine` decides and `Worker` acts. An idle connection
+/// holds no buffer.
 ///
 /// Invariants:
-/// 1. While `exchange` is set no further head is read.
-/// 2. `sink` is set only while `content` is.
+/// 1. `task` is set only while `machine` has an open request.
+/// 2. `content` is set exactly while `machine` has content, and `sink` only while `content` is.
+/// 3. `pending` is set exactly while `machine` holds input.
 final class Connection {
     let socket: Int32
     let id: ConnectionID
 
-    /// The socket may have bytes that were not read yet.
-    var isReadable = false
-    /// The end of what the client sends lies behind the bytes not read yet; no edge will tell again.
-    var isEndReported = false
-    /// The socket may take bytes.
-    var isWritable = true
-    /// The client will send no more.
-    var hasEnded = false
-    /// The answer under way, or the last one queued, ends the connection.
-    var closesBehindAnswer = false
-    /// Bytes nobody will read may be on their way.
-    var mustLinger = false
-    /// Everything is said; what still comes in is thrown away.
-    var isLingering = false
-    var isClosed = false
-    /// It is in the worker's list of those whose turn ended before their input did.
-    var waitsForTurn = false
+    @exclusivity(unchecked) var machine: ConnectionMachine
+    @exclusivity(unchecked) var response = ResponseMachine()
 
     /// Bytes read and not used yet.
     var pending: PendingInput?
     @exclusivity(unchecked) var queue = OutputQueue()
-    /// Body bytes of the exchange that stand in the queue.
+    /// Body bytes of the task that are queued.
     var unacknowledgedBytes = 0
 
-    var exchange: Exchange?
-    @exclusivity(unchecked) var answer = AnswerProgress()
-    /// What is still to come of the request's content.
+    var task: ResponseTask?
+    /// The rest of the request's content.
     @exclusivity(unchecked) var content: ContentDecoder?
-    /// Where it goes; nil when nobody wants it.
+    /// The reader of the content; `nil` if the content is dropped.
     var sink: RequestContent?
-    var isContentPaused = false
-    var discardedBytes = 0
-    /// What the log will say about the request being answered.
+    /// The client's address, after its first use.
+    var peer: String?
+    /// The log's line about the open request.
     var logLine: AccessLogLine?
 
-    init(socket: Int32, id: ConnectionID) {
+    init(socket: Int32, id: ConnectionID, discardedBytesMax: Int) {
         self.socket = socket
         self.id = id
+        machine = ConnectionMachine(discardedBytesMax: discardedBytesMax)
     }
 }
 
-/// Bytes of a request that has not come whole, and how far they were looked at.
+/// The bytes of an incomplete request, and how far they were parsed.
 final class PendingInput {
     var bytes: [UInt8]
     var parser: RequestParser
@@ -66,20 +49,4 @@ final class PendingInput {
         self.bytes = bytes
         self.parser = parser
     }
-}
-
-/// How far the answer to a request has come.
-struct AnswerProgress {
-    /// What the client's request says about how it is to be answered.
-    var isHead = false
-    var isOldVersion = false
-    var mayPersist = true
-    var expectsContinue = false
-    var asksToPersist = false
-
-    /// The head is out.
-    var hasBegun = false
-    var framing = ResponseFraming.none
-    /// Bytes still owed to a Content-Length.
-    var remaining = 0
 }

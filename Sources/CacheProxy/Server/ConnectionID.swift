@@ -1,5 +1,8 @@
-/// Names a connection of one worker: its place in the table, and which user of that place it is.
+/// Names a connection of one worker: its place in the table, and the number of earlier users of it.
 struct ConnectionID: Hashable, Sendable {
+    /// The highest bit of a token is that of exchanges with origins.
+    static let generationMax: UInt32 = .max >> 1
+
     let index: UInt32
     let generation: UInt32
 

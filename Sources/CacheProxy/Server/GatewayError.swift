@@ -1,12 +1,12 @@
 import CacheEngine
 
-/// The answers this proxy gives in its own name (RFC 9110 §15.6).
+/// The responses that the proxy generates itself (RFC 9110 §15.6).
 enum GatewayError {
     static func response(for fault: RequestFault, name: String) -> CacheResponse {
         response(status: fault.status, detail: fault.rawValue, name: name)
     }
 
-    /// What a failed request means to the client.
+    /// The response to a request that failed.
     static func response(for error: any Error, name: String) -> CacheResponse {
         guard let error = error as? CacheError else {
             return response(status: error is CancellationError ? 503 : 502, detail: "", name: name)
@@ -24,7 +24,7 @@ enum GatewayError {
         }
     }
 
-    /// The detail is one of our own words, never a text from outside.
+    /// `detail` is one of the proxy's own codes, never a text from outside.
     private static func response(status: Int, detail: String, name: String) -> CacheResponse {
         let phrase = "\(StatusPhrase.text(status))"
         var fields = HeaderFields([

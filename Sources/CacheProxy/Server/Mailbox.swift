@@ -1,36 +1,42 @@
 import CProxyShims
 import CacheEngine
+import CurlOrigin
+import Platform
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// What tasks and other threads have to say to a worker.
+/// A message of a task or another thread to a worker.
 enum WorkerMessage: Sendable {
-    case informational(Exchange, status: Int, fields: HeaderFields)
-    case answered(Exchange, CacheResponse)
-    case chunk(Exchange, ByteChunk)
-    case ended(Exchange)
-    case failed(Exchange, any Error)
-    /// Whoever reads the request's content has begun, or has room again.
-    case wantsContent(Exchange)
-    /// Accept nothing more, finish what was begun, and end.
+    indirect case informational(ResponseTask, status: Int, fields: HeaderFields)
+    case answered(ResponseTask, CacheResponse)
+    case chunk(ResponseTask, ByteChunk)
+    case ended(ResponseTask)
+    case failed(ResponseTask, any Error)
+    /// The reader of the request's content has begun, or has room again.
+    case wantsContent(ResponseTask)
+    /// Stop accepting, finish the open requests, and end.
     case drain
     /// End now.
     case stop
-    /// Open the log anew.
+    /// Open the log again.
     case reopenLog
+    /// Use other limits and rules.
+    indirect case configure(ServerConfiguration)
+    /// Move the bytes of an exchange with an origin.
+    case upstream(UpstreamCommand)
+    /// Run a part of a task that prefers this worker.
+    case job(UnownedJob)
 }
 
-/// Messages to a worker, in the order they were posted, and the bell that wakes it.
+/// The messages to a worker in the order of posting, and the descriptor that wakes it.
 ///
-/// What it holds is bounded by its senders: an exchange has at most a window of chunks under way.
-final class Mailbox: Sendable {
+/// As a task executor it runs the tasks of the worker's requests on the worker's own thread, so that
+/// a request does not change threads. The senders bound its size: a response task has at most a
+/// window of chunks in it, and each task at most one job.
+final class Mailbox: TaskExecutor {
     private struct State {
         var messages: [WorkerMessage] = []
+        /// The worker waits for events, and only the bell wakes it.
+        var isAsleep = false
         var isClosed = false
     }
 
@@ -42,7 +48,7 @@ final class Mailbox: Sendable {
         let result = withUnsafeMutablePointer(to: &descriptors) { pair in
             pair.withMemoryRebound(to: Int32.self, capacity: 2) { cp_waker_open($0) }
         }
-        guard result == 0 else { throw SystemError("Cannot open a waker") }
+        guard result == 0 else { throw SystemError(.watch) }
         bells = (descriptors.0, descriptors.1)
     }
 
@@ -51,32 +57,87 @@ final class Mailbox: Sendable {
         if bells.rung != bells.watched { closeDescriptor(bells.rung) }
     }
 
-    /// Becomes readable when there are messages.
+    /// Readable after the bell has rung.
     var descriptor: Int32 { bells.watched }
 
-    func post(_ message: WorkerMessage) {
-        let isFirst = state.withLock { state in
-            guard !state.isClosed else { return false }
-            state.messages.append(message)
-            return state.messages.count == 1
-        }
-        if isFirst { cp_waker_ring(bells.rung) }
+    /// Adds a message; it is dropped if the worker has ended.
+    func post(_ message: WorkerMessage) { _ = accepts(message) }
+
+    /// Adds a part of a task; without the worker the shared thread pool runs it.
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        if !accepts(.job(job)) { globalConcurrentExecutor.enqueue(ExecutorJob(job)) }
     }
 
-    /// Takes everything; `spare` becomes the room for what comes next.
+    /// Adds a message; returns `false` if the worker has ended.
+    func accepts(_ message: WorkerMessage) -> Bool {
+        let (isAccepted, wakes) = state.withLock { state in
+            guard !state.isClosed else { return (false, false) }
+            state.messages.append(message)
+            defer { state.isAsleep = false }
+            return (true, state.isAsleep)
+        }
+        if wakes { cp_waker_ring(bells.rung) }
+        return isAccepted
+    }
+
+    /// Lets the next message ring the bell; returns `false` if there is one already.
+    func fallAsleep() -> Bool {
+        state.withLock { state in
+            state.isAsleep = state.messages.isEmpty
+            return state.isAsleep
+        }
+    }
+
+    /// Ends the sleep without a message.
+    func wakeUp() { state.withLock { $0.isAsleep = false } }
+
+    /// Makes the descriptor unreadable.
+    func silenceBell() { cp_waker_drain(bells.watched) }
+
+    /// Takes every message; `spare` becomes the storage of the next ones.
     func take(into spare: inout [WorkerMessage]) {
-        cp_waker_drain(bells.watched)
         spare.removeAll(keepingCapacity: spare.capacity <= 4_096)
         state.withLock { swap(&$0.messages, &spare) }
     }
 
-    /// Nobody reads any more.
-    func close() {
+    /// Drops every message, now and later, and `rest` too: the worker has ended.
+    ///
+    /// Parts of tasks are not dropped, and exchanges that did not begin fail: a task that waits for
+    /// one would never end. A permit is given back.
+    func close(_ rest: ArraySlice<WorkerMessage>) {
         let left = state.withLock { state in
             state.isClosed = true
             defer { state.messages = [] }
             return state.messages
         }
-        _ = left
+        for message in rest + left {
+            switch message {
+            case .job(let job): globalConcurrentExecutor.enqueue(ExecutorJob(job))
+            case .upstream(.start(let wish)):
+                wish.exchange.finish(.failure(UpstreamFailure.shutDown))
+            case .upstream(.granted(_, let budget, let host)): budget.give(host)
+            default: break
+            }
+        }
     }
+}
+
+extension Mailbox {
+    /// The mailbox of the calling thread, if that is an event loop.
+    ///
+    /// The thread of a loop holds its mailbox from `becomeCurrent` to `resignCurrent`.
+    static var current: Mailbox? {
+        cp_current().map { Unmanaged<Mailbox>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    func becomeCurrent() { cp_set_current(Unmanaged.passUnretained(self).toOpaque()) }
+
+    func resignCurrent() { cp_set_current(nil) }
+}
+
+extension Mailbox: ExchangeLoop {
+    func resume(_ exchange: TransferID) { post(.upstream(.resume(exchange))) }
+    func resumeUpload(_ exchange: TransferID) { post(.upstream(.resumeUpload(exchange))) }
+    func cancel(_ exchange: TransferID) { post(.upstream(.cancel(exchange))) }
 }

@@ -1,6 +1,6 @@
 import CacheEngine
 
-/// What a socket has not taken yet.
+/// The bytes that a socket has not taken yet.
 ///
 /// Bodies are shared with the cache, not copied.
 ///
@@ -10,7 +10,7 @@ import CacheEngine
 struct OutputQueue {
     private(set) var pieces: [ByteChunk] = []
     private(set) var first = 0
-    /// How much of the first piece is gone already.
+    /// Bytes of the first piece that were sent.
     private(set) var offset = 0
     private(set) var bytes = 0
 
@@ -22,7 +22,7 @@ struct OutputQueue {
         bytes += chunk.count
     }
 
-    /// The next pieces, the first one without what is gone.
+    /// Visits the next pieces, the first one without its sent bytes.
     func forEach(max count: Int, _ visit: (ByteChunk) -> Void) {
         var skipped = offset
         for index in first..<min(pieces.count, first + count) {

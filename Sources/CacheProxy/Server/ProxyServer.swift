@@ -1,20 +1,16 @@
 package import CacheEngine
+import Platform
 import Synchronization
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
 
 /// An HTTP/1.1 server: listening sockets, and one event loop per worker.
 package final class ProxyServer: Sendable {
     private struct Running: Sendable {
         var left: Int
+        var isUnlinked = false
         var waiters: [UnsafeContinuation<Void, Never>] = []
     }
 
-    /// Where it listens, with the port that was chosen.
+    /// The address, with the port that the kernel chose for port 0.
     package let address: ListenAddress
     package let counters: [WorkerCounters]
     private let mailboxes: [Mailbox]
@@ -23,7 +19,7 @@ package final class ProxyServer: Sendable {
 
     /// Listens, and starts the workers.
     ///
-    /// Requests are answered from here on.
+    /// It answers requests from then on.
     package init(
         _ configuration: ServerConfiguration,
         responder: any Responder,
@@ -33,9 +29,9 @@ package final class ProxyServer: Sendable {
         var isUnix = false
         if case .unix = configuration.address { isUnix = true }
         log = try Self.openLog(configuration.accessLog)
-        // A socket in the file system cannot be shared out by the kernel: one worker serves it.
+        // The kernel cannot divide a socket in the file system among workers: one worker serves it.
         let workers = isUnix ? 1 : count
-        // Alone first, so that a port in use by another process is noticed.
+        // One socket without sharing comes first: only that fails if another process uses the port.
         let probe = try ListeningSocket(configuration.address, sharing: .none)
         var sockets = [probe]
         if workers > 1 {
@@ -70,7 +66,7 @@ package final class ProxyServer: Sendable {
                 if let worker = try? Worker(seed) {
                     worker.run()
                 } else {
-                    // Nobody would accept what the kernel hands to it.
+                    // Without its worker, connections to this listener would never be accepted.
                     closeDescriptor(seed.listener.descriptor)
                 }
                 workerEnded()
@@ -78,25 +74,34 @@ package final class ProxyServer: Sendable {
         }
     }
 
-    /// The port, where there is one.
+    /// The port, or 0 for a socket in the file system.
     package var port: UInt16 {
         if case .tcp(_, let port) = address { return port }
         return 0
     }
 
-    /// Accepts nothing more, and returns when everything begun is answered.
+    /// Stops accepting, and returns when every open request is answered.
+    ///
+    /// Connections in the kernel's queue are accepted. A kept connection may send one more request
+    /// for a short time, and its response says that it is the last.
     package func drain() async {
+        unlinkSocket()
         for mailbox in mailboxes { mailbox.post(.drain) }
         await ended()
     }
 
-    /// Ends at once, in the middle of answers if need be.
+    /// Ends at once and cuts running responses.
     package func stop() async {
         for mailbox in mailboxes { mailbox.post(.stop) }
         await ended()
     }
 
-    /// Opens the access log anew.
+    /// Changes limits, times and rules; address, workers, name and log stay.
+    package func configure(_ configuration: ServerConfiguration) {
+        for mailbox in mailboxes { mailbox.post(.configure(configuration)) }
+    }
+
+    /// Opens the access log again.
     package func reopenLog() { mailboxes.first?.post(.reopenLog) }
 
     private func ended() async {
@@ -108,7 +113,17 @@ package final class ProxyServer: Sendable {
             }
             if isOver { continuation.resume() }
         }
-        if case .unix(let path) = address { unlink(path) }
+        unlinkSocket()
+    }
+
+    /// Runs once: later the path may belong to a successor.
+    private func unlinkSocket() {
+        guard case .unix(let path) = address else { return }
+        let isFirst = running.withLock { running in
+            defer { running.isUnlinked = true }
+            return !running.isUnlinked
+        }
+        if isFirst { unlink(path) }
     }
 
     private func workerEnded() {
@@ -130,45 +145,12 @@ package final class ProxyServer: Sendable {
 // MARK: - Threads
 
 extension ProxyServer {
-    /// What a new thread runs; handed over as one object.
-    private final class Job: Sendable {
-        let run: @Sendable () -> Void
-        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-    }
-
+    /// Starts a thread that runs `run`; no caller waits for its end.
     static func startThread(_ run: @escaping @Sendable () -> Void) throws(SystemError) {
-        let job = Unmanaged.passRetained(Job(run))
-        #if canImport(Glibc)
-            var thread = pthread_t()
-            let result = pthread_create(
-                &thread,
-                nil,
-                { argument in
-                    // Balanced by the retain above; runs once.
-                    if let argument {
-                        Unmanaged<Job>.fromOpaque(argument).takeRetainedValue().run()
-                    }
-                    return nil
-                },
-                job.toOpaque()
-            )
-            if result == 0 { pthread_detach(thread) }
-        #else
-            var thread: pthread_t?
-            let result = pthread_create(
-                &thread,
-                nil,
-                { argument in
-                    Unmanaged<Job>.fromOpaque(argument).takeRetainedValue().run()
-                    return nil
-                },
-                job.toOpaque()
-            )
-            if result == 0, let thread { pthread_detach(thread) }
-        #endif
-        guard result == 0 else {
-            job.release()
-            throw SystemError("Cannot start a thread", code: result)
+        do throws(SystemThread.Failure) {
+            try SystemThread(run).detach()
+        } catch {
+            throw SystemError(.startThread, code: error.code)
         }
     }
 }

@@ -1,16 +1,16 @@
 import CacheEngine
 import Synchronization
 
-/// The content of a request on its way from a socket to whoever reads it.
+/// The content of a request between the socket and its reader.
 ///
-/// Holds at most a window: when it is full the worker stops reading the socket, and is told when
-/// there is room again.
+/// Holds at most a window. If it is full, the worker stops reading the socket until the reader has
+/// made room.
 final class RequestContent: BodySource {
     static let windowBytes = 64 * 1024
     private struct State {
         var chunks: [ByteChunk] = []
         var first = 0
-        /// What the chunks that wait take.
+        /// The cost of the waiting chunks.
         var bytes = 0
         var ending: Result<Void, CacheError>?
         var waiter: UnsafeContinuation<Void, Never>?
@@ -31,7 +31,7 @@ final class RequestContent: BodySource {
     enum Admission: Hashable {
         case goOn
         case pause
-        /// Nobody wants the rest.
+        /// The reader wants no more.
         case discard
     }
 
@@ -53,7 +53,7 @@ final class RequestContent: BodySource {
         end(.failure(CacheError(.requestInvalid, detail: "The request's content broke off")))
     }
 
-    /// Whether somebody has asked for the content.
+    /// Whether a reader has asked for the content.
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
 
     private func end(_ ending: Result<Void, CacheError>) {

@@ -1,14 +1,14 @@
 package import CacheEngine
 
-/// Whoever answers the requests that a server takes: the cache, the admin desk, or a test's script.
+/// Answers the requests of a server: the cache, the administration, or a test's script.
 package protocol Responder: Sendable {
-    /// An answer that is there already, given on the event loop without waiting.
-    func cachedResponse(for request: CacheRequest) -> CacheResponse?
-    /// The answer.
+    /// A response that is available without waiting; called on the event loop.
+    func immediateResponse(to request: CacheRequest) -> CacheResponse?
+    /// The response, however long it takes.
     func respond(to request: CacheRequest) async throws -> CacheResponse
 }
 
 extension Responder {
-    /// Nothing is there already.
-    package func cachedResponse(for request: CacheRequest) -> CacheResponse? { nil }
+    /// No response is available without waiting.
+    package func immediateResponse(to request: CacheRequest) -> CacheResponse? { nil }
 }

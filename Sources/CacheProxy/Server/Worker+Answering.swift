@@ -1,13 +1,14 @@
 import CacheEngine
 import HTTPCaching
 
-/// From requests to answers.
+/// Answering requests.
 extension Worker {
-    /// Takes a request whose head is whole.
+    /// Takes a request whose head is complete.
     func take(_ connection: Connection, request head: RequestHead, in bytes: UnsafeRawBufferPointer)
     {
         counters.add(1, to: .requests)
-        connection.answer = AnswerProgress(head)
+        connection.machine.requestCame()
+        connection.response = ResponseMachine(head)
         if log != nil { beginLog(connection, head, bytes) }
         switch head.methodKind {
         case .connect, .trace: return refuse(connection, .methodRefused)
@@ -23,9 +24,12 @@ extension Worker {
         if case .length(let count) = head.framing, count > configuration.wire.contentBytesMax {
             return refuse(connection, .contentTooLarge)
         }
-        let fields = RequestFields.make(head, bytes, hostOverride: url.hostOverride)
+        var fields = RequestFields.make(head, bytes, hostOverride: url.hostOverride)
         if head.flags.contains(.hasVia), loops.isLooping(fields.section) {
             return refuse(connection, .loopDetected)
+        }
+        if configuration.forwarded != .off {
+            fields = forward(fields, of: connection, head, url, bytes)
         }
         let request = CacheRequest(
             method: Self.method(head, bytes),
@@ -33,69 +37,64 @@ extension Worker {
             fields: fields
         )
         if !head.hasContent, head.methodKind == .get || head.methodKind == .head,
-            let response = responder.cachedResponse(for: request)
+            let response = responder.immediateResponse(to: request)
         {
             counters.add(1, to: .hits)
             return answer(connection, response)
         }
-        startExchange(connection, head, request)
+        startTask(connection, head, request)
     }
 
-    /// An answer with its whole body, or with one that has to be waited for.
+    /// Answers with a body that is available, or starts a task that waits for it.
     private func answer(_ connection: Connection, _ response: CacheResponse) {
         if let body = response.body.availableChunk {
-            beginAnswer(connection, response, bodyCount: body.count)
-            if connection.answer.framing != .none { emit(connection, body) }
-            connection.answer.remaining = 0
-            endAnswer(connection)
+            answer(connection, response, whole: body)
         } else {
-            let exchange = Exchange(connection.id, mailbox)
-            connection.exchange = exchange
-            removeDeadline(connection)
-            exchange.start(response)
+            let task = ResponseTask(connection.id, mailbox)
+            connection.task = task
+            change(connection, connection.machine.responsePending())
+            task.start(response)
         }
     }
 
-    private func startExchange(
+    private func startTask(
         _ connection: Connection,
         _ head: RequestHead,
         _ request: CacheRequest
     ) {
         counters.add(1, to: .exchanges)
-        let exchange = Exchange(connection.id, mailbox)
+        let task = ResponseTask(connection.id, mailbox)
         var request = request
-        connection.exchange = exchange
-        connection.discardedBytes = 0
-        removeDeadline(connection)
+        connection.task = task
+        change(connection, connection.machine.responsePending())
         if let decoder = ContentDecoder(head.framing) {
-            let sink = RequestContent { [mailbox] in mailbox.post(.wantsContent(exchange)) }
+            let sink = RequestContent { [mailbox] in mailbox.post(.wantsContent(task)) }
             connection.content = decoder
             connection.sink = sink
-            // A client that waits for 100 has sent nothing yet and is not to be hurried.
-            connection.isContentPaused = head.flags.contains(.expectsContinue)
-            if !connection.isContentPaused {
-                setDeadline(connection, after: configuration.timeouts.contentMilliseconds)
-            }
+            // A client that waits for 100 has sent nothing yet: its time does not run.
+            let isAwaited = !head.flags.contains(.expectsContinue)
+            change(connection, connection.machine.contentBegan(isAwaited: isAwaited))
             var count: Int?
             if case .length(let length) = head.framing { count = length }
             request.body = BodyStream(sink, count: count)
             if head.methodKind == .get || head.methodKind == .head {
-                // Content has no meaning in a GET; whatever an origin makes of it is not for others.
+                // Content has no meaning in a GET (RFC 9110 §9.3.1), so the response is for this
+                // client alone.
                 request.options.policy = .bypass
                 request.options.collapsing = .alone
             }
         } else if head.flags.contains(.hasContentLength) {
             request.body = .empty
         }
-        if !connection.answer.isOldVersion {
+        if !connection.response.isOldVersion {
             request.options.onInformational = { [mailbox] status, fields in
-                mailbox.post(.informational(exchange, status: status, fields: fields))
+                mailbox.post(.informational(task, status: status, fields: fields))
             }
         }
-        exchange.start(request, from: responder)
+        task.start(request, from: responder)
     }
 
-    private static func method(_ head: RequestHead, _ bytes: UnsafeRawBufferPointer) -> Method {
+    private static func method(_ head: RequestHead, _ bytes: UnsafeRawBufferPointer) -> HTTPMethod {
         switch head.methodKind {
         case .get: .get
         case .head: .head
@@ -103,7 +102,7 @@ extension Worker {
         case .put: .put
         case .delete: .delete
         case .options: .options
-        default: Method(String(decoding: bytes[head.method], as: UTF8.self))
+        default: HTTPMethod(String(decoding: bytes[head.method], as: UTF8.self))
         }
     }
 
@@ -112,55 +111,36 @@ extension Worker {
     }
 }
 
-extension AnswerProgress {
-    init(_ head: RequestHead) {
-        isHead = head.methodKind == .head
-        isOldVersion = head.flags.contains(.isOldVersion)
-        mayPersist = head.mayPersist
-        asksToPersist = head.flags.contains(.wantsKeepAlive)
-        expectsContinue = head.flags.contains(.expectsContinue) && !isOldVersion && head.hasContent
-    }
-}
-
-// MARK: - What exchanges bring
+// MARK: - Messages of response tasks
 
 extension Worker {
     func inform(_ connection: Connection, status: Int, fields: HeaderFields) {
-        guard !connection.answer.hasBegun, status > 101, status < 200 else { return }
+        guard !connection.response.hasBegun, status > 101, status < 200 else { return }
         let start = out.count
-        ResponseHeadWriter.writeInformational(status: status, fields: fields, to: out)
+        writer.writeInformational(status: status, fields: fields, to: out)
         emitHead(connection, from: start)
         counters.count(status: status)
     }
 
-    func takeAnswer(_ connection: Connection, _ response: CacheResponse) {
+    func takeResponse(_ connection: Connection, _ response: CacheResponse) {
         if let body = response.body.availableChunk {
-            beginAnswer(connection, response, bodyCount: body.count)
-            if connection.answer.framing != .none { emit(connection, body) }
-            connection.answer.remaining = 0
-            finishAnswer(connection)
+            answer(connection, response, whole: body)
         } else {
-            beginAnswer(connection, response, bodyCount: response.body.count)
+            beginResponse(connection, response, bodyCount: response.body.count)
         }
     }
 
     func takeChunk(_ connection: Connection, _ chunk: ByteChunk) {
-        let framing = connection.answer.framing
-        switch framing {
-        case .none:
-            connection.exchange?.acknowledge(chunk.count)
+        switch connection.response.chunk(chunk.count) {
+        case .drop:
+            connection.task?.acknowledge(chunk.count)
             return
-        case .length:
-            guard chunk.count <= connection.answer.remaining else {
-                // More than was promised is not the client's to see.
-                emit(connection, chunk[0..<connection.answer.remaining])
-                connection.answer.remaining = 0
-                connection.exchange?.cancel()
-                return finishAnswer(connection)
-            }
-            connection.answer.remaining -= chunk.count
-            emit(connection, chunk)
-        case .chunked:
+        case .send: emit(connection, chunk)
+        case .sendLast(let count):
+            emit(connection, chunk[0..<count])
+            connection.task?.cancel()
+            return finishResponse(connection)
+        case .sendAsChunk:
             let start = out.count
             out.append(hexadecimal: chunk.count)
             out.append("\r\n")
@@ -169,91 +149,87 @@ extension Worker {
             let end = out.count
             out.append("\r\n")
             emitHead(connection, from: end)
-        case .untilClose: emit(connection, chunk)
         }
         connection.unacknowledgedBytes += chunk.count
     }
 
-    /// The exchange has given everything.
-    func finishAnswer(_ connection: Connection) {
-        connection.exchange = nil
-        connection.unacknowledgedBytes = 0
-        guard connection.answer.remaining == 0 else { return breakOff(connection) }
-        if connection.answer.framing == .chunked {
+    /// The response is complete, or its source takes it for complete.
+    func finishResponse(_ connection: Connection) {
+        switch connection.response.end() {
+        case .nothing: endResponse(connection)
+        case .sendLastChunk:
             let start = out.count
             out.append("0\r\n\r\n")
             emitHead(connection, from: start)
+            endResponse(connection)
+        case .cut: cutResponse(connection)
         }
-        endAnswer(connection)
     }
 
     func takeFailure(_ connection: Connection, _ error: any Error) {
-        connection.exchange = nil
-        guard !connection.answer.hasBegun else { return breakOff(connection) }
-        let response = GatewayError.response(for: error, name: configuration.name)
-        beginAnswer(connection, response, bodyCount: response.body.count)
-        if connection.answer.framing != .none, let body = response.body.availableChunk {
-            emit(connection, body)
+        switch connection.response.fail() {
+        case .answerError:
+            answer(connection, GatewayError.response(for: error, name: configuration.name))
+        case .cut: cutResponse(connection)
+        case .reset:
+            counters.add(1, to: .aborted)
+            connection.task = nil
+            flushLast(connection)
+            finishLog(connection)
+            if !connection.machine.isClosed { reset(connection) }
         }
-        connection.answer.remaining = 0
-        endAnswer(connection)
     }
 
-    /// The answer ends early, and so it does for the client: without the end its framing promises.
-    private func breakOff(_ connection: Connection) {
+    /// Ends the connection behind an incomplete response; the close tells the client.
+    private func cutResponse(_ connection: Connection) {
         counters.add(1, to: .aborted)
-        guard connection.answer.framing == .untilClose else {
-            // The close tells it, behind all that was answered before.
-            connection.closesBehindAnswer = true
-            return endAnswer(connection)
-        }
-        flush(connection)
-        finishLog(connection)
-        if !connection.isClosed { reset(connection) }
+        connection.machine.responseBroken()
+        endResponse(connection)
     }
 
-    /// A request that is not even looked at; the connection ends behind the answer.
+    /// Refuses a head that cannot be read.
+    func refuseHead(_ connection: Connection, _ fault: RequestFault) {
+        connection.machine.requestCame()
+        connection.response = ResponseMachine()
+        refuse(connection, fault)
+    }
+
+    /// Refuses the open request; the connection ends behind the response.
     func refuse(_ connection: Connection, _ fault: RequestFault) {
         counters.add(1, to: .refused)
-        connection.answer.mayPersist = false
-        connection.mustLinger = true
+        connection.machine.refused()
         connection.content = nil
         connection.pending = nil
-        let response = GatewayError.response(for: fault, name: configuration.name)
-        beginAnswer(connection, response, bodyCount: response.body.count)
-        if connection.answer.framing != .none, let body = response.body.availableChunk {
-            emit(connection, body)
-        }
-        connection.answer.remaining = 0
-        endAnswer(connection)
+        answer(connection, GatewayError.response(for: fault, name: configuration.name))
     }
 }
 
-// MARK: - Beginning and ending an answer
+// MARK: - Beginning and ending a response
 
 extension Worker {
-    private func beginAnswer(_ connection: Connection, _ response: CacheResponse, bodyCount: Int?) {
-        let framing = ResponseFraming(
-            status: response.status,
-            isHead: connection.answer.isHead,
-            bodyCount: bodyCount,
-            isOldVersion: connection.answer.isOldVersion
+    private func answer(_ connection: Connection, _ response: CacheResponse, whole body: ByteChunk)
+    {
+        beginResponse(connection, response, bodyCount: body.count)
+        if connection.response.framing != .none { emit(connection, body) }
+        connection.response.endedWithHead()
+        endResponse(connection)
+    }
+
+    private func beginResponse(_ connection: Connection, _ response: CacheResponse, bodyCount: Int?)
+    {
+        let framing = connection.response.begin(status: response.status, bodyCount: bodyCount)
+        let facts = ConnectionMachine.ResponseFacts(
+            mayPersist: connection.response.mayPersist,
+            leavesContentUnasked: connection.response.awaitsContinue,
+            isDraining: isDraining
         )
-        connection.answer.framing = framing
-        connection.answer.hasBegun = true
-        if case .length(let count) = framing { connection.answer.remaining = count }
-        if !connection.answer.mayPersist || isDraining || framing == .untilClose
-            || connection.hasEnded && connection.pending == nil
-            || connection.answer.expectsContinue && connection.content != nil
-        {
-            connection.closesBehindAnswer = true
-        }
+        let goesOn = connection.machine.responseBegan(facts)
         let start = out.count
         writer.write(
             status: response.status,
             fields: response.fields,
             framing: framing,
-            persistence: persistence(connection),
+            persistence: connection.response.persistence(goesOn: goesOn),
             nowSeconds: nowSeconds,
             to: out
         )
@@ -262,26 +238,13 @@ extension Worker {
         if connection.logLine != nil { noteLog(connection, response) }
     }
 
-    private func persistence(_ connection: Connection) -> ResponseHeadWriter.Persistence {
-        if connection.closesBehindAnswer { return .ends }
-        return connection.answer.isOldVersion && connection.answer.asksToPersist
-            ? .goesOnSaidSo : .goesOn
-    }
-
-    private func endAnswer(_ connection: Connection) {
+    private func endResponse(_ connection: Connection) {
         finishLog(connection)
         // The rest of the content is read and dropped, within its limit.
         connection.sink?.fail()
         connection.sink = nil
-        if connection.content != nil {
-            connection.isContentPaused = false
-            if connection.answer.expectsContinue {
-                // The client may or may not send what it was never asked for: nobody can tell where
-                // the next request would begin (RFC 9110 §10.1.1).
-                connection.closesBehindAnswer = true
-            }
-            setDeadline(connection, after: configuration.timeouts.contentMilliseconds)
-        }
-        connection.exchange = nil
+        connection.task = nil
+        connection.unacknowledgedBytes = 0
+        change(connection, connection.machine.responseEnded())
     }
 }

@@ -1,11 +1,6 @@
 import CProxyShims
 import CacheEngine
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 /// Something to write: bytes in the worker's buffer, or a piece of a body.
 enum OutputPiece {
@@ -13,13 +8,13 @@ enum OutputPiece {
     case body(ByteChunk)
 }
 
-/// From answers to a socket's bytes.
+/// Writing responses to sockets.
 ///
-/// What one event produces is gathered in `batch`, heads in the buffer `out` and bodies where the
-/// cache has them, and leaves with one call. Only what the socket does not take is kept with the
-/// connection.
+/// `batch` gathers the output of one event, heads in the buffer `out` and bodies in the cache's
+/// memory, and one call sends it. The connection keeps only the bytes that the socket does not
+/// take.
 extension Worker {
-    /// The bytes of `out` from `start` on are the connection's next.
+    /// Appends the bytes of `out` from `start` on to the output.
     func emitHead(_ connection: Connection, from start: Int) {
         batchBytes += out.count - start
         if case .head(let last)? = batch.last, last.upperBound == start {
@@ -35,33 +30,52 @@ extension Worker {
         batch.append(.body(chunk))
     }
 
-    /// Writes what there is, as far as the socket takes it.
+    /// Writes as much output as the socket takes and this turn allows.
     func flush(_ connection: Connection) {
         defer {
             if !batch.isEmpty { batch.removeAll(keepingCapacity: true) }
             batchBytes = 0
             out.removeAll()
         }
-        guard !connection.isClosed else { return }
+        guard !connection.machine.isClosed else { return }
         if !batch.isEmpty {
-            if connection.queue.isEmpty, connection.isWritable, batch.count <= Self.piecesMax {
+            let bytesMax = turnBytes < Self.turnBytesMax ? Self.sendBytesMax : Self.smallBytesMax
+            if connection.queue.isEmpty, connection.machine.isWritable,
+                batch.count <= Self.piecesMax,
+                batchBytes <= bytesMax
+            {
                 guard writeBatch(connection) else { return close(connection) }
             } else {
                 queueBatch(connection, from: 0)
             }
         }
-        while !connection.queue.isEmpty, connection.isWritable {
-            guard writeQueue(connection) else { return close(connection) }
+        if !connection.queue.isEmpty, connection.machine.isWritable {
+            if turnBytes < Self.turnBytesMax {
+                guard writeQueue(connection) else { return close(connection) }
+            }
+            if !connection.queue.isEmpty, connection.machine.isWritable {
+                waitForTurn(connection)
+            }
         }
         acknowledge(connection)
     }
 
-    /// False when the connection is broken.
+    /// Writes as much as the socket takes, for a connection that gets no other turn.
+    func flushLast(_ connection: Connection) {
+        flush(connection)
+        while !connection.machine.isClosed, !connection.queue.isEmpty,
+            connection.machine.isWritable
+        {
+            guard writeQueue(connection) else { return close(connection) }
+        }
+    }
+
+    /// Returns `false` if the connection is broken.
     private func writeBatch(_ connection: Connection) -> Bool {
         var count = 0
         for piece in batch {
-            // The addresses hold for the call below: `out` does not change before it, and `batch`
-            // keeps the bodies.
+            // The addresses are valid for the call below: `out` does not change before it, and
+            // `batch` keeps the bodies.
             switch piece {
             case .head(let range):
                 let part = UnsafeRawBufferPointer(rebasing: out.bytes[range])
@@ -75,7 +89,7 @@ extension Worker {
         guard sent >= 0 else { return false }
         counters.add(sent, to: .bytesOut)
         if sent < batchBytes {
-            connection.isWritable = false
+            connection.machine.outputBlocked()
             queueBatch(connection, from: sent)
         }
         return true
@@ -85,42 +99,43 @@ extension Worker {
         var count = 0
         var bytes = 0
         connection.queue.forEach(max: Self.piecesMax) { chunk in
+            guard bytes < Self.sendBytesMax else { return }
+            let part = chunk[0..<min(chunk.count, Self.sendBytesMax - bytes)]
             // The queue keeps the bytes of every piece until after the call.
-            vectors[count] = chunk.withUnsafeBytes(Self.vector)
+            vectors[count] = part.withUnsafeBytes(Self.vector)
             count += 1
-            bytes += chunk.count
+            bytes += part.count
         }
         let sent = send(connection, count)
         guard sent >= 0 else { return false }
         counters.add(sent, to: .bytesOut)
-        if sent > 0 { setDeadline(connection, after: configuration.timeouts.writeMilliseconds) }
         connection.queue.drop(sent)
-        if sent < bytes { connection.isWritable = false }
-        if connection.queue.isEmpty, connection.exchange != nil, connection.content == nil {
-            // The client is up to date; what takes time now is not its fault.
-            removeDeadline(connection)
+        if sent > 0 {
+            let hasMore = !connection.queue.isEmpty
+            change(connection, connection.machine.outputSent(hasMore: hasMore))
         }
+        if sent < bytes { connection.machine.outputBlocked() }
         return true
     }
 
-    /// How many bytes were taken; -1 when the connection is broken.
+    /// Returns the number of bytes taken, or -1 if the connection is broken.
     private func send(_ connection: Connection, _ count: Int) -> Int {
         var message = msghdr()
         message.msg_iov = vectors
         message.msg_iovlen = .init(count)
         while true {
             let sent = sendmsg(connection.socket, &message, cp_send_flags())
-            if sent >= 0 { return sent }
+            if sent >= 0 {
+                turnBytes += sent
+                return sent
+            }
             if errno == EAGAIN || errno == EWOULDBLOCK { return 0 }
             if errno != EINTR { return -1 }
         }
     }
 
-    /// Keeps what is left of the batch; heads are copied, bodies shared.
+    /// Queues the rest of the batch; heads are copied, bodies shared.
     private func queueBatch(_ connection: Connection, from sent: Int) {
-        if connection.queue.isEmpty {
-            setDeadline(connection, after: configuration.timeouts.writeMilliseconds)
-        }
         var skipped = sent
         for piece in batch {
             let chunk: ByteChunk
@@ -136,13 +151,14 @@ extension Worker {
                 skipped = 0
             }
         }
+        if !connection.queue.isEmpty { change(connection, connection.machine.outputQueued()) }
     }
 
     private func acknowledge(_ connection: Connection) {
         guard connection.unacknowledgedBytes > 0,
             connection.queue.bytes <= configuration.queuedBytesMax / 2
         else { return }
-        connection.exchange?.acknowledge(connection.unacknowledgedBytes)
+        connection.task?.acknowledge(connection.unacknowledgedBytes)
         connection.unacknowledgedBytes = 0
     }
 
@@ -150,42 +166,17 @@ extension Worker {
         iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
     }
 
-    /// What follows when nothing more can be done for now: waiting with a limit, or the end.
+    /// Waits with a limit, or ends the connection: no work is left for now.
     func settle(_ connection: Connection) {
-        guard connection.queue.isEmpty else {
-            return ensureDeadline(connection, after: configuration.timeouts.writeMilliseconds)
+        switch connection.machine.settled(endsIdle: now >= idleEnds) {
+        case .wait(let deadline): change(connection, deadline)
+        case .close: close(connection)
+        case .linger(let deadline):
+            shutdown(connection.socket, Int32(SHUT_WR))
+            connection.content = nil
+            connection.pending = nil
+            change(connection, deadline)
+            advance(connection)
         }
-        guard connection.exchange == nil else { return }
-        if connection.closesBehindAnswer { return finish(connection) }
-        // What is left is no whole request, and never will be.
-        if connection.hasEnded { return close(connection) }
-        guard connection.content == nil else { return }
-        guard connection.pending == nil else {
-            return ensureDeadline(connection, after: configuration.timeouts.headMilliseconds)
-        }
-        if isDraining { return close(connection) }
-        if connection.answer.hasBegun {
-            setDeadline(connection, after: configuration.timeouts.idleMilliseconds)
-        }
-    }
-
-    /// Everything is written.
-    ///
-    /// Bytes nobody has read would turn the close into a reset and could take the answer with them,
-    /// so they are waited for a little (RFC 9112 §9.6).
-    private func finish(_ connection: Connection) {
-        if connection.isLingering { return }
-        let mayHaveMore =
-            connection.mustLinger || connection.content != nil
-            || connection.isReadable || connection.pending != nil
-        guard mayHaveMore, !connection.hasEnded else { return close(connection) }
-        shutdown(connection.socket, Int32(SHUT_WR))
-        connection.isLingering = true
-        connection.content = nil
-        connection.pending = nil
-        connection.isContentPaused = false
-        connection.discardedBytes = 0
-        setDeadline(connection, after: configuration.timeouts.lingerMilliseconds)
-        advance(connection)
     }
 }

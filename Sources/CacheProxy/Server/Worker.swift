@@ -1,24 +1,20 @@
 import CProxyShims
 import CacheEngine
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 /// One event loop: a thread, its listening socket, and all connections accepted from it.
 ///
-/// What is in memory is answered here, in the event that brought the request: one read, one look
-/// into the cache, one write. Everything else becomes an exchange, whose task talks back through the
+/// A request whose response is in memory is answered in the event that brought it: one read, one
+/// look into the cache, one write. Every other request gets a `ResponseTask`, which posts to the
 /// mailbox. Readiness is edge-triggered and registered once per connection; a read that fills less
-/// than its buffer has emptied the socket, so no call is spent on finding that out.
+/// than its buffer has emptied the socket, so no call is spent to find that out.
 ///
-/// Belongs to its thread: made there, and deliberately not `Sendable`. What every hit touches is not
-/// checked for overlapping access at run time, here and in `Connection` and `OutputBuffer`: no call
-/// comes back into one of these values while it changes, and the checks took 3 % of a hit's time.
+/// Belongs to the thread that makes it, and is deliberately not `Sendable`. The properties that
+/// every hit uses are not checked for overlapping access at run time, here and in `Connection` and
+/// `OutputBuffer`: no call reenters one of them while it changes, and the checks are measurable in
+/// a hit.
 final class Worker {
-    /// What a worker is made of; it crosses from the thread that starts it.
+    /// The parts of a worker, passed to its thread.
     struct Seed: Sendable {
         let listener: ListeningSocket
         let mailbox: Mailbox
@@ -31,28 +27,39 @@ final class Worker {
 
     /// Bytes of one read.
     static let readBytes = 64 * 1024
-    /// How often time limits are looked at; limits are met to within this.
+    /// The time between two checks of the time limits, and their precision.
     static let sweepMilliseconds: Int64 = 250
-    /// Connections accepted per event, so that those that are there get their turn.
-    static let acceptsMax = 64
     /// Pieces written with one call.
     static let piecesMax = 64
+
+    /// Bytes sent for one connection before the others get their turn.
+    static let sendBytesMax = 256 * 1024
+    /// Bytes sent in a turn before only small responses are sent at once: 0.2 to 0.5 ms of a core.
+    static let turnBytesMax = 512 * 1024
+    /// The time that the messages of one turn take, and the number between two looks at the clock.
+    static let messageNanoseconds: UInt64 = 500_000
+    static let messagesPerLook = 8
+    /// The largest response that never waits for a turn.
+    static let smallBytesMax = 64 * 1024
 
     static let listenerToken = UInt64.max
     static let mailboxToken = UInt64.max - 1
 
-    let configuration: ServerConfiguration
+    var configuration: ServerConfiguration
     let responder: any Responder
     let mailbox: Mailbox
     let counters: WorkerCounters
     let clock: any CacheClock
     let poller: Poller
+    /// The exchanges with origins of this worker's requests.
+    let upstream: UpstreamTable
     let loops: LoopGuard
     let defaultAuthority: String
+    let isListeningToTCP: Bool
     var listener: Int32
     var isListening = false
     @exclusivity(unchecked) var connections: [Connection?] = []
-    /// When the connection of the same index has taken too long; `Int64.max` for never.
+    /// The end of the time limit of the connection of the same index; `Int64.max` for none.
     @exclusivity(unchecked) var deadlines: [Int64] = []
     var generations: [UInt32] = []
     var free: [Int] = []
@@ -65,13 +72,24 @@ final class Worker {
     var batchBytes = 0
     @exclusivity(unchecked) var writer: ResponseHeadWriter
     @exclusivity(unchecked) var parser = RequestParser()
+    /// The messages of the mailbox, taken up to `nextMessage`.
     var messages: [WorkerMessage] = []
+    var nextMessage = 0
+    /// Bytes sent in this turn.
+    var turnBytes = 0
     /// Connections whose turn ended before their input did.
     var waitingForTurn: [ConnectionID] = []
     var log: AccessLog?
     var now = coarseMilliseconds()
     var nowSeconds: Int64
     var isDraining = false
+    /// In a drain: the time to close the listener, and the time to close idle connections.
+    var listenerEnds = Int64.max
+    var idleEnds = Int64.max
+    var hasEndedIdle = false
+    /// Connections that may make room for others, the longest idle one last.
+    var candidates: [Candidate] = []
+    var nextCandidateSearch = Int64.min
     var isStopped = false
 
     init(_ seed: Seed) throws(SystemError) {
@@ -82,13 +100,20 @@ final class Worker {
         clock = seed.clock
         listener = seed.listener.descriptor
         poller = try Poller()
+        upstream = UpstreamTable(poller, seed.mailbox)
         loops = LoopGuard(name: seed.configuration.name)
         defaultAuthority = seed.listener.address.authority
+        if case .tcp = seed.listener.address {
+            isListeningToTCP = true
+        } else {
+            isListeningToTCP = false
+        }
         writer = ResponseHeadWriter(name: seed.configuration.name)
+        writer.stripsTags = seed.configuration.tags == .strip
         log = seed.log.map { AccessLog($0) }
         nowSeconds = seed.clock.nowSeconds
         guard poller.watchInput(mailbox.descriptor, token: Self.mailboxToken) else {
-            throw SystemError("Cannot watch the mailbox")
+            throw SystemError(.watch)
         }
         startListening()
     }
@@ -98,38 +123,67 @@ final class Worker {
         vectors.deallocate()
     }
 
-    /// Runs until it is stopped, or drained.
+    /// Runs until it is stopped or drained.
     func run() {
+        mailbox.becomeCurrent()
         var nextSweep = now + Self.sweepMilliseconds
-        while !isStopped, !(isDraining && openCount == 0) {
-            let pause = waitingForTurn.isEmpty ? Int32(max(1, nextSweep - now)) : 0
-            let count = poller.wait(milliseconds: pause)
+        while !isStopped, !isDrained {
+            let wakes = isDraining ? min(nextSweep, now + Self.drainStepMilliseconds) : nextSweep
+            let count = waitForEvents(milliseconds: max(1, wakes - now))
             now = coarseMilliseconds()
+            upstream.beginTurn(now: now)
             nowSeconds = clock.nowSeconds
-            for index in 0..<count { handle(poller[index]) }
-            takeNextTurns()
+            // Each of the three has its own share of bytes, so none delays another.
+            takeTurn { for index in 0..<count { handle(poller[index]) } }
+            takeTurn(takeNextTurns)
+            upstream.takeTurns()
+            takeTurn(takeMessages)
+            if isDraining { continueDrain() }
             if now >= nextSweep {
                 sweep()
                 nextSweep = now + Self.sweepMilliseconds
             }
+            upstream.sweepIfDue()
         }
         end()
+        mailbox.resignCurrent()
+    }
+
+    /// Whether a drain has left nothing to do; requests at other workers may wait for an exchange
+    /// of this one.
+    private var isDrained: Bool {
+        isDraining && openCount == 0 && listener < 0 && upstream.isIdle
+    }
+
+    /// Waits for events, unless there is other work; returns their number.
+    private func waitForEvents(milliseconds: Int64) -> Int {
+        let hasWork =
+            !waitingForTurn.isEmpty || upstream.hasWork || nextMessage < messages.count
+        guard !hasWork, mailbox.fallAsleep() else { return poller.wait(milliseconds: 0) }
+        defer { mailbox.wakeUp() }
+        return poller.wait(milliseconds: Int32(milliseconds))
+    }
+
+    private func takeTurn(_ body: () -> Void) {
+        turnBytes = 0
+        body()
+        counters.raise(.turnBytesMax, to: turnBytes)
     }
 
     private func handle(_ event: cp_event) {
         switch event.token {
         case Self.listenerToken: accept()
-        case Self.mailboxToken: takeMessages()
+        case Self.mailboxToken: mailbox.silenceBell()
+        case UpstreamTable.tokenBit...: upstream.handle(event)
         default:
             guard let connection = connection(ConnectionID(token: event.token)) else { return }
-            if event.flags & UInt32(CP_WRITABLE) != 0 { connection.isWritable = true }
-            if event.flags & UInt32(CP_READABLE) != 0 { connection.isReadable = true }
-            if event.flags & UInt32(CP_ENDED) != 0 { connection.isEndReported = true }
-            if event.flags & UInt32(CP_GONE) != 0 {
-                close(connection)
-            } else {
-                advance(connection)
-            }
+            guard event.flags & UInt32(CP_GONE) == 0 else { return close(connection) }
+            connection.machine.socketChanged(
+                isReadable: event.flags & UInt32(CP_READABLE) != 0,
+                isWritable: event.flags & UInt32(CP_WRITABLE) != 0,
+                isEnding: event.flags & UInt32(CP_ENDED) != 0
+            )
+            advance(connection)
         }
     }
 
@@ -137,79 +191,28 @@ final class Worker {
         guard !waitingForTurn.isEmpty else { return }
         let waiting = waitingForTurn
         waitingForTurn = []
-        for id in waiting {
-            guard let connection = connection(id) else { continue }
-            connection.waitsForTurn = false
+        var taken = 0
+        while taken < waiting.count, turnBytes < Self.turnBytesMax {
+            defer { taken += 1 }
+            guard let connection = connection(waiting[taken]) else { continue }
+            connection.machine.turnCame()
             advance(connection)
         }
+        waitingForTurn.insert(contentsOf: waiting[taken...], at: 0)
     }
 
     private func end() {
         stopListening()
         for connection in connections { if let connection { close(connection) } }
         log?.flush()
-        mailbox.close()
+        upstream.end()
+        mailbox.close(messages[nextMessage...])
     }
 }
 
 // MARK: - Connections
 
 extension Worker {
-    func startListening() {
-        guard !isListening, listener >= 0, !isDraining else { return }
-        isListening = poller.watchInput(listener, token: Self.listenerToken)
-    }
-
-    func pauseListening() {
-        guard isListening else { return }
-        poller.forget(listener)
-        isListening = false
-    }
-
-    func stopListening() {
-        guard listener >= 0 else { return }
-        pauseListening()
-        closeDescriptor(listener)
-        listener = -1
-    }
-
-    private func accept() {
-        for _ in 0..<Self.acceptsMax {
-            guard openCount < configuration.connectionsMax else { return pauseListening() }
-            let socket = cp_accept(listener)
-            if socket < 0 {
-                // Out of descriptors: wait until a connection ends, or the next sweep.
-                if errno == EMFILE || errno == ENFILE { pauseListening() }
-                if errno == ECONNABORTED || errno == EINTR { continue }
-                return
-            }
-            open(socket)
-        }
-    }
-
-    private func open(_ socket: Int32) {
-        let index: Int
-        if let reused = free.popLast() {
-            index = reused
-        } else {
-            index = connections.count
-            connections.append(nil)
-            deadlines.append(.max)
-            generations.append(0)
-        }
-        let id = ConnectionID(index: UInt32(index), generation: generations[index])
-        guard poller.watch(socket, token: id.token) else {
-            closeDescriptor(socket)
-            free.append(index)
-            return
-        }
-        connections[index] = Connection(socket: socket, id: id)
-        deadlines[index] = now + configuration.timeouts.headMilliseconds
-        openCount += 1
-        counters.add(1, to: .connections)
-        counters.add(1, to: .connectionsOpen)
-    }
-
     func connection(_ id: ConnectionID) -> Connection? {
         let index = Int(id.index)
         guard index < connections.count, generations[index] == id.generation else { return nil }
@@ -217,33 +220,31 @@ extension Worker {
     }
 
     func close(_ connection: Connection) {
-        guard !connection.isClosed else { return }
-        connection.isClosed = true
-        // Only the end of the connection tells where such a body ends.
-        let isCutShort =
-            connection.answer.hasBegun && connection.answer.framing == .untilClose
-            && (connection.exchange != nil || !connection.queue.isEmpty)
-        if isCutShort { Self.endsWithReset(connection.socket) }
-        if let exchange = connection.exchange {
+        switch connection.machine.close(endsBody: connection.response.endsWithConnection) {
+        case .nothing: return
+        case .close: break
+        case .reset: Self.endsWithReset(connection.socket)
+        }
+        if let task = connection.task {
             counters.add(1, to: .aborted)
-            exchange.cancel()
+            task.cancel()
             finishLog(connection)
         }
         connection.sink?.fail()
-        connection.exchange = nil
+        connection.task = nil
         connection.sink = nil
         closeDescriptor(connection.socket)
         let index = Int(connection.id.index)
         connections[index] = nil
         deadlines[index] = .max
-        generations[index] &+= 1
+        generations[index] = (generations[index] + 1) & ConnectionID.generationMax
         free.append(index)
         openCount -= 1
         counters.add(-1, to: .connectionsOpen)
         if openCount < configuration.connectionsMax { startListening() }
     }
 
-    /// A close that the client cannot take for the regular end of a body.
+    /// Closes so that the client cannot take it for the end of a body.
     func reset(_ connection: Connection) {
         Self.endsWithReset(connection.socket)
         close(connection)
@@ -255,21 +256,17 @@ extension Worker {
         setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, size)
     }
 
-    func setDeadline(_ connection: Connection, after milliseconds: Int64) {
-        deadlines[Int(connection.id.index)] = now + milliseconds
-    }
-
-    /// Sets a limit where what came before has left none.
-    func ensureDeadline(_ connection: Connection, after milliseconds: Int64) {
-        if deadlines[Int(connection.id.index)] == .max {
-            setDeadline(connection, after: milliseconds)
+    func change(_ connection: Connection, _ change: ConnectionMachine.DeadlineChange) {
+        switch change {
+        case .keep: break
+        case .stop: deadlines[Int(connection.id.index)] = .max
+        case .start(let deadline):
+            deadlines[Int(connection.id.index)] = now + configuration.timeouts[deadline]
         }
     }
 
-    func removeDeadline(_ connection: Connection) { deadlines[Int(connection.id.index)] = .max }
-
-    /// A table of numbers is walked faster than a timer structure is kept: a request then costs one
-    /// store, and ten thousand connections a few microseconds four times a second.
+    /// A scan of a table of numbers is cheaper than a timer structure: a request costs one store,
+    /// and ten thousand connections cost a few microseconds four times a second.
     private func sweep() {
         for index in deadlines.indices where deadlines[index] <= now {
             if let connection = connections[index] { timeOut(connection) }
@@ -280,71 +277,84 @@ extension Worker {
 
     private func timeOut(_ connection: Connection) {
         counters.add(1, to: .timeouts)
-        let isInHead =
-            connection.pending != nil && connection.exchange == nil
-            && connection.content == nil && connection.queue.isEmpty && !connection.isLingering
-        if isInHead {
-            refuse(connection, .timedOut)
-            return advance(connection)
+        change(connection, .stop)
+        switch connection.machine.deadlinePassed(isResponseRunning: connection.response.isRunning) {
+        case .refuse:
+            refuseHead(connection, .timedOut)
+            advance(connection)
+        case .ignoreContent: break
+        case .close: close(connection)
         }
-        let isAnswering = connection.exchange != nil && connection.answer.hasBegun
-        guard connection.content != nil, isAnswering, connection.queue.isEmpty else {
-            return close(connection)
+    }
+}
+
+extension ServerConfiguration.Timeouts {
+    /// Milliseconds of a connection's time limit.
+    subscript(deadline: ConnectionMachine.Deadline) -> Int64 {
+        switch deadline {
+        case .head: headMilliseconds
+        case .idle: idleMilliseconds
+        case .content: contentMilliseconds
+        case .write: writeMilliseconds
+        case .linger: lingerMilliseconds
         }
-        // The client reads an answer that came before the end of its content: no more of that.
-        connection.closesBehindAnswer = true
-        connection.isContentPaused = true
-        removeDeadline(connection)
     }
 }
 
 // MARK: - Messages
 
 extension Worker {
+    /// Takes messages until there are none, or their output or time is enough for one turn.
+    ///
+    /// A message may be a job that posts the next one: a request that goes through several jobs
+    /// makes its way in one turn.
     private func takeMessages() {
-        mailbox.take(into: &messages)
-        let taken = messages
-        messages = []
-        for message in taken { take(message) }
-        messages = taken
-        messages.removeAll(keepingCapacity: taken.count <= 1_024)
+        let end = monotonicNanoseconds() + Self.messageNanoseconds
+        var taken = 0
+        while turnBytes < Self.turnBytesMax {
+            if taken % Self.messagesPerLook == 0, taken > 0, monotonicNanoseconds() >= end {
+                return
+            }
+            taken += 1
+            if nextMessage == messages.count {
+                nextMessage = 0
+                mailbox.take(into: &messages)
+                if messages.isEmpty { return }
+            }
+            let message = messages[nextMessage]
+            nextMessage += 1
+            take(message)
+        }
     }
 
     private func take(_ message: WorkerMessage) {
         switch message {
-        case .informational(let exchange, let status, let fields):
-            withConnection(of: exchange) { inform($0, status: status, fields: fields) }
-        case .answered(let exchange, let response):
-            withConnection(of: exchange) { takeAnswer($0, response) }
-        case .chunk(let exchange, let chunk):
-            withConnection(of: exchange) { takeChunk($0, chunk) }
-        case .ended(let exchange): withConnection(of: exchange) { finishAnswer($0) }
-        case .failed(let exchange, let error):
-            withConnection(of: exchange) { takeFailure($0, error) }
-        case .wantsContent(let exchange): withConnection(of: exchange) { resumeContent($0) }
-        case .drain: drain()
+        case .informational(let task, let status, let fields):
+            withConnection(of: task) { inform($0, status: status, fields: fields) }
+        case .answered(let task, let response):
+            withConnection(of: task) { takeResponse($0, response) }
+        case .chunk(let task, let chunk):
+            withConnection(of: task) { takeChunk($0, chunk) }
+        case .ended(let task): withConnection(of: task) { finishResponse($0) }
+        case .failed(let task, let error):
+            withConnection(of: task) { takeFailure($0, error) }
+        case .wantsContent(let task): withConnection(of: task) { resumeContent($0) }
+        case .drain: beginDrain()
         case .stop: isStopped = true
         case .reopenLog: log?.reopen()
+        case .configure(let new):
+            configuration = new
+            writer.stripsTags = new.tags == .strip
+        case .upstream(let command): upstream.take(command)
+        case .job(let job): job.runSynchronously(on: mailbox.asUnownedTaskExecutor())
         }
     }
 
-    /// What an exchange says counts only while its connection still waits for it.
-    private func withConnection(of exchange: Exchange, _ body: (Connection) -> Void) {
-        guard let connection = connection(exchange.connection), connection.exchange === exchange
+    /// Messages of a task count only while its connection waits for it.
+    private func withConnection(of task: ResponseTask, _ body: (Connection) -> Void) {
+        guard let connection = connection(task.connection), connection.task === task
         else { return }
         body(connection)
         advance(connection)
-    }
-
-    private func drain() {
-        isDraining = true
-        // Who has connected, or sent a request, before this is still answered.
-        if isListening { accept() }
-        stopListening()
-        for connection in connections {
-            guard let connection else { continue }
-            connection.isReadable = true
-            advance(connection)
-        }
     }
 }

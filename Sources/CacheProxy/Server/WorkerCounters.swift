@@ -1,8 +1,8 @@
 import Synchronization
 
-/// What a worker has done.
+/// The counters of a worker.
 ///
-/// Written by its thread alone, read by any.
+/// Its thread alone writes them; every thread may read them.
 package final class WorkerCounters: Sendable {
     package enum Counter: Int, CaseIterable, Sendable {
         case connections
@@ -13,6 +13,10 @@ package final class WorkerCounters: Sendable {
         case refused
         case aborted
         case timeouts
+        /// Idle connections that were closed for new ones.
+        case displaced
+        /// The most bytes sent between two waits for events.
+        case turnBytesMax
         case bytesOut
         case informational
         case successful
@@ -34,10 +38,16 @@ package final class WorkerCounters: Sendable {
         cells[counter.rawValue].value.load(ordering: .relaxed)
     }
 
-    /// One writer, so a plain load and store will do.
+    /// There is one writer, so a plain load and store suffice.
     func add(_ amount: Int, to counter: Counter) {
         let cell = cells[counter.rawValue]
         cell.value.store(cell.value.load(ordering: .relaxed) &+ amount, ordering: .relaxed)
+    }
+
+    func raise(_ counter: Counter, to value: Int) {
+        let cell = cells[counter.rawValue]
+        guard value > cell.value.load(ordering: .relaxed) else { return }
+        cell.value.store(value, ordering: .relaxed)
     }
 
     func count(status: Int) {

@@ -1,8 +1,21 @@
-/// The character classes of RFC 9112 that the request parser asks about for every byte.
+import Platform
+
+/// The character classes of RFC 9112 that the parsers test for every byte, and the end of a line.
 ///
-/// They are spelled here, not taken from the rules, so that they end up inside the parser's loops:
-/// a call across the target boundary per byte would cost more than the parsing.
+/// They are written here, not imported from the rules, so that they are inlined in the parser's
+/// loops: a call across the target boundary for every byte would cost more than the parsing.
 enum ByteClass {
+    /// The place of the first line feed from `start` on.
+    @inline(__always) static func lineFeed(
+        in bytes: UnsafeRawBufferPointer,
+        from start: Int
+    ) -> Int? {
+        guard start < bytes.count, let base = bytes.baseAddress,
+            let found = memchr(base + start, 0x0A, bytes.count - start)
+        else { return nil }
+        return UnsafeRawPointer(found) - base
+    }
+
     /// RFC 9110 §5.6.2 `tchar`.
     @inline(__always) static func isToken(_ byte: UInt8) -> Bool {
         // One bit for each ASCII character: 0-9 ! # $ % & ' * + - . and A-Z a-z ^ _ ` | ~
@@ -12,12 +25,12 @@ enum ByteClass {
         return byte < 128 && (high >> UInt64(byte - 64)) & 1 == 1
     }
 
-    /// RFC 9110 §5.5 `field-content` with the whitespace between: no control but the tab.
+    /// RFC 9110 §5.5 `field-content` with whitespace: no control character but the tab.
     @inline(__always) static func isFieldContent(_ byte: UInt8) -> Bool {
         (byte >= 0x20 && byte != 0x7F) || byte == 0x09
     }
 
-    /// What may stand in a request target: visible ASCII, and no fragment (RFC 9112 §3.2).
+    /// The bytes of a request target: visible ASCII without `#` (RFC 9112 §3.2).
     @inline(__always) static func isTarget(_ byte: UInt8) -> Bool {
         byte > 0x20 && byte < 0x7F && byte != 0x23
     }
@@ -28,7 +41,7 @@ enum ByteClass {
 
     @inline(__always) static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
 
-    /// RFC 3986 §3.2 without user information: what a host and its port may consist of.
+    /// RFC 3986 §3.2 without user information: the bytes of a host and its port.
     @inline(__always) static func isAuthority(_ byte: UInt8) -> Bool {
         if isDigit(byte) || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) { return true }
         switch byte {

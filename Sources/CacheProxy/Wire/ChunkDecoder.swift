@@ -1,13 +1,25 @@
-/// Takes the chunked coding off a body (RFC 9112 §7.1), strictly, in pieces of any size.
+/// Decodes the chunked coding of a body (RFC 9112 §7.1) in pieces of any size.
 ///
 ///     size ──CRLF──▶ data ──▶ dataEnd ──CRLF──▶ size …
 ///       └──0 CRLF──▶ trailer ──empty line──▶ done
 ///
-/// A pure value that keeps no bytes: data come out as ranges of what went in. Extensions and
-/// trailers are checked, counted and dropped, as a recipient may (RFC 9112 §7.1.1, §7.1.2).
+/// A pure value that keeps no bytes: data are ranges of the input. Extensions and trailers are
+/// checked, counted and dropped, as a recipient may (RFC 9112 §7.1.1, §7.1.2).
 package struct ChunkDecoder: Sendable {
+    /// The message that the body belongs to.
+    package enum Message: Hashable, Sendable {
+        /// The body of a client is decoded strictly.
+        case request
+        /// The body of an origin may have lines that end with LF alone, spaces behind a size, more
+        /// zeros in front of it, and extensions of any visible characters.
+        ///
+        /// A line with an extension must still end with CRLF, because some decoders skip an LF
+        /// inside an extension.
+        case response
+    }
+
     package enum Step: Hashable, Sendable {
-        /// These bytes of the input are content; go on behind them.
+        /// These bytes of the input are content; the rest follows behind them.
         case data(Range<Int>)
         /// All input is used up.
         case needsMore
@@ -19,6 +31,7 @@ package struct ChunkDecoder: Sendable {
     private enum State: Hashable {
         case sizeStart
         case size
+        case sizePadding
         case extensions
         case quoted
         case quotedEscape
@@ -39,12 +52,13 @@ package struct ChunkDecoder: Sendable {
     private var digitCount = 0
     private var lineCount = 0
     private var trailerCount = 0
+    private let isTolerant: Bool
 
-    package init() {}
+    package init(_ message: Message = .request) { isTolerant = message == .response }
 
     package var isDone: Bool { state == .done }
 
-    /// Goes on at `offset`; the caller repeats until it hears something other than `data`.
+    /// Decodes from `offset` on; the caller repeats until the step is not `data`.
     package mutating func decode(
         _ bytes: UnsafeRawBufferPointer,
         from offset: Int,
@@ -67,14 +81,13 @@ package struct ChunkDecoder: Sendable {
 
     private mutating func accept(_ byte: UInt8, _ limits: WireLimits) -> Bool {
         switch state {
-        case .sizeStart, .size, .extensions, .quoted, .quotedEscape, .sizeLineFeed:
+        case .sizeStart, .size, .sizePadding, .extensions, .quoted, .quotedEscape, .sizeLineFeed:
             lineCount += 1
             return lineCount <= limits.chunkLineBytesMax && acceptInSizeLine(byte)
-        case .dataReturn: return move(byte == 0x0D, to: .dataLineFeed)
-        case .dataLineFeed:
-            lineCount = 0
-            digitCount = 0
-            return move(byte == 0x0A, to: .sizeStart)
+        case .dataReturn where Mutant.takesLooseChunkEnds.isOn: return move(true, to: .dataLineFeed)
+        case .dataReturn where byte == 0x0D: return move(true, to: .dataLineFeed)
+        case .dataReturn: return isTolerant && endChunk(byte)
+        case .dataLineFeed: return endChunk(byte)
         case .trailerStart, .trailerName, .trailerValue, .trailerLineFeed, .endLineFeed:
             trailerCount += 1
             return trailerCount <= limits.trailerBytesMax && acceptInTrailer(byte)
@@ -82,22 +95,21 @@ package struct ChunkDecoder: Sendable {
         }
     }
 
+    private mutating func endChunk(_ byte: UInt8) -> Bool {
+        lineCount = 0
+        digitCount = 0
+        return move(byte == 0x0A, to: .sizeStart)
+    }
+
     private mutating func acceptInSizeLine(_ byte: UInt8) -> Bool {
         switch state {
         case .sizeStart, .size:
-            if let digit = Self.hexDigit(byte) {
-                digitCount += 1
-                // 15 hexadecimal digits are below 2^60.
-                guard digitCount <= 15 else { return false }
-                remaining = remaining << 4 | digit
-                state = .size
-                return true
-            }
-            guard state == .size else { return false }
-            if byte == 0x0D { return move(true, to: .sizeLineFeed) }
-            return move(byte == 0x3B, to: .extensions)
+            if let digit = Self.hexDigit(byte) { return acceptDigit(digit) }
+            return state == .size && acceptBehindSize(byte)
+        case .sizePadding: return acceptBehindSize(byte)
         case .extensions:
             if byte == 0x0D { return move(true, to: .sizeLineFeed) }
+            if isTolerant { return ByteClass.isFieldContent(byte) }
             if byte == 0x22 { state = .quoted }
             return ByteClass.isToken(byte) || byte == 0x22 || byte == 0x3B || byte == 0x3D
                 || ByteClass.isWhitespace(byte)
@@ -106,21 +118,42 @@ package struct ChunkDecoder: Sendable {
             if byte == 0x5C { state = .quotedEscape }
             return ByteClass.isFieldContent(byte)
         case .quotedEscape: return move(ByteClass.isFieldContent(byte), to: .quoted)
-        case .sizeLineFeed: return move(byte == 0x0A, to: remaining == 0 ? .trailerStart : .data)
+        case .sizeLineFeed: return endSizeLine(byte)
         default: return false
         }
+    }
+
+    private mutating func acceptDigit(_ digit: Int) -> Bool {
+        if !isTolerant || remaining > 0 || digit > 0 { digitCount += 1 }
+        // 15 hexadecimal digits are below 2^60.
+        guard digitCount <= 15 else { return false }
+        remaining = remaining << 4 | digit
+        return move(true, to: .size)
+    }
+
+    private mutating func acceptBehindSize(_ byte: UInt8) -> Bool {
+        if byte == 0x0D { return move(true, to: .sizeLineFeed) }
+        if byte == 0x3B { return move(true, to: .extensions) }
+        guard isTolerant else { return false }
+        return ByteClass.isWhitespace(byte) ? move(true, to: .sizePadding) : endSizeLine(byte)
+    }
+
+    private mutating func endSizeLine(_ byte: UInt8) -> Bool {
+        move(byte == 0x0A, to: remaining == 0 ? .trailerStart : .data)
     }
 
     private mutating func acceptInTrailer(_ byte: UInt8) -> Bool {
         switch state {
         case .trailerStart:
             if byte == 0x0D { return move(true, to: .endLineFeed) }
+            if byte == 0x0A, isTolerant { return move(true, to: .done) }
             return move(ByteClass.isToken(byte), to: .trailerName)
         case .trailerName:
             if byte == 0x3A { return move(true, to: .trailerValue) }
             return ByteClass.isToken(byte)
         case .trailerValue:
             if byte == 0x0D { return move(true, to: .trailerLineFeed) }
+            if byte == 0x0A, isTolerant { return move(true, to: .trailerStart) }
             return ByteClass.isFieldContent(byte)
         case .trailerLineFeed: return move(byte == 0x0A, to: .trailerStart)
         case .endLineFeed: return move(byte == 0x0A, to: .done)

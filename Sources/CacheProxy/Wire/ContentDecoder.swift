@@ -1,4 +1,4 @@
-/// What is still to come of a request's content, whichever way it is delimited.
+/// The decoder of a request's content, for either framing.
 package struct ContentDecoder: Sendable {
     package enum Step: Hashable, Sendable {
         case data(Range<Int>)
@@ -16,7 +16,7 @@ package struct ContentDecoder: Sendable {
     private var form: Form
     private var totalBytes = 0
 
-    /// Nil where there is no content.
+    /// `nil` if there is no content.
     package init?(_ framing: RequestHead.Framing) {
         switch framing {
         case .none, .length(0): return nil
@@ -25,12 +25,12 @@ package struct ContentDecoder: Sendable {
         }
     }
 
-    /// Whether nothing more has to come for the end to be there.
+    /// Whether the end is reached without another byte.
     package var isAtEnd: Bool {
         if case .length(remaining: 0) = form { true } else { false }
     }
 
-    /// Goes on at `offset`; the caller repeats until it hears something other than `data`.
+    /// Decodes from `offset` on; the caller repeats until the step is not `data`.
     package mutating func decode(
         _ bytes: UnsafeRawBufferPointer,
         from offset: Int,

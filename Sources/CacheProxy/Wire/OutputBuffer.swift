@@ -1,12 +1,8 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
-/// Bytes on their way out, gathered in one piece of memory that is used again and again.
+/// Output bytes, gathered in one piece of memory that is used again.
 ///
-/// Belongs to one thread: it is deliberately not `Sendable`.
+/// Belongs to one thread, and is deliberately not `Sendable`.
 ///
 /// Invariants:
 /// 1. `count <= capacity`, and `base` points to `capacity` bytes that this object owns.
@@ -32,7 +28,7 @@ package final class OutputBuffer {
         self.count = count
     }
 
-    /// Room for `extra` more bytes, to be written and then claimed by `advance`.
+    /// Room for `extra` more bytes; the caller writes them and calls `advance`.
     @inline(__always)
     package func room(for extra: Int) -> UnsafeMutableRawPointer {
         if capacity - count < extra { grow(by: extra) }
@@ -57,6 +53,22 @@ package final class OutputBuffer {
         guard let source = bytes.baseAddress else { return }
         room(for: bytes.count).copyMemory(from: source, byteCount: bytes.count)
         count += bytes.count
+    }
+
+    /// Appends a field line with its CRLF.
+    @inline(__always)
+    package func append(field name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        let target = room(for: name.count + value.count + 4)
+        if let source = name.baseAddress { target.copyMemory(from: source, byteCount: name.count) }
+        target.storeBytes(of: 0x3A, toByteOffset: name.count, as: UInt8.self)
+        target.storeBytes(of: 0x20, toByteOffset: name.count + 1, as: UInt8.self)
+        if let source = value.baseAddress {
+            (target + name.count + 2).copyMemory(from: source, byteCount: value.count)
+        }
+        let end = name.count + value.count + 2
+        target.storeBytes(of: 0x0D, toByteOffset: end, as: UInt8.self)
+        target.storeBytes(of: 0x0A, toByteOffset: end + 1, as: UInt8.self)
+        count += end + 2
     }
 
     package func append(_ text: String) {

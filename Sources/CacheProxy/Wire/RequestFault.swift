@@ -1,7 +1,7 @@
-/// Why a request is refused before anything is done with it.
+/// The reason why a request is refused unread.
 ///
-/// The connection is closed behind it: where a message is malformed nobody can say where the next
-/// one begins.
+/// The connection ends behind the response: the start of the next request is unknown behind a
+/// malformed one.
 package enum RequestFault: String, Hashable, Sendable, CaseIterable, Error {
     case malformedRequestLine
     case malformedField
@@ -29,7 +29,7 @@ package enum RequestFault: String, Hashable, Sendable, CaseIterable, Error {
     case loopDetected
     case timedOut
 
-    /// The status of the answer.
+    /// The status of the response.
     package var status: Int {
         switch self {
         case .malformedRequestLine, .malformedField, .malformedLineEnd, .malformedHost,

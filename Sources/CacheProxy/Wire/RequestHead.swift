@@ -1,10 +1,10 @@
 package import HTTPCaching
 
-/// The head of a request as places in the bytes it was parsed from; nothing is copied.
+/// The head of a request as ranges of the parsed bytes; nothing is copied.
 ///
-/// It means something only beside those bytes, and only until they move.
+/// The ranges are valid only for those bytes, and only until they move.
 package struct RequestHead: Sendable {
-    /// A field line's name and value.
+    /// The name and value of a field line.
     package struct FieldPlace: Hashable, Sendable {
         package var name: Range<Int>
         package var value: Range<Int>
@@ -17,7 +17,7 @@ package struct RequestHead: Sendable {
         case chunked
     }
 
-    /// What the head says about itself and its connection.
+    /// Facts of the head about itself and its connection.
     package struct Flags: OptionSet, Hashable, Sendable {
         package let rawValue: UInt16
         package init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -26,9 +26,9 @@ package struct RequestHead: Sendable {
         package static let wantsClose = Self(rawValue: 1 << 1)
         package static let wantsKeepAlive = Self(rawValue: 1 << 2)
         package static let expectsContinue = Self(rawValue: 1 << 3)
-        /// Connection names fields beyond the usual ones.
+        /// Connection lists fields other than `close` and `keep-alive`.
         package static let listsFields = Self(rawValue: 1 << 4)
-        /// Some field belongs to the connection and must not go further.
+        /// A field belongs to the connection and must not be forwarded.
         package static let hasConnectionFields = Self(rawValue: 1 << 5)
         package static let hasVia = Self(rawValue: 1 << 6)
         package static let hasContentLength = Self(rawValue: 1 << 7)
@@ -47,7 +47,7 @@ package struct RequestHead: Sendable {
 
     package init() {}
 
-    /// Whether the connection may carry another request behind this one (RFC 9112 §9.3).
+    /// Whether another request may follow on the connection (RFC 9112 §9.3).
     package var mayPersist: Bool {
         if flags.contains(.wantsClose) { return false }
         return !flags.contains(.isOldVersion) || flags.contains(.wantsKeepAlive)
@@ -60,7 +60,7 @@ package struct RequestHead: Sendable {
         }
     }
 
-    /// Forgets everything but the room for fields.
+    /// Resets every property and keeps the storage of the fields.
     mutating func reset() {
         method = 0..<0
         methodKind = .other

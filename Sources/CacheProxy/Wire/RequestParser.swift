@@ -1,19 +1,14 @@
 import HTTPCaching
+import Platform
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// Reads the head of an HTTP/1.1 request (RFC 9112), strictly, as its bytes come in.
+/// Parses the head of an HTTP/1.1 request (RFC 9112), strictly, as its bytes arrive.
 ///
 ///     requestLine ──line──▶ fields ──empty line──▶ complete
 ///          └──────fault──────┴──────▶ refused
 ///
-/// A pure value: it is given all bytes of the head that are there so far, every time from the first
-/// one on, and says whether they are enough. Lines are looked at once; what was looked at is not
-/// kept here. It takes nothing that two parsers could read in two ways: a bare CR or LF, a folded
+/// A pure value. Each call gets every byte of the head that has arrived, from the first one on, and
+/// tells whether the head is complete. A line is parsed once; the bytes are not kept here. The
+/// parser refuses everything that two parsers could read in two ways: a bare CR or LF, a folded
 /// line, whitespace before a colon, two lengths, a length beside a coding (RFC 9112 §11.2).
 ///
 /// Invariants:
@@ -46,7 +41,7 @@ package struct RequestParser: Sendable {
         head.reset()
     }
 
-    /// Looks at what is new in `bytes`.
+    /// Parses the new lines in `bytes`.
     package mutating func parse(_ bytes: UnsafeRawBufferPointer, _ limits: WireLimits) -> Step {
         while let lineEnd = nextLineFeed(in: bytes) {
             guard lineEnd > lineStart, bytes[lineEnd - 1] == 0x0D else {
@@ -59,7 +54,7 @@ package struct RequestParser: Sendable {
             lineStart = lineEnd + 1
             switch phase {
             case .requestLine:
-                // One empty line in front is forgiven (RFC 9112 §2.2).
+                // One empty line before the request line is ignored (RFC 9112 §2.2).
                 if isEmpty, line.lowerBound == 0 { continue }
                 if let fault = parseRequestLine(line, bytes, limits) { return .refused(fault) }
                 phase = .fields
@@ -74,12 +69,9 @@ package struct RequestParser: Sendable {
     }
 
     private mutating func nextLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
-        guard scanned < bytes.count, let base = bytes.baseAddress else { return nil }
-        guard let found = memchr(base + scanned, 0x0A, bytes.count - scanned) else {
-            scanned = bytes.count
-            return nil
-        }
-        return UnsafeRawPointer(found) - base
+        let found = ByteClass.lineFeed(in: bytes, from: scanned)
+        if found == nil { scanned = bytes.count }
+        return found
     }
 
     private func fault(
@@ -92,7 +84,7 @@ package struct RequestParser: Sendable {
         return phase == .requestLine ? .targetTooLong : .lineTooLong
     }
 
-    /// An attack need not be read to its end: limits hold for lines that are not complete, too.
+    /// Limits hold for incomplete lines too, so that an attack is not read to its end.
     private func checkUnfinishedLine(
         _ bytes: UnsafeRawBufferPointer,
         _ limits: WireLimits
@@ -188,7 +180,7 @@ extension RequestParser {
         guard head.fields.count < limits.fieldCountMax else { return .fieldsTooMany }
         var index = line.lowerBound
         while index < line.upperBound, ByteClass.isToken(bytes[index]) { index += 1 }
-        // Whitespace at the start (a folded line) or before the colon ends here, too.
+        // Whitespace at the start (a folded line) or before the colon is refused here too.
         guard index > line.lowerBound, index < line.upperBound, bytes[index] == 0x3A else {
             return .malformedField
         }
@@ -204,7 +196,7 @@ extension RequestParser {
         return notice(name: name, value: lower..<upper, bytes)
     }
 
-    /// Takes in what the fields that delimit and route the message say.
+    /// Records the fields that delimit and route the message.
     private mutating func notice(
         name: Range<Int>,
         value: Range<Int>,
@@ -245,17 +237,18 @@ extension RequestParser {
         _ value: Range<Int>,
         _ bytes: UnsafeRawBufferPointer
     ) -> RequestFault? {
-        guard head.host == nil else { return .hostRepeated }
+        guard head.host == nil || Mutant.takesTwoHosts.isOn else { return .hostRepeated }
         for place in value where !ByteClass.isAuthority(bytes[place]) { return .malformedHost }
         head.host = value
         return nil
     }
 
-    /// One line of digits; a list, a sign or a second line is how requests are smuggled.
+    /// Accepts one line of digits; lists, signs and second lines are used to smuggle requests.
     private mutating func noticeLength(
         _ value: Range<Int>,
         _ bytes: UnsafeRawBufferPointer
     ) -> RequestFault? {
+        if Mutant.takesTwoLengths.isOn { head.flags.remove(.hasContentLength) }
         guard head.flags.insert(.hasContentLength).inserted else { return .contentLengthRepeated }
         // 18 digits are below 2^63.
         guard !value.isEmpty, value.count <= 18 else { return .contentLengthInvalid }
@@ -300,11 +293,12 @@ extension RequestParser {
         }
     }
 
-    /// What only the whole head can tell (RFC 9112 §3.2 and §6.3).
+    /// Checks the rules about the whole head (RFC 9112 §3.2 and §6.3).
     private mutating func finish() -> RequestFault? {
         let isOld = head.flags.contains(.isOldVersion)
         if head.host == nil, !isOld { return .hostMissing }
         if head.flags.contains(.hasTransferEncoding) {
+            if Mutant.takesLengthBesideCoding.isOn { head.flags.remove(.hasContentLength) }
             if head.flags.contains(.hasContentLength) { return .lengthAndTransferEncoding }
             if isOld { return .transferEncodingInOldVersion }
             head.framing = .chunked
@@ -312,7 +306,7 @@ extension RequestParser {
         return head.flags.contains(.expectsElse) && !isOld ? .expectationUnknown : nil
     }
 
-    /// Whether `text` is the lower-case `literal` in any case.
+    /// Whether `text` equals the lower-case `literal`, ignoring case.
     @inline(__always)
     static func equals(_ text: UnsafeRawBufferPointer, _ literal: StaticString) -> Bool {
         guard text.count == literal.utf8CodeUnitCount else { return false }

@@ -1,13 +1,13 @@
 import CacheEngine
 
-/// How the end of a response's content is told to the client (RFC 9112 §6.3).
+/// How the end of a response's content is marked (RFC 9112 §6.3).
 package enum ResponseFraming: Hashable, Sendable {
-    /// There is no content, and no field speaks of its length but the origin's own.
+    /// No content; a Content-Length can only be the origin's own.
     case none
     /// Content-Length, and exactly that many bytes.
     case length(Int)
     case chunked
-    /// The end of the connection: what an HTTP/1.0 client understands.
+    /// The end of the connection, for HTTP/1.0 clients.
     case untilClose
 
     package init(status: Int, isHead: Bool, bodyCount: Int?, isOldVersion: Bool) {

@@ -3,18 +3,20 @@ import HTTPCaching
 
 /// Writes response heads in the form of RFC 9112 §4.
 ///
-/// Fields that belong to the origin's connection are left out; framing, `Date` where it is missing,
-/// `Via` and `Connection` are added.
+/// Fields of the origin's connection are left out; framing, a missing `Date`, `Via` and
+/// `Connection` are added.
 package struct ResponseHeadWriter {
-    /// What `Connection` says.
+    /// The content of `Connection`.
     package enum Persistence: Hashable, Sendable {
-        /// Nothing: the connection goes on, as it does in HTTP/1.1.
+        /// No field: the connection goes on, as is usual in HTTP/1.1.
         case goesOn
-        /// That it goes on, for an HTTP/1.0 client who asked.
+        /// `keep-alive`, for an HTTP/1.0 client that asked for it.
         case goesOnSaidSo
         case ends
     }
 
+    /// Whether `Cache-Tag` and `Surrogate-Key` are left out.
+    package var stripsTags = false
     private let viaLine: [UInt8]
     private var dateLine = [UInt8](repeating: 0, count: 6 + HTTPDate.formattedBytes + 2)
     private var dateSeconds = Int64.min
@@ -28,7 +30,7 @@ package struct ResponseHeadWriter {
         }
     }
 
-    /// Appends a whole head, empty line included.
+    /// Appends a complete head with its empty line.
     package mutating func write(
         status: Int,
         fields: HeaderFields,
@@ -38,10 +40,11 @@ package struct ResponseHeadWriter {
         to out: OutputBuffer
     ) {
         Self.writeStatusLine(status, to: out)
-        // Where there is no content the origin's length still describes it, except behind a 204, which
-        // has none (RFC 9110 §8.6).
+        // The origin's length describes content that is not sent, except for a 204, which has none
+        // (RFC 9110 §8.6).
         let keepsLength = framing == .none && status != 204
-        let kept = Self.writeFields(fields, keepsLength: keepsLength, to: out)
+        let omitted = Omitted(length: !keepsLength, tags: stripsTags)
+        let kept = Self.writeFields(fields, omitted, to: out)
         switch framing {
         case .none, .untilClose: break
         case .length(let count):
@@ -60,14 +63,14 @@ package struct ResponseHeadWriter {
         out.append("\r\n")
     }
 
-    /// Appends the head of a 1xx (RFC 9110 §15.2): its fields, and nothing of ours.
-    package static func writeInformational(
+    /// Appends the head of a 1xx (RFC 9110 §15.2) with the origin's fields only.
+    package func writeInformational(
         status: Int,
         fields: HeaderFields,
         to out: OutputBuffer
     ) {
-        writeStatusLine(status, to: out)
-        _ = writeFields(fields, keepsLength: false, to: out)
+        Self.writeStatusLine(status, to: out)
+        _ = Self.writeFields(fields, Omitted(length: true, tags: stripsTags), to: out)
         out.append("\r\n")
     }
 
@@ -83,13 +86,19 @@ package struct ResponseHeadWriter {
         out.append("\r\n")
     }
 
+    /// Fields that are left out besides those of the origin's connection.
+    private struct Omitted {
+        var length: Bool
+        var tags: Bool
+    }
+
     private struct Kept {
         var hasDate = false
     }
 
     private static func writeFields(
         _ fields: HeaderFields,
-        keepsLength: Bool,
+        _ omitted: Omitted,
         to out: OutputBuffer
     ) -> Kept {
         let start = out.count
@@ -100,58 +109,42 @@ package struct ResponseHeadWriter {
             while let line = cursor.next() {
                 let name = line.name.buffer
                 switch name.count {
-                case 2, 7, 10, 14, 16, 17, 19:
-                    guard let belongs = drops(name, keepsLength: keepsLength) else { break }
+                case 2, 7, 9, 10, 13, 14, 16, 17, 19:
+                    guard let belongs = drops(name, omitted) else { break }
                     if belongs { hasConnection = true }
                     continue
                 case 4:
                     if RequestParser.equals(name, "date") { kept.hasDate = true }
                 default: break
                 }
-                write(name, line.value.buffer, to: out)
+                out.append(field: name, line.value.buffer)
             }
         }
         guard hasConnection else { return kept }
         let stripped = HopByHop.strip(fields.section, for: .forwardingResponse)
         out.truncate(to: start)
-        return writeFields(HeaderFields(stripped), keepsLength: keepsLength, to: out)
+        return writeFields(HeaderFields(stripped), omitted, to: out)
     }
 
-    /// Nil for a field that goes to the client; true for a Connection field, which may name others.
-    private static func drops(_ name: UnsafeRawBufferPointer, keepsLength: Bool) -> Bool? {
+    /// `nil` for a field that is written; `true` for a Connection field, which may name others.
+    private static func drops(_ name: UnsafeRawBufferPointer, _ omitted: Omitted) -> Bool? {
         switch name.count {
         case 2: RequestParser.equals(name, "te") ? false : nil
         case 7:
             RequestParser.equals(name, "trailer") || RequestParser.equals(name, "upgrade")
                 ? false : nil
+        case 9: omitted.tags && RequestParser.equals(name, "cache-tag") ? false : nil
         case 10:
             RequestParser.equals(name, "connection")
                 ? true : RequestParser.equals(name, "keep-alive") ? false : nil
-        case 14: !keepsLength && RequestParser.equals(name, "content-length") ? false : nil
+        case 13: omitted.tags && RequestParser.equals(name, "surrogate-key") ? false : nil
+        case 14: omitted.length && RequestParser.equals(name, "content-length") ? false : nil
         case 16: RequestParser.equals(name, "proxy-connection") ? false : nil
+        case 17 where Mutant.sendsTheOriginsCoding.isOn: nil
         case 17: RequestParser.equals(name, "transfer-encoding") ? false : nil
         case 19: RequestParser.equals(name, "proxy-authorization") ? false : nil
         default: nil
         }
-    }
-
-    @inline(__always)
-    private static func write(
-        _ name: UnsafeRawBufferPointer,
-        _ value: UnsafeRawBufferPointer,
-        to out: OutputBuffer
-    ) {
-        let target = out.room(for: name.count + value.count + 4)
-        if let source = name.baseAddress { target.copyMemory(from: source, byteCount: name.count) }
-        target.storeBytes(of: 0x3A, toByteOffset: name.count, as: UInt8.self)
-        target.storeBytes(of: 0x20, toByteOffset: name.count + 1, as: UInt8.self)
-        if let source = value.baseAddress {
-            (target + name.count + 2).copyMemory(from: source, byteCount: value.count)
-        }
-        let end = name.count + value.count + 2
-        target.storeBytes(of: 0x0D, toByteOffset: end, as: UInt8.self)
-        target.storeBytes(of: 0x0A, toByteOffset: end + 1, as: UInt8.self)
-        out.advance(by: end + 2)
     }
 
     private mutating func writeDate(_ nowSeconds: Int64, to out: OutputBuffer) {

@@ -1,6 +1,6 @@
-/// The reason phrases of RFC 9110 §15, and of the registry beside it.
+/// The reason phrases of RFC 9110 §15 and of its registry.
 ///
-/// Others have none.
+/// Other statuses have an empty phrase.
 package enum StatusPhrase {
     package static func text(_ status: Int) -> StaticString {
         switch status {

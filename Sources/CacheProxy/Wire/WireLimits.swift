@@ -1,6 +1,6 @@
-/// How much of a message is taken in before it is refused.
+/// The limits of a message; a larger one is refused.
 ///
-/// Everything is counted before it is kept.
+/// Bytes are counted before they are kept.
 public struct WireLimits: Hashable, Sendable {
     /// Bytes of a request head, request line included.
     public var headBytesMax = 32 * 1024
@@ -16,9 +16,9 @@ public struct WireLimits: Hashable, Sendable {
     public var chunkLineBytesMax = 256
     /// Bytes of a trailer section.
     public var trailerBytesMax = 8 * 1024
-    /// Bytes of a request's content.
+    /// The limit of a request's content in bytes.
     public var contentBytesMax = Int.max
 
-    /// The usual limits.
+    /// The default limits.
     public init() {}
 }

@@ -37,7 +37,7 @@ extension UInt8 {
         return self < 128 && (high >> UInt64(self - 64)) & 1 == 1
     }
 
-    /// RFC 9110 §5.5 `field-content`: visible, space, tab or obs-text; no other control.
+    /// RFC 9110 §5.5 `field-content`: visible characters, space, tab, obs-text; no other control.
     package var isFieldContent: Bool { (self >= 0x20 && self != 0x7F) || self == .tab }
 
     /// RFC 9110 §8.8.3 `etagc`.

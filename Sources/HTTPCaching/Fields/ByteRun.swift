@@ -1,8 +1,8 @@
-/// A borrowed run of bytes, valid only while the bytes it was made from stay in place.
+/// A borrowed run of bytes, valid only while the memory it was made from stays in place.
 ///
-/// Every read is checked against the run, also in optimised builds: a slip in a parser traps, it
-/// never reads a neighbour's memory. The type is not `Sendable` and is never stored: it lives inside
-/// the closure of the `withUnsafeBytes` that made it.
+/// Every read is bounds-checked, also in optimised builds: a parser error traps instead of reading
+/// foreign memory. The type is not `Sendable` and must not be stored. It is valid only inside the
+/// `withUnsafeBytes` closure that made it.
 package struct ByteRun {
     package let buffer: UnsafeRawBufferPointer
 
@@ -31,7 +31,7 @@ package struct ByteRun {
         return self[lower..<upper]
     }
 
-    /// Whether these bytes are `lowercased`, a literal written in lower case, in any ASCII case.
+    /// Whether these bytes equal `lowercased`, a literal in lower case, when ASCII case is ignored.
     package func equals(lowercased: StaticString) -> Bool {
         guard count == lowercased.utf8CodeUnitCount else { return false }
         return lowercased.withUTF8Buffer { literal in
@@ -56,7 +56,7 @@ package struct ByteRun {
         return true
     }
 
-    /// Exact comparison with a literal, for what HTTP compares with case (methods, units).
+    /// Compares with a literal byte by byte, for case-sensitive names (methods, units).
     package func equals(exactly literal: StaticString) -> Bool {
         guard count == literal.utf8CodeUnitCount else { return false }
         return literal.withUTF8Buffer { bytes in
@@ -78,7 +78,7 @@ package struct ByteRun {
 }
 
 extension String {
-    /// Lends the UTF-8 bytes of the string; native strings are lent without copying.
+    /// Lends the UTF-8 bytes of the string to `body`; a native string is not copied.
     package func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
         var copy = self
         return copy.withUTF8 { body(ByteRun(UnsafeRawBufferPointer($0))) }

@@ -1,6 +1,6 @@
-/// One member of a Cache-Status field (RFC 9211): what this cache did with the request.
+/// One member of a Cache-Status field (RFC 9211): how this cache handled the request.
 package struct CacheStatus: Hashable, Sendable {
-    /// RFC 9211 §2.2: why the request went forward.
+    /// The reason why the request was forwarded (RFC 9211 §2.2).
     package enum Forward: String, Hashable, Sendable, CaseIterable {
         case bypass
         case method
@@ -20,7 +20,7 @@ package struct CacheStatus: Hashable, Sendable {
     package var identifier: String
     package var outcome: Outcome
     package var forwardStatus: Int?
-    /// Seconds of freshness left, negative when stale.
+    /// Seconds of freshness left, negative if stale.
     package var ttlSeconds: Int?
     package var isStored = false
     package var isCollapsed = false
@@ -32,13 +32,14 @@ package struct CacheStatus: Hashable, Sendable {
         self.outcome = outcome
     }
 
-    /// The identifier as it is sent.
+    /// The identifier in its serialised form.
     package var identifierText: String { Self.tokenOrString(identifier) }
 
-    /// The member as it is sent.
+    /// The member in its serialised form.
     package var text: String {
         var text = ""
-        // Room for most, so that nothing is moved: every answer has one of these.
+        // Enough for most members, so that the buffer rarely grows: every response carries a
+        // member.
         text.reserveCapacity(Self.usualBytes)
         text += identifierText
         switch outcome {
@@ -63,7 +64,7 @@ package struct CacheStatus: Hashable, Sendable {
         text += String(number)
     }
 
-    /// RFC 9651 §4.1.7 where it is a token, §4.1.6 where it is not.
+    /// A token (RFC 9651 §4.1.7) if `text` is one, otherwise a string (§4.1.6).
     private static func tokenOrString(_ text: String) -> String {
         text.withByteRun(isToken) ? text : string(text)
     }
@@ -77,7 +78,7 @@ package struct CacheStatus: Hashable, Sendable {
         return true
     }
 
-    /// What a structured string cannot hold is written as a question mark.
+    /// A quoted string; bytes that a structured string cannot hold become question marks.
     private static func string(_ text: String) -> String {
         var bytes: [UInt8] = [.quote]
         for byte in text.utf8 {

@@ -1,11 +1,11 @@
-/// RFC 9111 §1.2.2: a non-negative whole number of seconds, as it stands in a field.
+/// A non-negative whole number of seconds in a field (RFC 9111 §1.2.2).
 package enum DeltaSeconds {
-    /// What does not fit means "for ever": 2^31 seconds, the value the RFC names.
+    /// The value for every larger number: 2^31 seconds, as RFC 9111 §1.2.2 prescribes.
     package static let maximum: UInt32 = 1 << 31
 
-    /// Digits only; nil for a sign, a fraction, an empty text.
+    /// Parses digits; returns `nil` if the text is empty or has another character (sign, dot).
     ///
-    /// Too large a number is the maximum.
+    /// A number above `maximum` becomes `maximum`.
     package static func parse(_ text: ByteRun) -> UInt32? {
         guard !text.isEmpty else { return nil }
         var value: UInt64 = 0

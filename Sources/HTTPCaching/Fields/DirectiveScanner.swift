@@ -2,13 +2,14 @@
 ///
 ///     cache-directive = token [ "=" ( token / quoted-string ) ]
 ///
-/// It never fails: what is no directive is stepped over up to the next comma, and a directive whose
-/// argument is not of that form comes out with a malformed argument, so that its name still counts.
+/// The scanner never fails. It skips a member that is not a directive, up to the next comma. A
+/// directive whose argument does not follow the grammar gets the argument `malformed`, so that its
+/// name still counts.
 package struct DirectiveScanner {
     package enum Argument {
         case none
         case token(ByteRun)
-        /// The text between the quotes, escapes not undone.
+        /// The text between the quotes, with its escapes.
         case quoted(ByteRun)
         case malformed
     }
@@ -20,10 +21,10 @@ package struct DirectiveScanner {
 
     private let text: ByteRun
     private var position = 0
-    /// Whether a quoted string was opened and never closed.
+    /// Whether a quoted string opens and never closes.
     ///
-    /// What follows it is then read as if the quote were not there, so that a restriction cannot
-    /// hide behind it.
+    /// The text after such a quote is read as if the quote were missing, so that a restriction
+    /// cannot hide behind it.
     package private(set) var hasUnclosedQuote = false
 
     package init(_ text: ByteRun) { self.text = text }
@@ -66,7 +67,7 @@ package struct DirectiveScanner {
         return endsHere() ? .quoted(text[start..<(end - 1)]) : .malformed
     }
 
-    /// Steps over the rest of the member; whether there was nothing but whitespace in it.
+    /// Skips the rest of the member; returns `true` if the rest is only whitespace.
     private mutating func endsHere() -> Bool {
         skip { $0.isOptionalWhitespace }
         guard position < text.count, text[position] != .comma else { return true }

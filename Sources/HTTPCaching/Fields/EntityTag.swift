@@ -1,12 +1,12 @@
-/// RFC 9110 §8.8.3: an entity tag, borrowed from the field it stands in.
+/// An entity tag (RFC 9110 §8.8.3), borrowed from its field.
 ///
-/// A tag that is not written as the RFC says (without quotes, mostly) still names something to the
-/// server that sent it. It is kept whole, counts as weak, and equals only its own exact bytes.
+/// A tag that breaks the grammar (mostly one without quotes) still identifies a version at its
+/// server. It is kept whole, counts as weak, and equals only a tag of exactly the same bytes.
 package struct EntityTag {
     package enum Form: Hashable, Sendable { case strong, weak, malformed }
 
     package let form: Form
-    /// What stands between the quotes; of a malformed tag, all of it.
+    /// The text between the quotes; the whole text of a malformed tag.
     package let opaque: ByteRun
 
     package init?(_ field: ByteRun) {
@@ -18,7 +18,7 @@ package struct EntityTag {
             self.opaque = opaque
             return
         }
-        // A list of tags, or anything with a gap in it, names nothing.
+        // A list of tags, or a text that contains whitespace, identifies nothing.
         for index in 0..<text.count where text[index] <= .space || text[index] == .comma {
             return nil
         }
@@ -26,14 +26,14 @@ package struct EntityTag {
         opaque = text
     }
 
-    package var isStrong: Bool { form == .strong }
+    package var isStrong: Bool { form == .strong || Mutant.takesWeakTagsForStrong.isOn }
 
-    /// RFC 9110 §8.8.3.2: both strong, and the same.
+    /// The strong comparison of RFC 9110 §8.8.3.2: both tags are strong and their text is equal.
     package func stronglyEquals(_ other: EntityTag) -> Bool {
         isStrong && other.isStrong && opaque.equals(other.opaque)
     }
 
-    /// RFC 9110 §8.8.3.2: the same, weak or not.
+    /// The weak comparison of RFC 9110 §8.8.3.2: the text is equal.
     package func weaklyEquals(_ other: EntityTag) -> Bool {
         (form == .malformed) == (other.form == .malformed) && opaque.equals(other.opaque)
     }
@@ -46,14 +46,16 @@ package struct EntityTag {
     }
 }
 
-/// The tags of an If-Match or If-None-Match line: `*`, or a list whose commas may stand in tags.
+/// Reads the tags of an If-Match or If-None-Match line, which is `*` or a list.
+///
+/// A tag may contain commas.
 package struct EntityTagScanner {
     private let text: ByteRun
     private var position = 0
 
     package init(_ text: ByteRun) { self.text = text }
 
-    /// The next tag; members that are no tags are stepped over.
+    /// The next tag; skips members that are not tags.
     package mutating func next() -> EntityTag? {
         while position < text.count {
             let start = position
@@ -65,7 +67,7 @@ package struct EntityTagScanner {
         return nil
     }
 
-    // Not a quoted-string: an entity tag has no escapes, a backslash in it is a backslash.
+    // Not a quoted-string: an entity tag has no escapes, so a backslash stands for itself.
     private func endOfMember(from start: Int) -> Int {
         var index = start
         var isQuoted = false

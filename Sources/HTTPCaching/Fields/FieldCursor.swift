@@ -1,15 +1,15 @@
-/// Walks the lines of an encoded field section without allocating.
+/// Reads the lines of an encoded field section without allocating.
 ///
-/// It stops at the first line that does not fit, so it is safe on any bytes; whether a whole section
-/// is sound is what `FieldSection.init?(decoding:)` decides.
+/// The cursor stops at the first line that exceeds the buffer, so any bytes are safe.
+/// `FieldSection.init?(decoding:)` decides whether a whole section is valid.
 package struct FieldCursor {
-    /// Bytes before a line's name: its length as u16, the value's as u32, little-endian.
+    /// The bytes before a line's name: name length u16, value length u32, little-endian.
     package static let lineHeaderBytes = 6
 
     package struct Line {
         package let name: ByteRun
         package let value: ByteRun
-        /// Where the line's encoding starts and ends in its section.
+        /// The range of the line's encoding in its section.
         package let extent: Range<Int>
     }
 
@@ -17,6 +17,20 @@ package struct FieldCursor {
     package private(set) var offset = 0
 
     package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    /// Lends the first value of that name in `lines` to `body`; returns `nil` if no line has that
+    /// name.
+    package static func withFirst<Result>(
+        lowercased name: StaticString,
+        in lines: UnsafeRawBufferPointer,
+        _ body: (ByteRun) -> Result
+    ) -> Result? {
+        var cursor = FieldCursor(lines)
+        while let line = cursor.next() {
+            if line.name.equals(lowercased: name) { return body(line.value) }
+        }
+        return nil
+    }
 
     package mutating func next() -> Line? {
         let start = offset

@@ -1,4 +1,4 @@
-/// Finding fields by name, in any case, without allocating.
+/// Look-up of fields by name, case-insensitive and without allocating.
 extension FieldSection {
     package func contains(_ name: String) -> Bool { name.withByteRun { contains($0) } }
 
@@ -10,12 +10,12 @@ extension FieldSection {
         containsLine { $0.name.equals(lowercased: name) }
     }
 
-    /// The value of the first line of that name.
+    /// The value of the first line with that name.
     package func first(_ name: String) -> String? {
         name.withByteRun { name in withFirst(name) { $0.string } }
     }
 
-    /// All lines of that name as one list (RFC 9110 §5.3): their values, joined by a comma and a space.
+    /// The values of all lines with that name, joined by a comma and a space (RFC 9110 §5.3).
     package func combined(_ name: String) -> String? {
         let values = values(name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
@@ -29,7 +29,7 @@ extension FieldSection {
         return values
     }
 
-    /// Lends the first value of that name to `body`; nil when there is none.
+    /// Lends the first value of that name to `body`; returns `nil` if no line has that name.
     package func withFirst<Result>(_ name: ByteRun, _ body: (ByteRun) -> Result) -> Result? {
         bytes.withUnsafeBytes { buffer in
             var cursor = FieldCursor(buffer)
@@ -44,16 +44,10 @@ extension FieldSection {
         lowercased name: StaticString,
         _ body: (ByteRun) -> Result
     ) -> Result? {
-        bytes.withUnsafeBytes { buffer in
-            var cursor = FieldCursor(buffer)
-            while let line = cursor.next() {
-                if line.name.equals(lowercased: name) { return body(line.value) }
-            }
-            return nil
-        }
+        bytes.withUnsafeBytes { FieldCursor.withFirst(lowercased: name, in: $0, body) }
     }
 
-    /// Visits the values of every line of that name (a literal in lower case), in order.
+    /// Visits the values of all lines with that name, in order; the name is a lower-case literal.
     package func forEachValue(of lowercasedName: StaticString, _ body: (ByteRun) -> Void) {
         forEachLine { if $0.name.equals(lowercased: lowercasedName) { body($0.value) } }
     }
@@ -74,7 +68,7 @@ extension FieldSection {
 }
 
 extension FieldSection: CustomStringConvertible {
-    /// The lines as they stand in a message, for logs and failed tests.
+    /// The lines in the form of a message, for logs and failed tests.
     package var description: String {
         var text = ""
         forEachLine { text += "\($0.name.string): \($0.value.string)\n" }

@@ -1,43 +1,44 @@
-/// The fields of one message, in order, in a single run of bytes.
+/// The fields of one message, in order, in one array of bytes.
 ///
-/// One allocation holds everything, and those bytes are also what the disk stores, so a stored head
-/// comes back with one copy and no parsing.
+/// The section is one allocation, and the disk stores the same bytes. Reading a stored head
+/// therefore takes one copy and no parsing.
 ///
 ///     (name length u16 · value length u32 · name · value)*      little-endian
 ///
-/// Names keep the case they came with and compare without it. Two sections are equal when their
-/// bytes are.
+/// Names keep their case and are compared without it. Two sections are equal if their bytes are.
 ///
 /// Invariants:
 /// 1. `bytes` is a sequence of whole lines, with nothing after the last.
-/// 2. Every name is a token, of 1 to 65,535 bytes (RFC 9110 §5.1).
+/// 2. Every name is a token of 1 to 65,535 bytes (RFC 9110 §5.1).
 /// 3. Every value is field content without CR, LF, NUL or other controls, and neither starts nor
-///    ends with whitespace (RFC 9110 §5.5). So no section can smuggle a line into a message.
+///    ends with whitespace (RFC 9110 §5.5). A value therefore cannot inject a line into a message.
 package struct FieldSection: Sendable, Hashable {
     package private(set) var bytes: [UInt8]
 
     package init() { bytes = [] }
 
-    /// Takes bytes that came from a disk: nil unless they are exactly what this type would encode.
+    /// Copies bytes from a disk; returns `nil` unless they are exactly an encoding of this type.
     package init?(decoding source: UnsafeRawBufferPointer) {
         guard Self.isSound(source) else { return nil }
         bytes = [UInt8](source)
     }
 
-    /// Takes bytes that this type encoded and nobody has touched since, with room for more.
+    /// Copies bytes that this type encoded and no code changed since, with room for `extra` more.
     package init(trusted source: UnsafeRawBufferPointer, reserving extra: Int) {
         bytes = []
         bytes.reserveCapacity(source.count + extra)
         bytes.append(contentsOf: source)
     }
 
-    /// Bytes of a line around its value.
+    /// The bytes of a line without its value.
     package static func lineBytes(around name: StaticString) -> Int { 6 + name.utf8CodeUnitCount }
 
-    /// Writes a line at `offset`; `writeValue` writes digits, tokens and the like, and gives back how
-    /// many bytes that took.
+    /// Writes a line at `offset`.
     ///
-    /// - Returns: Where the line ends.
+    /// `writeValue` writes the value, which must be digits, tokens or other field content, and
+    /// returns its number of bytes.
+    ///
+    /// - Returns: The offset of the line's end.
     package static func writeLine(
         trusted name: StaticString,
         to target: UnsafeMutableRawBufferPointer,
@@ -64,7 +65,7 @@ package struct FieldSection: Sendable, Hashable {
         return valueStart + count
     }
 
-    /// For tests and examples: the lines in order; a line that no message may carry is left out.
+    /// Makes a section of these lines, for tests and examples; skips a line that is invalid.
     package init(_ lines: [(String, String)]) {
         bytes = []
         for (name, value) in lines { append(name, value) }
@@ -116,7 +117,7 @@ package struct FieldSection: Sendable, Hashable {
     }
 }
 
-// MARK: - What may be a name and a value
+// MARK: - Valid names and values
 
 extension FieldSection {
     package static let nameBytesMax = Int(UInt16.max)
@@ -124,7 +125,7 @@ extension FieldSection {
 
     package static func isValidName(_ name: String) -> Bool { name.withByteRun { isValidName($0) } }
 
-    /// Whether `value` can be sent as it is: no controls, no whitespace around it.
+    /// Whether `value` can be sent unchanged: no controls, no whitespace around it.
     package static func isValidValue(_ value: String) -> Bool {
         value.withByteRun { isValidValue($0) }
     }
@@ -151,8 +152,8 @@ extension FieldSection {
 extension FieldSection {
     /// Adds a line at the end.
     ///
-    /// A name that is no token, or a value with a control character in it, is refused and nothing
-    /// changes.
+    /// Returns `false` and changes nothing if the name is not a token or the value has a control
+    /// character.
     @discardableResult
     package mutating func append(_ name: String, _ value: String) -> Bool {
         name.withByteRun { name in value.withByteRun { value in append(name: name, value: value) } }
@@ -175,12 +176,12 @@ extension FieldSection {
         return true
     }
 
-    /// Adds lines that this type encoded and nobody has touched since.
+    /// Adds lines that this type encoded and no code changed since.
     package mutating func append(trusted lines: UnsafeRawBufferPointer) {
         bytes.append(contentsOf: lines)
     }
 
-    /// Adds a line whose value is known to be digits, tokens and the like.
+    /// Adds a line whose value is field content by construction, such as digits or tokens.
     package mutating func append(trusted name: StaticString, _ value: UnsafeRawBufferPointer) {
         name.withByteRun { name in
             assert(Self.isValidName(name) && Self.isValidValue(ByteRun(value)))
@@ -188,7 +189,7 @@ extension FieldSection {
         }
     }
 
-    /// Replaces every line of that name by one; the new line stands where the first one stood.
+    /// Replaces all lines of that name by one line, at the place of the first.
     @discardableResult
     package mutating func set(_ name: String, _ value: String) -> Bool {
         name.withByteRun { name in value.withByteRun { value in set(name: name, value: value) } }
@@ -220,7 +221,7 @@ extension FieldSection {
         removeAll { $0.equals(lowercased: name) }
     }
 
-    /// Drops every line whose name satisfies the predicate.
+    /// Removes every line whose name satisfies the predicate.
     package mutating func removeAll(where isDropped: (ByteRun) -> Bool) {
         guard containsLine(where: { isDropped($0.name) }) else { return }
         rebuild { line, _ in isDropped(line.name) ? .drop : .keep }
@@ -242,7 +243,7 @@ extension FieldSection {
         self = new
     }
 
-    /// What a section takes when its first line comes: most need no more.
+    /// The capacity in bytes that the first line reserves; most sections need no more.
     private static let firstBytes = 256
 
     private mutating func appendUnchecked(name: ByteRun, value: ByteRun) {

@@ -1,13 +1,13 @@
-/// Writing a date as IMF-fixdate (RFC 9110 §5.6.7), the one form a sender may use.
+/// Formats dates as IMF-fixdate (RFC 9110 §5.6.7), the only form that may be sent.
 extension HTTPDate {
     package static let formattedBytes = 29
 
-    /// The years that four digits can say: 0000-01-01 to 9999-12-31.
+    /// The times that a four-digit year can express: 0000-01-01 to 9999-12-31.
     static let representable: ClosedRange<Int64> = -62_167_219_200...253_402_300_799
 
-    /// Writes 29 bytes at the start of `target`, without allocating.
+    /// Writes the date's 29 bytes at the start of `target`, without allocating.
     ///
-    /// A time outside the four-digit years is written as the nearest one inside.
+    /// A time outside the four-digit years becomes the nearest time inside them.
     package static func format(_ seconds: Int64, into target: UnsafeMutableRawBufferPointer) {
         precondition(target.count >= formattedBytes)
         let seconds = min(max(seconds, representable.lowerBound), representable.upperBound)

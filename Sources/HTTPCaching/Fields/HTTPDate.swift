@@ -1,16 +1,16 @@
-/// RFC 9110 §5.6.7: the three forms of a date, as whole seconds since 1970 in UTC.
+/// The three date formats of RFC 9110 §5.6.7, as whole seconds since 1970 in UTC.
 ///
 ///     Sun, 06 Nov 1994 08:49:37 GMT     IMF-fixdate, the only one that may be sent
 ///     Sunday, 06-Nov-94 08:49:37 GMT    RFC 850
 ///     Sun Nov  6 08:49:37 1994          asctime
 ///
-/// Widths, separators and the zone must be exact; names are read in any case. Whether the weekday
-/// belongs to the date is not checked: the RFC gives it no meaning.
+/// Widths, separators and the zone must be exact; names match in any case. Whether the weekday
+/// belongs to the date is not checked, because the RFC gives the weekday no meaning.
 package enum HTTPDate {
-    /// The date, or nil for what is none.
+    /// Parses a date; returns `nil` if the text has none of the three forms.
     ///
-    /// `nearSeconds` is about now: a two-digit year that would lie more than 50 years ahead of it
-    /// is the most recent past year with those digits.
+    /// `nearSeconds` is approximately the current time. A two-digit year that would lie more than
+    /// 50 years after it becomes the most recent past year with the same digits.
     package static func parse(_ text: ByteRun, nearSeconds: Int64) -> Int64? {
         guard text.count >= 24, text.count <= 33 else { return nil }
         if text[3] == .comma { return imfFixdate(text) }
@@ -46,7 +46,7 @@ package enum HTTPDate {
         guard let moment = seconds(year: year, month: month, day: day, time: time) else {
             return nil
         }
-        // The fiftieth year itself: only what lies past this very moment of it is too far.
+        // In the fiftieth year only times after the same moment of that year are too far ahead.
         if year == thisYear + 50, moment > seconds(year: year, sameMomentAs: near) {
             return seconds(year: year - 100, month: month, day: day, time: time)
         }
@@ -73,7 +73,7 @@ package enum HTTPDate {
         return value
     }
 
-    /// Seconds since midnight; a leap second is the last second of its minute.
+    /// Seconds since midnight; a leap second counts as second 59.
     private static func timeOfDay(_ text: ByteRun, at start: Int) -> Int? {
         guard text[start + 2] == .colon, text[start + 5] == .colon,
             let hour = digits(text, start..<(start + 2)),
@@ -141,8 +141,10 @@ package enum HTTPDate {
         civil(days: Int(floorDivide(seconds, 86_400))).year
     }
 
-    /// Days since 1970-01-01 in the proleptic Gregorian calendar, counted in eras of 400 years that
-    /// start in March (https://howardhinnant.github.io/date_algorithms.html).
+    /// Days since 1970-01-01 in the proleptic Gregorian calendar.
+    ///
+    /// The days are counted in eras of 400 years that start in March
+    /// (https://howardhinnant.github.io/date_algorithms.html).
     private static func days(year: Int, month: Int, day: Int) -> Int {
         let shifted = month <= 2 ? year - 1 : year
         let era = (shifted >= 0 ? shifted : shifted - 399) / 400

@@ -1,4 +1,4 @@
-/// Fields that belong to one connection and go no further (RFC 9110 §7.6.1, RFC 9111 §3.1).
+/// Fields of one connection, neither stored nor forwarded (RFC 9110 §7.6.1, RFC 9111 §3.1).
 package enum HopByHop {
     package enum Purpose: UInt8, Hashable, Sendable {
         case storing
@@ -6,25 +6,30 @@ package enum HopByHop {
         case forwardingResponse
     }
 
-    /// The fields without those that belong to one connection, and without those that Connection
-    /// lists.
+    /// Returns the fields without those of one connection and without those that Connection lists.
     package static func strip(_ fields: FieldSection, for purpose: Purpose) -> FieldSection {
         var kept = fields
         let listed = listedNames(in: fields)
         kept.removeAll { name in
-            belongsToConnection(name, purpose) || (!listed.isEmpty && listed.contains(lower(name)))
+            belongsToConnection(name, purpose)
+                || listed.contains { $0.utf8.count == name.count && $0 == lower(name) }
         }
         return kept
     }
 
-    /// The names that the Connection lines give, in lower case, but for those that say what a
-    /// message is or to whom it may be shown: a peer cannot have them removed.
+    /// The names that the Connection lines list, in lower case.
+    ///
+    /// Fields that describe the message, or restrict its users, are left out: a peer cannot remove
+    /// them.
     package static func listedNames(in fields: FieldSection) -> Set<String> {
         var names: Set<String> = []
         fields.forEachValue(of: "connection") { line in
             var members = ListScanner(line)
             while let member = members.next() {
-                guard !isProtected(member) else { continue }
+                // The usual member needs no list: its field is removed in any case.
+                guard !isProtected(member), !member.equals(lowercased: "keep-alive"),
+                    !Mutant.ignoresConnectionLists.isOn
+                else { continue }
                 names.insert(lower(member))
             }
         }
@@ -40,7 +45,7 @@ package enum HopByHop {
         case 10: name.equals(lowercased: "connection") || name.equals(lowercased: "keep-alive")
         case 16: name.equals(lowercased: "proxy-connection")
         case 17: name.equals(lowercased: "transfer-encoding")
-        // RFC 9111 §3.1: about one proxy. The challenge of a 407 still has to reach the client.
+        // RFC 9111 §3.1: fields of one proxy. The challenge of a 407 must still reach the client.
         case 18: name.equals(lowercased: "proxy-authenticate") && purpose == .storing
         case 19: name.equals(lowercased: "proxy-authorization")
         case 25: name.equals(lowercased: "proxy-authentication-info") && purpose == .storing
@@ -68,7 +73,7 @@ package enum HopByHop {
         }
     }
 
-    /// A targeted field, by its name (RFC 9213 §2).
+    /// Whether the name is that of a targeted field (RFC 9213 §2).
     private static func isTargeted(_ name: ByteRun) -> Bool {
         let suffix: StaticString = "-cache-control"
         let start = name.count - suffix.utf8CodeUnitCount

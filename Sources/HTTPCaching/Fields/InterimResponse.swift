@@ -1,18 +1,18 @@
-/// What becomes of a 1xx response (RFC 9110 §15.2).
+/// How a 1xx response is handled (RFC 9110 §15.2).
 ///
-/// None is ever stored.
+/// Interim responses are never stored.
 package enum InterimResponse: Hashable, Sendable {
-    /// Handed on to the client before the final response: 102, 103 and codes unknown.
+    /// Forwarded to the client before the final response: 102, 103 and unknown codes.
     case forward
-    /// 100 answers the sender of `Expect: 100-continue` alone.
+    /// Not forwarded: 100 is meant only for the sender of `Expect: 100-continue`.
     case consume
-    /// 101 ends HTTP on this connection; only a request that asked for it may get one.
+    /// 101 ends HTTP on this connection; it is valid only if the request asked for it.
     case switchProtocols
 
-    /// More interim responses than this before the final one, and the origin is taken for broken.
+    /// The most interim responses before a final one; an origin that sends more has failed.
     package static let countMax = 16
 
-    /// Nil for a final status.
+    /// Returns `nil` if the status is final.
     package init?(status: Int) {
         guard StatusFacts(status).isInterim else { return nil }
         switch status {

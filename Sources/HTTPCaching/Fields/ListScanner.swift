@@ -1,7 +1,7 @@
 /// Splits a field value into the members of a comma-separated list (RFC 9110 §5.6.1).
 ///
-/// Commas inside a quoted string do not separate, empty members are skipped, and an unterminated
-/// quoted string runs to the end of the line.
+/// Commas inside a quoted string do not separate members. Empty members are skipped. An
+/// unterminated quoted string extends to the end of the line.
 package struct ListScanner {
     private let text: ByteRun
     private var position = 0
@@ -32,8 +32,7 @@ package struct ListScanner {
         return text.count
     }
 
-    /// The index after the closing quote of the quoted string that opens at `start`; nil when it
-    /// never closes.
+    /// The index after the quoted string that opens at `start`; `nil` if the string never closes.
     static func endOfQuotedString(in text: ByteRun, from start: Int) -> Int? {
         var index = start + 1
         while index < text.count {

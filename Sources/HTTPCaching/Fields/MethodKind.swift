@@ -1,6 +1,6 @@
-/// The methods that the rules tell apart (RFC 9110 §9, RFC 5789, RFC 10008 for QUERY).
+/// The methods that the rules distinguish (RFC 9110 §9, RFC 5789, RFC 10008 for QUERY).
 ///
-/// Method names are case-sensitive: `get` is an unknown method, and what is unknown is unsafe.
+/// Method names are case-sensitive: `get` is an unknown method, and an unknown method is unsafe.
 package enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
     case get, head, post, put, delete, options, trace, query, patch, connect, other
 
@@ -30,7 +30,15 @@ package enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
 
     package init(_ name: String) { self = name.withByteRun { MethodKind($0) } }
 
-    /// RFC 9110 §9.2.1: essentially read-only.
+    /// Whether sending a request twice has the same effect as sending it once (RFC 9110 §9.2.2).
+    package var isIdempotent: Bool {
+        switch self {
+        case .get, .head, .put, .delete, .options, .trace, .query: true
+        case .post, .patch, .connect, .other: false
+        }
+    }
+
+    /// Whether the method is essentially read-only (RFC 9110 §9.2.1).
     package var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace, .query: true
@@ -38,7 +46,7 @@ package enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// What is not known to be safe must be taken for unsafe (RFC 9111 §4.4).
+    /// A method that is not known to be safe counts as unsafe (RFC 9111 §4.4).
     package var isUnsafe: Bool { !isSafe }
 }
 

@@ -1,4 +1,4 @@
-/// What the rules need to know of a request, read in one pass and without allocating.
+/// The facts of a request that the rules use, read in one pass and without allocating.
 package struct RequestFacts: Hashable, Sendable {
     package struct Flags: OptionSet, Hashable, Sendable {
         package let rawValue: UInt16
@@ -7,7 +7,7 @@ package struct RequestFacts: Hashable, Sendable {
         package static let noCache = Flags(rawValue: 1 << 0)
         package static let noStore = Flags(rawValue: 1 << 1)
         package static let onlyIfCached = Flags(rawValue: 1 << 2)
-        /// `max-stale` without a number: any staleness.
+        /// `max-stale` without a number: accepts any staleness.
         package static let maxStaleAny = Flags(rawValue: 1 << 3)
         package static let hasAuthorization = Flags(rawValue: 1 << 4)
         package static let hasCookie = Flags(rawValue: 1 << 5)
@@ -18,8 +18,10 @@ package struct RequestFacts: Hashable, Sendable {
         package static let hasIfUnmodifiedSince = Flags(rawValue: 1 << 10)
         package static let hasIfRange = Flags(rawValue: 1 << 11)
 
-        /// If-Match and If-Unmodified-Since, which are for origins.
+        /// If-Match and If-Unmodified-Since, which only origins evaluate.
         package static let writeConditions: Flags = [.hasIfMatch, .hasIfUnmodifiedSince]
+        /// If-None-Match and If-Modified-Since, which a cache may evaluate.
+        package static let readConditions: Flags = [.hasIfNoneMatch, .hasIfModifiedSince]
         package static let conditionals: Flags = [
             .hasIfMatch, .hasIfNoneMatch, .hasIfModifiedSince, .hasIfUnmodifiedSince, .hasIfRange,
         ]
@@ -52,11 +54,11 @@ package struct RequestFacts: Hashable, Sendable {
                 }
             }
         }
-        // RFC 9111 §5.4: Pragma speaks only where Cache-Control is silent.
+        // RFC 9111 §5.4: Pragma counts only if Cache-Control is absent.
         if hasPragmaNoCache, !hasCacheControl { flags.insert(.noCache) }
     }
 
-    /// Whether none of the fields is one that the facts come from.
+    /// Whether no field contributes to the facts.
     package static func areSilent(_ fields: FieldSection) -> Bool {
         fields.withUnsafeBytes { buffer in
             var cursor = FieldCursor(buffer)
@@ -78,7 +80,7 @@ package struct RequestFacts: Hashable, Sendable {
         case cacheControl, pragma, other
     }
 
-    /// Whether `kind` may say something about the name: for most, length and first letter tell.
+    /// Whether `kind` may recognise the name; length and first letter exclude most names.
     private static func mayTell(_ name: ByteRun) -> Bool {
         func letter(_ letter: Unicode.Scalar) -> UInt32 { 1 << (letter.value & 31) }
         let firstLetters: UInt32
@@ -123,9 +125,10 @@ package struct RequestFacts: Hashable, Sendable {
         return false
     }
 
-    /// RFC 9111 §5.2.1.
+    /// Adds the directives of one line (RFC 9111 §5.2.1).
     ///
-    /// A `max-age` that is no number is 0; a wish for leniency that is none is not granted.
+    /// An invalid `max-age` counts as 0. An invalid number in a directive that relaxes the rules is
+    /// ignored.
     private mutating func addDirectives(_ line: ByteRun) {
         var scanner = DirectiveScanner(line)
         while let directive = scanner.next() {

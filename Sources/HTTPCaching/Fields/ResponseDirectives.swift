@@ -1,8 +1,8 @@
-/// What the Cache-Control directives of a response say, all lines taken together (RFC 9111 §5.2.2).
+/// The Cache-Control directives of a response, from all its lines (RFC 9111 §5.2.2).
 ///
-/// Unknown directives are skipped. Of a directive given twice the more restrictive reading counts:
-/// the smaller number, the argument-less form. A lifetime that is no number is 0, so the response is
-/// stale (RFC 9111 §4.2.1).
+/// Unknown directives are skipped. If a directive occurs twice, the more restrictive one counts:
+/// the smaller number, or the form without an argument. An invalid lifetime counts as 0, so the
+/// response is stale (RFC 9111 §4.2.1).
 package struct ResponseDirectives: Hashable, Sendable {
     package struct Flags: OptionSet, Hashable, Sendable {
         package let rawValue: UInt16
@@ -23,8 +23,10 @@ package struct ResponseDirectives: Hashable, Sendable {
         package static let mustUnderstand = Flags(rawValue: 1 << 8)
         package static let noTransform = Flags(rawValue: 1 << 9)
         package static let immutable = Flags(rawValue: 1 << 10)
-        /// A quoted string never closes: whatever lifetime the field gives cannot be trusted.
+        /// A quoted string never closes: no lifetime of the field can be trusted.
         package static let unclosedQuote = Flags(rawValue: 1 << 11)
+        /// `no-cache` or `private` names Set-Cookie among its fields.
+        package static let namesSetCookie = Flags(rawValue: 1 << 12)
     }
 
     package var flags: Flags = []
@@ -51,7 +53,7 @@ package struct ResponseDirectives: Hashable, Sendable {
         case 7:
             if name.equals(lowercased: "max-age") { Self.lower(&maxAgeSeconds, to: argument) }
             if name.equals(lowercased: "private") {
-                flags.insert(argument.namesFields ? .privateFields : .private)
+                addListing(argument, whole: .private, fields: .privateFields)
             }
         case 8:
             if name.equals(lowercased: "no-store") { flags.insert(.noStore) }
@@ -59,7 +61,7 @@ package struct ResponseDirectives: Hashable, Sendable {
                 Self.lower(&sharedMaxAgeSeconds, to: argument)
             }
             if name.equals(lowercased: "no-cache") {
-                flags.insert(argument.namesFields ? .noCacheFields : .noCache)
+                addListing(argument, whole: .noCache, fields: .noCacheFields)
             }
         case 9:
             if name.equals(lowercased: "immutable") { flags.insert(.immutable) }
@@ -82,6 +84,19 @@ package struct ResponseDirectives: Hashable, Sendable {
         }
     }
 
+    private mutating func addListing(
+        _ argument: DirectiveScanner.Argument,
+        whole: Flags,
+        fields: Flags
+    ) {
+        guard argument.namesFields else {
+            flags.insert(whole)
+            return
+        }
+        flags.insert(fields)
+        if argument.names("set-cookie") { flags.insert(.namesSetCookie) }
+    }
+
     private static func lower(_ seconds: inout UInt32?, to argument: DirectiveScanner.Argument) {
         let value = argument.seconds ?? 0
         seconds = min(seconds ?? value, value)
@@ -97,7 +112,7 @@ extension DirectiveScanner.Argument {
         }
     }
 
-    /// Whether the argument is a list of at least one field name and of nothing else.
+    /// Whether the argument is a list of field names with at least one member.
     package var namesFields: Bool {
         guard let list = fieldList else { return false }
         var members = ListScanner(list)
@@ -107,6 +122,16 @@ extension DirectiveScanner.Argument {
             hasMember = true
         }
         return hasMember
+    }
+
+    /// Whether `lowercased` is a member of the list.
+    func names(_ lowercased: StaticString) -> Bool {
+        guard let list = fieldList else { return false }
+        var members = ListScanner(list)
+        while let member = members.next() {
+            if member.equals(lowercased: lowercased) { return true }
+        }
+        return false
     }
 
     package var fieldList: ByteRun? {

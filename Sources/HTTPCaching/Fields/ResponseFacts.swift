@@ -1,4 +1,4 @@
-/// What the rules need to know of a response head, read in one pass and without allocating.
+/// The facts of a response head that the rules use, read in one pass and without allocating.
 package struct ResponseFacts: Hashable, Sendable {
     package struct Flags: OptionSet, Hashable, Sendable {
         package let rawValue: UInt32
@@ -9,15 +9,15 @@ package struct ResponseFacts: Hashable, Sendable {
         package static let hasStrongEntityTag = Flags(rawValue: 1 << 2)
         package static let hasWeakEntityTag = Flags(rawValue: 1 << 3)
         package static let hasSetCookie = Flags(rawValue: 1 << 4)
-        /// An Expires that is no date, or of which there are several that differ.
+        /// The response has an Expires field, valid or not.
         package static let hasExpires = Flags(rawValue: 1 << 5)
         package static let hasTransferEncoding = Flags(rawValue: 1 << 6)
-        /// Content-Length is no number, or several that differ: where the body ends is not known.
+        /// Content-Length is invalid, or its values differ: the end of the body is unknown.
         package static let hasInvalidContentLength = Flags(rawValue: 1 << 7)
         package static let hasContentRange = Flags(rawValue: 1 << 8)
         package static let hasCacheControl = Flags(rawValue: 1 << 9)
         package static let hasPragmaNoCache = Flags(rawValue: 1 << 10)
-        /// A targeted field speaks instead of Cache-Control and Expires (RFC 9213).
+        /// A targeted field replaces Cache-Control and Expires (RFC 9213).
         package static let isTargeted = Flags(rawValue: 1 << 11)
         package static let hasInvalidDate = Flags(rawValue: 1 << 12)
         package static let hasContentEncoding = Flags(rawValue: 1 << 13)
@@ -28,9 +28,9 @@ package struct ResponseFacts: Hashable, Sendable {
     package var status: Int
     package var directives = ResponseDirectives()
     package var flags: Flags = []
-    /// Unix seconds; nil when absent or no date.
+    /// Unix seconds; `nil` if the field is missing or invalid.
     package var dateSeconds: Int64?
-    /// Unix seconds, the earliest of several; nil when absent or no date.
+    /// Unix seconds, the earliest of several; `nil` if the field is missing or a value is invalid.
     ///
     /// See `Flags.hasExpires`.
     package var expiresSeconds: Int64?
@@ -38,11 +38,13 @@ package struct ResponseFacts: Hashable, Sendable {
     package var ageSeconds: UInt32?
     package var contentLength: Int?
     package var contentRange: ContentRange?
-    /// Members of Vary, repeated ones too.
+    /// The number of members of Vary, repeated ones included.
     package var varyMemberCount = 0
 
-    /// `targets` names the targeted fields to obey, the most specific first; two-digit years are read
-    /// by the time the response came.
+    /// Reads the facts from `fields`.
+    ///
+    /// `targets` names the targeted fields to obey, the most specific first. `receivedAtSeconds`
+    /// resolves two-digit years.
     package init(
         status: Int,
         fields: FieldSection,
@@ -71,15 +73,17 @@ package struct ResponseFacts: Hashable, Sendable {
         )
     }
 
-    /// A strong entity tag, or a Last-Modified that can be taken for strong: at least a second
-    /// older than the Date that came with it (RFC 9110 §8.8.2.2).
+    /// Whether the response has a strong validator (RFC 9110 §8.8.2.2).
+    ///
+    /// That is a strong entity tag, or a Last-Modified at least one second older than the Date of
+    /// the same response.
     package var hasStrongValidator: Bool {
         flags.contains(.hasStrongEntityTag) || hasStrongLastModified
     }
 
-    /// Whether a body of so many bytes is all of it (RFC 9111 §3.3).
+    /// Whether a body of `receivedBytes` is complete (RFC 9111 §3.3).
     ///
-    /// What ends with its connection and has no declared length cannot be told.
+    /// Returns `true` if there is no declared length: a truncated body cannot be detected then.
     package func isComplete(receivedBytes: Int) -> Bool {
         guard !flags.contains(.hasTransferEncoding), let contentLength else { return true }
         return contentLength == receivedBytes
@@ -95,7 +99,7 @@ package struct ResponseFacts: Hashable, Sendable {
             || flags.contains(.hasWeakEntityTag)
     }
 
-    /// What the reader must remember between lines.
+    /// The reader's state between lines.
     private struct Pass {
         let near: Int64
         var hasInvalidExpires = false
@@ -134,7 +138,7 @@ package struct ResponseFacts: Hashable, Sendable {
             }
         }
 
-        /// RFC 9111 §5.1: the first member of the first line counts; one that is no number, none.
+        /// RFC 9111 §5.1: the first member of the first line counts; an invalid one is ignored.
         private mutating func readAge(_ value: ByteRun, _ facts: inout ResponseFacts) {
             guard !hasAge else { return }
             hasAge = true
@@ -162,8 +166,7 @@ package struct ResponseFacts: Hashable, Sendable {
             facts.lastModifiedSeconds = HTTPDate.parse(value, nearSeconds: near)
         }
 
-        /// RFC 9111 §5.3: what is no date is in the past, and so are several of them together if
-        /// one is none.
+        /// RFC 9111 §5.3: an invalid date lies in the past and invalidates the other Expires lines.
         private mutating func readExpires(_ value: ByteRun, _ facts: inout ResponseFacts) {
             facts.flags.insert(.hasExpires)
             guard let seconds = HTTPDate.parse(value, nearSeconds: near) else {
@@ -178,7 +181,7 @@ package struct ResponseFacts: Hashable, Sendable {
             while let member = members.next() {
                 facts.flags.insert(.hasVary)
                 facts.varyMemberCount += 1
-                // Whatever is no field name cannot be compared, so it never matches.
+                // A member that is not a field name cannot be compared, so it never matches.
                 if member.equals(exactly: "*") || !FieldSection.isValidName(member) {
                     facts.flags.insert(.variesOnEverything)
                 }
@@ -194,7 +197,7 @@ package struct ResponseFacts: Hashable, Sendable {
             }
         }
 
-        /// RFC 9110 §8.6: repeated equal values are one; anything else cannot be trusted.
+        /// RFC 9110 §8.6: repeated equal values count as one; anything else is invalid.
         private static func readContentLength(_ value: ByteRun, _ facts: inout ResponseFacts) {
             var members = ListScanner(value)
             var isFirst = true
@@ -213,7 +216,7 @@ package struct ResponseFacts: Hashable, Sendable {
 
 /// A run of digits as a number, for lengths and positions.
 package enum DecimalNumber {
-    /// Nil for anything but digits, and for what a signed 64-bit number cannot hold.
+    /// Returns `nil` if the text is not all digits or exceeds a signed 64-bit number.
     package static func parse(_ text: ByteRun) -> Int? {
         guard !text.isEmpty else { return nil }
         var value = 0

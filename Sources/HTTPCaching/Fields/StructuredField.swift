@@ -1,16 +1,17 @@
-/// A reader of structured dictionaries (RFC 9651 §4.2.2), strict: one fault anywhere and the whole
-/// field counts as absent.
+/// A strict reader of structured dictionaries (RFC 9651 §4.2.2).
 ///
-/// Values are borrowed from the field; nothing is allocated. Parameters and inner lists are checked
-/// and stepped over.
+/// One fault makes the whole field count as absent.
+///
+/// Values are borrowed from the field, and nothing is allocated. Parameters and inner lists are
+/// checked and skipped.
 package struct StructuredDictionary {
     package enum Value {
         case boolean(Bool)
         case integer(Int64)
-        /// The text between the quotes, escapes not undone.
+        /// The text between the quotes, with its escapes.
         case string(ByteRun)
         case token(ByteRun)
-        /// A decimal, byte sequence, date, display string or inner list: nothing here uses one.
+        /// A decimal, byte sequence, date, display string or inner list; no rule here uses these.
         case other
     }
 
@@ -36,7 +37,7 @@ package struct StructuredDictionary {
             if parser.isAtEnd { return .end }
             guard parser.consume(.comma) else { return .malformed }
             parser.skipOptionalWhitespace()
-            // A trailing comma.
+            // A trailing comma is an error.
             if parser.isAtEnd { return .malformed }
         } else {
             hasStarted = true
@@ -54,7 +55,7 @@ package struct StructuredDictionary {
     }
 }
 
-/// The grammar below a dictionary: keys, bare items, inner lists, parameters (RFC 9651 §4.2).
+/// The grammar below a dictionary: keys, bare items, inner lists and parameters (RFC 9651 §4.2).
 struct StructuredFieldParser {
     private let text: ByteRun
     private var position = 0

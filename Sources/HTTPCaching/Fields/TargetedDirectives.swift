@@ -1,9 +1,10 @@
 /// Targeted cache control (RFC 9213): Cache-Control for one class of caches, as a structured field.
 extension ResponseDirectives {
-    /// The directives of the first target, in the order of `names`, whose field is present, sound
-    /// and not empty; nil when there is none.
+    /// The directives of the first target in `names` whose field is present, valid and not empty.
     ///
-    /// The found one then speaks instead of Cache-Control and Expires (RFC 9213 §2.2).
+    /// Returns `nil` if no target has such a field.
+    ///
+    /// They replace Cache-Control and Expires (RFC 9213 §2.2).
     package static func targeted(
         by names: [String],
         in fields: FieldSection
@@ -37,10 +38,10 @@ extension ResponseDirectives {
         return isSound && hasMember ? directives : nil
     }
 
-    /// Takes one member: a later one of the same key replaces the earlier.
+    /// Applies one member; a later member replaces an earlier one of the same key.
     ///
-    /// False when a known directive has a value of the wrong type, and then the field is not to be
-    /// trusted at all.
+    /// Returns `false` if a known directive has a value of the wrong type. The whole field is then
+    /// invalid.
     private mutating func replace(_ member: StructuredDictionary.Member) -> Bool {
         let key = member.key
         if key.equals(exactly: "max-age") { return Self.set(&maxAgeSeconds, member.value) }
@@ -92,9 +93,10 @@ extension ResponseDirectives {
             set(whole, isSet)
             set(fields, false)
         case .string(let list):
-            let namesFields = DirectiveScanner.Argument.quoted(list).namesFields
-            set(fields, namesFields)
-            set(whole, !namesFields)
+            let argument = DirectiveScanner.Argument.quoted(list)
+            set(fields, argument.namesFields)
+            set(whole, !argument.namesFields)
+            if argument.names("set-cookie") { flags.insert(.namesSetCookie) }
         case .integer, .token, .other: return false
         }
         return true

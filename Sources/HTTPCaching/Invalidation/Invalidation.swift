@@ -1,12 +1,12 @@
-/// Which stored responses a request makes invalid (RFC 9111 §4.4).
+/// The stored responses that a request invalidates (RFC 9111 §4.4).
 package enum Invalidation {
-    /// The URIs whose stored responses must not be used again: after an unsafe request that
-    /// succeeded or redirected, its target, and the targets of Location and Content-Location where
-    /// they have the same origin.
+    /// The URIs whose stored responses must not be used again.
     ///
-    /// The first is always the request's own.
+    /// Returns `[]` unless the method is unsafe and the status is 2xx or 3xx. Otherwise the first
+    /// URI is the request's own. Location and Content-Location follow if they have the same origin.
     ///
-    /// What is no URI is left out; of a request whose own URI is none, that text alone is given.
+    /// A text that is not a valid URI is left out. If the request's own URI is invalid, the result
+    /// is that text alone.
     package static func targets(
         method: MethodKind,
         status: Int,
@@ -29,8 +29,9 @@ package enum Invalidation {
         return targets
     }
 
-    /// RFC 9110 §9.3.3: whether the answer to a POST may answer a later GET of the same target:
-    /// it is a success that says, by Content-Location, that it is the content of that target.
+    /// Whether the response to a POST may answer a later GET of the same target (RFC 9110 §9.3.3).
+    ///
+    /// It may if it has status 200 and a Content-Location that names that target.
     package static func postMayAnswerGet(
         status: Int,
         requestURL: String,

@@ -1,15 +1,15 @@
-/// A URI, or a reference relative to one, taken apart (RFC 3986 §4.1).
+/// The components of a URI or a relative reference (RFC 3986 §4.1).
 ///
-/// Strict: what has a character that no URI may have is none.
+/// Initialisation fails if the text contains a character that a URI must not contain.
 package struct URIReference: Hashable, Sendable {
     package var scheme: String?
-    /// `host`, `host:port`, with user information if there is any.
+    /// `host` or `host:port`, including user information.
     package var authority: String?
     package var path: String
     package var query: String?
     package var fragment: String?
 
-    /// Longer ones are not looked at.
+    /// A longer text is refused unread.
     package static let bytesMax = 65_536
 
     package init?(_ text: String) {
@@ -45,7 +45,7 @@ package struct URIReference: Hashable, Sendable {
         }
     }
 
-    /// RFC 3986 §5.2.2, strict.
+    /// Resolves the reference against `base` (RFC 3986 §5.2.2, strict).
     package func resolved(against base: URIReference) -> URIReference {
         var target = self
         if scheme != nil {
@@ -69,11 +69,11 @@ package struct URIReference: Hashable, Sendable {
         return target
     }
 
-    /// The reference written out, without its fragment.
+    /// The reference as text, without its fragment.
     ///
-    /// Scheme and host in lower case, no default port, `/` for an empty path: the least that makes
-    /// equal targets equal (RFC 9110 §4.2.3). Nothing else is touched: a path means what its origin
-    /// says it means.
+    /// Scheme and host are in lower case, a default port is left out, and an empty path becomes
+    /// `/`: the minimum that makes equal targets equal (RFC 9110 §4.2.3). The path stays as it is,
+    /// because its meaning is the origin's.
     package var target: String {
         var text = ""
         if let scheme { text += scheme + ":" }
@@ -88,10 +88,9 @@ package struct URIReference: Hashable, Sendable {
         return text
     }
 
-    /// RFC 6454: scheme, host and port are the same.
-    ///
-    /// User information does not count.
+    /// Whether scheme, host and port are the same (RFC 6454); user information is ignored.
     package func hasSameOrigin(as other: URIReference) -> Bool {
+        if Mutant.invalidatesOtherOrigins.isOn { return true }
         guard let scheme, scheme == other.scheme, authority != nil, other.authority != nil else {
             return false
         }
@@ -123,7 +122,7 @@ package struct URIReference: Hashable, Sendable {
         return base.path[...slash] + path
     }
 
-    /// RFC 3986 §5.2.4.
+    /// Removes dot segments (RFC 3986 §5.2.4).
     static func removingDotSegments(_ path: String) -> String {
         guard path.contains("/.") || path.hasPrefix(".") else { return path }
         let isAbsolute = path.hasPrefix("/")
@@ -144,7 +143,7 @@ package struct URIReference: Hashable, Sendable {
         return (isAbsolute ? "/" : "") + kept.joined(separator: "/")
     }
 
-    /// RFC 3986 §3.2: one `@` at most, a host that holds a colon only in brackets, a port of digits.
+    /// RFC 3986 §3.2: at most one `@`, a colon in the host only inside brackets, a port of digits.
     private static func isAuthority(_ text: Substring) -> Bool {
         var rest = text
         if let at = rest.firstIndex(of: "@") { rest = rest[rest.index(after: at)...] }
@@ -167,8 +166,8 @@ package struct URIReference: Hashable, Sendable {
 
     /// No controls, spaces, quotes, angle brackets or backslashes.
     ///
-    /// What else RFC 3986 §2 leaves out (braces, bars, bytes above ASCII) is sent all the same and
-    /// goes through as it is; a percent sign is not checked for its digits.
+    /// Other characters that RFC 3986 §2 excludes (braces, bars, bytes above ASCII) occur in
+    /// practice and pass unchanged. The digits after a percent sign are not checked.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x00...0x20, 0x7F, 0x22, 0x3C, 0x3E, 0x5C: false

@@ -1,8 +1,8 @@
-/// RFC 9110 §14.4: which part of the representation a body is.
+/// The part of a representation that a body holds (RFC 9110 §14.4).
 package struct ContentRange: Hashable, Sendable {
-    /// Nil in `bytes */size`, which says that no wanted range exists.
+    /// `nil` in `bytes */size`, which means that no requested range exists.
     package let range: Range<Int>?
-    /// Nil when the sender does not know it.
+    /// `nil` if the sender does not know the size.
     package let bodySize: Int?
 
     package init(range: Range<Int>, bodySize: Int?) {
@@ -17,7 +17,7 @@ package struct ContentRange: Hashable, Sendable {
         bodySize = unsatisfiedBodySize
     }
 
-    /// Nil for another unit and for ranges that end before they start or past the size.
+    /// Returns `nil` if the unit is not bytes, or the range is reversed or exceeds the size.
     package init?(_ field: ByteRun) {
         let text = field.trimmed
         guard text.count > 6, text[0..<6].equals(lowercased: "bytes "),

@@ -1,13 +1,14 @@
-/// The layout of a multipart/byteranges body (RFC 9110 §14.6): the text between the parts, and how
-/// long the whole is.
+/// The layout of a multipart/byteranges body: its delimiters and its length (RFC 9110 §14.6).
 package struct MultipartByteranges: Hashable, Sendable {
     package let boundary: String
     package let partType: String?
     package let bodySize: Int
     package let ranges: [Range<Int>]
 
-    /// `boundary` is letters and digits that the caller knows not to occur in the body; `partType` is
-    /// the Content-Type of the representation, repeated in each part.
+    /// Describes a body of these ranges.
+    ///
+    /// `boundary` consists of letters and digits and must not occur in the body. `partType` is the
+    /// Content-Type of the representation; each part repeats it.
     package init(boundary: String, partType: String?, bodySize: Int, ranges: [Range<Int>]) {
         precondition(!boundary.isEmpty && boundary.utf8.count <= 70)
         self.boundary = boundary
@@ -18,7 +19,7 @@ package struct MultipartByteranges: Hashable, Sendable {
 
     package var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
 
-    /// What stands before the bytes of the part at `index`.
+    /// The delimiter and fields in front of the part at `index`.
     package func head(ofPart index: Int) -> String {
         var head = index == 0 ? "" : "\r\n"
         head += "--\(boundary)\r\n"

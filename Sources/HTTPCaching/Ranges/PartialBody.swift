@@ -1,11 +1,11 @@
-/// Which parts of a representation are held (RFC 9111 §3.4), as a pure value.
+/// The parts of a representation that are stored (RFC 9111 §3.4), as a pure value.
 ///
 /// Invariants:
-/// 1. `parts` are sorted, not empty, and no two touch.
-/// 2. None reaches past `bodySize`, once that is known.
-/// 3. There are never more than `partsMax` of them.
+/// 1. `parts` are sorted and not empty, and no two of them touch.
+/// 2. No part exceeds `bodySize`, once the size is known.
+/// 3. There are at most `partsMax` parts.
 package struct PartialBody: Hashable, Sendable {
-    /// More islands than this cost more to keep than to fetch again.
+    /// The most separate parts; more of them cost more to keep than to fetch again.
     package static let partsMax = 64
 
     package private(set) var parts: [Range<Int>] = []
@@ -18,12 +18,12 @@ package struct PartialBody: Hashable, Sendable {
 
     package enum Addition: Hashable, Sendable {
         case added
-        /// Another size than before: the parts are of different representations.
+        /// The size differs from the known one: the parts belong to different representations.
         case contradicts
         case tooManyParts
     }
 
-    /// Takes in a part that arrived; the value is unchanged unless it was added.
+    /// Adds a part that arrived; the value changes only if the result is `added`.
     package mutating func add(_ content: ContentRange) -> Addition {
         guard let range = content.range else { return .contradicts }
         if let known = bodySize, let size = content.bodySize, known != size { return .contradicts }
@@ -70,7 +70,7 @@ package struct PartialBody: Hashable, Sendable {
             }
     }
 
-    /// What must be fetched to hold `range`, in order.
+    /// The ranges that must be fetched to complete `range`, in order.
     package func missing(in range: Range<Int>) -> [Range<Int>] {
         var gaps: [Range<Int>] = []
         var next = range.lowerBound
@@ -96,7 +96,7 @@ package struct PartialBody: Hashable, Sendable {
 }
 
 extension PartialBody {
-    /// RFC 9111 §3.4: parts may be joined only if both name the same strong validator.
+    /// Whether two parts may be combined: both have the same strong validator (RFC 9111 §3.4).
     package static func mayCombine(stored: FieldSection, new: FieldSection) -> Bool {
         stored.withFirst(lowercased: "etag") { storedText -> Bool in
             new.withFirst(lowercased: "etag") { newText -> Bool in
@@ -123,13 +123,23 @@ extension PartialBody {
             return (modified, date)
         }
         guard let old = dates(stored), let new = dates(new) else { return false }
-        return old.modified == new.modified
+        return old.modified == new.modified || Mutant.combinesByDateAlone.isOn
     }
 }
 
 extension PartialBody {
-    /// The fields of a representation whose parts have all come together: no Content-Range, the
-    /// length of the whole, the status 200 (RFC 9111 §3.4).
+    /// The fields of combined parts: new fields replace stored ones (RFC 9110 §15.3.7.3).
+    package static func joinedFields(stored: FieldSection, new: FieldSection) -> FieldSection {
+        var joined = stored
+        joined.removeAll { new.contains($0) }
+        new.forEachLine { joined.append(name: $0.name, value: $0.value) }
+        return joined
+    }
+
+    /// The fields of a representation whose parts are all present (RFC 9111 §3.4).
+    ///
+    /// They belong to a response with the status 200: no Content-Range, and the length of the
+    /// whole.
     package static func completeFields(_ stored: FieldSection, bodySize: Int) -> FieldSection {
         var fields = stored
         fields.remove(lowercased: "content-range")

@@ -1,29 +1,32 @@
-/// RFC 9110 §14.2: the ranges that a request asks for.
+/// The ranges of a Range field (RFC 9110 §14.2).
 package struct RangeSet: Hashable, Sendable {
     package enum Spec: Hashable, Sendable {
-        /// From here to there, the last byte included; nil is the end.
+        /// The first and the last position, both inclusive; without a last position, up to the end.
         case from(Int, through: Int?)
-        /// The last so many bytes.
+        /// The last bytes of the body, in this number.
         case suffix(Int)
     }
 
-    /// More ranges than this are not answered one by one: each costs a part with its own head.
+    /// The most ranges of one request, since each costs a part; with more, the field is ignored.
     package static let rangesMax = 16
-    /// RFC 9110 §14.2 lets a server refuse more than two overlapping ranges.
+    /// From this many overlaps on, the whole body is sent (RFC 9110 §14.2: more than two ranges).
     package static let overlapsMax = 2
 
     package let specs: [Spec]
 
     package enum Resolution: Hashable, Sendable {
-        /// Answer as if no range had been asked for.
+        /// The whole body, as if the request had no Range.
         case whole
-        /// 416.
+        /// The response is a 416.
         case unsatisfiable
         case single(Range<Int>)
         case multi([Range<Int>])
     }
 
-    /// Nil when the field is to be ignored: another unit, a faulty range anywhere, too many ranges.
+    /// Returns `nil` if the field must be ignored.
+    ///
+    /// This is so if the unit is not `bytes`, a range is invalid, or there are more than
+    /// `rangesMax`.
     package init?(_ field: ByteRun) {
         let text = field.trimmed
         guard let equals = text.index(of: .equalsSign),
@@ -44,7 +47,7 @@ package struct RangeSet: Hashable, Sendable {
         self = parsed
     }
 
-    /// The Range lines of a request: exactly one counts, several are ignored.
+    /// Reads the Range line of a request; several lines are ignored.
     package init?(_ request: FieldSection) {
         var parsed: RangeSet?
         var lines = 0
@@ -56,7 +59,7 @@ package struct RangeSet: Hashable, Sendable {
         self = parsed
     }
 
-    /// What to send of a body of that size.
+    /// The ranges to send of a body of `bodySize` bytes.
     package func resolve(bodySize: Int) -> Resolution {
         precondition(bodySize >= 0)
         var ranges: [Range<Int>] = []
@@ -68,13 +71,15 @@ package struct RangeSet: Hashable, Sendable {
             case .none: break
             }
         }
-        // An empty body has no part that a Content-Range could name.
+        // An empty body has no part that a Content-Range could express.
         if ranges.isEmpty { return wantsEmptySuffix ? .whole : .unsatisfiable }
         guard let disjoint = Self.coalesced(ranges) else { return .whole }
         return disjoint.count == 1 ? .single(disjoint[0]) : .multi(disjoint)
     }
 
-    /// The ranges as asked for when no two touch; else sorted and joined; nil when too many overlap.
+    /// The ranges in their order if no two touch, otherwise sorted and merged.
+    ///
+    /// Returns `nil` if there are `overlapsMax` overlaps or more.
     private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>]? {
         let sorted = ranges.sorted {
             ($0.lowerBound, $0.upperBound) < ($1.lowerBound, $1.upperBound)
@@ -86,7 +91,7 @@ package struct RangeSet: Hashable, Sendable {
                 joined.append(range)
                 continue
             }
-            if range.lowerBound < last.upperBound { overlaps += 1 }
+            if range.lowerBound < last.upperBound, !Mutant.forgetsOverlaps.isOn { overlaps += 1 }
             joined[joined.count - 1] =
                 last.lowerBound..<max(last.upperBound, range.upperBound)
         }
@@ -115,7 +120,7 @@ package struct RangeSet: Hashable, Sendable {
         return .from(first, through: last)
     }
 
-    /// Digits; what a position cannot hold is past the end of any body.
+    /// Parses digits; a number that overflows counts as past the end of any body.
     private static func position(_ text: ByteRun) -> Int? {
         guard !text.isEmpty else { return nil }
         var value = 0

@@ -1,21 +1,25 @@
-/// How the value of a selecting field is brought into one form before it is compared
-/// (RFC 9111 §4.1): only in ways that do not change what it means.
+/// How the value of a selecting field is normalised before it is compared (RFC 9111 §4.1).
+///
+/// A normalisation never changes the meaning of the value.
 package enum FieldNormalization: Hashable, Sendable {
-    /// The lines joined, whitespace around them removed.
+    /// Joins the lines; removes the whitespace around them.
     case verbatim
-    /// A list: members trimmed, empty ones dropped.
+    /// A list: trims the members and drops empty ones.
     case list
-    /// A list of weighted tokens (RFC 9110 §12.4.2): in lower case, the heaviest first, equal ones
-    /// by name, the weight 1 left out.
+    /// A list of weighted tokens (RFC 9110 §12.4.2).
+    ///
+    /// Tokens are in lower case, sorted by descending weight and then by name. The weight 1 is
+    /// omitted.
     case weighted
-    /// Only the heaviest of these values that the request accepts, or nothing. Fewer variants, for
-    /// origins that are known to offer exactly these.
+    /// The one of these values that the request accepts with the highest weight, or nothing.
+    ///
+    /// There are fewer variants then. It is meant for origins that offer exactly these values.
     case best(of: [String])
 }
 
-/// Which selecting field is normalised how.
+/// The normalisation of each selecting field.
 package struct VariantRules: Hashable, Sendable {
-    /// By lower-case field name; takes precedence over the defaults.
+    /// By lower-case field name; an override replaces the default.
     package var overrides: [String: FieldNormalization] = [:]
 
     package init() {}
@@ -26,7 +30,7 @@ package struct VariantRules: Hashable, Sendable {
         if !overrides.isEmpty, let override = overrides[lowercasedName] { return override }
         switch lowercasedName {
         case "accept-encoding", "accept-language", "accept-charset": return .weighted
-        // Not lists: a comma in these is content.
+        // These fields are not lists: a comma is part of their content.
         case "authorization", "cookie", "date", "from", "host", "if-modified-since", "origin",
             "proxy-authorization", "referer", "user-agent":
             return .verbatim
@@ -36,11 +40,11 @@ package struct VariantRules: Hashable, Sendable {
 }
 
 extension FieldNormalization {
-    /// Controls that no field value can hold: two different lists never give the same bytes.
+    /// Control bytes, which no field value contains: different lists never give equal bytes.
     fileprivate static let memberSeparator: UInt8 = 0x01
     fileprivate static let weightSeparator: UInt8 = 0x02
 
-    /// Appends the normal form of the field's value in `request`, allocating nothing else.
+    /// Appends the normal form of the field's value in `request`; allocates nothing else.
     func append(_ name: ByteRun, of request: FieldSection, to bytes: inout [UInt8]) {
         switch self {
         case .verbatim: Self.appendJoined(name, request, to: &bytes)
@@ -91,17 +95,18 @@ extension FieldNormalization {
     }
 }
 
-/// One member of Accept-Encoding, Accept-Language and the like: a token, borrowed, and its weight.
+/// One member of Accept-Encoding, Accept-Language and similar fields: a borrowed token, its weight.
 struct WeightedToken {
-    /// More members than this are compared as they stand: nobody negotiates with that many.
+    /// The most members that are sorted; a longer list is compared as it is.
     static let membersMax = 32
 
     let token: ByteRun
     /// RFC 9110 §12.4.2 `qvalue`, in thousandths.
     let permille: UInt16
 
-    /// Lends all members of the field, the heaviest first and equal ones by name; false, and nothing
-    /// is lent, when there are too many.
+    /// Lends the members of the field to `body`, by descending weight and then by name.
+    ///
+    /// Returns `false` without calling `body` if there are more than `membersMax`.
     @discardableResult
     static func withAll(
         _ name: ByteRun,
@@ -127,9 +132,9 @@ struct WeightedToken {
         }
     }
 
-    /// Keeps the first `count` slots sorted.
+    /// Inserts the token, keeping the first `count` slots sorted.
     ///
-    /// The type is trivial, so slots need no deinitialising.
+    /// The type is trivial, so slots need no deinitialisation.
     private static func insert(
         _ token: WeightedToken,
         into slots: UnsafeMutableBufferPointer<WeightedToken>,
@@ -145,7 +150,7 @@ struct WeightedToken {
         }
     }
 
-    /// A member with any other parameter, or a weight that is none, stays one opaque text.
+    /// A member with another parameter or an invalid weight becomes one opaque token.
     private init(_ member: ByteRun) {
         guard let semicolon = member.index(of: .semicolon),
             let weight = Self.weight(member[(semicolon + 1)..<member.count].trimmed)
@@ -175,7 +180,7 @@ struct WeightedToken {
         bytes.append(UInt8(permille & 0xFF))
     }
 
-    /// The index of the offered value of the highest weight; of equals, of the one offered first.
+    /// The index of the offered value with the highest weight; the first one wins a tie.
     static func best(
         of offered: [String],
         accepting wanted: UnsafeBufferPointer<WeightedToken>
@@ -194,7 +199,7 @@ struct WeightedToken {
         return best
     }
 
-    /// `q=` and `0` to `1` with up to three decimals; nil for anything else.
+    /// Parses `q=` and a number from 0 to 1 with at most three decimals; otherwise returns `nil`.
     private static func weight(_ text: ByteRun) -> UInt16? {
         guard text.count >= 3, text.count <= 7, text[0].lowercased == 0x71,
             text[1] == .equalsSign, text[2] == .zero || text[2] == .zero + 1,

@@ -1,18 +1,19 @@
-/// What must be done with a look-up.
+/// How a request must be answered after a look-up.
 ///
-/// Every case names the next act; none performs it.
+/// Each case names the next action and performs nothing.
 package enum ReuseDecision: Hashable, Sendable {
     case serve(ageSeconds: Int)
-    /// Serve although stale: the client or the cache's owner accepts that.
+    /// Serve a stale response, because the client or the cache's owner accepts one.
     case serveStale(ageSeconds: Int)
-    /// RFC 5861 §3.
+    /// Serve a stale response and validate it in the background (RFC 5861 §3).
     case serveStaleThenRevalidate(ageSeconds: Int)
-    /// Ask the origin first; conditionally, where the stored response has a validator. Should the
-    /// origin fail, `StaleOnError` tells whether the stored response may answer instead.
+    /// Ask the origin first, conditionally if the stored response has a validator.
+    ///
+    /// If the origin fails, `StaleOnError` decides whether the stored response may be served.
     case revalidate(mayServeStaleOnError: Bool)
     /// Ask the origin as if nothing were stored.
     case fetch
-    /// RFC 9111 §5.2.1.7: the client wants no request to be made, and nothing stored will do.
+    /// The client forbids a request, and no stored response is usable (RFC 9111 §5.2.1.7).
     case gatewayTimeout
 }
 
@@ -49,7 +50,7 @@ extension ReuseDecision {
         )
     }
 
-    /// The decision when nothing is stored for the request.
+    /// Decides for a request without a stored response.
     package static func decideMiss(
         request: RequestFacts,
         preferences: ReusePreferences
@@ -72,9 +73,9 @@ extension ReuseDecision {
         age: Int,
         _ preferences: ReusePreferences
     ) -> ReuseDecision? {
-        guard !stored.flags.contains(.noCache) else { return nil }
+        guard !stored.flags.contains(.noCache) || Mutant.servesNoCache.isOn else { return nil }
         let lifetime = Int(stored.freshnessLifetimeSeconds)
-        let staleness = age - lifetime
+        let staleness = age - lifetime - (Mutant.staysFreshTooLong.isOn ? 1 : 0)
         let wish = ClientWish(request, stored: stored, preferences: preferences)
         guard !wish.demandsValidation else { return nil }
         if staleness < 0 {
@@ -88,7 +89,7 @@ extension ReuseDecision {
         let window =
             stored.flags.contains(.hasStaleWhileRevalidate)
             ? stored.staleWhileRevalidateSeconds : preferences.staleWhileRevalidateSeconds
-        // The window opens when freshness ends, not when the response was stored.
+        // The window starts when the response becomes stale, not when it was stored.
         guard !wish.isStrict, staleness < Int(window) else { return nil }
         return .serveStaleThenRevalidate(ageSeconds: age)
     }
@@ -98,7 +99,7 @@ extension StoredFacts {
     package var forbidsStale: Bool { !flags.isDisjoint(with: .staleForbidding) }
 }
 
-/// The request's Cache-Control (RFC 9111 §5.2.1) in so far as this cache listens to it.
+/// The request's Cache-Control directives (RFC 9111 §5.2.1) that this cache obeys.
 private struct ClientWish {
     private let maxAge: UInt32?
     private let minFresh: UInt32?
@@ -113,7 +114,7 @@ private struct ClientWish {
             demandsValidation = false
             return
         }
-        // RFC 8246 §2: a plain reload sends max-age=0, and what is immutable need not be asked for.
+        // RFC 8246 §2: a plain reload sends max-age=0; an immutable response needs no validation.
         let isReload = request.maxAgeSeconds == 0 && stored.flags.contains(.immutable)
         maxAge = isReload ? nil : request.maxAgeSeconds
         minFresh = request.minFreshSeconds
@@ -123,14 +124,14 @@ private struct ClientWish {
         demandsValidation = request.flags.contains(.noCache)
     }
 
-    /// Whether the client asked for more than freshness: then nothing stale is served on its behalf.
+    /// Whether the client requires more than freshness; it must not get a stale response then.
     var isStrict: Bool { maxAge != nil || minFresh != nil }
 
     func accepts(ageSeconds: Int, freshForSeconds: Int) -> Bool {
         if let minFresh, freshForSeconds < Int(minFresh) { return false }
         guard let maxAge else { return true }
-        // max-age speaks of age, max-stale of freshness: a fresh response that is too old is not
-        // made acceptable by max-stale.
+        // max-age limits the age, max-stale the staleness: max-stale does not make a fresh response
+        // acceptable that is older than max-age.
         return ageSeconds <= Int(maxAge)
     }
 

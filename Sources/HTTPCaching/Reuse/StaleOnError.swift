@@ -1,13 +1,15 @@
-/// Whether a stale response may stand in for an origin that failed (RFC 5861 §4, RFC 9111 §4.2.4).
+/// Whether a stale response may replace a failed one (RFC 5861 §4, RFC 9111 §4.2.4).
 package enum StaleOnError {
     package enum Failure: Hashable, Sendable {
-        /// The origin answered, with this status.
+        /// The origin answered with this status.
         case status(Int)
-        /// No connection, or it broke, or it took too long.
+        /// There was no connection, it broke, or it timed out.
         case unreachable
     }
 
-    /// Whether the stored response may answer now that the origin has failed in this way.
+    /// Whether the stored response may be served after this failure of the origin.
+    ///
+    /// Always `false` under `alwaysValidate`, even for a fresh response.
     package static func allows(
         _ failure: Failure,
         stored: StoredFacts,
@@ -16,13 +18,14 @@ package enum StaleOnError {
         preferences: ReusePreferences
     ) -> Bool {
         if case .status(let code) = failure, !StatusFacts(code).isStaleIfError { return false }
-        guard !stored.forbidsStale else { return false }
+        guard !stored.forbidsStale, preferences.freshness != .alwaysValidate else { return false }
         let staleness = stored.stalenessSeconds(at: nowSeconds)
         guard staleness >= 0 else { return true }
+        if Mutant.staleOnErrorForEver.isOn { return true }
         return staleness < windowSeconds(failure, stored, request, preferences)
     }
 
-    /// Whether any failure at all could be answered from this response, were it to happen now.
+    /// Whether some failure could be answered with this response now.
     static func mayEverServe(
         _ stored: StoredFacts,
         _ request: RequestFacts,

@@ -1,10 +1,10 @@
-/// The values of a request's selecting fields, in one form, as bytes that can be hashed and compared.
+/// The normalised values of a request's selecting fields, as bytes to hash and compare.
 ///
 /// For each name, in the order of `Vary.names`:
 ///
 ///     name length u8 · name · present u8 · value length u32 little-endian · value
 ///
-/// Lengths come before contents, so no two different requests give the same bytes.
+/// Each length precedes its content, so different values never give equal bytes.
 package struct VariantKey: Hashable, Sendable {
     package private(set) var bytes: [UInt8]
 
@@ -14,7 +14,7 @@ package struct VariantKey: Hashable, Sendable {
         Self.append(vary, request: request, rules: rules, to: &bytes)
     }
 
-    /// Appends the key to bytes that the caller keeps and reuses, allocating nothing else.
+    /// Appends the key to a buffer that the caller reuses; allocates nothing else.
     package static func append(
         _ vary: Vary,
         request: FieldSection,
@@ -28,6 +28,7 @@ package struct VariantKey: Hashable, Sendable {
                 bytes.append(UInt8(name.count))
                 bytes.append(contentsOf: name.buffer)
                 bytes.append(request.contains(name) ? 1 : 0)
+                if Mutant.varyIgnoresAbsence.isOn { bytes[bytes.count - 1] = 1 }
                 let lengthOffset = bytes.count
                 for _ in 0..<4 { bytes.append(0) }
                 normalization.append(name, of: request, to: &bytes)

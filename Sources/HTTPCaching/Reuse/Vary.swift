@@ -1,7 +1,8 @@
-/// The selecting fields of a response (RFC 9110 §12.5.5, RFC 9111 §4.1): lower-case names, sorted,
-/// each once, and no more than `namesMax`.
+/// The selecting fields of a response (RFC 9110 §12.5.5, RFC 9111 §4.1).
+///
+/// The names are in lower case, sorted and unique; there are at most `namesMax`.
 package struct Vary: Hashable, Sendable {
-    /// More dimensions than this multiply variants beyond use.
+    /// The most names; more of them make so many variants that none is reused.
     package static let namesMax = 16
     package static let nameBytesMax = 255
 
@@ -11,21 +12,21 @@ package struct Vary: Hashable, Sendable {
         /// No Vary field, or an empty one.
         case absent
         case selecting(Vary)
-        /// `*`, or a member that is no field name: no later request can match.
+        /// `*`, or a member that is not a field name: no later request can match.
         case everything
         case tooMany
     }
 
     private init(names: [String]) { self.names = names }
 
-    /// For keys that are made by hand.
+    /// For keys that are built without a response; returns `nil` if a name is not usable.
     package init?(_ names: [String]) {
         let names = Set(names.map { $0.lowercased() }).sorted()
         guard names.count <= Self.namesMax, names.allSatisfy(Self.isUsable) else { return nil }
         self.names = names
     }
 
-    /// Reads all Vary lines of a response.
+    /// Reads the Vary lines of a response.
     package static func read(_ fields: FieldSection, namesMax: Int = Vary.namesMax) -> Reading {
         var names: Set<String> = []
         var isEverything = false
@@ -52,7 +53,7 @@ package struct Vary: Hashable, Sendable {
 
     // MARK: - Bytes
 
-    /// Count as u8, then for each name its length as u8 and its bytes.
+    /// Appends the number of names as u8, then the length of each name as u8 and its bytes.
     package func encode(to bytes: inout [UInt8]) {
         bytes.append(UInt8(names.count))
         for name in names {
@@ -61,8 +62,9 @@ package struct Vary: Hashable, Sendable {
         }
     }
 
-    /// Nil for what `encode` would not have written: names unsorted, repeated, in upper case or
-    /// with anything after them.
+    /// Returns `nil` unless `encode` could have written the bytes.
+    ///
+    /// Unsorted, repeated or upper-case names are refused, and so are bytes after the last name.
     package init?(decoding source: UnsafeRawBufferPointer) {
         let bytes = ByteRun(source)
         guard !bytes.isEmpty, Int(bytes[0]) <= Self.namesMax else { return nil }

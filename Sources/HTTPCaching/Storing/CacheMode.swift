@@ -1,4 +1,4 @@
-/// Whose cache this is (RFC 9111 §1): one user's, or one that many users share.
+/// Whether the cache belongs to one user or is shared by many (RFC 9111 §1).
 package enum CacheMode: UInt8, Hashable, Sendable {
     case shared
     case `private`

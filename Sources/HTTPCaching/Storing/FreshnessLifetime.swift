@@ -1,7 +1,7 @@
-/// How long a response stays fresh, and who said so (RFC 9111 §4.2.1).
+/// How long a response stays fresh, and where that number comes from (RFC 9111 §4.2.1).
 package struct FreshnessLifetime: Hashable, Sendable {
     package enum Source: UInt8, Hashable, Sendable {
-        /// The cache's own setting replaced what the response said.
+        /// The cache's setting, which replaces the response's own lifetime.
         case override
         case sharedMaxAge
         case maxAge
@@ -9,7 +9,7 @@ package struct FreshnessLifetime: Hashable, Sendable {
         /// The cache's setting for this status.
         case negative
         case heuristic
-        /// Nobody: the response is stale from the start.
+        /// There is no lifetime: the response is stale from the start.
         case none
     }
 
@@ -21,7 +21,7 @@ package struct FreshnessLifetime: Hashable, Sendable {
         self.source = source
     }
 
-    /// Whether the origin, or the cache's owner, gave a time.
+    /// Whether the origin or the cache's owner gave the lifetime.
     package var isExplicit: Bool {
         switch source {
         case .override, .sharedMaxAge, .maxAge, .expires, .negative: true
@@ -31,8 +31,9 @@ package struct FreshnessLifetime: Hashable, Sendable {
 }
 
 extension FreshnessLifetime {
-    /// The lifetime under these rules; the time of receipt stands in for a Date that is missing or no
-    /// date.
+    /// The lifetime under these rules.
+    ///
+    /// The time of receipt replaces a missing or invalid Date.
     package static func calculate(
         request: RequestFacts,
         response: ResponseFacts,
@@ -53,16 +54,18 @@ extension FreshnessLifetime {
         return lifetime
     }
 
-    /// What the response itself says: s-maxage, where caches are shared, before max-age before
-    /// Expires.
+    /// The lifetime that the response itself states.
     ///
-    /// A targeted field silences Expires (RFC 9213 §2.2).
+    /// s-maxage (in a shared cache) precedes max-age, and max-age precedes Expires.
+    ///
+    /// A targeted field disables Expires (RFC 9213 §2.2).
     package static func explicit(
         _ response: ResponseFacts,
         mode: CacheMode,
         receivedAtSeconds: Int64
     ) -> FreshnessLifetime? {
         let directives = response.directives
+        let mode = Mutant.ignoresSharedMaxAge.isOn ? CacheMode.private : mode
         if mode == .shared, let seconds = directives.sharedMaxAgeSeconds {
             return FreshnessLifetime(seconds: seconds, source: .sharedMaxAge)
         }
@@ -79,8 +82,10 @@ extension FreshnessLifetime {
         return FreshnessLifetime(seconds: DeltaSeconds.clamp(expires - date), source: .expires)
     }
 
-    /// What stands after a quote that never closes cannot be told from what stands inside it, so no
-    /// lifetime in such a field counts, and none is guessed.
+    /// The lifetime 0 if a quoted string never closes.
+    ///
+    /// The text after the quote could be part of the string, so no lifetime of the field counts and
+    /// none is guessed.
     private static func unclosed(_ response: ResponseFacts) -> FreshnessLifetime? {
         guard response.directives.flags.contains(.unclosedQuote) else { return nil }
         return FreshnessLifetime(seconds: 0, source: .none)
@@ -98,10 +103,10 @@ extension FreshnessLifetime {
         return nil
     }
 
-    /// RFC 9111 §4.2.2.
+    /// The heuristic lifetime (RFC 9111 §4.2.2).
     ///
-    /// In a shared cache nothing is guessed about a response that may be one user's own: one to a
-    /// request with cookies, or one that sets some.
+    /// A shared cache guesses no lifetime for a response that may be personal: the request had
+    /// cookies, or the response sets some.
     private static func heuristic(
         _ request: RequestFacts,
         _ response: ResponseFacts,
@@ -129,11 +134,13 @@ extension FreshnessLifetime {
             response.flags.contains(.hasPragmaNoCache)
             && !response.flags.contains(.hasCacheControl)
         guard !isHTTP10NoCache else { return false }
+        if Mutant.guessesForCookies.isOn { return true }
         guard rules.mode == .shared, !flags.contains(.public), rules.cookies != .ignore else {
             return true
         }
         let setsCookie =
-            response.flags.contains(.hasSetCookie) && rules.cookies != .storeWithoutCookies
+            response.flags.contains(.hasSetCookie) && rules.cookies != .strip
+            && !response.directives.omitsCookies(in: rules.mode)
         return !setsCookie && !request.flags.contains(.hasCookie)
     }
 }

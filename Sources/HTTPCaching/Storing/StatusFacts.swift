@@ -1,4 +1,4 @@
-/// What the RFCs say of a status code as far as caches care.
+/// The rules of the RFCs for a status code, as far as they concern caches.
 package struct StatusFacts: Hashable, Sendable {
     package let code: Int
 
@@ -8,7 +8,7 @@ package struct StatusFacts: Hashable, Sendable {
     package var isFinal: Bool { (200...999).contains(code) }
     package var isServerError: Bool { (500...599).contains(code) }
 
-    /// RFC 9110 §15.1: without explicit freshness, these may be given a lifetime by heuristics.
+    /// May get a heuristic lifetime if no explicit one is given (RFC 9110 §15.1).
     package var isHeuristicallyCacheable: Bool {
         switch code {
         case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
@@ -16,8 +16,9 @@ package struct StatusFacts: Hashable, Sendable {
         }
     }
 
-    /// The final codes whose caching requirements are implemented here; what `must-understand`
-    /// asks for (RFC 9111 §5.2.2.3).
+    /// Final codes whose caching requirements this module implements.
+    ///
+    /// `must-understand` depends on them (RFC 9111 §5.2.2.3).
     package var isUnderstood: Bool {
         switch code {
         case 200...206, 300...303, 305, 307, 308: true
@@ -27,8 +28,10 @@ package struct StatusFacts: Hashable, Sendable {
         }
     }
 
-    /// Codes that no cache may store (RFC 6585 §3-6), and those that answer one request's own
-    /// preconditions, ranges or proxy credentials and so mean nothing to another.
+    /// Codes that must not be stored.
+    ///
+    /// RFC 6585 §3-6 forbids some. The others answer the conditions, ranges or proxy credentials of
+    /// one request and mean nothing to another.
     package var isNeverStored: Bool {
         switch code {
         case 428, 429, 431, 511: true
@@ -37,18 +40,19 @@ package struct StatusFacts: Hashable, Sendable {
         }
     }
 
-    /// Refusals that a crafted request can provoke for a URL whose content is fine: they are kept
-    /// only when the origin says for how long.
+    /// Refusals that a crafted request can provoke for a URL with valid content.
+    ///
+    /// They are stored only if the origin gives a lifetime.
     package var isProvokedRefusal: Bool {
         switch code {
-        case 400, 403, 413, 431, 501: true
+        case 400, 403, 405, 413, 431, 501: true
         default: false
         }
     }
 
-    /// Answers to what one client sent, not to what it asked for.
+    /// Codes that result from the message of one client, not from the resource.
     ///
-    /// They end a collapsed wait for that client alone; the others ask again.
+    /// Such a response ends a collapsed wait only for that client; the other waiters ask again.
     package var answersOneClientOnly: Bool {
         switch code {
         case 400, 401, 406, 407, 412, 416, 417, 421, 431: true
@@ -56,7 +60,7 @@ package struct StatusFacts: Hashable, Sendable {
         }
     }
 
-    /// RFC 5861 §4: the answers that count as an error a stale response may stand in for.
+    /// The errors that a stale response may replace (RFC 5861 §4).
     package var isStaleIfError: Bool {
         switch code {
         case 500, 502, 503, 504: true

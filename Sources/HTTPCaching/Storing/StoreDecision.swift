@@ -1,13 +1,13 @@
-/// Whether a response may be stored (RFC 9111 §3), and with which lifetime.
+/// Whether a response may be stored, and with which lifetime (RFC 9111 §3).
 package enum StoreDecision: Hashable, Sendable {
     case store(FreshnessLifetime)
     case refuse(StoreRefusal)
 }
 
 extension StoreDecision {
-    /// Goes through the conditions of RFC 9111 §3 one by one; the first that fails is the reason.
+    /// Checks the conditions of RFC 9111 §3 in order; the first that fails is the reason.
     ///
-    /// - Complexity: O(1) on facts already read.
+    /// - Complexity: O(1), on facts already read.
     package static func decide(
         request: RequestFacts,
         response: ResponseFacts,
@@ -34,7 +34,7 @@ extension StoreDecision {
         return .store(lifetime)
     }
 
-    /// The method is understood, the code is final and may be kept, the message has one meaning.
+    /// Refuses by method, by status, and ambiguous messages.
     private static func refusalByMessage(
         _ request: RequestFacts,
         _ response: ResponseFacts,
@@ -61,13 +61,16 @@ extension StoreDecision {
         if flags.contains(.mustUnderstand), !isUnderstood { return .statusNotUnderstood }
         if rules.originDirectives == .respect {
             if request.flags.contains(.noStore) { return .requestNoStore }
-            // RFC 9111 §5.2.2.3: who understands the code leaves the no-store beside it aside.
+            if Mutant.storesNoStore.isOn { return nil }
+            // RFC 9111 §5.2.2.3: with must-understand, a cache that knows the status ignores
+            // no-store.
             if flags.contains(.noStore), !flags.contains(.mustUnderstand) {
                 return .responseNoStore
             }
         }
         guard rules.mode == .shared else { return nil }
-        if flags.contains(.private) { return .responsePrivate }
+        if flags.contains(.private), !Mutant.sharesPrivateResponses.isOn { return .responsePrivate }
+        if Mutant.sharesAuthorizedResponses.isOn { return nil }
         if request.hasAuthorization, !response.allowsSharingAuthorized { return .requestAuthorized }
         return nil
     }
@@ -78,8 +81,7 @@ extension StoreDecision {
     ) -> StoreRefusal? {
         guard response.status == 206 else { return nil }
         if !request.hasRange { return .partialUnrequested }
-        if response.contentRange?.range == nil { return .partialWithoutContentRange }
-        return response.hasStrongValidator ? nil : .partialWithoutStrongValidator
+        return response.contentRange?.range == nil ? .partialWithoutContentRange : nil
     }
 
     private static func refusalByCookies(
@@ -87,22 +89,19 @@ extension StoreDecision {
         _ lifetime: FreshnessLifetime,
         _ rules: StoringRules
     ) -> StoreRefusal? {
-        guard response.flags.contains(.hasSetCookie), rules.mode == .shared else { return nil }
+        guard response.flags.contains(.hasSetCookie), rules.mode == .shared,
+            !response.directives.omitsCookies(in: rules.mode)
+        else { return nil }
         switch rules.cookies {
-        case .ignore, .storeWithoutCookies: return nil
+        case .ignore, .strip: return nil
         case .refuse: return .setCookie
-        case .storeWhenExplicitlyFresh:
+        case .store:
             let isPublic = response.directives.flags.contains(.public)
             return lifetime.isExplicit && lifetime.seconds > 0 || isPublic ? nil : .setCookie
-        case .storeWhenPublic:
-            let isPublic =
-                response.directives.flags.contains(.public)
-                || response.directives.sharedMaxAgeSeconds != nil
-            return isPublic ? nil : .setCookie
         }
     }
 
-    /// The last condition of §3 (some ground to store at all), and whether storing is of any use.
+    /// The last condition of §3 (a reason to store), and whether the response would be usable.
     private static func refusalByFreshness(
         _ request: RequestFacts,
         _ response: ResponseFacts,
@@ -120,8 +119,8 @@ extension StoreDecision {
             {
                 return .provokedRefusal
             }
-            // RFC 9110 §9.3.3: an answer to POST, only with explicit freshness. To a request with
-            // cookies, only where the origin says that it is for others too.
+            // RFC 9110 §9.3.3: a response to POST needs explicit freshness. A response to a request
+            // with cookies needs a statement of the origin that others may get it.
             let isPersonal = rules.mode == .shared && request.flags.contains(.hasCookie)
             let isGround =
                 request.method != .post
@@ -138,7 +137,7 @@ extension StoreDecision {
 }
 
 extension ResponseFacts {
-    /// RFC 9111 §3.5: what lets a shared cache keep the answer to a request with Authorization.
+    /// Whether a shared cache may store a response to a request with Authorization (RFC 9111 §3.5).
     package var allowsSharingAuthorized: Bool {
         directives.flags.contains(.public) || directives.flags.contains(.mustRevalidate)
             || directives.sharedMaxAgeSeconds != nil

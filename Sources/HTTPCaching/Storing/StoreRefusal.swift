@@ -1,6 +1,6 @@
-/// Why a response was not stored.
+/// The reason why a response was not stored.
 ///
-/// `code` is a stable word for logs and metrics.
+/// `code` is a stable name for logs and metrics.
 package enum StoreRefusal: UInt8, CaseIterable, Hashable, Sendable {
     case methodNotStored
     case interimResponse
@@ -15,7 +15,6 @@ package enum StoreRefusal: UInt8, CaseIterable, Hashable, Sendable {
     case notFreshNorCacheable
     case neitherFreshNorValidatable
     case partialUnrequested
-    case partialWithoutStrongValidator
     case partialWithoutContentRange
     case setCookie
     case ambiguousLength
@@ -36,7 +35,6 @@ package enum StoreRefusal: UInt8, CaseIterable, Hashable, Sendable {
         case .notFreshNorCacheable: "not-fresh-nor-cacheable"
         case .neitherFreshNorValidatable: "neither-fresh-nor-validatable"
         case .partialUnrequested: "partial-unrequested"
-        case .partialWithoutStrongValidator: "partial-without-strong-validator"
         case .partialWithoutContentRange: "partial-without-content-range"
         case .setCookie: "set-cookie"
         case .ambiguousLength: "ambiguous-length"

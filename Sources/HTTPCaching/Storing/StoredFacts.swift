@@ -1,5 +1,6 @@
-/// All that reuse is decided by, as numbers: it stands at the front of an entry's metadata, so that
-/// a hit parses no header.
+/// The numbers that decide reuse.
+///
+/// They are the first bytes of an entry's metadata, so that a hit parses no field.
 ///
 ///     0  u8   version         16  u32  corrected initial age     32  i64  Date
 ///     1  u8   0               20  u32  freshness lifetime        40  i64  Last-Modified, or none
@@ -7,39 +8,39 @@
 ///     4  u32  flags           28  u32  stale-if-error
 ///     8  i64  response time
 ///
-/// Times are unix seconds; `none` is the smallest signed number.
+/// Times are Unix seconds; `none` is `Int64.min`.
 package struct StoredFacts: Hashable, Sendable {
     package struct Flags: OptionSet, Hashable, Sendable {
         package let rawValue: UInt32
         package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-        /// Validate before every use.
+        /// Must be validated before each use.
         package static let noCache = Flags(rawValue: 1 << 0)
-        /// Never serve stale: `must-revalidate`, or what amounts to it in a shared cache.
+        /// Must not be served stale: `must-revalidate`, or its equivalents in a shared cache.
         package static let mustRevalidate = Flags(rawValue: 1 << 1)
         package static let immutable = Flags(rawValue: 1 << 2)
         package static let hasVary = Flags(rawValue: 1 << 3)
         package static let hasStrongValidator = Flags(rawValue: 1 << 4)
         package static let hasAnyValidator = Flags(rawValue: 1 << 5)
-        /// The body is one part of the representation, or several (RFC 9111 §3.3).
+        /// The body is one or more parts of the representation (RFC 9111 §3.3).
         package static let isPartial = Flags(rawValue: 1 << 6)
-        /// The lifetime was guessed (RFC 9111 §4.2.2).
+        /// The lifetime is heuristic (RFC 9111 §4.2.2).
         package static let heuristic = Flags(rawValue: 1 << 7)
-        /// Fields named by `no-cache` or `private` were left out of what is stored.
+        /// Fields that `no-cache` or `private` names were not stored.
         package static let hasOmittedFields = Flags(rawValue: 1 << 8)
         package static let storedWithAuthorization = Flags(rawValue: 1 << 9)
         package static let hasStaleWhileRevalidate = Flags(rawValue: 1 << 10)
         package static let hasStaleIfError = Flags(rawValue: 1 << 11)
         package static let hasSetCookie = Flags(rawValue: 1 << 12)
         package static let noTransform = Flags(rawValue: 1 << 13)
-        /// The lifetime is the cache's own setting, not the origin's.
+        /// The lifetime comes from the cache's setting, not from the origin.
         package static let overridden = Flags(rawValue: 1 << 14)
         package static let hasContentEncoding = Flags(rawValue: 1 << 15)
         package static let hasEntityTag = Flags(rawValue: 1 << 16)
 
         static let staleForbidding: Flags = [.mustRevalidate, .noCache]
         static let known = Flags(rawValue: (1 << 17) - 1)
-        /// All but those that stand between a fresh response and a request.
+        /// All flags except those that can keep a fresh response from being served as it is.
         static let plain = known.subtracting([.noCache, .isPartial])
     }
 
@@ -79,9 +80,10 @@ package struct StoredFacts: Hashable, Sendable {
 // MARK: - Age and freshness
 
 extension StoredFacts {
-    /// RFC 9111 §4.2.3 `current_age`.
+    /// The `current_age` of RFC 9111 §4.2.3.
     ///
-    /// A clock that went backwards counts as one that stood still.
+    /// If the clock has gone backwards, the response has not aged since it arrived. While a process
+    /// runs, the engine's clock ignores changes of the system's clock (`SystemClock`).
     package func ageSeconds(at nowSeconds: Int64) -> Int {
         let resident = DeltaSeconds.clamp(Self.difference(nowSeconds, responseTimeSeconds))
         return Int(correctedInitialAgeSeconds) + Int(resident)
@@ -96,7 +98,7 @@ extension StoredFacts {
         ageSeconds(at: nowSeconds) - Int(freshnessLifetimeSeconds)
     }
 
-    /// When the response stops being fresh, in unix seconds.
+    /// The time when the response stops being fresh, in Unix seconds.
     package var expirySeconds: Int64 {
         let remaining = Int64(freshnessLifetimeSeconds) - Int64(correctedInitialAgeSeconds)
         let (expiry, overflowed) = responseTimeSeconds.addingReportingOverflow(remaining)
@@ -109,11 +111,13 @@ extension StoredFacts {
     }
 }
 
-// MARK: - Making them
+// MARK: - Construction
 
 extension StoredFacts {
-    /// The facts of a response that is about to be stored: its request was sent at the one time, its
-    /// head arrived at the other.
+    /// The facts of a response that is about to be stored.
+    ///
+    /// `requestTimeSeconds` is when the request was sent, `responseTimeSeconds` when the head
+    /// arrived.
     package init(
         request: RequestFacts,
         response: ResponseFacts,
@@ -140,13 +144,14 @@ extension StoredFacts {
         )
     }
 
-    /// RFC 9111 §4.2.3, from `apparent_age` to `corrected_initial_age`.
+    /// The `corrected_initial_age` of RFC 9111 §4.2.3.
     package static func correctedInitialAge(
         _ response: ResponseFacts,
         requestTimeSeconds: Int64,
         responseTimeSeconds: Int64
     ) -> UInt32 {
         let apparent = difference(responseTimeSeconds, response.dateSeconds ?? responseTimeSeconds)
+        if Mutant.ignoresAgeField.isOn { return DeltaSeconds.clamp(apparent) }
         let delay = max(0, difference(responseTimeSeconds, requestTimeSeconds))
         let corrected = Int64(response.ageSeconds ?? 0).addingReportingOverflow(delay)
         return DeltaSeconds.clamp(max(apparent, corrected.overflow ? .max : corrected.partialValue))
@@ -196,14 +201,20 @@ extension StoredFacts.Flags {
 extension ResponseDirectives {
     /// RFC 9111 §5.2.2.2, §5.2.2.8, and §5.2.2.10: s-maxage implies proxy-revalidate.
     package func forbidsStale(in mode: CacheMode) -> Bool {
+        if Mutant.ignoresMustRevalidate.isOn { return false }
         if flags.contains(.mustRevalidate) { return true }
         guard mode == .shared else { return false }
         return flags.contains(.proxyRevalidate) || sharedMaxAgeSeconds != nil
     }
 
-    /// Whether `no-cache="…"`, or `private="…"` in a shared cache, names fields to leave out.
+    /// Whether `no-cache="…"`, or `private="…"` in a shared cache, names fields to omit.
     package func omitsFields(in mode: CacheMode) -> Bool {
         flags.contains(.noCacheFields) || (mode == .shared && flags.contains(.privateFields))
+    }
+
+    /// Whether Set-Cookie is among the omitted fields, so that the stored response sets no cookie.
+    package func omitsCookies(in mode: CacheMode) -> Bool {
+        flags.contains(.namesSetCookie) && omitsFields(in: mode)
     }
 }
 
@@ -232,7 +243,7 @@ extension StoredFacts {
         put(lastModifiedSeconds ?? Self.none, at: 40)
     }
 
-    /// Reads the first 48 bytes; nil for what `encode` would not have written.
+    /// Reads the first 48 bytes; returns `nil` unless `encode` could have written them.
     package init?(decoding source: UnsafeRawBufferPointer) {
         guard source.count >= Self.encodedBytes, source[0] == Self.version, source[1] == 0 else {
             return nil
@@ -262,14 +273,16 @@ extension StoredFacts {
         )
     }
 
-    /// What may be said of encoded facts without reading all of them: the response is whole, fresh,
-    /// and need not be confirmed, so that a request without wishes of its own gets it as it is.
+    /// The facts of a response that is complete and fresh and needs no validation.
+    ///
+    /// Reading them takes only part of the encoding. Such a response may be served as it is to a
+    /// request without cache directives, conditions or ranges.
     package struct Fresh {
         package let status: UInt16
         package let ageSeconds: Int
         package let lifetimeSeconds: Int
 
-        /// Nil for all other facts, and for what `encode` would not have written.
+        /// Returns `nil` for other responses, and for bytes that `encode` could not have written.
         package init?(_ source: UnsafeRawBufferPointer, nowSeconds: Int64) {
             precondition(source.count >= StoredFacts.encodedBytes)
             func load<Number: FixedWidthInteger & BitwiseCopyable>(_ offset: Int) -> Number {

@@ -1,8 +1,11 @@
-/// The fields as they are stored (RFC 9111 §3.1): those that belong to one connection, those that
-/// `no-cache="…"` or `private="…"` name, and Set-Cookie where the policy says so, are left out.
+/// The fields of a response as they are stored (RFC 9111 §3.1).
+///
+/// Fields of one connection, fields that `no-cache="…"` or `private="…"` names, and Set-Cookie if
+/// the policy says so, are left out.
 package enum StoredFields {
-    /// What is stored of `fields`, with the time of receipt as Date where the response has none that
-    /// is a date (RFC 9110 §6.6.1).
+    /// The fields to store.
+    ///
+    /// A missing or invalid Date becomes the time of receipt (RFC 9110 §6.6.1).
     package static func make(
         from fields: FieldSection,
         response: ResponseFacts,
@@ -10,7 +13,7 @@ package enum StoredFields {
         receivedAtSeconds: Int64
     ) -> FieldSection {
         var stored = HopByHop.strip(fields, for: .storing)
-        // RFC 9112 §6.3: beside Transfer-Encoding, Content-Length says nothing.
+        // RFC 9112 §6.3: Transfer-Encoding overrides Content-Length.
         if response.flags.contains(.hasTransferEncoding) {
             stored.remove(lowercased: "content-length")
         }
@@ -21,14 +24,15 @@ package enum StoredFields {
     }
 }
 
-/// The names that qualified directives take out of a stored response (RFC 9111 §5.2.2.4, §5.2.2.7).
+/// The fields that directives exclude from a stored response (RFC 9111 §5.2.2.4, §5.2.2.7).
 struct OmittedFields {
+    /// Whether cookies are left out; apart from the names, which most responses do not need.
+    private let omitsCookies: Bool
     private var names: Set<String> = []
 
     init(_ fields: FieldSection, response: ResponseFacts, rules: StoringRules) {
-        if rules.mode == .shared, rules.cookies == .storeWithoutCookies {
-            names.insert("set-cookie")
-        }
+        omitsCookies =
+            rules.mode == .shared && (rules.cookies == .strip || rules.cookies == .refuse)
         guard response.directives.omitsFields(in: rules.mode) else { return }
         for name in ["Cache-Control"] + rules.targetedFields {
             name.withByteRun { name in
@@ -38,7 +42,8 @@ struct OmittedFields {
     }
 
     func contains(_ name: ByteRun) -> Bool {
-        !names.isEmpty && names.contains(name.string.lowercased())
+        if omitsCookies, name.equals(lowercased: "set-cookie") { return true }
+        return !names.isEmpty && names.contains(name.string.lowercased())
     }
 
     private mutating func add(_ line: ByteRun, mode: CacheMode) {

@@ -1,8 +1,8 @@
-/// How a cache is set up, as far as the rules of storing and freshness go.
+/// The settings of a cache that the rules of storing and freshness use.
 package struct StoringRules: Hashable, Sendable {
-    /// Guessing a lifetime from Last-Modified (RFC 9111 §4.2.2).
+    /// A lifetime derived from Last-Modified (RFC 9111 §4.2.2).
     package struct Heuristic: Hashable, Sendable {
-        /// The share of the time since Last-Modified, in thousandths.
+        /// The lifetime as a share of the time since Last-Modified, in thousandths.
         package var permille: UInt32
         package var lifetimeSecondsMax: UInt32
 
@@ -11,46 +11,44 @@ package struct StoringRules: Hashable, Sendable {
             self.lifetimeSecondsMax = min(lifetimeSecondsMax, DeltaSeconds.maximum)
         }
 
-        /// A tenth, as the RFC suggests, and a day at most.
+        /// One tenth, as the RFC suggests, and at most one day.
         package static let tenth = Heuristic(permille: 100, lifetimeSecondsMax: 86_400)
     }
 
-    /// What becomes of responses that set cookies.
+    /// How responses that set cookies are treated.
     ///
     /// See `docs/decisions/0013-cookies.md`.
     package enum CookiePolicy: UInt8, Hashable, Sendable {
-        /// Stored with their cookies when the origin gave a lifetime; never by heuristics.
-        case storeWhenExplicitlyFresh
-        /// Stored only when the origin said `public` or `s-maxage`.
-        case storeWhenPublic
-        /// Stored, without the Set-Cookie lines.
-        case storeWithoutCookies
         case refuse
+        /// Stored, without the Set-Cookie lines.
+        case strip
+        /// Stored with their cookies if the origin gave a lifetime, never by heuristics.
+        case store
         /// Stored like any other response.
         case ignore
     }
 
     package enum RedirectPolicy: UInt8, Hashable, Sendable {
-        /// 301 and 308 like any response; 302, 303 and 307 when explicitly fresh.
+        /// 301 and 308 follow the usual rules; 302, 303 and 307 need explicit freshness.
         case followFreshness
-        /// All of them, so that a chain can be followed without a network.
+        /// Every redirect is stored, so that a chain can be followed offline.
         case storeAll
     }
 
-    /// Whether a response that could neither be reused nor validated is worth its room.
+    /// Whether to store a response that could neither be reused nor validated.
     package enum UnusablePolicy: UInt8, Hashable, Sendable {
         case refuse
-        /// For caches that serve entries of any age.
+        /// Stored, for caches that serve entries of any age.
         case store
     }
 
     package enum ProvokedRefusalPolicy: UInt8, Hashable, Sendable {
         case requireExplicitFreshness
-        /// RFC 9110 §15.1 to the letter: a 501 may be kept by heuristics.
+        /// RFC 9110 §15.1 exactly: a 405 or 501 may get a heuristic lifetime.
         case followStatusCode
     }
 
-    /// How long to keep a response of a status that came without a lifetime.
+    /// The lifetime of a response with this status and no lifetime of its own.
     package struct NegativeLifetime: Hashable, Sendable {
         package var status: Int
         package var seconds: UInt32
@@ -63,15 +61,17 @@ package struct StoringRules: Hashable, Sendable {
 
     package enum OriginDirectives: UInt8, Hashable, Sendable {
         case respect
-        /// Stores and reuses despite `no-store` and `no-cache`. What protects one user from
-        /// another in a shared cache, and `must-revalidate`, still holds.
+        /// Stores and reuses despite `no-store` and `no-cache`.
+        ///
+        /// `must-revalidate` still applies, and so do the directives that protect users of a shared
+        /// cache from each other.
         case ignore
     }
 
     package var mode: CacheMode
-    /// Names of targeted fields to obey, the most specific first (RFC 9213).
+    /// The names of the targeted fields to obey, the most specific first (RFC 9213).
     package var targetedFields: [String]
-    /// Nil switches heuristics off.
+    /// `nil` disables heuristics.
     package var heuristic: Heuristic? = .tenth
     package var originDirectives: OriginDirectives = .respect
     package var methods: MethodSet = [.get, .head]
@@ -80,11 +80,11 @@ package struct StoringRules: Hashable, Sendable {
     package var unusable: UnusablePolicy
     package var provokedRefusals: ProvokedRefusalPolicy = .requireExplicitFreshness
     package var negativeLifetimes: [NegativeLifetime] = []
-    /// Replaces whatever lifetime the response has.
+    /// Replaces the lifetime of every response.
     package var lifetimeOverrideSeconds: UInt32?
     package var lifetimeSecondsMin: UInt32 = 0
     package var lifetimeSecondsMax: UInt32 = DeltaSeconds.maximum
-    /// More selecting fields than this and the response is not stored.
+    /// The most selecting fields of a response that is stored.
     package var varyNamesMax = Vary.namesMax
 
     package init(mode: CacheMode) {
@@ -92,7 +92,7 @@ package struct StoringRules: Hashable, Sendable {
         switch mode {
         case .shared:
             targetedFields = ["CDN-Cache-Control"]
-            cookies = .storeWhenExplicitlyFresh
+            cookies = .refuse
             unusable = .refuse
         case .private:
             targetedFields = []

@@ -1,30 +1,51 @@
-/// Answering a client's own conditions from a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+/// Evaluation of a client's conditions on a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 extension Conditional {
     package enum Role: UInt8, Hashable, Sendable {
-        /// If-Match and If-Unmodified-Since are not for caches: such requests go to the origin.
+        /// Requests with If-Match or If-Unmodified-Since go to the origin, which evaluates them.
         case cache
-        /// This store is the origin of what it serves.
+        /// This cache is the origin of the stored response.
         case origin
     }
 
     package enum Evaluation: Hashable, Sendable {
-        /// 304, with `notModifiedFields`.
+        /// The response is a 304 with `notModifiedFields`.
         case notModified
-        /// 412.
+        /// The response is a 412.
         case preconditionFailed
-        /// The whole response, whatever Range says.
+        /// The whole response; Range is ignored.
         case full
-        /// The response, or the part of it that Range asks for.
+        /// The response, or the part of it that Range names.
         case rangeAllowed
-        /// Only the origin can answer this.
+        /// Only the origin can answer the request.
         case forward
     }
 
-    /// Goes through the preconditions in the order of RFC 9110 §13.2.2.
+    /// Evaluates the preconditions in the order of RFC 9110 §13.2.2.
     package static func evaluateClientConditionals(
         request: FieldSection,
         requestFacts: RequestFacts,
         stored: FieldSection,
+        storedFacts: StoredFacts,
+        nowSeconds: Int64,
+        role: Role = .cache
+    ) -> Evaluation {
+        stored.withUnsafeBytes { encoded in
+            evaluateClientConditionals(
+                request: request,
+                requestFacts: requestFacts,
+                stored: encoded,
+                storedFacts: storedFacts,
+                nowSeconds: nowSeconds,
+                role: role
+            )
+        }
+    }
+
+    /// The same for stored fields that are lent as `FieldSection` encodes them.
+    package static func evaluateClientConditionals(
+        request: FieldSection,
+        requestFacts: RequestFacts,
+        stored: UnsafeRawBufferPointer,
         storedFacts: StoredFacts,
         nowSeconds: Int64,
         role: Role = .cache
@@ -36,7 +57,7 @@ extension Conditional {
             request: request,
             nowSeconds: nowSeconds
         )
-        // RFC 9110 §13.2.1: what would not be a success is answered as it is.
+        // RFC 9110 §13.2.1: conditions are ignored if the response is not a success.
         guard (200...299).contains(storedFacts.status) else { return .full }
         if !flags.isDisjoint(with: .writeConditions) {
             guard role == .origin else { return .forward }
@@ -49,51 +70,77 @@ extension Conditional {
             return .notModified
         }
         guard flags.contains(.hasRange), requestFacts.method == .get else { return .full }
+        if Mutant.ignoresIfRange.isOn { return .rangeAllowed }
         guard flags.contains(.hasIfRange) else { return .rangeAllowed }
         return candidate.satisfiesIfRange ? .rangeAllowed : .full
     }
 
-    /// The fields of a 304 made from a stored response (RFC 9110 §15.4.5): those a cache may have
-    /// to update, none that describes the content.
+    /// The fields of a 304 made from a stored response (RFC 9110 §15.4.5).
+    ///
+    /// Fields that describe the content are removed; fields that a cache may have to update are
+    /// kept.
     package static func notModifiedFields(stored: FieldSection) -> FieldSection {
         var fields = stored
         let hasTag = stored.contains(lowercased: "etag")
-        fields.removeAll { name in
-            switch name.count {
-            case 12: return name.equals(lowercased: "content-type")
-            case 13:
-                return name.equals(lowercased: "content-range")
-                    || (hasTag && name.equals(lowercased: "last-modified"))
-            case 14: return name.equals(lowercased: "content-length")
-            case 16:
-                return name.equals(lowercased: "content-encoding")
-                    || name.equals(lowercased: "content-language")
-            default: return false
-            }
-        }
+        fields.removeAll { isLeftOut($0, hasTag: hasTag) }
         return fields
+    }
+
+    /// Calls `read` with the lines of a 304 made from a stored response, run by run, in place.
+    package static func forEachNotModifiedRun(
+        ofStored lines: UnsafeRawBufferPointer,
+        _ read: (UnsafeRawBufferPointer) -> Void
+    ) {
+        let hasTag = FieldCursor.withFirst(lowercased: "etag", in: lines) { _ in } != nil
+        var cursor = FieldCursor(lines)
+        var start = 0
+        func endRun(at end: Int) {
+            if end > start { read(UnsafeRawBufferPointer(rebasing: lines[start..<end])) }
+        }
+        while let line = cursor.next() {
+            guard isLeftOut(line.name, hasTag: hasTag) else { continue }
+            endRun(at: line.extent.lowerBound)
+            start = line.extent.upperBound
+        }
+        endRun(at: cursor.offset)
+    }
+
+    /// Whether a 304 leaves out the field; `hasTag` tells whether the response has an entity tag.
+    private static func isLeftOut(_ name: ByteRun, hasTag: Bool) -> Bool {
+        switch name.count {
+        case 12: name.equals(lowercased: "content-type")
+        case 13:
+            name.equals(lowercased: "content-range")
+                || (hasTag && name.equals(lowercased: "last-modified"))
+        case 14: name.equals(lowercased: "content-length")
+        case 16:
+            name.equals(lowercased: "content-encoding")
+                || name.equals(lowercased: "content-language")
+        default: false
+        }
     }
 }
 
-/// A stored response held against the conditions of one request.
+/// A stored response and the conditions of one request.
 private struct Candidate {
-    let fields: FieldSection
+    /// The stored fields as `FieldSection` encodes them.
+    let fields: UnsafeRawBufferPointer
     let facts: StoredFacts
     let request: FieldSection
     let nowSeconds: Int64
 
-    /// RFC 9110 §13.1.2: false when a tag of If-None-Match is the stored one, or it is `*`.
+    /// Whether no tag of If-None-Match equals the stored one; `*` equals any (RFC 9110 §13.1.2).
     var matchesNone: Bool { !anyTag("if-none-match") { $0.weaklyEquals($1) } }
 
-    /// RFC 9111 §4.3.2: by Last-Modified, else by Date.
+    /// Whether the response is unmodified since the date, by Last-Modified or else by Date.
     ///
-    /// A condition that is no date is ignored.
+    /// An invalid date is ignored (RFC 9111 §4.3.2).
     var isUnmodifiedSince: Bool {
         guard let since = date("if-modified-since") else { return false }
         return facts.lastModifiedSeconds ?? facts.dateSeconds <= since
     }
 
-    /// RFC 9110 §13.1.5: a strong tag, or exactly the date of a strong Last-Modified.
+    /// Whether If-Range has the strong tag, or the exact date of a strong Last-Modified (§13.1.5).
     var satisfiesIfRange: Bool {
         request.withFirst(lowercased: "if-range") { text -> Bool in
             if let since = HTTPDate.parse(text, nearSeconds: nowSeconds) {
@@ -105,7 +152,7 @@ private struct Candidate {
         } ?? false
     }
 
-    /// RFC 9110 §13.1.1 and §13.1.4.
+    /// Evaluates If-Match and If-Unmodified-Since (RFC 9110 §13.1.1, §13.1.4).
     func passesWriteConditions(_ flags: RequestFacts.Flags) -> Bool {
         if flags.contains(.hasIfMatch) { return anyTag("if-match") { $0.stronglyEquals($1) } }
         guard let since = date("if-unmodified-since") else { return true }
@@ -124,7 +171,7 @@ private struct Candidate {
     }
 
     private func withTag(_ body: (EntityTag) -> Bool) -> Bool {
-        fields.withFirst(lowercased: "etag") { text -> Bool in
+        FieldCursor.withFirst(lowercased: "etag", in: fields) { text -> Bool in
             guard let tag = EntityTag(text) else { return false }
             return body(tag)
         } ?? false

@@ -1,11 +1,10 @@
-/// Bringing a stored response up to date with a 304 or with the answer to a HEAD
-/// (RFC 9111 §3.2, §4.3.4, §4.3.5).
+/// Update of a stored response by a 304 or a response to HEAD (RFC 9111 §3.2, §4.3.4, §4.3.5).
 extension Conditional {
-    /// The stored fields, each one that the new response has replaced by it (RFC 9111 §3.2).
+    /// The stored fields, updated by the fields of the new response (RFC 9111 §3.2).
     ///
-    /// Kept as stored: fields of the connection, fields that say how the stored bytes are to be read
-    /// (Content-Length, Content-Encoding, Content-Range), and fields that the directives keep out.
-    /// Age goes with the old exchange, and Date becomes the time of the new one.
+    /// These stay as stored: fields of the connection, fields that describe the stored bytes
+    /// (Content-Length, Content-Encoding, Content-Range), and fields that directives exclude. The
+    /// stored Age is removed, and Date becomes that of the new response.
     package static func freshen(
         stored: FieldSection,
         with304 new: FieldSection,
@@ -24,7 +23,7 @@ extension Conditional {
             rules: rules,
             receivedAtSeconds: receivedAtSeconds
         )
-        update.removeAll { describesStoredBytes($0) }
+        update.removeAll { describesStoredBytes($0) && !Mutant.freshensContentLength.isOn }
         var merged = stored
         merged.reserveCapacity(stored.bytes.count + update.bytes.count)
         merged.removeAll { $0.equals(lowercased: "age") || update.contains($0) }
@@ -41,11 +40,13 @@ extension Conditional {
         }
     }
 
-    /// Whether a 304 speaks of this stored response (RFC 9111 §4.3.4): a strong tag must be the
-    /// stored one; otherwise one of its weak validators must; with none at all it answers the
-    /// question that was asked.
+    /// Whether a 304 confirms this stored response (RFC 9111 §4.3.4).
+    ///
+    /// A strong tag must equal the stored one. Otherwise one of the weak validators must match. A
+    /// 304 without validators confirms the response that the request named.
     package static func identifies(stored: FieldSection, with304 new: FieldSection) -> Bool {
         let tags = compareTags(stored, new)
+        if Mutant.believesAny304.isOn { return true }
         if tags == .strongDiffers { return false }
         if tags == .same { return true }
         let dates = compareDates(stored, new)
@@ -53,19 +54,20 @@ extension Conditional {
         return tags == .absent && dates == .absent
     }
 
-    /// Whether the new fields select variants in another way than the stored ones: then the entry
-    /// may no longer be found under the key it has, and must be replaced rather than freshened.
+    /// Whether the new fields select variants differently.
+    ///
+    /// The entry may then no longer be found under its key, so it must be replaced, not freshened.
     package static func changesSelection(stored: FieldSection, with304 new: FieldSection) -> Bool {
         new.contains(lowercased: "vary") && Vary.read(new) != Vary.read(stored)
     }
 
-    /// What the answer to a HEAD means for a stored response to GET (RFC 9111 §4.3.5).
+    /// The effect of a response to HEAD on a stored response to GET (RFC 9111 §4.3.5).
     package enum HeadEffect: Hashable, Sendable {
-        /// Update it, as with a 304.
+        /// Update the stored response, as a 304 does.
         case freshens
-        /// It is of another version: take it for stale.
+        /// The version differs: the stored response counts as stale.
         case invalidates
-        /// The answer was not a 200.
+        /// The status is not 200, or the validator that identifies the version is missing.
         case nothing
     }
 
@@ -91,7 +93,21 @@ extension Conditional {
         if let length = facts.contentLength, let storedBodySize, length != storedBodySize {
             return .invalidates
         }
-        return .freshens
+        // RFC 9111 §4.3.5 accepts a response without validators. Such a response does not identify
+        // the version, so this cache requires it to repeat the strongest stored validator.
+        let isConfirmed =
+            stored.contains(lowercased: "etag")
+            ? tags == .same : dates == .same || !stored.contains(lowercased: "last-modified")
+        return isConfirmed ? .freshens : .nothing
+    }
+
+    /// Whether a response belongs to another version of the resource than the stored one.
+    package static func tellsOfAnotherVersion(stored: FieldSection, new: FieldSection) -> Bool {
+        switch compareTags(stored, new) {
+        case .same: false
+        case .weakDiffers, .strongDiffers: true
+        case .absent: compareDates(stored, new) == .weakDiffers
+        }
     }
 
     // MARK: - Comparing validators
@@ -103,7 +119,7 @@ extension Conditional {
             guard let newTag = EntityTag(newText) else { return .absent }
             let isSame = stored.withFirst(lowercased: "etag") { storedText -> Bool in
                 guard let storedTag = EntityTag(storedText) else { return false }
-                // Weakly: servers that weaken the tag of a compressed 200 leave it strong in the
+                // Weakly: a server that weakens the tag of a compressed 200 keeps it strong in the
                 // 304 that confirms it.
                 return newTag.weaklyEquals(storedTag)
             }

@@ -1,26 +1,30 @@
-/// Validation (RFC 9111 §4.3): asking whether a stored response is still current, and answering the
-/// same question from it.
+/// Validation of a stored response (RFC 9111 §4.3), and evaluation of the same conditions on one.
 package enum Conditional {
-    /// Which validators of the stored response a request carries.
+    /// Removes the client's own conditions and ranges.
+    package static func removeConditions(from request: inout FieldSection) {
+        request.removeAll { isPrecondition($0) || $0.equals(lowercased: "range") }
+    }
+
+    /// The validators of the stored response that a request carries.
     package enum Validators: UInt8, Hashable, Sendable {
-        /// The entity tag and the date, for origins that know only one of them.
+        /// The entity tag and the date, for origins that evaluate only one of them.
         case all
         case strongestOnly
     }
 
     /// Turns `request` into one that validates the whole stored response (RFC 9111 §4.3.1).
     ///
-    /// The client's own conditions and ranges are taken out first: the answer must be either "not
-    /// modified" about what is stored here, or a whole new response.
+    /// The client's own conditions and ranges are removed first: the response must be a 304 about
+    /// the stored response, or a complete new response.
     ///
-    /// - Returns: whether there was a validator to ask with.
+    /// - Returns: Whether the stored response has a validator.
     @discardableResult
     package static func makeConditionalFields(
         stored: FieldSection,
         into request: inout FieldSection,
         validators: Validators = .all
     ) -> Bool {
-        request.removeAll { isPrecondition($0) || $0.equals(lowercased: "range") }
+        removeConditions(from: &request)
         var isConditional =
             stored.withFirst(lowercased: "etag") { text -> Bool in
                 guard EntityTag(text) != nil else { return false }
@@ -29,7 +33,7 @@ package enum Conditional {
         if isConditional, validators == .strongestOnly { return true }
         let hasDate =
             stored.withFirst(lowercased: "last-modified") { text -> Bool in
-                // The value goes out as it came in, so the year of the comparison does not matter here.
+                // The value is sent unchanged, so the reference year of the parser does not matter.
                 guard HTTPDate.parse(text, nearSeconds: 0) != nil else { return false }
                 return "If-Modified-Since".withByteRun { request.append(name: $0, value: text) }
             } ?? false
@@ -37,10 +41,12 @@ package enum Conditional {
         return isConditional
     }
 
-    /// Turns `request` into one for the missing part of a stored partial response: `Range`, and
-    /// `If-Range` with the strong validator, so that another version comes whole.
+    /// Turns `request` into one for the missing part of a stored partial response.
     ///
-    /// - Returns: false when the stored response has no strong validator; then nothing is changed.
+    /// It gets `Range`, and `If-Range` with the strong validator: if the version changed, the
+    /// origin sends the whole representation.
+    ///
+    /// - Returns: `false`, without a change, if the stored response has no strong validator.
     @discardableResult
     package static func makeRangeFields(
         stored: FieldSection,
@@ -50,22 +56,23 @@ package enum Conditional {
     ) -> Bool {
         precondition(!missing.isEmpty)
         guard let validator = rangeValidator(stored, storedFacts) else { return false }
-        request.removeAll { isPrecondition($0) || $0.equals(lowercased: "range") }
+        removeConditions(from: &request)
         request.append("Range", "bytes=\(missing.lowerBound)-\(missing.upperBound - 1)")
         return request.append("If-Range", validator)
     }
 
-    private static func rangeValidator(_ stored: FieldSection, _ facts: StoredFacts) -> String? {
+    /// The strong tag, or the date if there is no tag (RFC 9110 §13.1.5).
+    static func rangeValidator(_ stored: FieldSection, _ facts: StoredFacts) -> String? {
         guard facts.flags.contains(.hasStrongValidator) else { return nil }
         let tag = stored.withFirst(lowercased: "etag") { text -> String? in
             guard let tag = EntityTag(text), tag.isStrong else { return nil }
             return text.trimmed.string
         }
-        if case .some(.some(let tag)) = tag { return tag }
+        if let tag { return tag }
         return facts.lastModifiedSeconds.map { HTTPDate.string($0) }
     }
 
-    static func isPrecondition(_ name: ByteRun) -> Bool {
+    private static func isPrecondition(_ name: ByteRun) -> Bool {
         switch name.count {
         case 8: name.equals(lowercased: "if-match") || name.equals(lowercased: "if-range")
         case 13: name.equals(lowercased: "if-none-match")

@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// U3 to U12 and U14 to U16: the cache as an object that is looked into, filled and emptied by hand.
+/// U3 to U12 and U14 to U16: looking up, storing and removing entries by direct calls.
 @Suite struct CacheObjectTests {
     static func response(
         _ body: String,
@@ -25,7 +25,7 @@ import Testing
         let store = RecordingStore()
         let stage = try await Stage {
             $0.memory = .disabled
-            $0.disk = .store(store)
+            $0.backing = .custom(store)
         }
         _ = try await stage.get()
         let hit = try await stage.get()
@@ -40,8 +40,8 @@ import Testing
 
     @Test("U3: caches with stores of their own do not see each other")
     func cachesAreIndependent() async throws {
-        let first = try await Stage { $0.disk = .store(RecordingStore()) }
-        let second = try await Stage { $0.disk = .store(RecordingStore()) }
+        let first = try await Stage { $0.backing = .custom(RecordingStore()) }
+        let second = try await Stage { $0.backing = .custom(RecordingStore()) }
         _ = try await first.get()
         #expect(try await second.holds() == false)
         try await second.cache.removeAll()
@@ -50,7 +50,7 @@ import Testing
         await second.end()
     }
 
-    // MARK: U4 to U6
+    // MARK: Looking up, storing, removing (U4 to U6)
 
     @Test("U4, U5: what is stored by hand is looked up, in the variant the request selects")
     func storedByHandIsLookedUp() async throws {
@@ -83,8 +83,8 @@ import Testing
             url: Stage.url,
             options: RequestOptions(partition: "p", key: "mine")
         )
-        var options = HTTPCache.StoreOptions()
-        options.lifetimeSeconds = 100
+        var options = HTTPCache.ManualStoreOptions()
+        options.lifetime = .seconds(100)
         options.tags = ["t"]
         let unstorable = Self.response("kept", ["Cache-Control": "no-store"])
         #expect(
@@ -123,7 +123,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: U7 to U10
+    // MARK: Removal by scope and capacity (U7 to U10)
 
     @Test("U7: removal by time goes both ways")
     func removalByTimeGoesBothWays() async throws {
@@ -158,7 +158,7 @@ import Testing
             }
             return OriginResponse(status: 200, fields: fields, body: body.stream())
         }
-        let stage = try await Stage(origin) { $0.disk = .store(store) }
+        let stage = try await Stage(origin) { $0.backing = .custom(store) }
         for number in 0..<10 { _ = try await stage.get("http://example.com/\(number)") }
         let slow = CacheRequest(url: "http://example.com/slow")
         let response = try await stage.cache.respond(to: slow)
@@ -189,7 +189,7 @@ import Testing
         let before = await stage.cache.statistics
         #expect(before.memory.entries > 100)
         #expect(before.evictions > 0)
-        stage.cache.setMemoryCapacity(.kilobytes(512))
+        await stage.cache.setMemoryCapacity(.kilobytes(512))
         let after = await stage.cache.statistics.memory
         #expect(after.capacityBytes == 512 << 10)
         #expect(after.bytes <= 512 << 10)
@@ -197,15 +197,15 @@ import Testing
         await stage.end()
     }
 
-    // MARK: U11, U12, U14
+    // MARK: Memory pressure and ephemeral caches (U11, U12, U14)
 
     @Test("U11: memory pressure frees memory only")
     func memoryPressureFreesMemoryOnly() async throws {
         let store = RecordingStore()
-        let stage = try await Stage { $0.disk = .store(store) }
+        let stage = try await Stage { $0.backing = .custom(store) }
         for number in 0..<20 { _ = try await stage.get("http://example.com/\(number)") }
         try await stage.cache.flush()
-        stage.cache.relieveMemoryPressure()
+        await stage.cache.relieveMemoryPressure()
         #expect(await stage.cache.statistics.memory.entries == 0)
         #expect(await store.count == 20)
         let hit = try await stage.get("http://example.com/7")
@@ -218,13 +218,45 @@ import Testing
     @Test("U12: pressure does not disable the cache")
     func pressureDoesNotDisableTheCache() async throws {
         let stage = try await Stage()
-        for _ in 0..<3 { stage.cache.relieveMemoryPressure() }
+        for _ in 0..<3 { await stage.cache.relieveMemoryPressure() }
         #expect(await stage.cache.statistics.memory.capacityBytes == 32 << 20)
         _ = try await stage.get()
         #expect(try await stage.get().source == .fresh)
-        stage.cache.relieveMemoryPressure(keeping: 1)
+        await stage.cache.relieveMemoryPressure(keeping: 1)
         #expect(try await stage.get().source == .fresh)
+        for share in [-.infinity, -1, .nan] as [Double] {
+            _ = try await stage.get()
+            await stage.cache.relieveMemoryPressure(keeping: share)
+            #expect(await stage.cache.statistics.memory.entries == 0, "\(share)")
+        }
         await stage.end()
+    }
+
+    // MARK: Stored by hand
+
+    @Test("a part stored by hand is found again, and an invalid one is refused")
+    func aPartStoredByHandIsFoundOrRefused() async throws {
+        let ranges: [(String?, Bool)] = [
+            ("bytes 0-4/26", true), ("bytes 0-4/*", false), ("bytes 0-3/26", false),
+            ("bytes */26", false), ("lines 0-4/26", false), (nil, false),
+        ]
+        for (range, isStored) in ranges {
+            let stage = try await Stage()
+            var fields: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"1\""]
+            if let range { fields["Content-Range"] = range }
+            let part = CacheResponse(
+                status: 206,
+                fields: fields,
+                body: BodyStream(ByteChunk("abcde"))
+            )
+            let request = CacheRequest(url: Stage.url)
+            let outcome = try await stage.cache.store(part, for: request)
+            #expect((outcome == .stored) == isStored, "\(range ?? "-")")
+            let answer = try await stage.get(Stage.url, ["Range": "bytes=1-2"])
+            #expect(answer.source == (isStored ? .fresh : .origin), "\(range ?? "-")")
+            if isStored { #expect(answer.status == 206 && answer.body == "bc") }
+            await stage.end()
+        }
     }
 
     @Test("U14: the ephemeral preset is a private cache in memory alone")
@@ -238,7 +270,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: U15, U16
+    // MARK: Random use and odd URLs (U15, U16)
 
     private static let filler = String(repeating: "x", count: 300_000)
 
@@ -263,7 +295,7 @@ import Testing
                 latest[number] = nil
                 try await stage.cache.remove(request)
             case 6: stage.clock.advance(seconds: 20)
-            case 7: stage.cache.setMemoryCapacity(.kilobytes(512 << (step % 3)))
+            case 7: await stage.cache.setMemoryCapacity(.kilobytes(512 << (step % 3)))
             default:
                 guard let stored = try await stage.cache.storedResponse(for: request) else { break }
                 let body = try await stored.body.collect().text

@@ -3,12 +3,13 @@ import CacheTestSupport
 import Synchronization
 import Testing
 
-/// A4 to A20 and A23 to A26: what the classic download caches promise.
+/// A4 to A20 and A23 to A26: the promises of classic download caches.
 @Suite struct DownloadCacheTests {
-    // MARK: A4 to A11
+    // MARK: Policy bits (A4 to A11)
 
-    /// What a combination of bits does with something stored and fresh, stored and stale, and with
-    /// nothing stored: as the classic documentation has it, told by hand for each combination.
+    /// The effect of a combination of policy bits on a fresh entry, a stale entry and no entry.
+    ///
+    /// Each row is written by hand from the classic documentation.
     struct Meaning: Hashable {
         enum Deed: Hashable { case serve, ask, load, fail }
         let fresh: Deed
@@ -131,7 +132,7 @@ import Testing
     func notWritingChangesNothing() async throws {
         let store = RecordingStore()
         let resource = Resource(["Cache-Control": "max-age=60", "X-Turn": "1"])
-        let stage = try await Stage(resource) { $0.disk = .store(store) }
+        let stage = try await Stage(resource) { $0.backing = .custom(store) }
         _ = try await stage.get()
         try await stage.cache.flush()
         let before = await stage.cache.statistics.memory
@@ -145,8 +146,8 @@ import Testing
         #expect(again.source == .revalidated, "It was not freshened")
         resource.change(body: "two", tag: "\"2\"")
         #expect(try await stage.get(policy: policy).body == "two")
-        #expect(try await stage.get(policy: .onlyCached).body == "one")
-        #expect(try await stage.get(policy: .onlyCached).fields["X-Turn"] == "1")
+        #expect(try await stage.get(policy: .cacheOnly).body == "one")
+        #expect(try await stage.get(policy: .cacheOnly).fields["X-Turn"] == "1")
         try await stage.cache.flush()
         #expect(await stage.cache.statistics.memory == before)
         #expect(await store.stores == 1)
@@ -155,36 +156,36 @@ import Testing
 
     @Test("A6, A7: asking when stale is the protocol, asking always is revalidating; a 200 wins")
     func askingWhenStaleAndAlways() async throws {
-        #expect(CachePolicy(.askServerIfModifiedWhenStale) == .useProtocolCachePolicy)
-        #expect(CachePolicy([]) == .useProtocolCachePolicy)
-        #expect(CachePolicy(.askServerIfModified) == .reloadRevalidatingCacheData)
+        #expect(CachePolicy(.askServerIfModifiedWhenStale) == .standard)
+        #expect(CachePolicy([]) == .standard)
+        #expect(CachePolicy(.askServerIfModified) == .revalidate)
         let resource = Resource()
         let stage = try await Stage(resource)
         _ = try await stage.get()
         resource.change(body: "two", tag: "\"2\"")
         #expect(try await stage.get(policy: CachePolicy(.askServerIfModified)).body == "two")
-        #expect(try await stage.get(policy: .onlyCached).body == "two")
+        #expect(try await stage.get(policy: .cacheOnly).body == "two")
         await stage.end()
     }
 
     @Test("A8, A9: only-if-not-cached and don't-load, in the throwing form and the nil form")
     func cachedOnlyInBothForms() async throws {
-        #expect(CachePolicy(.onlyLoadIfNotCached) == .returnCacheDataElseLoad)
-        #expect(CachePolicy(.dontLoad) == .returnCacheDataDontLoad)
+        #expect(CachePolicy(.onlyLoadIfNotCached) == .cacheElseLoad)
+        #expect(CachePolicy(.dontLoad) == .cacheOnly)
         let stage = try await Stage()
         await #expect(throws: CacheError.self) {
             try await stage.get(policy: CachePolicy(.dontLoad))
         }
         let request = CacheRequest(url: Stage.url)
         #expect(try await stage.cache.storedResponse(for: request) == nil)
-        #expect(stage.cache.cachedResponse(for: request) == nil)
+        #expect(stage.cache.immediateResponse(to: request) == nil)
         #expect(stage.origin.count == 0)
         _ = try await stage.get(policy: CachePolicy(.onlyLoadIfNotCached))
-        #expect(stage.cache.cachedResponse(for: request)?.info.source == .fresh)
+        #expect(stage.cache.immediateResponse(to: request)?.info.source == .fresh)
         stage.clock.advance(seconds: 1_000)
-        #expect(stage.cache.cachedResponse(for: request) == nil, "Stale: HTTP wants it confirmed")
+        #expect(stage.cache.immediateResponse(to: request) == nil, "Stale: HTTP wants it confirmed")
         #expect(
-            stage.cache.cachedResponse(for: request, policy: CachePolicy(.dontLoad))?.info.source
+            stage.cache.immediateResponse(to: request, policy: CachePolicy(.dontLoad))?.info.source
                 == .stale
         )
         await stage.end()
@@ -203,7 +204,7 @@ import Testing
         #expect(answer.info.isStale)
         #expect(answer.info.fallbackError as? CacheError == error)
 
-        // The shared error of before is no answer any more.
+        // The failure is no longer shared with later requests.
         stage.clock.advance(seconds: 2)
         stage.origin.follow { _, _ in .whole(status: 503, body: "busy") }
         #expect(try await stage.get(policy: policy).status == 503, "Only where the list says so")
@@ -212,13 +213,15 @@ import Testing
         #expect(standIn.source == .fallback)
         #expect(standIn.info.originStatus == 503)
 
-        let limited = CachePolicy(fallback: .always(statuses: [503], staleSecondsMax: 900_000))
+        let limited = CachePolicy(
+            fallback: .always(statuses: [503], maximumStaleness: .seconds(900_000))
+        )
         #expect(try await stage.get(policy: limited).status == 503)
         await stage.end()
     }
 
     @Test("A10: a cancelled caller gets no stand-in")
-    func cancellationIsNoFailure() async throws {
+    func cancelledCallerGetsNoFallback() async throws {
         let stage = try await Stage()
         _ = try await stage.get()
         stage.clock.advance(seconds: 1_000)
@@ -243,7 +246,7 @@ import Testing
 
     @Test("A11: the cache's default policy is resolved without touching the request")
     func defaultPolicyIsTheCaches() async throws {
-        let stage = try await Stage { $0.policy = .returnCacheDataElseLoad }
+        let stage = try await Stage { $0.policy = .cacheElseLoad }
         let request = CacheRequest(url: Stage.url)
         _ = try await stage.send(request)
         stage.clock.advance(seconds: 1_000)
@@ -251,17 +254,17 @@ import Testing
         #expect(request.options.policy == nil)
         #expect(stage.origin.requests[0].fields.isEmpty)
         var own = request
-        own.options.policy = .useProtocolCachePolicy
-        #expect(try await stage.send(own, policy: .onlyCached).source == .stale, "The call's first")
+        own.options.policy = .standard
+        #expect(try await stage.send(own, policy: .cacheOnly).source == .stale, "The call's first")
         #expect(try await stage.send(own).source == .origin, "Then the request's own")
         await stage.end()
     }
 
-    // MARK: A12 to A16
+    // MARK: Storage classes and overrides (A12 to A16)
 
     @Test("A12, A14: session entries end with the session; clearing by class counts what it took")
     func storageClassesAreClearedApart() async throws {
-        let stage = try await Stage { $0.disk = .store(RecordingStore()) }
+        let stage = try await Stage { $0.backing = .custom(RecordingStore()) }
         let classes: [StorageClass] = [.permanent, .session, .pinned]
         for (number, storageClass) in classes.enumerated() {
             for copy in 0...number {
@@ -284,7 +287,7 @@ import Testing
 
     @Test("A12: the cache may have a storage class for all that names none")
     func storageClassOfTheCache() async throws {
-        let stage = try await Stage { $0.storing.storageClass = .session }
+        let stage = try await Stage { $0.caching.storageClass = .session }
         _ = try await stage.get()
         #expect(try await stage.cache.endSession().entries == 1)
         await stage.end()
@@ -293,13 +296,13 @@ import Testing
     @Test("A12: session entries of a store that outlives the cache are gone at the next open")
     func sessionEntriesAreGoneAtTheNextOpen() async throws {
         let store = RecordingStore()
-        let first = try await Stage { $0.disk = .store(store) }
+        let first = try await Stage { $0.backing = .custom(store) }
         _ = try await first.get("http://a/", policy: CachePolicy(storageClass: .session))
         _ = try await first.get("http://b/")
         try await first.cache.flush()
         #expect(await store.count == 2)
         await first.end()
-        let second = try await Stage { $0.disk = .store(store) }
+        let second = try await Stage { $0.backing = .custom(store) }
         #expect(try await second.holds("http://a/") == false)
         #expect(try await second.holds("http://b/"))
         await second.end()
@@ -327,7 +330,7 @@ import Testing
         for directives in ["no-store", "no-cache", "no-store, no-cache", "max-age=0"] {
             let stage = try await Stage(ScriptedOrigin(fields: ["Cache-Control": directives]))
             let policy = CachePolicy(
-                lifetimeOverrideSeconds: 100,
+                lifetimeOverride: .seconds(100),
                 respectsOriginDirectives: false
             )
             _ = try await stage.get(policy: policy)
@@ -339,7 +342,7 @@ import Testing
             await stage.end()
 
             let obeying = try await Stage(ScriptedOrigin(fields: ["Cache-Control": directives]))
-            let half = CachePolicy(lifetimeOverrideSeconds: 100)
+            let half = CachePolicy(lifetimeOverride: .seconds(100))
             _ = try await obeying.get(policy: half)
             let isRefused = directives.contains("no-store")
             #expect(try await obeying.holds() == !isRefused, "\(directives)")
@@ -352,7 +355,7 @@ import Testing
     )
     func ownLifetimeApplies() async throws {
         let stage = try await Stage(Resource(["Cache-Control": "max-age=60"]))
-        let policy = CachePolicy(lifetimeOverrideSeconds: 500)
+        let policy = CachePolicy(lifetimeOverride: .seconds(500))
         for round in 0..<3 {
             #expect(
                 try await stage.get(policy: policy).source == (round == 0 ? .origin : .revalidated)
@@ -369,22 +372,22 @@ import Testing
     @Test("A16: lifetimes can be clamped", arguments: [(10, 100), (150, 150), (900, 300)])
     func lifetimesCanBeClamped(given: Int, effective: Int) async throws {
         let stage = try await Stage(ScriptedOrigin(fields: ["Cache-Control": "max-age=\(given)"])) {
-            $0.storing.lifetimeSecondsMin = 100
-            $0.storing.lifetimeSecondsMax = 300
+            $0.caching.minimumLifetime = .seconds(100)
+            $0.caching.maximumLifetime = .seconds(300)
         }
         _ = try await stage.get()
         #expect(try await stage.get().info.remainingSeconds == effective)
         await stage.end()
     }
 
-    // MARK: A18, A20
+    // MARK: Redirects and sources (A18, A20)
 
     @Test("A18: which redirects are stored, and that each hop is replayed as it was")
     func redirectsAreStoredHopByHop() async throws {
         for (status, fields, options, isStored) in [
             (
                 301, ["ETag": "\"1\"", "Last-Modified": Stage.date(-1_000)],
-                StoringOptions.Redirects.followFreshness, true
+                CachingRules.Redirects.followFreshness, true
             ),
             (308, ["Last-Modified": Stage.date(-1_000)], .followFreshness, true),
             (302, ["Cache-Control": "max-age=60"], .followFreshness, true),
@@ -393,16 +396,16 @@ import Testing
             (302, [:], .followFreshness, false), (303, [:], .followFreshness, false),
             (307, [:], .followFreshness, false), (302, [:], .storeAll, true),
             (303, [:], .storeAll, true), (307, [:], .storeAll, true),
-        ] as [(Int, HeaderFields, StoringOptions.Redirects, Bool)] {
+        ] as [(Int, HeaderFields, CachingRules.Redirects, Bool)] {
             var fields = fields
             fields["Location"] = "http://example.com/next"
             let stage = try await Stage(ScriptedOrigin(status: status, fields: fields, body: "")) {
-                $0.storing.redirects = options
+                $0.caching.redirects = options
             }
             _ = try await stage.get()
             #expect(try await stage.holds() == isStored, "\(status) \(options)")
             if isStored {
-                let replay = try await stage.get(policy: .onlyCached)
+                let replay = try await stage.get(policy: .cacheOnly)
                 #expect(replay.status == status)
                 #expect(replay.fields["Location"] == "http://example.com/next")
             }
@@ -419,7 +422,7 @@ import Testing
         note(try await stage.get())
         note(try await stage.get())
         stage.clock.advance(seconds: 61)
-        note(try await stage.get(policy: .onlyCached))
+        note(try await stage.get(policy: .cacheOnly))
         note(try await stage.get())
         stage.clock.advance(seconds: 61)
         stage.origin.cutOff()
@@ -437,7 +440,7 @@ import Testing
     }
 
     @Test("A20: who shared another's fetch is told so")
-    func sharedFetchIsTold() async throws {
+    func collapsedResponseSaysSo() async throws {
         let body = ManualBody()
         let stage = try await Stage(
             ScriptedOrigin { _, _ in
@@ -459,7 +462,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: A23 to A26
+    // MARK: Keys and body codings (A23 to A26)
 
     @Test("A23: no slash is stripped from a key, and no fragment is part of it")
     func keysKeepSlashesAndDropFragments() async throws {
@@ -508,12 +511,11 @@ import Testing
     func cookieReplayIsAnOption() async throws {
         let fresh: HeaderFields = ["Cache-Control": "max-age=60", "Set-Cookie": "a=b"]
         for (cookies, isStored, isReplayed) in [
-            (StoringOptions.Cookies.storeWhenExplicitlyFresh, true, true),
-            (.storeWhenPublic, false, false), (.storeWithoutCookies, true, false),
-            (.refuse, false, false), (.ignore, true, true),
+            (CachingRules.Cookies.refuse, false, false), (.strip, true, false),
+            (.store, true, true),
         ] {
             let stage = try await Stage(ScriptedOrigin(fields: fresh)) {
-                $0.storing.cookies = cookies
+                $0.caching.cookies = cookies
             }
             #expect(try await stage.get().fields["Set-Cookie"] == "a=b")
             let second = try await stage.get()

@@ -78,7 +78,7 @@ import Testing
                 #expect(try text(path) == "hello")
                 let attributes = try FileManager.default.attributesOfItem(atPath: path)
                 #expect(attributes[.posixPermissions] as? Int == 0o400)
-                // The file stays as it is whatever happens to the entry.
+                // The file must not change when its entry is removed or replaced.
                 try await stage.cache.removeAll()
                 #expect(try text(path) == "hello")
                 _ = try await stage.cache.store(

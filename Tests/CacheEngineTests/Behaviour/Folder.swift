@@ -1,10 +1,9 @@
 import Foundation
 import Synchronization
 
-/// A folder of a test's own, gone with the object.
+/// A temporary folder of one test, deleted with the object.
 ///
-/// `@unchecked Sendable`: the path never changes; the files below it belong to whoever a test lets
-/// write there.
+/// `@unchecked Sendable`: `path` never changes, and the object holds no other state.
 final class Folder: @unchecked Sendable {
     let path: String
 
@@ -15,10 +14,9 @@ final class Folder: @unchecked Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// A path inside the folder.
     func path(_ name: String) -> String { "\(path)/\(name)" }
 
-    /// Every file below, by its path.
+    /// The path of every file in the folder, at any depth.
     var files: [String] {
         let names = FileManager.default.enumerator(atPath: path)?.allObjects ?? []
         return names.compactMap { name in
@@ -29,7 +27,7 @@ final class Folder: @unchecked Sendable {
         }
     }
 
-    /// Whether the bytes of `text` are in any file.
+    /// Returns whether any file contains the bytes of `text`.
     func contains(_ text: String) throws -> Bool {
         let wanted = Data(text.utf8)
         for file in files {
@@ -39,7 +37,7 @@ final class Folder: @unchecked Sendable {
         return false
     }
 
-    /// Bytes that the files occupy.
+    /// The sum of the file sizes.
     var occupiedBytes: Int {
         files.reduce(0) { sum, file in
             let values = try? URL(filePath: file).resourceValues(forKeys: [.fileSizeKey])
@@ -47,7 +45,7 @@ final class Folder: @unchecked Sendable {
         }
     }
 
-    /// A copy of the folder as it is on the device now: what a killed process would leave.
+    /// Copies the files as they are now, as a killed process would leave them.
     func copy() throws -> Folder {
         let copy = try Folder()
         try FileManager.default.removeItem(atPath: copy.path)
@@ -56,7 +54,7 @@ final class Folder: @unchecked Sendable {
     }
 }
 
-/// Counts up, from any task.
+/// A counter that any task may use.
 final class Numbers: Sendable {
     private let value = Mutex(0)
 

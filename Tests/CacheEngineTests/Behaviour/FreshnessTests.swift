@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// H3 to H6: how long an answer is fresh, how old it is, and what happens when nobody says.
+/// H3 to H6: lifetime, age, and heuristic freshness without explicit directives.
 @Suite struct FreshnessTests {
     @Test("H3: no-cache is validated always, must-revalidate only when stale")
     func noCacheIsNotMustRevalidate() async throws {
@@ -27,8 +27,8 @@ import Testing
 
     struct Lifetime: CustomTestStringConvertible {
         let fields: HeaderFields
-        var mode = Configuration.Mode.shared
-        /// Nil where the answer must be validated first.
+        var mode = HTTPCache.Configuration.Mode.shared
+        /// `nil` if the response must be validated before its first reuse.
         let seconds: Int?
         var testDescription: String { "\(mode) \(fields.pairs)" }
     }
@@ -126,7 +126,7 @@ import Testing
         ]
         #expect(answers.map(\.status) == [200, 304, 206, 416, 200])
         stage.clock.advance(seconds: 90)
-        answers.append(try await stage.get(policy: .onlyCached))
+        answers.append(try await stage.get(policy: .cacheOnly))
         #expect(answers.map { $0.fields["Age"] } == ["10", "10", "10", "10", "10", "100"])
         answers = [try await stage.get()]
         #expect(answers[0].source == .revalidated)
@@ -166,7 +166,7 @@ import Testing
         ] {
             let origin = ScriptedOrigin(status: status, fields: fields)
             let stage = try await Stage(origin) {
-                if !guesses { $0.storing.heuristic = nil }
+                if !guesses { $0.caching.heuristic = nil }
             }
             _ = try await stage.get()
             _ = try await stage.get()

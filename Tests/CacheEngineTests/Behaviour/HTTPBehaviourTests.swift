@@ -3,7 +3,7 @@ import CacheTestSupport
 import Synchronization
 import Testing
 
-/// H2, H12 to H17 and H22: what goes into the store, under which key, and what passes by.
+/// H2, H12 to H17 and H22: which responses are stored, and under which key.
 @Suite struct HTTPBehaviourTests {
     @Test("H2: only http and https answers are stored, unless another scheme is named")
     func otherSchemesPassBy() async throws {
@@ -12,23 +12,23 @@ import Testing
         for _ in 0..<2 { #expect(try await stage.get(url).source == .origin) }
         #expect(try await stage.holds(url) == false)
         #expect(stage.origin.count == 2)
-        // It is the URL that no answer is stored for, not the method.
+        // The refusal is due to the URL, not to the method.
         let response = try await stage.cache.respond(to: CacheRequest(url: url))
         #expect(response.fields["Cache-Status"]?.contains("fwd=miss") == true)
         await stage.end()
 
-        let willing = try await Stage { $0.storing.additionalSchemes = ["gopher"] }
+        let willing = try await Stage { $0.caching.additionalSchemes = ["gopher"] }
         _ = try await willing.get(url)
         #expect(try await willing.get(url).source == .fresh)
         #expect(try await willing.get("GOPHER://example.com/a").source == .fresh)
         await willing.end()
     }
 
-    // MARK: H12
+    // MARK: Refusals (H12)
 
     struct Refusal: CustomTestStringConvertible {
         var request: HeaderFields = [:]
-        var method = Method.get
+        var method = HTTPMethod.get
         var status = 200
         var response: HeaderFields = ["Cache-Control": "max-age=60"]
         let reason: String
@@ -81,7 +81,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: H13
+    // MARK: Size limits (H13)
 
     @Test("H13: a body that crosses the entry limit is delivered whole and not stored")
     func oversizedBodyIsDeliveredAndNotStored() async throws {
@@ -96,7 +96,7 @@ import Testing
                 body: body.stream()
             )
         }
-        // One shard of 1 MiB, of which an entry may take a tenth.
+        // One shard of 1 MiB; an entry may take a tenth of it.
         let stage = try await Stage(origin) { $0.memory = .megabytes(1) }
         let answer = try await stage.get()
         #expect(answer.body.utf8.count == 200_000)
@@ -105,7 +105,7 @@ import Testing
         await stage.end()
 
         let roomy = try await Stage(origin) {
-            $0.memory = MemoryOptions(capacity: .megabytes(1), entryShareMax: 0.5)
+            $0.memory = MemoryOptions(capacity: .megabytes(1), maximumEntryShare: 0.5)
         }
         _ = try await roomy.get()
         #expect(try await roomy.get().body.utf8.count == 200_000)
@@ -113,7 +113,7 @@ import Testing
         await roomy.end()
     }
 
-    // MARK: H14
+    // MARK: Keys (H14)
 
     @Test("H14: the whole target URI is the key")
     func wholeTargetIsTheKey() async throws {
@@ -168,11 +168,11 @@ import Testing
         await stage.end()
     }
 
-    // MARK: H15
+    // MARK: Methods (H15)
 
     @Test("H15: GET and HEAD are answered from the store, other methods only under a key given")
     func storedMethods() async throws {
-        for method in Method.all {
+        for method in HTTPMethod.all {
             let stage = try await Stage()
             _ = try await stage.get()
             let answer = try await stage.get(method: method)
@@ -187,10 +187,10 @@ import Testing
     @Test(
         "H15: POST and QUERY answers are stored under an explicit key",
         arguments: [
-            Method.post, .query,
+            HTTPMethod.post, .query,
         ]
     )
-    func keyedMethodsAreStored(method: Method) async throws {
+    func keyedMethodsAreStored(method: HTTPMethod) async throws {
         let origin = ScriptedOrigin { request, _ in
             let question = try await request.body?.collect().text ?? ""
             return .whole(fields: ["Cache-Control": "max-age=60"], body: "about \(question)")
@@ -218,9 +218,9 @@ import Testing
 
     @Test(
         "H15: a refresh of such an answer asks the same question",
-        arguments: [Method.post, .query]
+        arguments: [HTTPMethod.post, .query]
     )
-    func keyedMethodsAreRefreshedWithTheirContent(method: Method) async throws {
+    func keyedMethodsAreRefreshedWithTheirContent(method: HTTPMethod) async throws {
         let origin = ScriptedOrigin { request, number in
             let question = try await request.body?.collect().text ?? ""
             let fields: HeaderFields = ["Cache-Control": "max-age=1, stale-while-revalidate=60"]
@@ -243,7 +243,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: H17, H22
+    // MARK: Structure of responses (H17, H22)
 
     @Test("H17: one head, the chunks, one end; on hits as on misses")
     func answersEndExactlyOnce() async throws {

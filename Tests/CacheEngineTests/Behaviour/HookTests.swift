@@ -3,17 +3,17 @@ import CacheTestSupport
 import Synchronization
 import Testing
 
-/// K1 to K6: storing by hand, the will-store hook, what is kept beside an entry.
+/// K1 to K6: storing by hand, the will-store hook, and user info of entries.
 @Suite struct HookTests {
     struct Failure: Error {}
 
-    /// Counts the calls of a hook and changes the proposal as told.
+    /// Counts the calls of a hook and changes each proposal with a closure.
     final class Hook: Sendable {
         let calls = Mutex(0)
         var count: Int { calls.withLock { $0 } }
 
         func install(
-            in configuration: inout Configuration,
+            in configuration: inout HTTPCache.Configuration,
             _ decide: @escaping @Sendable (StoreProposal) async throws -> StoreProposal?
         ) {
             configuration.hooks.willStore = { [self] proposal in
@@ -23,14 +23,14 @@ import Testing
         }
     }
 
-    // MARK: K1
+    // MARK: Memory-only entries (K1)
 
     @Test("K1: memory-only bytes never reach the store behind, and end what was there")
     func memoryOnlyStaysInMemory() async throws {
         let store = RecordingStore()
-        let stage = try await Stage { $0.disk = .store(store) }
+        let stage = try await Stage { $0.backing = .custom(store) }
         let request = CacheRequest(url: Stage.url)
-        var options = HTTPCache.StoreOptions()
+        var options = HTTPCache.ManualStoreOptions()
         let response = CacheResponse(
             status: 200,
             fields: ["Cache-Control": "max-age=60"],
@@ -52,7 +52,7 @@ import Testing
         #expect(await store.everHeld("secret") == false)
         #expect(await store.count == 0, "The copy of before is gone")
 
-        stage.cache.relieveMemoryPressure()
+        await stage.cache.relieveMemoryPressure()
         #expect(try await stage.holds() == false)
         await stage.end()
     }
@@ -60,7 +60,7 @@ import Testing
     @Test("K1: what a policy does not allow is stored nowhere")
     func notAllowedIsStoredNowhere() async throws {
         let store = RecordingStore()
-        let stage = try await Stage { $0.disk = .store(store) }
+        let stage = try await Stage { $0.backing = .custom(store) }
         _ = try await stage.get(policy: CachePolicy(writes: false))
         try await stage.cache.flush()
         #expect(await store.count == 0)
@@ -68,7 +68,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: K2 to K4
+    // MARK: Will-store hook (K2 to K4)
 
     @Test("K2: the hook is called once for each storable answer, not on hits or 304s")
     func hookIsCalledOnceAStorableAnswer() async throws {
@@ -80,7 +80,7 @@ import Testing
         stage.clock.advance(seconds: 61)
         #expect(try await stage.get().source == .revalidated)
         #expect(hook.count == 1)
-        _ = try await stage.get(policy: .reloadIgnoringLocalCacheData)
+        _ = try await stage.get(policy: .reload)
         #expect(hook.count == 2)
         stage.origin.follow { _, _ in .whole(fields: ["Cache-Control": "no-store"]) }
         _ = try await stage.get("http://example.com/other")
@@ -94,7 +94,7 @@ import Testing
         let gate = ManualBody()
         let hook = Hook()
         let stage = try await Stage {
-            $0.disk = .store(store)
+            $0.backing = .custom(store)
             hook.install(in: &$0) { proposal in
                 _ = try await gate.next()
                 return proposal
@@ -119,7 +119,7 @@ import Testing
                 var proposal = proposal
                 proposal.fields["X-A"] = "2"
                 proposal.fields["X-B"] = "new"
-                proposal.lifetimeSeconds = 600
+                proposal.lifetime = .seconds(600)
                 proposal.tags = ["mine"]
                 proposal.storageClass = .session
                 proposal.userInfo = ByteChunk("note")
@@ -147,7 +147,7 @@ import Testing
         let stage = try await Stage(Resource()) {
             hook.install(in: &$0) { proposal in
                 var proposal = proposal
-                proposal.lifetimeSeconds = 600
+                proposal.lifetime = .seconds(600)
                 return proposal
             }
         }
@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test("K3: the hook may say no, and the reason is counted")
-    func hookMaySayNo() async throws {
+    func hookMayRefuseToStore() async throws {
         let hook = Hook()
         let stage = try await Stage { hook.install(in: &$0) { _ in nil } }
         #expect(try await stage.get().body == "hello")
@@ -185,7 +185,7 @@ import Testing
         let never = ManualBody()
         let hook = Hook()
         let stage = try await Stage {
-            $0.hooks.willStoreSecondsMax = 5
+            $0.hooks.maximumWillStoreTime = .seconds(5)
             hook.install(in: &$0) { _ in
                 _ = try await never.next()
                 return nil
@@ -203,15 +203,15 @@ import Testing
         await stage.end()
     }
 
-    // MARK: K5, K6
+    // MARK: User info and cached date (K5, K6)
 
     @Test("K5: user info comes back with every hit, and survives a 304 and a restart")
     func userInfoIsGivenBack() async throws {
         let store = RecordingStore()
         let resource = Resource()
         let clock = TestClock()
-        let stage = try await Stage(resource, clock: clock) { $0.disk = .store(store) }
-        var options = HTTPCache.StoreOptions()
+        let stage = try await Stage(resource, clock: clock) { $0.backing = .custom(store) }
+        var options = HTTPCache.ManualStoreOptions()
         options.userInfo = ByteChunk([0, 255, 10])
         let response = CacheResponse(
             status: 200,
@@ -232,7 +232,7 @@ import Testing
         try await stage.cache.flush()
         await stage.end()
 
-        let reopened = try await Stage(resource, clock: clock) { $0.disk = .store(store) }
+        let reopened = try await Stage(resource, clock: clock) { $0.backing = .custom(store) }
         let hit = try await reopened.get()
         #expect(hit.source == .fresh)
         #expect(hit.info.tier == .disk)
@@ -254,7 +254,7 @@ import Testing
         let store = RecordingStore()
         let hook = Hook()
         let stage = try await Stage {
-            $0.disk = .store(store)
+            $0.backing = .custom(store)
             hook.install(in: &$0) { $0.request.url.hasPrefix("https:") ? $0.inMemoryOnly : $0 }
         }
         _ = try await stage.get("https://example.com/a")

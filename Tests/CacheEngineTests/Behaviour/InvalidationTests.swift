@@ -2,13 +2,13 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// H15: what an unsafe request may have changed is not used again.
+/// H15: the responses that an unsafe request invalidates.
 @Suite struct InvalidationTests {
     struct Row: CustomTestStringConvertible {
-        var method = Method.post
+        var method = HTTPMethod.post
         var status = 200
         var fields: HeaderFields = [:]
-        /// The one of `paths` that is gone afterwards, besides the target.
+        /// Those of `paths` that are invalidated besides the target.
         let gone: Set<String>
         var testDescription: String { "\(method) \(status) \(fields.pairs)" }
     }

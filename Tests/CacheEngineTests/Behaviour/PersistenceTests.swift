@@ -4,46 +4,46 @@ import Testing
 
 @testable import CacheEngine
 
-/// What reaches the disk, what must not, and what is there after a restart.
+/// The entries that are written to disk, those that must not be, and the state after a restart.
 @Suite struct PersistenceTests {
     let folder: Folder
     let clock = TestClock()
 
     init() throws { folder = try Folder() }
 
-    /// A cache over a directory of the test's own.
+    /// Opens a cache on disk in the test's folder.
     func open(
         _ origin: ScriptedOrigin = ScriptedOrigin(),
         in folder: Folder? = nil,
         megabytes: Int = 16,
-        _ change: (inout Configuration) -> Void = { _ in }
+        _ change: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws -> Stage {
         let path = (folder ?? self.folder).path("cache")
         return try await Stage(origin, clock: clock) {
-            $0.disk = .directory(path, .megabytes(megabytes))
+            $0.backing = .disk(path: path, capacity: .megabytes(megabytes))
             change(&$0)
         }
     }
 
-    /// Text that no other file holds.
+    /// A text that occurs in no other file.
     static let marker = "marker-9c41e7d05b-x7Q-unrepeatable-2f8860b3"
 
     static func url(_ number: Int) -> String { "http://example.com/\(number)" }
 
-    // MARK: H1, H13
+    // MARK: Disk hits and size limits (H1, H13)
 
     @Test("H1: a disk hit is promoted, and the second read is from memory")
     func diskHitIsPromoted() async throws {
         let stage = try await open()
         _ = try await stage.get()
         try await stage.cache.flush()
-        stage.cache.relieveMemoryPressure()
+        await stage.cache.relieveMemoryPressure()
         let request = CacheRequest(url: Stage.url)
-        #expect(stage.cache.cachedResponse(for: request) == nil)
+        #expect(stage.cache.immediateResponse(to: request) == nil)
         let first = try await stage.get()
         #expect(first.source == .fresh)
         #expect(first.info.tier == .disk)
-        #expect(stage.cache.cachedResponse(for: request)?.info.tier == .memory)
+        #expect(stage.cache.immediateResponse(to: request)?.info.tier == .memory)
         #expect(try await stage.get().info.tier == .memory)
         #expect(await stage.cache.statistics.diskHits == 1)
         #expect(stage.origin.count == 1)
@@ -82,7 +82,7 @@ import Testing
         await strict.end()
     }
 
-    // MARK: K1
+    // MARK: Memory-only entries (K1)
 
     @Test("K1: memory-only bytes are found in no file, and end the copy that was there")
     func memoryOnlyBytesReachNoFile() async throws {
@@ -95,7 +95,7 @@ import Testing
                 body: BodyStream(ByteChunk(text))
             )
         }
-        var options = HTTPCache.StoreOptions()
+        var options = HTTPCache.ManualStoreOptions()
         options.place = .memoryOnly
         let other = CacheRequest(url: "http://example.com/other")
         try await stage.cache.store(response("open " + Self.marker), for: other)
@@ -122,7 +122,7 @@ import Testing
         await reopened.end()
     }
 
-    // MARK: U1 to U3
+    // MARK: Directories (U1 to U3)
 
     @Test("U1: the directory is made, for its owner alone")
     func directoryIsMadeForItsOwner() async throws {
@@ -184,7 +184,7 @@ import Testing
         await again.end()
     }
 
-    // MARK: U8 to U10
+    // MARK: Removal and capacity (U8 to U10)
 
     @Test("U8: after removeAll nothing is readable, at once and after a restart")
     func removeAllIsForGood() async throws {
@@ -204,7 +204,7 @@ import Testing
         await stage.cache.waitUntilIdle()
         for number in 0..<50 { #expect(try await stage.holds(Self.url(number)) == false) }
         #expect(try await stage.holds("http://example.com/slow") == false)
-        // Acknowledged is durable: also without a clean end.
+        // An acknowledged removal is durable, even if the process is killed.
         let left = try folder.copy()
         await stage.end()
         for folder in [left, folder] {
@@ -283,7 +283,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: U13, U14, K5, A12
+    // MARK: Restarts (U13, U14, K5, A12)
 
     @Test("U13: what was committed is there after a clean end, and after a killed process")
     func committedEntriesSurvive() async throws {
@@ -396,7 +396,7 @@ import Testing
             )
         }
         try await stage.cache.flush()
-        stage.cache.relieveMemoryPressure()
+        await stage.cache.relieveMemoryPressure()
         let count = try await stage.cache.endSession()
         #expect(count.entries == 4)
         #expect(count.bytes > 0)
@@ -443,7 +443,8 @@ import Testing
                 )
             }
         )
-        // The disk purges lazily: it does not count what it has not read (docs/decisions/0035).
+        // The disk purges lazily: its counts leave out entries it has not read
+        // (docs/decisions/0035).
         let failures = await kit.run().filter { !"\($0)".contains(" counted ") }
         #expect(failures.isEmpty, "\(failures.prefix(3))")
     }

@@ -2,11 +2,12 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// H18: parts of stored answers, and stored parts of answers.
+/// H18: ranges of stored responses, and stored parts.
 @Suite struct RangeTests {
     static let alphabet = "abcdefghijklmnopqrstuvwxyz"
 
-    /// An origin that answers one range with its part, and everything else with the whole.
+    /// An origin that answers a single range with a part, and any other request with the whole
+    /// body.
     static func origin(
         _ fields: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"1\""]
     ) -> ScriptedOrigin {
@@ -211,17 +212,17 @@ import Testing
         let part = try await stage.get(
             Stage.url,
             ["Range": "bytes=0-1"],
-            policy: .reloadIgnoringLocalCacheData
+            policy: .reload
         )
         #expect(part.body == "ab")
-        let whole = try await stage.get(policy: .onlyCached)
+        let whole = try await stage.get(policy: .cacheOnly)
         #expect(whole.body == Self.alphabet)
         await stage.end()
     }
 
     @Test("H18: a range miss may fill the whole behind it")
     func rangeMissMayFillTheWhole() async throws {
-        let stage = try await Stage(Self.origin()) { $0.storing.rangeMiss = .wholeBehind }
+        let stage = try await Stage(Self.origin()) { $0.caching.rangeMiss = .wholeBehind }
         let part = try await stage.get(Stage.url, ["Range": "bytes=3-5"])
         #expect(part.status == 206)
         #expect(part.body == "def")

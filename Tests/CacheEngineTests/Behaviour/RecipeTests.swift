@@ -6,7 +6,7 @@ import Testing
 @testable import offline_client
 @testable import only_when_changed
 
-/// A30: the three uses of a download cache, as the examples show them.
+/// A30: the three uses of a download cache that the examples show.
 @Suite struct RecipeTests {
     static let url = "http://example.com/a"
 

@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import Synchronization
 
-/// A store in memory that remembers every body it was given, and how often it was read.
+/// A store in memory that records every body it is given and counts its calls.
 actor RecordingStore: CacheStore {
     fileprivate var entries: [StoreKey: StoredEntry] = [:]
     private var given: [StoredEntry] = []
@@ -61,12 +61,11 @@ actor RecordingStore: CacheStore {
 }
 
 extension RecordingStore {
-    /// One of the entries.
     var any: StoredEntry? { entries.values.first }
 }
 
 extension StoredEntry {
-    /// The same without its last body byte, or without its tags.
+    /// Returns a copy without the last body byte, or without the tags.
     func damaged(keepingBody: Bool) -> StoredEntry {
         var head = entry.head
         let body = entry.body

@@ -2,16 +2,16 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// The request policies of URL loading systems, as points of one value.
+/// The request policies of URL loading systems, each as a value of `CachePolicy`.
 @Suite struct RequestPolicyTests {
-    // MARK: P1
+    // MARK: Default policy (P1)
 
     @Test("P1: a fresh answer costs no traffic")
     func freshAnswerCostsNoTraffic() async throws {
         let stage = try await Stage()
         _ = try await stage.get()
         for _ in 0..<5 {
-            let answer = try await stage.get(policy: .useProtocolCachePolicy)
+            let answer = try await stage.get(policy: .standard)
             #expect(answer.source == .fresh)
             #expect(answer.body == "hello")
         }
@@ -59,7 +59,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: P2, P3
+    // MARK: Reloads (P2, P3)
 
     @Test("P2: a reload does not read, adds no fields, and replaces the entry")
     func reloadIgnoresAndReplacesTheEntry() async throws {
@@ -71,7 +71,7 @@ import Testing
         let answer = try await stage.get(
             Stage.url,
             fields,
-            policy: .reloadIgnoringLocalCacheData
+            policy: .reload
         )
         #expect(answer.body == "two")
         #expect(answer.source == .origin)
@@ -85,30 +85,30 @@ import Testing
     func reloadPastAllCachesTellsThem() async throws {
         let stage = try await Stage()
         _ = try await stage.get()
-        _ = try await stage.get(policy: .reloadIgnoringLocalAndRemoteCacheData)
+        _ = try await stage.get(policy: .reloadThroughCaches)
         #expect(stage.origin.requests[1].fields["Cache-Control"] == "no-cache")
         #expect(stage.origin.requests[1].fields["Pragma"] == "no-cache")
 
         _ = try await stage.get(
             Stage.url,
             ["Cache-Control": "max-age=5"],
-            policy: .reloadIgnoringLocalAndRemoteCacheData
+            policy: .reloadThroughCaches
         )
         #expect(stage.origin.requests[2].fields["Cache-Control"] == "max-age=5")
         #expect(stage.origin.requests[2].fields["Pragma"] == nil)
         await stage.end()
     }
 
-    // MARK: P4
+    // MARK: Cached else loaded (P4)
 
     @Test("P4: any age is served without traffic and marked stale; a miss loads once and stores")
     func anyAgeIsServedElseLoaded() async throws {
         let stage = try await Stage()
-        let first = try await stage.get(policy: .returnCacheDataElseLoad)
+        let first = try await stage.get(policy: .cacheElseLoad)
         #expect(first.source == .origin)
-        #expect(try await stage.get(policy: .returnCacheDataElseLoad).source == .fresh)
+        #expect(try await stage.get(policy: .cacheElseLoad).source == .fresh)
         stage.clock.advance(seconds: 1_000_000)
-        let old = try await stage.get(policy: .returnCacheDataElseLoad)
+        let old = try await stage.get(policy: .cacheElseLoad)
         #expect(old.source == .stale)
         #expect(old.info.isStale)
         #expect(old.info.ageSeconds == 1_000_000)
@@ -121,7 +121,7 @@ import Testing
         let stage = try await Stage(Resource(["Cache-Control": "max-age=60, must-revalidate"]))
         _ = try await stage.get()
         stage.clock.advance(seconds: 100)
-        #expect(try await stage.get(policy: .returnCacheDataElseLoad).source == .stale)
+        #expect(try await stage.get(policy: .cacheElseLoad).source == .stale)
         let honouring = CachePolicy(freshness: .acceptAnyAgeUnlessForbidden)
         #expect(try await stage.get(policy: honouring).source == .revalidated)
         await stage.end()
@@ -145,13 +145,13 @@ import Testing
         await stage.end()
     }
 
-    // MARK: P5
+    // MARK: Cache only (P5)
 
     @Test("P5: the origin is never asked; a hit of any age is served, a miss throws or is nil")
     func cacheDataElseNothing() async throws {
         let stage = try await Stage()
         await #expect {
-            try await stage.get(policy: .returnCacheDataDontLoad)
+            try await stage.get(policy: .cacheOnly)
         } throws: {
             ($0 as? CacheError)?.code == .notCached
         }
@@ -160,13 +160,13 @@ import Testing
 
         _ = try await stage.get()
         stage.clock.advance(seconds: 1_000_000)
-        let old = try await stage.get(policy: .returnCacheDataDontLoad)
+        let old = try await stage.get(policy: .cacheOnly)
         #expect(old.source == .stale)
         #expect(old.body == "hello")
         #expect(try await stage.holds())
-        for method in [Method.post, .delete] {
+        for method in [HTTPMethod.post, .delete] {
             await #expect(throws: CacheError.self) {
-                try await stage.get(policy: .returnCacheDataDontLoad, method: method)
+                try await stage.get(policy: .cacheOnly, method: method)
             }
         }
         #expect(stage.origin.count == 1)
@@ -188,7 +188,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: P6, P7
+    // MARK: Always validated, read and write switches (P6, P7)
 
     @Test("P6: a fresh entry still costs one conditional GET; 304 freshens, 200 replaces")
     func freshEntryIsValidatedWhereThePolicySaysSo() async throws {
@@ -196,7 +196,7 @@ import Testing
         let stage = try await Stage(resource)
         _ = try await stage.get()
         stage.clock.advance(seconds: 50)
-        let confirmed = try await stage.get(policy: .reloadRevalidatingCacheData)
+        let confirmed = try await stage.get(policy: .revalidate)
         #expect(confirmed.status == 200)
         #expect(confirmed.body == "one")
         #expect(confirmed.source == .revalidated)
@@ -206,7 +206,7 @@ import Testing
         #expect(stage.origin.count == 2)
 
         resource.change(body: "two", tag: "\"2\"")
-        let replaced = try await stage.get(policy: .reloadRevalidatingCacheData)
+        let replaced = try await stage.get(policy: .revalidate)
         #expect(replaced.body == "two")
         #expect(replaced.source == .origin)
         #expect(try await stage.get().body == "two")

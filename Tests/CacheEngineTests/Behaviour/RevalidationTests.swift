@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// H7 to H10: asking the origin whether what is stored is still current.
+/// H7 to H10: validating stored responses with the origin.
 @Suite struct RevalidationTests {
     @Test("H7: after a 304 the caller sees 200, the stored body, and the network's own fields")
     func confirmedAnswerIsA200() async throws {
@@ -71,9 +71,9 @@ import Testing
             "Cache-Control": "max-age=60", "Last-Modified": Stage.date(-1_000),
         ]
         for (validators, date) in [
-            (StoringOptions.Validators.all, Optional(Stage.date(-1_000))), (.strongestOnly, nil),
+            (CachingRules.Validators.all, Optional(Stage.date(-1_000))), (.strongestOnly, nil),
         ] {
-            let stage = try await Stage(Resource(fields)) { $0.storing.validators = validators }
+            let stage = try await Stage(Resource(fields)) { $0.caching.validators = validators }
             _ = try await stage.get()
             stage.clock.advance(seconds: 61)
             _ = try await stage.get()
@@ -121,12 +121,7 @@ import Testing
 
     @Test("H9: what replaces an answer without being storable still ends its life")
     func unstorableReplacementEndsTheOldAnswer() async throws {
-        let resource = Resource()
-        let stage = try await Stage(resource)
-        _ = try await stage.get()
-        stage.clock.advance(seconds: 61)
-        resource.change(fields: ["Cache-Control": "no-store"])
-        resource.change(body: "two", tag: "\"2\"")
+        let stage = try await Stage.afterUnstorableChange()
         #expect(try await stage.get().body == "two")
         #expect(try await stage.holds() == false)
         await stage.end()

@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// H21: what a cache of many users may keep, and what one of a single user.
+/// H21: which responses a shared cache and a private cache may store.
 @Suite struct SharedModeTests {
     struct Row: CustomTestStringConvertible {
         let directives: String
@@ -29,7 +29,7 @@ import Testing
     @Test("H21: shared and private caches keep different things", arguments: rows)
     func modesDiffer(row: Row) async throws {
         for (mode, isStored) in [
-            (Configuration.Mode.shared, row.shared), (.private, row.private),
+            (HTTPCache.Configuration.Mode.shared, row.shared), (.private, row.private),
         ] {
             let stage = try await Stage(
                 ScriptedOrigin(fields: ["Cache-Control": row.directives])
@@ -76,6 +76,26 @@ import Testing
         await own.end()
     }
 
+    @Test(
+        "H21: an answer that sets a cookie is not stored, however public it says it is",
+        arguments: ["max-age=60", "public, max-age=60", "s-maxage=60", "public"]
+    )
+    func answerThatSetsACookieIsNotStored(directives: String) async throws {
+        let origin = ScriptedOrigin(fields: [
+            "Cache-Control": directives, "Set-Cookie": "id=1", "ETag": "\"1\"",
+        ])
+        let stage = try await Stage(origin)
+        let first = try await stage.get()
+        #expect(first.fields["Set-Cookie"] == "id=1")
+        #expect(first.info.refusal?.description == "set-cookie")
+        #expect(try await stage.holds() == false)
+        await stage.end()
+        let own = try await Stage(origin) { $0.mode = .private }
+        _ = try await own.get()
+        #expect(try await own.holds())
+        await own.end()
+    }
+
     @Test("H21: what is immutable is not asked for by a plain reload")
     func immutableIgnoresAPlainReload() async throws {
         for (directives, source) in [
@@ -95,7 +115,8 @@ import Testing
     @Test("H21: CDN-Cache-Control speaks to shared caches alone, and beats Cache-Control")
     func targetedCacheControl() async throws {
         for (targeted, mode, seconds) in [
-            ("max-age=600", Configuration.Mode.shared, 600), ("max-age=600", .private, 60),
+            ("max-age=600", HTTPCache.Configuration.Mode.shared, 600),
+            ("max-age=600", .private, 60),
             ("max-age=\"600", .shared, 60), ("", .shared, 60),
         ] {
             let origin = ScriptedOrigin(fields: [
@@ -121,7 +142,7 @@ import Testing
             "My-Cache-Control": "max-age=6000",
         ])
         let stage = try await Stage(origin) {
-            $0.storing.targetedFields = ["My-Cache-Control", "CDN-Cache-Control"]
+            $0.caching.targetedFields = ["My-Cache-Control", "CDN-Cache-Control"]
         }
         _ = try await stage.get()
         #expect(try await stage.get().info.remainingSeconds == 6_000)
@@ -129,7 +150,7 @@ import Testing
     }
 
     @Test("H21: requests with Authorization never share one fetch in a shared cache")
-    func authorizedRequestsFlyAlone() async throws {
+    func authorizedRequestsAreNotCollapsed() async throws {
         let origin = ScriptedOrigin { request, _ in
             for _ in 0..<100 { await Task.yield() }
             return .whole(

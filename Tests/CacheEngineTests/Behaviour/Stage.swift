@@ -3,10 +3,10 @@ import CacheTestSupport
 import HTTPCaching
 import Synchronization
 
-/// A cache on a clock that stands still, in front of an origin that a test scripts.
+/// A cache with a test clock, in front of a scripted origin.
 struct Stage {
     static let url = "http://example.com/a"
-    /// When the clock starts: Tue, 14 Nov 2023 22:13:20 GMT.
+    /// The start of the clock: Tue, 14 Nov 2023 22:13:20 GMT.
     static let startSeconds: Int64 = 1_700_000_000
 
     let clock: TestClock
@@ -16,9 +16,9 @@ struct Stage {
     init(
         _ origin: ScriptedOrigin = ScriptedOrigin(),
         clock: TestClock = TestClock(),
-        _ change: (inout Configuration) -> Void = { _ in }
+        _ change: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws {
-        var configuration = Configuration(memory: .megabytes(32))
+        var configuration = HTTPCache.Configuration(memory: .megabytes(32))
         change(&configuration)
         configuration.clock = clock
         self.clock = clock
@@ -26,11 +26,11 @@ struct Stage {
         cache = try await HTTPCache(configuration: configuration, origin: origin)
     }
 
-    /// In front of a resource with validators.
+    /// A stage whose origin serves a resource with validators.
     init(
         _ resource: Resource,
         clock: TestClock = TestClock(),
-        _ change: (inout Configuration) -> Void = { _ in }
+        _ change: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws {
         try await self.init(
             ScriptedOrigin { request, _ in resource.answer(request) },
@@ -39,7 +39,18 @@ struct Stage {
         )
     }
 
-    /// Answers a request, reads the body to its end, and waits for what goes on behind.
+    /// A stage with a stale entry, whose resource has changed and forbids storing.
+    static func afterUnstorableChange() async throws -> Stage {
+        let resource = Resource()
+        let stage = try await Stage(resource)
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        resource.change(fields: ["Cache-Control": "no-store"])
+        resource.change(body: "two", tag: "\"2\"")
+        return stage
+    }
+
+    /// Sends a request, reads the body to its end, and waits for background work.
     func send(_ request: CacheRequest, policy: CachePolicy? = nil) async throws -> Answer {
         let response = try await cache.respond(to: request, policy: policy)
         let body = try await response.body.collect()
@@ -56,25 +67,25 @@ struct Stage {
         _ url: String = Stage.url,
         _ fields: HeaderFields = [:],
         policy: CachePolicy? = nil,
-        method: Method = .get
+        method: HTTPMethod = .get
     ) async throws -> Answer {
         try await send(CacheRequest(method: method, url: url, fields: fields), policy: policy)
     }
 
-    /// Whether something is stored for the request, of any age.
+    /// Returns whether an entry of any age is stored for the request.
     func holds(_ url: String = Stage.url, _ fields: HeaderFields = [:]) async throws -> Bool {
         try await cache.storedResponse(for: CacheRequest(url: url, fields: fields)) != nil
     }
 
     func end() async { await cache.shutDown() }
 
-    /// The date so many seconds after the clock's start, as fields write it.
+    /// The date that many seconds after the start of the clock, as a field value.
     static func date(_ seconds: Int) -> String {
         HTTPDate.string(startSeconds + Int64(seconds))
     }
 }
 
-/// What a request was told, its body read to the end.
+/// A response whose body has been read to its end.
 struct Answer: Sendable {
     let status: Int
     let fields: HeaderFields
@@ -84,7 +95,7 @@ struct Answer: Sendable {
     var source: CacheInfo.Source { info.source }
 }
 
-/// A resource with an entity tag, answering conditions and HEAD the way an origin does.
+/// A resource with an entity tag that evaluates conditions and HEAD as an origin does.
 final class Resource: Sendable {
     private struct State {
         var fields: HeaderFields
@@ -126,6 +137,6 @@ final class Resource: Sendable {
     }
 }
 
-extension Method {
-    static let all: [Method] = [.get, .head, .post, .put, .patch, .delete, .options, .query]
+extension HTTPMethod {
+    static let all: [HTTPMethod] = [.get, .head, .post, .put, .patch, .delete, .options, .query]
 }

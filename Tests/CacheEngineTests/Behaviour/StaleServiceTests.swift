@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// H20: when something stale may be served, and what a client may wish for.
+/// H20: when a stale response may be served, and which directives of the client decide it.
 @Suite struct StaleServiceTests {
     enum Trouble: String, CaseIterable, Sendable {
         case s500, s502, s503, s504, s501, s404, unreachable
@@ -13,7 +13,7 @@ import Testing
     static func begin(
         _ directives: String,
         ageSeconds: Double,
-        _ change: (inout Configuration) -> Void = { _ in }
+        _ change: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws -> Stage {
         let stage = try await Stage(Resource(["Cache-Control": directives]), change)
         _ = try await stage.get()
@@ -45,9 +45,9 @@ import Testing
     }
 
     @Test("H20: the cache may have a window of its own for answers that bring none")
-    func windowOfTheCachesOwn() async throws {
+    func configuredStaleWindowApplies() async throws {
         let stage = try await Self.begin("max-age=60", ageSeconds: 100) {
-            $0.storing.staleWhileRevalidateSeconds = 50
+            $0.caching.staleWhileRevalidate = .seconds(50)
         }
         #expect(try await stage.get().source == .stale)
         await stage.end()
@@ -102,7 +102,7 @@ import Testing
     @Test(
         "H20: must-revalidate, proxy-revalidate, s-maxage and no-cache forbid stale answers",
         arguments: [
-            ("must-revalidate, max-age=60", Configuration.Mode.shared, false),
+            ("must-revalidate, max-age=60", HTTPCache.Configuration.Mode.shared, false),
             ("must-revalidate, max-age=60", .private, false),
             ("proxy-revalidate, max-age=60", .shared, false),
             ("proxy-revalidate, max-age=60", .private, true),
@@ -110,7 +110,8 @@ import Testing
             ("no-cache, max-age=60", .shared, false), ("max-age=60", .shared, true),
         ]
     )
-    func staleIsForbidden(directives: String, mode: Configuration.Mode, isServed: Bool) async throws
+    func staleIsForbidden(directives: String, mode: HTTPCache.Configuration.Mode, isServed: Bool)
+        async throws
     {
         let windows = ", stale-while-revalidate=1000, stale-if-error=1000"
         let stage = try await Self.begin(directives + windows, ageSeconds: 100) { $0.mode = mode }
@@ -129,7 +130,7 @@ import Testing
     struct Wish: CustomTestStringConvertible {
         let wish: String
         let ageSeconds: Double
-        /// Nil is a 504.
+        /// `nil` stands for a 504.
         let source: CacheInfo.Source?
         var testDescription: String { "\(wish) at \(ageSeconds) s" }
     }
@@ -177,7 +178,7 @@ import Testing
     @Test("H20: a cache may be told not to listen to clients")
     func requestDirectivesMayBeIgnored() async throws {
         let stage = try await Self.begin("max-age=60", ageSeconds: 10) {
-            $0.storing.requestDirectives = .ignore
+            $0.caching.requestDirectives = .ignore
         }
         for wish in ["no-cache", "max-age=0", "no-store", "min-fresh=1000"] {
             #expect(
@@ -194,7 +195,7 @@ import Testing
         let stage = try await Self.begin("max-age=60", ageSeconds: 61)
         Self.meet(.s500, stage)
         #expect(try await stage.get().status == 500)
-        #expect(try await stage.get(policy: .onlyCached).body == "one")
+        #expect(try await stage.get(policy: .cacheOnly).body == "one")
         await stage.end()
     }
 
@@ -202,13 +203,13 @@ import Testing
     func refreshAheadIsOffUnlessAskedFor() async throws {
         for share in [nil, 0.8] {
             let stage = try await Self.begin("max-age=100", ageSeconds: 79) {
-                $0.storing.refreshAheadShare = share
+                $0.caching.refreshAheadShare = share
             }
             #expect(try await stage.get().source == .fresh)
             #expect(stage.origin.count == 1)
             stage.clock.advance(seconds: 1)
-            // A policy that allows no load allows none behind the answer either.
-            #expect(try await stage.get(policy: .onlyCached).source == .fresh)
+            // A policy that forbids loading also forbids a background refresh.
+            #expect(try await stage.get(policy: .cacheOnly).source == .fresh)
             #expect(stage.origin.count == 1)
             #expect(try await stage.get().source == .fresh)
             #expect(stage.origin.count == (share == nil ? 1 : 2))

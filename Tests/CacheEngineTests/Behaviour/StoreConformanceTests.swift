@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// A22: a store of your own, and the kit it is checked with.
+/// A22: custom stores, and the kit that checks them.
 @Suite struct StoreConformanceTests {
     @Test("A22: a simple store in memory conforms")
     func simpleStoreConforms() async {
@@ -10,7 +10,7 @@ import Testing
         #expect(await kit.run() == [])
     }
 
-    /// The ways a store can be wrong that the kit must find.
+    /// Faults of a store that the kit must find.
     enum Fault: String, CaseIterable, Sendable {
         case forgetsEverything, ignoresRemoval, ignoresScopes, keepsOldOnReplace
         case truncatesBodies, dropsTags, keepsAfterRefusal, miscounts, mixesKeys, throwing
@@ -28,7 +28,7 @@ import Testing
         let clock = TestClock()
         let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Vary": "Accept"])
         for (round, source) in [CacheInfo.Source.origin, .fresh, .fresh].enumerated() {
-            let stage = try await Stage(origin, clock: clock) { $0.disk = .store(store) }
+            let stage = try await Stage(origin, clock: clock) { $0.backing = .custom(store) }
             for type in ["text/plain", "text/html"] {
                 let answer = try await stage.get(Stage.url, ["Accept": type])
                 #expect(answer.source == source)
@@ -42,7 +42,7 @@ import Testing
     @Test("A22: entries pass through bytes unchanged, and nothing else is taken for one")
     func entriesPassThroughBytes() async throws {
         let store = RecordingStore()
-        let stage = try await Stage { $0.disk = .store(store) }
+        let stage = try await Stage { $0.backing = .custom(store) }
         _ = try await stage.get()
         try await stage.cache.flush()
         let entry = try #require(await store.any)
@@ -57,9 +57,9 @@ import Testing
 
     @Test("A22: a store that fails costs a miss, never an answer")
     func failingStoreCostsAMiss() async throws {
-        let stage = try await Stage { $0.disk = .store(FaultyStore(.throwing)) }
+        let stage = try await Stage { $0.backing = .custom(FaultyStore(.throwing)) }
         #expect(try await stage.get().body == "hello")
-        stage.cache.relieveMemoryPressure()
+        await stage.cache.relieveMemoryPressure()
         #expect(try await stage.get().body == "hello")
         #expect(stage.origin.count == 2)
         #expect(await stage.cache.statistics.storageErrors > 0)

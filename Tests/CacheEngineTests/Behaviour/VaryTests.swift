@@ -2,9 +2,9 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// H19: one resource, several representations.
+/// H19: variants of one resource.
 @Suite struct VaryTests {
-    /// An origin that says which language and encoding it was asked for.
+    /// An origin whose body names the language and encoding of the request.
     static func origin(_ vary: String = "Accept-Language") -> ScriptedOrigin {
         ScriptedOrigin { request, _ in
             let language = request.fields["Accept-Language"] ?? "-"
@@ -34,7 +34,7 @@ import Testing
 
     @Test("H19, X20: the number of variants is bounded")
     func variantsAreBounded() async throws {
-        let stage = try await Stage(Self.origin()) { $0.storing.variantsMax = 8 }
+        let stage = try await Stage(Self.origin()) { $0.caching.maximumVariants = 8 }
         for number in 0..<100 {
             _ = try await stage.get(Stage.url, ["Accept-Language": "x-\(number)"])
         }
@@ -43,8 +43,17 @@ import Testing
         where try await stage.holds(Stage.url, ["Accept-Language": "x-\(number)"]) {
             reachable += 1
         }
-        #expect((1...8).contains(reachable))
+        #expect(reachable == 8)
+        #expect(try await stage.holds(Stage.url, ["Accept-Language": "x-0"]))
+        let refusals = await stage.cache.statistics.refusals
+        #expect(refusals == [StoreRefusalReason("too-many-variants"): 92])
+        // A new variant is stored once the existing ones have expired.
+        stage.clock.advance(seconds: 60)
+        _ = try await stage.get(Stage.url, ["Accept-Language": "x-99"])
         #expect(try await stage.holds(Stage.url, ["Accept-Language": "x-99"]))
+        for number in 0..<8 {
+            #expect(try await !stage.holds(Stage.url, ["Accept-Language": "x-\(number)"]))
+        }
         await stage.end()
     }
 
@@ -54,9 +63,9 @@ import Testing
             (nil, "de, en", "de,  en"), (.verbatim, "de", "de"),
             (.list, "de,en", "de , en"), (.weighted, "en;q=0.5, de", "de, en;q=0.5"),
             (.best(of: ["de", "en"]), "de, fr;q=0.1", "it;q=0.1, de"),
-        ] as [(StoringOptions.SelectingField?, String, String)] {
+        ] as [(CachingRules.SelectingField?, String, String)] {
             let stage = try await Stage(Self.origin()) {
-                if let form { $0.storing.selectingFields["Accept-Language"] = form }
+                if let form { $0.caching.selectingFields["Accept-Language"] = form }
             }
             _ = try await stage.get(Stage.url, ["Accept-Language": same])
             let answer = try await stage.get(Stage.url, ["Accept-Language": different])
@@ -154,5 +163,36 @@ import Testing
         }
         #expect(origin.count == 4)
         await stage.end()
+    }
+
+    @Test("H19: the parts of one variant are one variant, also when they are fetched together")
+    func partsOfOneVariantAreOneVariant() async throws {
+        for isTogether in [false, true] {
+            let origin = RangeTests.origin([
+                "Cache-Control": "max-age=60", "ETag": "\"1\"", "Vary": "Accept-Language",
+            ])
+            let stage = try await Stage(origin) { $0.caching.maximumVariants = 8 }
+            let german: HeaderFields = ["Accept-Language": "de"]
+            _ = try await stage.get(Stage.url, german)
+            func part(_ start: Int) -> CacheRequest {
+                let range = "bytes=\(start)-\(start)"
+                return CacheRequest(
+                    url: Stage.url,
+                    fields: ["Accept-Language": "en", "Range": range]
+                )
+            }
+            if isTogether {
+                try await withThrowingTaskGroup { group in
+                    for start in 0..<26 {
+                        group.addTask { _ = try await stage.send(part(start)) }
+                    }
+                    try await group.waitForAll()
+                }
+            } else {
+                for start in 0..<26 { _ = try await stage.send(part(start)) }
+            }
+            #expect(try await stage.holds(Stage.url, german), "together: \(isTogether)")
+            await stage.end()
+        }
     }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import CacheEngine
 
 @Suite struct EntryTests {
-    @Test func everyPartComesBackAsItWentIn() throws {
+    @Test func everyPartOfAnEntryRoundTrips() throws {
         let tags = try #require(TagList(["a", "user:42"]))
         let entry = Self.entry(key: "GET http://h/", body: "hello", tags: tags, metadata: "meta")
 
@@ -37,7 +37,7 @@ import Testing
         #expect(bytes.prefix(count).withUnsafeBytes { EntryHead(decoding: $0) } == nil)
     }
 
-    @Test func serializedEntryComesBackAndDamagedOnesDoNot() throws {
+    @Test func serializedEntryRoundTripsAndDamagedOnesAreRefused() throws {
         let entry = Self.entry(key: "k", body: "body", tags: TagList(), metadata: "m")
         var bytes = try #require(StoredEntry(entry).serialized)
         #expect(StoredEntry(serialized: bytes)?.entry.body.text == "body")

@@ -10,7 +10,7 @@ import Testing
         OptionalNumber<Number>(value).value
     }
 
-    @Test func whatFitsIsKept() {
+    @Test func numberThatFitsIsKept() {
         for value in [nil, 0, 1, 599, 65_534] {
             #expect(Self.kept(value, as: UInt16.self) == value)
             #expect(Self.kept(value, as: UInt32.self) == value)
@@ -19,14 +19,14 @@ import Testing
         for value in [-1, Int.max, Int.min + 1] { #expect(Self.kept(value, as: Int.self) == value) }
     }
 
-    @Test func whatDoesNotFitIsTheNearestThatDoesAndNeverNothing() {
+    @Test func numberOutOfRangeIsClampedAndNeverNil() {
         #expect(Self.kept(65_535, as: UInt16.self) == 65_534)
         #expect(Self.kept(.max, as: UInt32.self) == 4_294_967_294)
         #expect(Self.kept(-1, as: UInt32.self) == 0)
         #expect(Self.kept(.min, as: Int.self) == .min + 1)
     }
 
-    @Test func nothingTakesNoRoom() {
+    @Test func optionalNumberIsAsSmallAsItsNumber() {
         #expect(MemoryLayout<OptionalNumber<UInt16>>.size == 2)
         #expect(MemoryLayout<OptionalNumber<Int>>.size == MemoryLayout<Int>.size)
     }

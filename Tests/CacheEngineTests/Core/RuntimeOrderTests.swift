@@ -2,13 +2,13 @@ import CacheTestSupport
 import Synchronization
 import Testing
 
-/// They say something only under ThreadSanitizer: a race here is one that it makes up.
+/// Only meaningful under ThreadSanitizer: a race reported here is a false report.
 @Suite struct RuntimeOrderTests {
     private final class Counter: Sendable {
         let counts = Mutex([0])
     }
 
-    @Test func whoWaitsForAMutexComesAfterWhoHeldIt() async {
+    @Test func mutexOrdersItsHolders() async {
         let counter = Counter()
         await withTaskGroup { group in
             for _ in 0..<4 {
@@ -22,7 +22,7 @@ import Testing
         #expect(counter.counts.withLock { $0 } == [80_000])
     }
 
-    @Test func whoGoesOnComesAfterWhoResumed() async {
+    @Test func resumeHappensBeforeTheContinuation() async {
         for number in 0..<1_000 {
             let given = await withUnsafeContinuation { continuation in
                 PlainThread.start { continuation.resume(returning: [number]) }

@@ -4,11 +4,11 @@ import Testing
 
 @testable import CacheEngine
 
-/// What happens to files behind the tier's back: the outcome is a clear error or a smaller cache.
+/// Files changed by others: the result is a clear error or a smaller cache.
 @Suite struct DiskFaultTests {
     let files = FaultyFileSystem(seed: 1)
 
-    /// A closed store of a few small entries, one of them removed, and all its files.
+    /// A closed store of a few small entries, one of them removed, and its files.
     private func smallStore() async throws -> (DiskStore, [String: [UInt8]]) {
         let store = DiskStore(segments: 4, volume: .replaced(files))
         store.configuration.foreignDirectory = .startEmpty
@@ -21,8 +21,10 @@ import Testing
         return (store, files.snapshot())
     }
 
-    /// Opens what is there and checks that every answer is one that was given once, and that what
-    /// was removed stays removed unless `mayResurrect`.
+    /// Opens the store and checks every readable entry.
+    ///
+    /// Each must be a version that was stored once. Removed entries must stay removed, unless
+    /// `mayResurrect`.
     private func check(_ store: DiskStore, _ what: String, mayResurrect: Bool = false) async throws
     {
         _ = try await store.open()
@@ -35,7 +37,7 @@ import Testing
         await store.close()
     }
 
-    /// Positions worth breaking one by one: what is written, and a sample of what is not.
+    /// The positions to damage: all written bytes, and a sample of the others.
     private static func positions(_ bytes: [UInt8]) -> [Int] {
         var positions: [Int] = []
         for position in bytes.indices {
@@ -54,8 +56,7 @@ import Testing
                 var broken = bytes
                 broken[position] ^= 1 << UInt8(position % 8)
                 files.replace(path, with: broken)
-                // A damaged tombstone is a lost removal: no copy of it is kept elsewhere.
-                try await check(store, "\(path) byte \(position)", mayResurrect: true)
+                try await check(store, "\(path) byte \(position)")
                 tried += 1
             }
         }
@@ -73,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func swappedFilesAreNotBelieved() async throws {
+    @Test func swappedFilesAreRejected() async throws {
         let store = DiskStore(segments: 6, volume: .replaced(files))
         let tier = try await store.open()
         for number in 0..<200 { _ = tier.enqueue(try store.entry(number, version: 4)) }
@@ -93,7 +94,7 @@ import Testing
         await store.close()
     }
 
-    @Test func restoredOldGenerationResurrectsNothing() async throws {
+    @Test func restoredOldGenerationRestoresNoEntry() async throws {
         let store = DiskStore(segments: 4, volume: .replaced(files))
         let tier = try await store.open()
         _ = tier.enqueue(try store.entry(1))
@@ -106,7 +107,7 @@ import Testing
             if number % 40 == 0 { try await tier.flush() }
         }
         await store.close()
-        // The segment with the removed entry comes back from a copy; it is long reclaimed.
+        // The segment of the removed entry is restored from a copy; it was reclaimed long ago.
         let path = try #require(old.keys.min())
         files.replace(path, with: try #require(old[path]))
         _ = try await store.open()
@@ -117,11 +118,15 @@ import Testing
     @Test func foreignDirectoryIsAnErrorOrStartsEmpty() async throws {
         let (store, snapshot) = try await smallStore()
         let manifest = store.directory + "/MANIFEST"
-        var other = try #require(snapshot[manifest])
+        let whole = try #require(snapshot[manifest])
+        let stranger = store.directory + "/holiday.jpg"
+        var other = whole
         other[4] = 99
+        other[0] ^= 1
         for bytes in [other, [], Array(other.prefix(10)), other + [0]] {
             files.restore(snapshot)
-            files.replace(manifest, with: bytes)
+            files.replace(stranger, with: [1])
+            for path in [manifest, manifest + ".2"] { files.replace(path, with: bytes) }
             store.configuration.foreignDirectory = .error
             await #expect { try await store.open() } throws: {
                 ($0 as? CacheError)?.code == .directoryForeign
@@ -134,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func strangersFilesAreNeverTouched() async throws {
+    @Test func foreignFilesAreNeverChanged() async throws {
         let store = DiskStore(volume: .replaced(files))
         try files.makeDirectory(store.directory.parent)
         try files.makeDirectory(store.directory)
@@ -200,6 +205,52 @@ import Testing
         await store.close()
     }
 
+    @Test func failedReplacementDoesNotRestoreTheOldEntry() async throws {
+        let store = DiskStore(segments: 4, volume: .replaced(files))
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        try await tier.flush()
+        files.plan = Self.plan { $0.writeError = 1_000 }
+        #expect(tier.enqueue(try store.entry(1, version: 1)) == .stored)
+        await #expect(throws: CacheError.self) { try await tier.flush() }
+        #expect(try await store.version(1) == nil)
+        files.plan = .init()
+        try await tier.flush()
+        _ = try await store.reopen()
+        #expect(try await store.version(1) == nil)
+        await store.close()
+    }
+
+    /// The removal found no entry and wrote no record: the segment itself shows that it is
+    /// reclaimed.
+    @Test func removalOfWhatWasReclaimedHoldsAfterAKill() async throws {
+        let store = DiskStore(segments: 4, volume: .replaced(files))
+        let tier = try await store.open()
+        var kills: [(files: [String: [UInt8]], removed: [Int])] = []
+        var reclaimed = 0
+        for number in 0..<200 {
+            _ = tier.enqueue(try store.entry(number, version: 4))
+            try await tier.flush()
+            guard tier.statistics.segmentsReclaimed > reclaimed else { continue }
+            reclaimed = tier.statistics.segmentsReclaimed
+            let removed = try (0..<number).filter { try !tier.contains(store.storeKey($0).hash) }
+            for number in removed {
+                #expect(tier.enqueueRemoval(try store.storeKey(number).hash) == false)
+            }
+            kills.append((files.snapshot(), removed))
+        }
+        await store.close()
+        #expect(kills.count > 3)
+        for kill in kills {
+            files.restore(kill.files)
+            _ = try await store.open()
+            for number in kill.removed {
+                #expect(try await store.version(number) == nil, "\(number) is back")
+            }
+            await store.close()
+        }
+    }
+
     @Test func directoryRemovedUnderTheTierLosesNothingButTheCache() async throws {
         let store = DiskStore(segments: 4, volume: .replaced(files))
         let tier = try await store.open()
@@ -235,7 +286,7 @@ import Testing
         await store.close()
     }
 
-    @Test func clockThatJumpsNeitherRevivesNorLosesWhatHasNoExpiry() async throws {
+    @Test func clockJumpNeitherRevivesNorLosesEntriesWithoutExpiry() async throws {
         let store = DiskStore(volume: .replaced(files))
         let tier = try await store.open()
         _ = tier.enqueue(try store.entry(1))
@@ -247,7 +298,7 @@ import Testing
             _ = try await store.reopen()
             #expect(try await store.version(1) == nil)
             #expect(try await (store.version(2) == 0) == (now < 1_000_100), "\(now)")
-            #expect(try await (store.version(3) == 0) == (now <= Int64(UInt32.max)), "\(now)")
+            #expect(try await store.version(3) == 0, "\(now)")
         }
         await store.close()
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// The bytes of docs/disk-format.md, built here a second time by hand.
+/// The bytes of docs/disk-format.md, built independently of the encoder.
 @Suite struct DiskFormatTests {
     @Test func manifestHasItsDocumentedBytes() {
         let manifest = Manifest(
@@ -31,8 +31,15 @@ import Testing
                 Self.bytes("CES1") + Self.u32(1) + Self.u64(1, 2) + Self.u32(3, 4)
                     + Self.u64(5, 6, 7, 8, 9) + Self.u32(isRetired ? 1 : 0)
             )
-            #expect(page == expected + [UInt8](repeating: 0, count: 4_096 - 80))
-            #expect(page.withUnsafeBytes { SegmentHeader(decoding: $0) } == header)
+            let half = expected + [UInt8](repeating: 0, count: 2_048 - 80)
+            #expect(page == half + half)
+            for broken in [0, 30, 76, 2_048 + 30] {
+                var page = page
+                page[broken] ^= 1
+                #expect(page.withUnsafeBytes { SegmentHeader(decoding: $0) } == header)
+                page[(broken + 2_048) % 4_096] ^= 1
+                #expect(page.withUnsafeBytes { SegmentHeader(decoding: $0) } == nil)
+            }
         }
     }
 
@@ -84,7 +91,7 @@ import Testing
         let item = FooterItem(head, offset: 8_192)
         var bytes = [UInt8](repeating: 0xEE, count: 32)
         bytes.withUnsafeMutableBytes { item.encode(into: $0, at: 0, sequenceMin: 100) }
-        // 174 bytes are three units of 64; bits: jumbo 4, session 6, raw 3.
+        // 174 bytes are three units of 64 bytes; bits: jumbo 4, session 6, raw 3.
         let expected =
             Self.u64(1, 2) + Self.u32(128) + [3, 0, 0, 1 << 4 | 1 << 6 | 1 << 3] + Self.u32(4, 7)
         #expect(bytes == expected)
@@ -92,6 +99,34 @@ import Testing
             FooterItem(trusted: $0, at: 0, sequenceMin: 100)
         }
         #expect(decoded == item)
+    }
+
+    @Test func recordBelongsToOnePlaceInOneLifeOfItsSegment() {
+        let entry = VersionedEntry.make(
+            1,
+            version: 4,
+            body: VersionedEntry.body(1, version: 4, bytes: 100),
+            createdSeconds: 3,
+            hasher: .random()
+        )
+        let seal = Self.header.seal
+        var head = entry.head
+        var bytes = entry.withBytes { Array($0) }
+        bytes.withUnsafeMutableBytes { bytes in
+            head.bodyCRC = entry.body.withUnsafeBytes { $0.crc32c() }
+            head.encode(into: bytes)
+            let record = UnsafeRawBufferPointer(bytes)
+            head.headerCRC = seal.headerCRC(of: record, storedCount: head.storedCount, at: 8_192)
+            head.encode(into: bytes)
+        }
+        func isValid(at offset: Int, _ seal: SegmentSeal) -> Bool {
+            bytes.withUnsafeBytes { CheckedRecord($0, at: offset, sealedBy: seal) != nil }
+        }
+        var nextLife = Self.header
+        nextLife.generation += 1
+        #expect(isValid(at: 8_192, seal))
+        #expect(!isValid(at: 8_256, seal))
+        #expect(!isValid(at: 8_192, nextLife.seal))
     }
 
     @Test func bodyReferenceHasItsDocumentedBytes() {
@@ -129,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func placesKeepWhatTheyAreGiven() {
+    @Test func recordPlacesRoundTrip() {
         var random = SeededRandom(seed: 4)
         for _ in 0..<10_000 {
             let segment = Int(random.next() % UInt64(RecordPlace.segmentsMax))
@@ -162,17 +197,20 @@ import Testing
         }
     }
 
-    @Test func purgesComeBackAsTheyWentAndDamagedOnesDoNot() {
+    @Test func purgesRoundTripAndDamagedOnesAreRefused() {
         let scopes: [RemovalScope] = [
             .everything, .tag("user:42"), .tag(""), .storageClass(.pinned),
             .storedAfter(seconds: -5), .storedBefore(seconds: 1 << 40),
         ]
         for scope in scopes {
-            let bytes = PurgeRecord.encode(scope)
-            #expect(bytes.withUnsafeBytes { PurgeRecord.decode($0) } == scope)
+            let record = PurgeRecord.removal(scope)
+            #expect(record.encoded.withUnsafeBytes { PurgeRecord(decoding: $0) } == record)
         }
+        let mark = PurgeRecord.stale(tag: "user:42")
+        #expect(mark.encoded == [5] + Array("user:42".utf8))
+        #expect(mark.encoded.withUnsafeBytes { PurgeRecord(decoding: $0) } == mark)
         for bytes: [UInt8] in [[], [0, 0], [2], [2, 9], [3, 1], [4, 1, 2, 3], [9]] {
-            #expect(bytes.withUnsafeBytes { PurgeRecord.decode($0) } == nil)
+            #expect(bytes.withUnsafeBytes { PurgeRecord(decoding: $0) } == nil)
         }
     }
 
@@ -216,10 +254,10 @@ import Testing
         values.flatMap { value in (0..<8).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) } }
     }
 
-    /// The bytes followed by their checksum.
+    /// Appends the checksum of the bytes.
     private static func closed(_ bytes: [UInt8]) -> [UInt8] { bytes + u32(crc(bytes)) }
 
-    /// CRC-32C, bit by bit.
+    /// CRC-32C, one bit at a time.
     private static func crc(_ bytes: [UInt8]) -> UInt32 {
         var crc: UInt32 = ~0
         for byte in bytes {

@@ -3,17 +3,18 @@ import Testing
 
 @testable import CacheEngine
 
-/// Random operations on a tier beside its model: the tier may forget, never invents, never brings
-/// back what was removed.
+/// Random operations on a tier and on a model.
+///
+/// The tier may forget entries, but must not invent them or bring back removed ones.
 @Suite struct DiskModelTests {
     @Test(arguments: 0..<UInt64(64))
-    func forgetsAtMostOverStoresRemovalsPurgesAndKills(seed: UInt64) async throws {
+    func killsMayLoseEntriesAndRestoreNone(seed: UInt64) async throws {
         var run = DiskModelRun(seed: seed, durability: .none, endings: [.close, .kill])
         try await run.play(steps: 150)
     }
 
     @Test(arguments: 0..<UInt64(64))
-    func losesNothingAcknowledgedToPowerCuts(seed: UInt64) async throws {
+    func powerCutsLoseNothingAcknowledged(seed: UInt64) async throws {
         var run = DiskModelRun(
             seed: 1_000 + seed,
             durability: .synced,
@@ -23,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: 0..<UInt64(64))
-    func keepsItsWordOnADeviceThatFailsNowAndThen(seed: UInt64) async throws {
+    func noWrongEntryFromADeviceThatFailsSometimes(seed: UInt64) async throws {
         var plan = FaultyFileSystem.Plan()
         plan.shortRead = 50
         plan.shortWrite = 50
@@ -42,14 +43,14 @@ import Testing
     }
 
     @Test(arguments: 0..<UInt64(64))
-    func keepsItsWordOnADeviceThatFillsUp(seed: UInt64) async throws {
+    func noWrongEntryFromADeviceThatFillsUp(seed: UInt64) async throws {
         var run = DiskModelRun(seed: 3_000 + seed, durability: .none, endings: [.close, .kill])
         run.fillsUp = true
         try await run.play(steps: 150)
     }
 
     @Test(arguments: 0..<UInt64(64))
-    func inventsNothingOnADeviceThatLies(seed: UInt64) async throws {
+    func noInventedEntryFromADeviceThatLies(seed: UInt64) async throws {
         var plan = FaultyFileSystem.Plan()
         plan.flipOnRead = 5
         plan.flipOnWrite = 20
@@ -65,26 +66,26 @@ import Testing
         try await run.play(steps: 150)
     }
 
-    /// A power cut without any synchronisation may bring old values back, never wrong ones.
+    /// A power cut without synchronisation may bring back old values, but no wrong ones.
     @Test(arguments: 0..<UInt64(64))
-    func inventsNothingAfterPowerCutsWithoutDurability(seed: UInt64) async throws {
+    func noInventedEntryAfterPowerCutsWithoutDurability(seed: UInt64) async throws {
         var run = DiskModelRun(seed: 5_000 + seed, durability: .none, endings: [.powerCut])
         run.deviceLies = true
         try await run.play(steps: 150)
     }
 }
 
-/// One seeded run of a tier on a faulty file system beside its model.
+/// One seeded run of a tier on a faulty file system, compared with the model.
 struct DiskModelRun {
     enum Ending: Hashable { case close, kill, powerCut }
 
     let seed: UInt64
     let endings: [Ending]
-    let files: FaultyFileSystem
+    private(set) var files: FaultyFileSystem
     let store: DiskStore
     let plan: FaultyFileSystem.Plan
     var fillsUp = false
-    /// The device loses or changes bytes without a word: only invention is illegal then.
+    /// The device loses or changes bytes silently: only invented bytes are a failure.
     var deviceLies = false
     private var random: SeededRandom
     private var model = DiskModel()
@@ -110,7 +111,7 @@ struct DiskModelRun {
         store.configuration.batchBytes = 8_000
         store.configuration.entryBytesMax = 60_000
         store.configuration.foreignDirectory = .startEmpty
-        // Written by the operations only, so that a seed gives one run.
+        // Only the operations write, so that a seed always gives the same run.
         store.configuration.flushMilliseconds = 1_000_000
     }
 
@@ -188,7 +189,7 @@ struct DiskModelRun {
             _ = try await tier.removeAll(in: scope)
             model.purge(scope, isAcknowledged: true)
         } catch is CacheError {
-            // Some shards may have it: what it covers may be gone or not, both is legal.
+            // Some shards may have purged: the entries in scope may be present or gone.
             return
         }
     }
@@ -214,7 +215,7 @@ struct DiskModelRun {
     }
 
     private mutating func open() async throws {
-        // The device is whole while the directory is opened: a failed opening is another test's.
+        // No faults while the directory opens: failed openings have a test of their own.
         files.plan = .init()
         _ = try await store.openWhenFree()
         files.plan = plan
@@ -228,11 +229,12 @@ struct DiskModelRun {
             await store.close()
             if isWritten { model.reopenAfterClose() } else { model.reopenAfterKill() }
         case .kill, .powerCut:
-            // A turn of a lane that is under way would go on in the next life, as no dead process
-            // does: it knows the files' paths. Each of these calls waits for the turn before it.
+            // A job of this life may still run or be due, such as the retry of a failed device a
+            // second later. In the next life's files it would write what a dead process cannot.
             for _ in 0..<2 { _ = await store.tier?.usage() }
             store.tier = nil
-            if ending == .kill { files.endProcess() } else { files.cutPower() }
+            files = files.copy(afterPowerCut: ending == .powerCut, seed: random.next())
+            store.volume = .replaced(files)
             model.reopenAfterKill()
         }
     }

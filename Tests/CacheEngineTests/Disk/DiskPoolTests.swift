@@ -14,7 +14,7 @@ import Testing
         _ = tier.enqueue(try store.entry(1))
         try await tier.flush()
         let key = try store.storeKey(1)
-        // The only thread is held up until every reader has come.
+        // Blocks the only thread until all readers wait.
         let gate = DispatchSemaphore(value: 0)
         #expect(tier.shards[0].pool.submit { gate.wait() })
         let hits = await withTaskGroup(of: Bool.self) { group in
@@ -55,8 +55,8 @@ import Testing
         #expect(done.load(ordering: .acquiring) == 1)
     }
 
-    /// As the last holder of a large body does, which closes its file with a job.
-    @Test func aJobMayBeTheLastToHoldWhatSubmitsAnother() async {
+    /// The last holder of a large body does this: it closes the file with a job.
+    @Test func jobMaySubmitAnotherFromADeinit() async {
         let pool = IOPool(threadCount: 1)
         let gate = DispatchSemaphore(value: 0)
         let done = Atomic<Int>(0)
@@ -69,11 +69,11 @@ import Testing
         for _ in 0..<1_000_000 where done.load(ordering: .acquiring) < 10 { await Task.yield() }
         let count = done.load(ordering: .acquiring)
         #expect(count == 10)
-        // A pool that is stuck would hold up whoever ends it.
+        // A blocked pool would also block the thread that releases it.
         if count < 10 { _ = Unmanaged.passRetained(pool) }
     }
 
-    /// Says when it is let go.
+    /// Calls a closure when it is released.
     private final class Guest: Sendable {
         private let onEnd: @Sendable () -> Void
         init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }

@@ -4,8 +4,9 @@ import Testing
 
 @testable import CacheEngine
 
-/// A disk tier in a directory of its own, as the tests use it: keys are numbers, the newest value
-/// of a key is checked as a whole.
+/// A disk tier in its own directory, with numbers as keys.
+///
+/// Reading a key checks every byte of its newest value.
 final class DiskStore: @unchecked Sendable {
     // @unchecked Sendable: one test at a time uses a store, and awaits every call.
     let directory: String
@@ -56,7 +57,7 @@ final class DiskStore: @unchecked Sendable {
         return try await open()
     }
 
-    /// A body that says which version of which key it is, all through.
+    /// A body in which every part identifies the key and the version.
     static func body(_ number: Int, version: Int, bytes: Int) -> [UInt8] {
         VersionedEntry.body(number, version: version, bytes: bytes)
     }
@@ -90,7 +91,7 @@ final class DiskStore: @unchecked Sendable {
         try await #require(tier).entry(for: storeKey(number))
     }
 
-    /// The version that is stored, after checking every byte of it; nil when there is none.
+    /// The stored version, after a check of every byte; `nil` if no entry is readable.
     func version(_ number: Int, bytes: Int = 500) async throws -> Int? {
         guard let stored = try await read(number) else { return nil }
         switch await VersionedEntry.check(stored, is: number) {
@@ -102,7 +103,7 @@ final class DiskStore: @unchecked Sendable {
         }
     }
 
-    /// Bytes that the directory's files take.
+    /// The bytes that the directory's files occupy on the device.
     var fileBytes: Int {
         let paths = FileManager.default.enumerator(atPath: directory)?.allObjects ?? []
         return paths.compactMap { $0 as? String }.reduce(0) { sum, path in
@@ -113,7 +114,7 @@ final class DiskStore: @unchecked Sendable {
     }
 }
 
-/// A clock that stands still.
+/// A clock whose time is constant.
 struct FixedClock: CacheClock {
     var nowSeconds: Int64
     var monotonicNanoseconds: UInt64 { 0 }
@@ -121,8 +122,9 @@ struct FixedClock: CacheClock {
 }
 
 extension DiskStore {
-    /// Opens a directory whose last tier was let go without closing: its threads still hold the
-    /// lock for a moment.
+    /// Opens a directory whose last tier was released without a close.
+    ///
+    /// The threads of that tier may still hold the lock for a moment.
     func openWhenFree() async throws -> DiskTier {
         for _ in 0..<1_000_000 {
             do { return try await open() } catch let error as CacheError {
@@ -135,7 +137,7 @@ extension DiskStore {
 }
 
 extension DiskStore {
-    /// Second descriptors of the files of that name that this process has open in the directory.
+    /// Duplicates this process's open descriptors of files with that name in the directory.
     func copiesOfOpenFiles(named name: String) -> [Int32] {
         let open = "/proc/self/fd"
         let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: open)) ?? []
@@ -149,7 +151,7 @@ extension DiskStore {
         }
     }
 
-    /// The names of the files that hold large bodies.
+    /// The names of the files with large bodies.
     func bodyFiles() -> [String] {
         let paths = FileManager.default.enumerator(atPath: directory)?.allObjects ?? []
         return paths.compactMap { $0 as? String }.filter { $0.hasSuffix(".body") }

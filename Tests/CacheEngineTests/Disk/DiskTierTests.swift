@@ -135,6 +135,25 @@ import Testing
         await store.close()
     }
 
+    @Test func keysOfOneHashAreToldApart() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        let hash = KeyHash(placement: 7, identity: 7)
+        func key(_ name: String) -> StoreKey { StoreKey(bytes: Array(name.utf8), hash: hash) }
+        let blueprint = EntryBlueprint(
+            key: RequestKey(bytes: key("first").bytes, hash: hash),
+            metadata: [],
+            createdSeconds: store.now
+        )
+        #expect(tier.enqueue(blueprint.entry(body: [ByteChunk("1")], sequence: 0)) == .stored)
+        for isWritten in [false, true] {
+            if isWritten { try await tier.flush() }
+            #expect(try await tier.entry(for: key("first"))?.entry.body.text == "1")
+            #expect(try await tier.entry(for: key("other")) == nil)
+        }
+        await store.close()
+    }
+
     @Test func expiredEntryIsNotServed() async throws {
         let store = DiskStore()
         let tier = try await store.open()
@@ -143,6 +162,15 @@ import Testing
         try await tier.flush()
         #expect(try await store.version(1) == 0)
         #expect(try await store.version(2) == nil)
+        let key = try store.storeKey(1)
+        func isFound(at seconds: Int64) -> Bool {
+            let now = UInt32(seconds)
+            let result = key.bytes.withUnsafeBytes { tier.read(key.hash, key: $0, nowSeconds: now) }
+            if case .hit = result { return true }
+            return false
+        }
+        #expect(isFound(at: store.now + 9))
+        #expect(!isFound(at: store.now + 10))
         store.now += 10
         _ = try await store.reopen()
         #expect(try await store.version(1) == nil)
@@ -214,8 +242,25 @@ import Testing
         await store.close()
     }
 
-    /// A flush in between leaves the lane woken too early, and for the last time.
-    @Test func queueIsWrittenAfterAnAppointmentThatCameTooEarly() async throws {
+    @Test func purgedEntryIsNotWrittenAgainHoweverOftenItIsAskedFor() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(0, bytes: 900, tags: ["t"]))
+        try await tier.flush()
+        _ = try await tier.removeAll(in: .tag("t"))
+        for number in 1..<2_000 {
+            _ = tier.enqueue(try store.entry(number, bytes: 900))
+            if number % 20 == 0 { try await tier.flush() }
+            if number % 5 == 0 { #expect(try await store.version(0) == nil, "\(number)") }
+        }
+        #expect(tier.statistics.segmentsReclaimed > 0)
+        _ = try await store.reopen()
+        #expect(try await store.version(0) == nil)
+        await store.close()
+    }
+
+    /// The flush in between makes the lane's only wake-up come too early.
+    @Test func queueIsWrittenAfterAWakeUpThatCameTooEarly() async throws {
         let store = DiskStore()
         store.configuration.flushMilliseconds = 20
         let tier = try await store.open()
@@ -281,14 +326,14 @@ import Testing
         store.configuration.flushMilliseconds = 1
         let tier = try await store.open()
         _ = tier.enqueue(try store.entry(1))
-        // Bounded: each turn asks the lane's own thread, which runs its appointments in between.
+        // Bounded: each turn asks the lane's own thread, which runs its timers in between.
         for _ in 0..<1_000_000 where tier.statistics.queuedBytes > 0 { await Task.yield() }
         #expect(tier.statistics.queuedBytes == 0)
         #expect(try await store.version(1) == 0)
         await store.close()
     }
 
-    @Test func tokenIsCurrentUntilSomethingNewerComes() async throws {
+    @Test func tokenIsCurrentUntilItsKeyChanges() async throws {
         let store = DiskStore()
         let tier = try await store.open()
         let hash = try store.storeKey(1).hash
@@ -331,7 +376,7 @@ import Testing
         await store.close()
     }
 
-    /// A child that has been forked and has not begun its program shares the lock's open file.
+    /// A child process between fork and exec shares the open lock file.
     @Test func closedDirectoryIsFreeThoughAnotherHoldsItsLockFileOpen() async throws {
         let store = DiskStore()
         try await store.open()

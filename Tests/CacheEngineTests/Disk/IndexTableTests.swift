@@ -9,7 +9,7 @@ import Testing
         var random = SeededRandom(seed: seed)
         var index = DiskIndex()
         var model: [UInt64: UInt64] = [:]
-        // Few tables and few homes in them: runs grow long, identities meet.
+        // Few tables with few home slots give long probe runs and equal identities.
         let spread: UInt64 = seed % 2 == 0 ? 0xFFFF : 0x0300_0000_0000_03FF
         for step in 0..<1_500 {
             let identity = random.next() & spread

@@ -8,7 +8,7 @@ import Testing
 
     static func store() -> DiskStore { DiskStore(segmentBytes: 256 << 10, segments: 64) }
 
-    /// Writes a body in uneven pieces and makes it the entry's.
+    /// Writes a body in uneven pieces and stores it as the entry's body.
     @discardableResult
     static func write(
         _ number: Int,
@@ -103,7 +103,7 @@ import Testing
         #expect(last?.array == [DiskStore.body(1, version: 0, bytes: Self.bytes)[700_000]])
         old = nil
         await store.close()
-        // The file goes on a thread of the pool, behind its last holder.
+        // A pool thread removes the file after its last holder releases it.
         for _ in 0..<100_000 where !store.bodyFiles().isEmpty { await Task.yield() }
         #expect(store.bodyFiles() == [])
     }
@@ -143,6 +143,44 @@ import Testing
         _ = writer
     }
 
+    /// A closed store of one large body that does not compress, and the path of the body's file.
+    static func closedStore(_ files: FaultyFileSystem) async throws -> (DiskStore, path: String) {
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 64, volume: .replaced(files))
+        _ = try await store.open()
+        #expect(try await write(1, version: 4, bytes: 300_000, in: store) == .stored)
+        await store.close()
+        return (store, try #require(files.paths.first { $0.hasSuffix(".body") }))
+    }
+
+    @Test func flippedBitsInABodyFileGiveNoWrongBody() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let (store, path) = try await Self.closedStore(files)
+        let snapshot = files.snapshot()
+        let bytes = try #require(files.bytes(of: path))
+        #expect(bytes.count > 300_000)
+        for position in Array(stride(from: 0, to: bytes.count, by: 4_099)) + [bytes.count - 1] {
+            files.restore(snapshot)
+            var broken = bytes
+            broken[position] ^= 1 << UInt8(position % 8)
+            files.replace(path, with: broken)
+            _ = try await store.open()
+            let version = try await store.version(1)
+            #expect(version == nil || version == 4, "byte \(position)")
+            await store.close()
+        }
+    }
+
+    @Test func shortenedBodyFileIsGivenUpAtTheNextOpening() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let (store, path) = try await Self.closedStore(files)
+        files.replace(path, with: Array(try #require(files.bytes(of: path)).dropLast()))
+        let tier = try await store.open()
+        #expect(tier.recovery.damaged == 1)
+        #expect(try await store.read(1) == nil)
+        #expect(files.bytes(of: path) == nil)
+        await store.close()
+    }
+
     @Test func bodiesCountTowardsTheCapacityAndTheOldestGoFirst() async throws {
         let store = DiskStore(segmentBytes: 256 << 10, segments: 16)
         store.configuration.entryBytesMax = 1 << 20
@@ -166,14 +204,14 @@ import Testing
 
     @Test func roomOfARefusedBodyComesBack() async throws {
         let store = Self.store()
-        // The body alone is within the limit; with what stands around it, it is not.
+        // The body is within the limit, but body and metadata together exceed it.
         store.configuration.entryBytesMax = Self.bytes
         let tier = try await store.open()
         let before = await tier.usage().bytes
         for _ in 0..<3 {
             #expect(try await Self.write(1, in: store) == .refused(.tooLarge))
         }
-        // Files go on the pool's threads.
+        // The pool's threads delete the files.
         for _ in 0..<1_000_000 where await tier.usage().bytes > before { await Task.yield() }
         #expect(await tier.usage().bytes == before)
         #expect(store.bodyFiles().isEmpty)
@@ -201,7 +239,7 @@ import Testing
         #expect(try await store.version(139) == 100)
         var held = 0
         for number in 0..<pinnedCount where try await store.version(number) == 100 { held += 1 }
-        // All of those within their share, half the capacity, and of those beyond it some.
+        // All that fit in their share, half the capacity; beyond it, some.
         #expect(pinnedCount == 2 ? held == 2 : (3..<10).contains(held), "\(held)")
         await store.close()
     }
@@ -217,7 +255,7 @@ import Testing
         let writer = try await tier.beginBody(for: hash, expectedBytes: nil)
         try await writer.append(ByteChunk([UInt8](repeating: 1, count: 1_000)))
         await #expect(throws: CacheError.self) { try await writer.append(ByteChunk("x")) }
-        // Who is behind still reads what there is, until it is given up.
+        // A reader that lags behind can still read the written bytes until the body is abandoned.
         #expect(try await writer.read(999..<1_000).array == [1])
         await #expect(throws: CacheError.self) { try await writer.append(ByteChunk("y")) }
         await #expect(throws: CacheError.self) { _ = try await writer.finish() }

@@ -2,14 +2,14 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// The shortest ways through memory and disk together.
+/// The basic paths through memory and disk together.
 @Suite struct DiskStepsTests {
     let clock = TestClock()
 
     func cache(_ origin: ScriptedOrigin, _ folder: TemporaryFolder) async throws -> HTTPCache {
-        var configuration = Configuration(
+        var configuration = HTTPCache.Configuration(
             memory: .megabytes(16),
-            disk: .directory(folder.path, .megabytes(64))
+            backing: .disk(path: folder.path, capacity: .megabytes(64))
         )
         configuration.clock = clock
         return try await HTTPCache(configuration: configuration, origin: origin)
@@ -67,7 +67,7 @@ import Testing
         await second.shutDown()
     }
 
-    @Test func secondOpenerIsTurnedAway() async throws {
+    @Test func secondCacheOnADirectoryIsRefused() async throws {
         let folder = TemporaryFolder()
         let first = try await cache(ScriptedOrigin(), folder)
         await #expect { _ = try await cache(ScriptedOrigin(), folder) } throws: { error in

@@ -4,12 +4,12 @@ import Testing
 
 @testable import CacheEngine
 
-/// The small parts of the engine, each for itself.
+/// Small parts of the engine, each tested alone.
 @Suite struct EnginePartsTests {
     // MARK: CacheResponse
 
     @Test("an answer is small enough to be moved without a call")
-    func answerIsSmall() {
+    func responseIsAtMost128BytesLarge() {
         #expect(MemoryLayout<CacheResponse>.size <= 128)
     }
 
@@ -83,7 +83,7 @@ import Testing
         let between = ledger.ticket()
         #expect(!Self.isPermitted(ledger, 1, tags: ["red"], since: between))
         #expect(Self.isPermitted(ledger, 1, tags: ["blue"], since: between))
-        // Who asks meanwhile may share a fetch that began meanwhile.
+        // A request that arrives meanwhile may share a fetch that began meanwhile.
         #expect(ledger.isCurrent(KeyHash(placement: 1, identity: 0), since: between))
         ledger.end(.tag("red"))
         #expect(!Self.isPermitted(ledger, 1, tags: ["red"], since: ledger.ticket()))
@@ -116,30 +116,36 @@ import Testing
 
     // MARK: StaleMarks
 
-    @Test("a mark covers what was confirmed before it")
+    @Test("a mark covers what was stored before it, and nothing later")
     func staleMarksCoverWhatWasBefore() {
-        let marks = StaleMarks()
+        let marks = StaleMarks(startSeconds: 100)
         #expect(!marks.isActive)
-        marks.mark("red", atSeconds: 100)
+        let before = marks.entrySequence(nowSeconds: 100)
+        marks.mark("red", nowSeconds: 100)
         #expect(marks.isActive)
         let red = TagList(["blue", "red"])?.bytes ?? []
         let blue = TagList(["blue"])?.bytes ?? []
         red.withUnsafeBytes {
-            #expect(marks.covers($0, confirmedSeconds: 99))
-            #expect(marks.covers($0, confirmedSeconds: 100))
-            #expect(!marks.covers($0, confirmedSeconds: 101))
+            #expect(marks.covers($0, sequence: 0))
+            #expect(marks.covers($0, sequence: before))
+            #expect(!marks.covers($0, sequence: marks.entrySequence(nowSeconds: 100)))
         }
-        blue.withUnsafeBytes { #expect(!marks.covers($0, confirmedSeconds: 99)) }
+        blue.withUnsafeBytes { #expect(!marks.covers($0, sequence: before)) }
+        #expect(
+            StaleMarks(startSeconds: 101).entrySequence(nowSeconds: 101)
+                > marks.entrySequence(nowSeconds: 100)
+        )
     }
 
     @Test("more tags than can be remembered make everything so far stale, never less")
     func tooManyMarksCoverEverything() {
-        let marks = StaleMarks()
-        for number in 0...10_000 { marks.mark("tag \(number)", atSeconds: 100) }
+        let marks = StaleMarks(startSeconds: 100)
+        let before = marks.entrySequence(nowSeconds: 100)
+        for number in 0...10_000 { marks.mark("tag \(number)", nowSeconds: 100) }
         let first = TagList(["tag 0"])?.bytes ?? []
         first.withUnsafeBytes {
-            #expect(marks.covers($0, confirmedSeconds: 100))
-            #expect(!marks.covers($0, confirmedSeconds: 101))
+            #expect(marks.covers($0, sequence: before))
+            #expect(!marks.covers($0, sequence: marks.entrySequence(nowSeconds: 100)))
         }
     }
 
@@ -226,6 +232,7 @@ import Testing
         var series: Set<String> = []
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")
+            if line.hasPrefix("# HELP ") { continue }
             if line.hasPrefix("# TYPE ") {
                 #expect(types.insert(String(words[2])).inserted, "\(line) twice")
                 #expect(["counter", "gauge", "histogram"].contains(words[3]))
@@ -245,7 +252,7 @@ import Testing
 
     @Test("a label with quotes or line breaks cannot break the text")
     func labelsAreEscaped() {
-        var statistics = Statistics()
+        var statistics = HTTPCache.Statistics()
         statistics.refusals = [StoreRefusalReason("a\"b\\c\nd"): 1]
         let text = statistics.prometheusText()
         #expect(text.contains("{reason=\"a\\\"b\\\\c\\nd\"} 1\n"))

@@ -2,12 +2,12 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// The shortest ways through the whole engine.
+/// The basic paths through the whole engine.
 @Suite struct FirstStepsTests {
     let clock = TestClock()
 
     func cache(_ origin: ScriptedOrigin) async throws -> HTTPCache {
-        var configuration = Configuration(memory: .megabytes(32))
+        var configuration = HTTPCache.Configuration(memory: .megabytes(32))
         configuration.clock = clock
         return try await HTTPCache(configuration: configuration, origin: origin)
     }

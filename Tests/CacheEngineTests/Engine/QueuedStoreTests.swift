@@ -4,7 +4,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// The queue in front of an application's own store.
+/// The queue in front of a custom store.
 @Suite struct QueuedStoreTests {
     static func entry(_ key: String, _ body: String) -> StoredEntry {
         let bytes = [UInt8](key.utf8)
@@ -15,7 +15,7 @@ import Testing
             metadata: [],
             createdSeconds: 0
         )
-        return StoredEntry(blueprint.entry(body: [ByteChunk(body)]))
+        return StoredEntry(blueprint.entry(body: [ByteChunk(body)], sequence: 0))
     }
 
     @Test("what is queued is already readable, and already removed")
@@ -33,7 +33,8 @@ import Testing
         await store.open()
         await queue.drained()
         #expect(await queue.entry(for: entry.key) == nil)
-        // One of the stores may have been under way; of what waited only the last was carried out.
+        // One store may have been under way; of the queued operations only the last was carried
+        // out.
         let possible = [["remove k"], ["store one", "remove k"], ["store two", "remove k"]]
         #expect(possible.contains(await store.log))
         await supervisor.shutDown()
@@ -103,7 +104,7 @@ import Testing
     }
 }
 
-/// A store that does nothing until it is opened.
+/// A store whose calls wait until it is opened.
 private actor GatedStore: CacheStore {
     private var entries: [StoreKey: StoredEntry] = [:]
     private var isOpen = false
@@ -139,4 +140,18 @@ private actor GatedStore: CacheStore {
     func removeAll(in scope: RemovalScope) -> RemovalCount { RemovalCount() }
     func usage() -> StoreUsage { StoreUsage() }
     func flush() {}
+}
+
+extension QueuedStore {
+    /// Accepts an entry and starts its operation.
+    fileprivate func enqueue(_ entry: StoredEntry) -> StoreOutcome {
+        defer { startWork() }
+        return accept(entry)
+    }
+
+    /// Accepts a removal and starts it.
+    fileprivate func enqueueRemoval(_ key: StoreKey) {
+        queueRemoval(of: key)
+        startWork()
+    }
 }

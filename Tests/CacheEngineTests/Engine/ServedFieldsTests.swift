@@ -4,34 +4,34 @@ import Testing
 
 @testable import CacheEngine
 
-/// Fields that lie in an entry, and what is written behind them.
+/// Fields stored in an entry, and the lines appended to them.
 @Suite struct ServedFieldsTests {
     static let stored = FieldSection([("Content-Type", "text/plain"), ("ETag", "\"1\"")])
 
-    static func served(age: Int?, _ status: ServedFields.Status) -> HeaderFields {
+    static func served(age: Int?, _ status: OwnLines.Status) -> HeaderFields {
         let lines = stored.withUnsafeBytes { ByteChunk(copying: $0) }
-        return HeaderFields(ServedFields(lines, ageSeconds: age, status))
+        return HeaderFields(ServedFields(lines, OwnLines(ageSeconds: age, status)))
     }
 
-    /// What can stand behind the stored lines, and how it reads.
+    /// Each possible ending after the stored lines, and the lines it reads as.
     static let endings: [(fields: HeaderFields, lines: [(String, String)])] = [
         (served(age: nil, .omitted), []),
         (served(age: 0, .omitted), [("Age", "0")]),
         (
-            served(age: 7, .hit(identifier: "cache", remainingSeconds: -3)),
+            served(age: 7, .hit(StatusName("cache"), remainingSeconds: -3)),
             [("Age", "7"), ("Cache-Status", "cache; hit; ttl=-3")]
         ),
         (
             served(
                 age: .max,
-                .hit(identifier: "a name that no word of memory holds", remainingSeconds: .max)
+                .hit(StatusName("a-name-that-no-word-of-memory-holds"), remainingSeconds: .max)
             ),
             [
-                // The most that is kept; RFC 9111 §1.2.2 asks for 2147483648.
+                // The largest age that is kept; RFC 9111 §1.2.2 requires at least 2147483648.
                 ("Age", "4294967294"),
                 (
                     "Cache-Status",
-                    "a name that no word of memory holds; hit; ttl=9223372036854775807"
+                    "a-name-that-no-word-of-memory-holds; hit; ttl=9223372036854775807"
                 ),
             ]
         ),

@@ -10,7 +10,7 @@ import Testing
 
     static func entry(_ metadata: [UInt8], body: String = "") -> StoredEntry {
         let blueprint = EntryBlueprint(key: key, metadata: metadata, createdSeconds: 17)
-        return StoredEntry(blueprint.entry(body: [ByteChunk(body)]))
+        return StoredEntry(blueprint.entry(body: [ByteChunk(body)], sequence: 0))
     }
 
     static func facts(isPartial: Bool = false) -> StoredFacts {
@@ -59,7 +59,9 @@ import Testing
                 #expect(hit.fresh.ageSeconds == stored.facts.ageSeconds(at: 1_010))
             }
         }
-        let index = VariantIndex(try #require(Vary(["accept"])), nonce: 1).metadata
+        let index = VariantIndex(try #require(Vary(["accept"])), nonce: 1).metadata(
+            VariantRoll(sinceSeconds: 7)
+        )
         for metadata in [[], [1], index] {
             #expect(PlainHit(Self.entry(metadata).entry, nowSeconds: 1_010) == nil)
         }
@@ -167,16 +169,16 @@ import Testing
         let accept = try #require(Vary(["Accept"]))
         let both = try #require(Vary(["Accept", "Accept-Language"]))
         var index = VariantIndex(accept, nonce: 7)
-        index.add(accept, variantsMax: 10, nonce: 8)
-        index.add(both, variantsMax: 10, nonce: 8)
+        index.add(accept, maximumVariants: 10, nonce: 8)
+        index.add(both, maximumVariants: 10, nonce: 8)
         #expect(index.nonce == 7)
         #expect(index.sets == [both, accept], "The newest first")
-        let entry = Self.entry(index.metadata)
+        let entry = Self.entry(index.metadata(VariantRoll(sinceSeconds: 7)))
         #expect(VariantIndex(entry.entry) == index)
         #expect(VariantIndex.isIndex(entry.entry))
         #expect(StoredResponse(entry) == nil)
-        for count in 0..<index.metadata.count {
-            let cut = Self.entry([UInt8](index.metadata[..<count]))
+        for count in 0..<index.metadata(VariantRoll(sinceSeconds: 7)).count {
+            let cut = Self.entry([UInt8](index.metadata(VariantRoll(sinceSeconds: 7))[..<count]))
             #expect(VariantIndex(cut.entry) == nil, "Cut at \(count)")
         }
     }
@@ -185,13 +187,13 @@ import Testing
     func variantsAreForgottenTogether() throws {
         let accept = try #require(Vary(["Accept"]))
         var index = VariantIndex(accept, nonce: 1)
-        for _ in 0..<5 { index.add(accept, variantsMax: 5, nonce: 2) }
+        for _ in 0..<5 { index.add(accept, maximumVariants: 5, nonce: 2) }
         #expect(index.nonce == 1)
-        index.add(accept, variantsMax: 5, nonce: 2)
+        index.add(accept, maximumVariants: 5, nonce: 2)
         #expect(index.nonce == 2)
         #expect(index.variants == 1)
         for number in 0..<20 {
-            index.add(try #require(Vary(["X-\(number)"])), variantsMax: 100, nonce: 3)
+            index.add(try #require(Vary(["X-\(number)"])), maximumVariants: 100, nonce: 3)
         }
         #expect(index.sets.count == VariantIndex.setsMax)
         #expect(index.sets.first == Vary(["X-19"]))

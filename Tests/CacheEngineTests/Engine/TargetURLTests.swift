@@ -3,12 +3,12 @@ import Testing
 
 @testable import CacheEngine
 
-/// The one form of a URL that keys use.
+/// The normal form of URLs in keys.
 @Suite struct TargetURLTests {
-    /// The written form, or nil.
+    /// The normal form and the scheme; `nil` if the URL is refused.
     static func written(_ url: [UInt8]) -> (text: String, scheme: TargetURL.Scheme)? {
         url.withUnsafeBytes { url in
-            // A guard behind the promised room: writing there would be a bug.
+            // Guard bytes after the promised room detect a write beyond it.
             let room = TargetURL.writtenBytesMax(url.count)
             var target = [UInt8](repeating: 0xEE, count: 3 + room + 8)
             let read = target.withUnsafeMutableBytes { bytes in
@@ -57,7 +57,7 @@ import Testing
                 rest += pieces.randomElement(using: &random) ?? ""
             }
             for scheme in ["http:", "https:"] {
-                // In upper case the scheme must be read with care, and all behind it.
+                // An uppercase scheme takes the slow path, and so does the rest of the URL.
                 #expect(Self.normal(scheme + rest) == Self.normal(scheme.uppercased() + rest))
             }
         }

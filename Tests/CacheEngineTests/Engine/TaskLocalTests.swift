@@ -3,11 +3,11 @@ import CacheTestSupport
 import Synchronization
 import Testing
 
-/// The values of the task that asks reach the origin: a trace does not end at the cache.
+/// Task-local values of the caller reach the origin, so that traces do not end at the cache.
 @Suite struct TaskLocalTests {
     @TaskLocal static var trace = "none"
 
-    /// An origin that notes in which trace it was asked.
+    /// An origin that records the trace of each request.
     private final class Traced: Origin {
         private let seen = Mutex<[String]>([])
         var traces: [String] { seen.withLock { $0 } }
@@ -18,10 +18,10 @@ import Testing
         }
     }
 
-    @Test func aFetchAndARefreshBehindSeeTheValuesOfTheRequestThatStartedThem() async throws {
+    @Test func fetchAndRefreshSeeTheTaskLocalsOfTheirRequest() async throws {
         let origin = Traced()
         let clock = TestClock()
-        var configuration = Configuration()
+        var configuration = HTTPCache.Configuration()
         configuration.clock = clock
         let cache = try await HTTPCache(configuration: configuration, origin: origin)
         let request = CacheRequest(url: "http://example.com/")
@@ -33,6 +33,40 @@ import Testing
             clock.advance(seconds: 5)
         }
         #expect(origin.traces == ["first", "second"])
+        await cache.shutDown()
+    }
+
+    /// An origin that leaves a task behind; the task sends a request to the cache when released.
+    private final class Leaving: Origin {
+        let left = Mutex<Task<String, any Error>?>(nil)
+        let gate = ManualBody()
+        private let cache = Mutex<HTTPCache?>(nil)
+
+        func ask(_ cache: HTTPCache) { self.cache.withLock { $0 = cache } }
+
+        func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+            guard let cache = cache.withLock({ $0.take() }) else { return .whole(body: "again") }
+            let task = Task { [gate] in
+                _ = try await gate.next()
+                return try await cache.respond(to: CacheRequest(url: request.url)).body.collect()
+                    .text
+            }
+            left.withLock { $0 = task }
+            return .whole(fields: ["Cache-Control": "no-store"], body: "first")
+        }
+    }
+
+    @Test("a task begun in a fetch may ask for the same once that fetch is over")
+    func taskStartedByAFetchMayLaterAskForTheSameKey() async throws {
+        let origin = Leaving()
+        let cache = try await HTTPCache(origin: origin)
+        origin.ask(cache)
+        let request = CacheRequest(url: "http://example.com/")
+        #expect(try await cache.respond(to: request).body.collect().text == "first")
+        await cache.waitUntilIdle()
+        origin.gate.feed("go")
+        let left = try #require(origin.left.withLock { $0 })
+        #expect(try await left.value == "again")
         await cache.shutDown()
     }
 }

@@ -4,11 +4,11 @@ import Testing
 
 @testable import CacheEngine
 
-/// The growing body of a flight: whole, spilled and passing, with readers of every kind.
+/// The growing body of a flight in each mode, with readers of every kind.
 @Suite struct BodyChainTests {
     static func chunk(_ bytes: [UInt8]) -> ByteChunk { ByteChunk(bytes) }
 
-    /// What a reader got, and how it ended.
+    /// The bytes that a reader got, and how its reading ended.
     final class Record: Sendable {
         private struct State {
             var bytes: [UInt8] = []
@@ -32,7 +32,7 @@ import Testing
 
     enum Mode: CaseIterable, Sendable {
         case whole, spilled, passing
-        /// Written out for a while, and then stored nowhere.
+        /// Spilled for a while, then no longer stored.
         case spilledInPart
 
         var endsPassing: Bool { self == .passing || self == .spilledInPart }
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func whoJoinsLateStartsAtTheFirstByte() async throws {
+    @Test func lateReaderStartsAtTheFirstByte() async throws {
         let executor = SeededExecutor(seed: 1)
         let chain = BodyChain(expectedCount: nil, windowBytes: 10)
         chain.append(ByteChunk("first "))
@@ -87,7 +87,7 @@ import Testing
         #expect(chain.stream() == nil, "Nobody begins to read what has broken off")
     }
 
-    @Test func aFetchThatWasCancelledIsNoCancellationOfItsReaders() async throws {
+    @Test func cancelledFetchFailsItsReadersWithOriginFailed() async throws {
         let executor = SeededExecutor(seed: 1)
         let chain = BodyChain(expectedCount: nil, windowBytes: 10)
         let record = Record(nil)
@@ -118,8 +118,10 @@ import Testing
         #expect(chain.readerCount == 0)
     }
 
-    /// Readers of the whole and of parts, quick, slow and leaving, in each mode: everyone gets a
-    /// prefix of its bytes, whoever ends cleanly all of them, and the writer always comes through.
+    /// Readers of the whole body and of parts, quick, slow and leaving, in each mode.
+    ///
+    /// Each reader gets a prefix of its bytes, a reader without an error gets all of them, and the
+    /// writer always finishes.
     @Test(arguments: Mode.allCases, 0..<64 as Range<UInt64>)
     func everyReaderGetsItsBytesOrAnError(mode: Mode, seed: UInt64) async throws {
         var random = SeededRandom(seed: seed)
@@ -156,7 +158,7 @@ import Testing
         let breaksAt = Int.random(in: 0..<3, using: &random) == 0 ? body.count / 2 : Int.max
         let switchAt = Int.random(in: 0...body.count, using: &random)
         let passesAt = Int.random(in: switchAt...body.count, using: &random)
-        /// How much has been written out.
+        /// The number of bytes written out.
         let written = Mutex(0)
         let writer = executor.start {
             var offset = 0
@@ -186,7 +188,8 @@ import Testing
                 if mode == .spilled || mustPass { written.withLock { $0 = end } }
                 chain.append(ByteChunk(Array(body[offset..<end])))
                 offset = end
-                // Two windows and the chunks at their edges, once there was room for this one.
+                // At most two windows and the chunks at their edges, once the writer has waited for
+                // room.
                 if wasBounded { #expect(chain.heldBytes <= 2 * (windowBytes + pieceMax)) }
                 wasBounded = mode != .whole && !mustSwitch
                 if mode.endsPassing, !mustSwitch, !mustPass, await !chain.waitForRoom() {
@@ -215,8 +218,8 @@ import Testing
         #expect(chain.readerCount == 0)
     }
 
-    /// As a client that reads more slowly than the origin sends, when the disk has had enough.
-    @Test func theOnlyReaderOfABodyThatWasKeptInPartGetsAllOfIt() async throws {
+    /// A client that reads more slowly than the origin sends, after the disk has stopped storing.
+    @Test func onlyReaderOfAPartlyKeptBodyGetsAllOfIt() async throws {
         let executor = SeededExecutor(seed: 1)
         let body = (0..<10_000).map { UInt8(truncatingIfNeeded: $0) }
         let chain = BodyChain(expectedCount: nil, windowBytes: 1_000)
@@ -240,7 +243,7 @@ import Testing
         #expect(record.error == nil && record.bytes == body)
     }
 
-    @Test func aBodyOfWhichNobodyWasToldIsNotWaitedFor() async {
+    @Test func waitForRoomEndsIfNoReaderIsExpected() async {
         let chain = BodyChain(expectedCount: nil, windowBytes: 10)
         chain.pass()
         chain.append(ByteChunk([UInt8](repeating: 0, count: 9)))

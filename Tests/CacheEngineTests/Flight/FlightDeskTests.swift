@@ -2,29 +2,54 @@ import Testing
 
 @testable import CacheEngine
 
-/// The tables of the flights under way, by themselves.
+/// The tables of running flights, tested alone.
 @Suite struct FlightDeskTests {
     private typealias Desk = FlightDesk<Int, Int>
+
+    /// A request that may lead, and joins whatever is under way.
+    private struct Checks: BoardingChecks {
+        let mayLead = true
+        let untilNanoseconds = UInt64.max
+
+        func isOutdated(_ flight: Flight<Int, Int>) -> Bool { false }
+        func hasNews() -> Bool { false }
+    }
 
     private static func key(_ identity: UInt64) -> KeyHash {
         KeyHash(placement: 1, identity: identity)
     }
 
     @Test("a flight whose next attempt finds another variant holds that one's key, and no other")
-    func aFlightHoldsOneVariant() async throws {
-        let desk = Desk(limits: FlightLimits(), desks: 1)
-        var circumstances = Desk.Circumstances()
-        circumstances.lead = { _ in Task {} }
-        let boarding = await desk.board(Self.key(1), 0, nowNanoseconds: 0, circumstances)
-        guard case .aboard(let flight, _) = boarding else {
+    func aFlightHoldsOneVariant() {
+        let desk = Desk(limits: CollapsingOptions(), desks: 1)
+        let boarding = desk.board(Self.key(1), 0, nowNanoseconds: 0, Checks())
+        guard case .leading(let flight, _) = boarding else {
             Issue.record("Nothing was under way: it leads")
             return
         }
         for identity in [2, 3] as [UInt64] {
-            await desk.settleVariant(of: Self.key(1), flight.licence) { ((), Self.key(identity)) }
-            #expect(await desk.count == 2)
+            desk.settleVariant(of: Self.key(1), flight.permit) { ((), Self.key(identity)) }
+            #expect(desk.count == 2)
         }
-        await desk.end(flight)
-        #expect(await desk.count == 0)
+        desk.end(flight)
+        #expect(desk.count == 0)
+    }
+
+    @Test("a flight that waits too long for its head gives its key to a new one")
+    func anOverdueFlightGivesUpItsKey() {
+        let desk = Desk(limits: CollapsingOptions(), desks: 1)
+        let limit = UInt64(nanosecondsIn: CollapsingOptions().maximumAge.seconds)
+        let first = desk.board(Self.key(1), 0, nowNanoseconds: 0, Checks())
+        let joined = desk.board(Self.key(1), 0, nowNanoseconds: limit - 1, Checks())
+        let second = desk.board(Self.key(1), 0, nowNanoseconds: limit, Checks())
+        guard case .leading(let old, _) = first, case .aboard(let same, _) = joined,
+            case .leading(let new, _) = second
+        else {
+            Issue.record("The first and the last request lead, and the other one follows")
+            return
+        }
+        #expect(old === same && old !== new)
+        #expect(old.isOver && !old.permit.isValid && !new.isOver)
+        #expect(desk.count == 1)
     }
 }

@@ -3,7 +3,8 @@ import Testing
 
 @testable import CacheEngine
 
-/// The machine of a flight: a table of its arrows, and random walks beside an obvious model.
+/// The state machine of a flight: a table of its transitions, and random walks beside a simple
+/// model.
 @Suite struct FlightStateMachineTests {
     static func machine(
         isWanted: Bool = true,
@@ -34,23 +35,23 @@ import Testing
         #expect(machine.isOver == (audience != .everyone))
     }
 
-    @Test func aFailureElectsTheFirstWhoWaitsWhileAttemptsLast() {
+    @Test func failureElectsTheFirstWaiterWhileAttemptsAreLeft() {
         var machine = Self.machine(attemptsMax: 2)
         _ = machine.join(as: .leader)
         for _ in 0..<3 { _ = machine.join() }
         #expect(machine.dismissLeader() == 1)
-        #expect(machine.failed() == .elect(2))
+        #expect(machine.failed(electing: machine.waiters.first) == .elect(2))
         #expect(machine.leader == 2 && machine.attempts == 2)
         #expect(machine.dismissLeader() == 2)
-        #expect(machine.failed() == .giveUp([3, 4]))
+        #expect(machine.failed(electing: machine.waiters.first) == .giveUp([3, 4]))
         #expect(machine.isOver)
     }
 
-    @Test func aFailureWithNobodyLeftIsTheEnd() {
+    @Test func failureWithoutWaitersEndsTheFlight() {
         var machine = Self.machine()
         _ = machine.join(as: .leader)
         #expect(machine.dismissLeader() == 1)
-        #expect(machine.failed() == .giveUp([]))
+        #expect(machine.failed(electing: machine.waiters.first) == .giveUp([]))
         #expect(machine.isOver)
     }
 
@@ -80,7 +81,7 @@ import Testing
         #expect(machine.join() == .wait(3))
     }
 
-    /// A random walk: everyone who joined is told exactly once, in order.
+    /// A random walk: each waiter that joined is released exactly once, in order.
     @Test(arguments: 0..<128 as Range<UInt64>)
     func everyWaiterIsToldExactlyOnce(seed: UInt64) {
         var random = SeededRandom(seed: seed)
@@ -117,7 +118,7 @@ import Testing
                 #expect(machine.dismissLeader() == leader)
                 model.removeAll { $0 == leader }
                 leader = nil
-                switch machine.failed() {
+                switch machine.failed(electing: machine.waiters.first) {
                 case .elect(let next):
                     #expect(next == model.first)
                     leader = next

@@ -4,9 +4,9 @@ import Testing
 
 @testable import CacheEngine
 
-/// The limit on one key's requests at the origin.
+/// The limit on concurrent origin requests for one key.
 @Suite struct OriginGateTests {
-    /// How many are inside, and how many ever were at once.
+    /// Counts the tasks inside, and their maximum.
     private final class Census: Sendable {
         private let state = Mutex((inside: 0, most: 0, ended: 0))
         var most: Int { state.withLock { $0.most } }
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: 0..<64 as Range<UInt64>)
-    func noMoreThanTheLimitPassAndNobodyIsForgotten(seed: UInt64) async {
+    func gateAdmitsAtMostItsLimitAndEveryRequestInTheEnd(seed: UInt64) async {
         var random = SeededRandom(seed: seed)
         let executor = SeededExecutor(seed: seed)
         let limit = Int.random(in: 1...4, using: &random)

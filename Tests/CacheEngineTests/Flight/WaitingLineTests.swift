@@ -3,9 +3,9 @@ import Testing
 
 @testable import CacheEngine
 
-/// The line that waiters stand in, beside an array that does the same the long way.
+/// The line of waiters, compared with a simple array.
 @Suite struct WaitingLineTests {
-    /// An array that counts its tickets.
+    /// An array that finds tickets by linear search.
     private struct Model {
         var places: [(ticket: Int, element: Int)] = []
 
@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(arguments: 0..<64 as Range<UInt64>)
-    func itBehavesAsAnArray(seed: UInt64) {
+    func waitingLineBehavesAsAnArray(seed: UInt64) {
         var random = SeededRandom(seed: seed)
         var line = WaitingLine<Int>()
         var model = Model()
@@ -34,7 +34,7 @@ import Testing
                 let ticket = model.places.first?.ticket ?? 0
                 isSame = line.popFirst() == model.leave(ticket)
             case 54..<58:
-                // Any ticket ever given, held or not.
+                // Any ticket given so far, still held or not.
                 let ticket = Int.random(in: 0...step, using: &random)
                 let index = model.places.firstIndex { $0.ticket == ticket }
                 let isSeen = line[ticket] == index.map { model.places[$0].element }
@@ -59,8 +59,8 @@ import Testing
         #expect(hasAgreed)
     }
 
-    /// Leaving from anywhere must not cost the length of the line.
-    @Test func aHundredThousandMayLeaveInAnyOrder() {
+    /// Leaving must not take time proportional to the length of the line.
+    @Test func hundredThousandWaitersLeaveInAnyOrder() {
         var line = WaitingLine<Int>()
         let tickets = (0..<100_000).map { line.enter($0) }
         let left = tickets.shuffled().filter { line.leave($0) != nil }

@@ -2,10 +2,10 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// X17 to X20 and F13: asking for too much.
+/// X17 to X20 and F13: excessive requests and responses.
 @Suite struct ExhaustionTests {
     @Test("X18: a PURGE from outside is an unknown method: it goes to the origin, which decides")
-    func purgeMethodIsNoCommand() async throws {
+    func purgeMethodIsForwardedAsUnknown() async throws {
         let stage = try await Stage()
         _ = try await stage.get()
         for status in [401, 403, 405, 501] {
@@ -42,9 +42,9 @@ import Testing
 
     @Test("X19: ranges ask the origin for no more than they are, and for one whole at most")
     func rangesDoNotAmplify() async throws {
-        for (miss, wholes) in [(StoringOptions.RangeMiss.partOnly, 0), (.wholeBehind, 1)] {
+        for (miss, wholes) in [(CachingRules.RangeMiss.partOnly, 0), (.wholeBehind, 1)] {
             let origin = RangeTests.origin()
-            let stage = try await Stage(origin) { $0.storing.rangeMiss = miss }
+            let stage = try await Stage(origin) { $0.caching.rangeMiss = miss }
             for start in 0..<20 {
                 _ = try await stage.get(Stage.url, ["Range": "bytes=\(start)-\(start)"])
             }
@@ -58,7 +58,7 @@ import Testing
     @Test("X19: a whole that cannot be stored is not fetched again behind every range")
     func unstorableWholeIsNotFetchedAgain() async throws {
         let origin = RangeTests.origin(["Cache-Control": "no-store", "ETag": "\"1\""])
-        let stage = try await Stage(origin) { $0.storing.rangeMiss = .wholeBehind }
+        let stage = try await Stage(origin) { $0.caching.rangeMiss = .wholeBehind }
         for start in 0..<20 {
             _ = try await stage.get(Stage.url, ["Range": "bytes=\(start)-\(start)"])
         }
@@ -92,8 +92,46 @@ import Testing
             let stage = try await Stage(
                 ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Cache-Tag": line])
             )
-            #expect(try await stage.get().body == "hello")
+            let answer = try await stage.get()
+            #expect(answer.body == "hello")
             #expect(try await stage.holds() == isStored, "\(line.prefix(20)) \(line.utf8.count)")
+            #expect(answer.info.isStored == isStored)
+            #expect(answer.info.refusal == (isStored ? nil : StoreRefusalReason("too-many-tags")))
+            #expect(answer.fields["Cache-Status"]?.contains("stored") == isStored)
+            let refusals = await stage.cache.statistics.refusals
+            #expect(refusals == (isStored ? [:] : [StoreRefusalReason("too-many-tags"): 1]))
+            await stage.end()
+        }
+    }
+
+    @Test("a body that has no room anywhere is told as refused, with the reason")
+    func bodyWithoutRoomIsReportedAsRefused() async throws {
+        let body = String(repeating: "x", count: 2 << 20)
+        let tooLarge = StoreRefusalReason("too-large")
+        for isDiskThere in [false, true] {
+            let folder = try Folder()
+            let stage = try await Stage(
+                ScriptedOrigin(fields: ["Cache-Control": "max-age=60"], body: body)
+            ) {
+                $0.memory = .megabytes(1)
+                if isDiskThere {
+                    $0.backing = .disk(path: folder.path("cache"), capacity: .megabytes(64))
+                }
+            }
+            for round in 1...2 {
+                let answer = try await stage.get()
+                #expect(answer.body == body)
+                guard !isDiskThere else {
+                    #expect(round == 2 || answer.info.isStored)
+                    continue
+                }
+                #expect(!answer.info.isStored && answer.info.refusal == tooLarge)
+                let status = answer.fields["Cache-Status"] ?? ""
+                #expect(!status.contains("stored") && !status.contains("ttl"))
+                #expect(status.contains("too-large"))
+                #expect(await stage.cache.statistics.refusals == [tooLarge: round])
+            }
+            #expect(stage.origin.count == (isDiskThere ? 1 : 2))
             await stage.end()
         }
     }
@@ -132,7 +170,7 @@ import Testing
             }
         ) {
             $0.memory = .megabytes(1)
-            $0.originLimits.windowBytes = 256 << 10
+            $0.originLimits.windowSize = .bytes(256 << 10)
         }
         do {
             let response = try await stage.cache.respond(to: CacheRequest(url: Stage.url))
@@ -150,7 +188,7 @@ import Testing
     }
 }
 
-/// A body without end.
+/// A body without an end.
 private final class EndlessBody: BodySource {
     private let chunk = ByteChunk([UInt8](repeating: 0x78, count: 16_384))
     private let state = ManualBody()

@@ -2,9 +2,9 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// X8 to X16: what an attacker tries to have stored, or to be told.
+/// X8 to X16: attempts to poison the cache or to read the responses of others.
 @Suite struct PoisoningTests {
-    /// An origin that reflects what it was asked, and lets it be stored.
+    /// An origin that repeats the request in a storable response.
     static func mirror() -> ScriptedOrigin {
         ScriptedOrigin { request, _ in
             let body = try await request.body?.collect().text ?? ""
@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    // MARK: X8, X9
+    // MARK: Keys (X8, X9)
 
     @Test("X8: fields that pretend another host, URL or method change neither key nor method")
     func pretendedTargetsAreNotHonoured() async throws {
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test("X9, X15: the key cloaks no parameter and normalises no path")
-    func keysCloakNothing() async throws {
+    func keyIgnoresNoParameterAndNormalisesNoPath() async throws {
         let stage = try await Stage(Self.mirror())
         let urls = [
             "http://h/account", "http://h/account/x.css", "http://h/account;x.css",
@@ -105,11 +105,11 @@ import Testing
         await silent.end()
     }
 
-    // MARK: X10, X11
+    // MARK: Refusals and errors (X10, X11)
 
     @Test(
         "X10: refusals that a crafted request provokes are stored only when explicitly fresh",
-        arguments: [400, 403, 413, 431, 501]
+        arguments: [400, 403, 405, 413, 431, 501]
     )
     func provokedRefusalsAreNotStored(status: Int) async throws {
         let guessable: HeaderFields = ["Last-Modified": Stage.date(-100_000), "ETag": "\"1\""]
@@ -132,7 +132,7 @@ import Testing
         "X11: answers to one client's own request are not shared with those who wait",
         arguments: [400, 401, 406, 407, 412, 416, 417]
     )
-    func onesOwnFaultIsNotShared(status: Int) async throws {
+    func refusalOfOneRequestIsNotShared(status: Int) async throws {
         let gate = ManualBody()
         let origin = ScriptedOrigin { request, number in
             if number == 1 {
@@ -159,7 +159,7 @@ import Testing
         await stage.end()
     }
 
-    // MARK: X12, X13
+    // MARK: Redirects, parts, HEAD, truncation (X12, X13)
 
     @Test("X12: a reflected redirect without freshness is not stored")
     func reflectedRedirectsAreNotStored() async throws {
@@ -264,7 +264,7 @@ import Testing
         }
     }
 
-    // MARK: X16
+    // MARK: Credentials (X16)
 
     @Test("X16: what one user's credentials brought is for that user alone")
     func credentialsAreNotShared() async throws {

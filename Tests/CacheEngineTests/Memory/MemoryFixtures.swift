@@ -2,7 +2,7 @@ import CacheTestSupport
 
 @testable import CacheEngine
 
-/// Entries for the memory's tests: the body repeats a number, so that a torn one shows.
+/// Entries for the memory tests; the body repeats a number, so that a torn body is detected.
 enum MemoryFixtures {
     static let hasher = KeyHasher(seed: KeyHash(placement: 0x5EED, identity: 0xFEED))
 
@@ -40,7 +40,7 @@ enum MemoryFixtures {
         }
     }
 
-    /// The version the entry was made with, or nil when its body is not whole.
+    /// The version that the entry was made with; `nil` if its body is torn.
     static func version(of entry: Entry) -> UInt64? {
         let version = entry.withMetadata { $0.loadUnaligned(as: UInt64.self) }
         return withUnsafeBytes(of: version) { version in

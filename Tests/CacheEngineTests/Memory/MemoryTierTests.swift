@@ -5,16 +5,17 @@ import Testing
 @testable import CacheEngine
 
 @Suite struct MemoryTierTests {
-    @Test(arguments: [EvictionPolicy.s3FIFO, .sizeAware(.requests)])
-    func storedEntryIsFoundUntilItIsRemoved(policy: EvictionPolicy) {
-        let tier = MemoryTier(.init(capacityBytes: 1 << 20, policy: policy))
+    @Test(arguments: EvictionPolicy.Objective.allCases)
+    func storedEntryIsFoundUntilItIsRemoved(objective: EvictionPolicy.Objective) async {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20, policy: .sizeAware(objective)))
         #expect(tier.look("a") == nil)
         #expect(tier.store(MemoryFixtures.entry("a", version: 7), nowSeconds: 0) == .stored)
         #expect(tier.look("a").flatMap(MemoryFixtures.version) == 7)
         #expect(tier.removeKey("a") != nil)
         #expect(tier.look("a") == nil)
-        #expect(tier.counters().hits == 1)
-        #expect(tier.counters().misses == 2)
+        let counters = await tier.counters()
+        #expect(counters.hits == 1)
+        #expect(counters.misses == 2)
     }
 
     @Test func refusedReplacementDoesNotLeaveTheOldEntry() {
@@ -42,6 +43,7 @@ import Testing
         #expect(tier.look("a", nowSeconds: 10) == nil)
         let swept = await tier.sweepExpired(nowSeconds: 10)
         #expect(swept.entries == 1)
+        #expect(await tier.counters().expirations == 1)
         #expect(tier.usage().entries == 0)
     }
 
@@ -89,11 +91,11 @@ import Testing
         let left = tier.usage().entries
         #expect(tier.removeAll(in: .everything).entries == left)
         #expect(tier.usage().entries == 0)
-        // What is left are the tables, and whatever they grew to.
+        // The tables remain, at the size they grew to.
         #expect(tier.usage().bytes < 1 << 18)
     }
 
-    @Test func evictedEntriesAreReportedAndCapacityHolds() {
+    @Test func evictedEntriesAreReportedAndCapacityHolds() async {
         let evicted = Atomic(0)
         let tier = MemoryTier(.init(capacityBytes: 1 << 20)) { _ in
             evicted.add(1, ordering: .relaxed)
@@ -102,20 +104,69 @@ import Testing
             tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
             #expect(tier.usage().bytes <= 1 << 20)
         }
-        let counters = tier.counters()
+        let counters = await tier.counters()
         #expect(evicted.load(ordering: .relaxed) == counters.evictions)
         #expect(tier.usage().entries + counters.evictions + counters.refusals == 5_000)
         #expect(tier.usage().entries > 500)
     }
 
-    @Test func smallerCapacityIsReachedBeforeTheCallReturns() {
+    @Test func aSmallerCapacityIsReachedInSteps() async {
+        let executor = SeededExecutor(seed: 1)
+        let tier = MemoryTier(.init(capacityBytes: 16 << 20))
+        for index in 0..<10_000 {
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+        }
+        let turns = Atomic(0)
+        let isDone = Atomic(false)
+        executor.start {
+            await tier.setCapacity(0)
+            isDone.store(true, ordering: .relaxed)
+        }
+        executor.start {
+            while !isDone.load(ordering: .relaxed) {
+                turns.add(1, ordering: .relaxed)
+                await Task.yield()
+            }
+        }
+        await executor.settle()
+        #expect(tier.usage().entries == 0)
+        #expect(turns.load(ordering: .relaxed) > 10)
+    }
+
+    @Test func shrinkingReportsEachVictimAndSparesThePinned() async {
+        let evicted = Atomic(0)
+        let tier = MemoryTier(.init(capacityBytes: 8 << 20)) { _ in
+            evicted.add(1, ordering: .relaxed)
+        }
+        for index in 0..<4_000 {
+            tier.store(
+                MemoryFixtures.entry(
+                    "k\(index)",
+                    bodyCount: 1_000,
+                    flags: index % 10 == 0 ? [.pinned] : []
+                ),
+                nowSeconds: 0
+            )
+        }
+        let before = tier.usage()
+        await tier.shrink(toShare: 0.3)
+        let after = tier.usage()
+        #expect(after.bytes <= after.capacityBytes * 3 / 10)
+        #expect(await tier.counters().evictions == before.entries - after.entries)
+        #expect(evicted.load(ordering: .relaxed) == before.entries - after.entries)
+        for index in stride(from: 0, to: 4_000, by: 10) { #expect(tier.look("k\(index)") != nil) }
+        await tier.shrink(toShare: 0)
+        #expect(tier.usage().entries == 0)
+    }
+
+    @Test func smallerCapacityIsReachedBeforeTheCallReturns() async {
         let tier = MemoryTier(.init(capacityBytes: 4 << 20))
         for index in 0..<3_000 {
             tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
         }
-        tier.setCapacity(1 << 20)
+        await tier.setCapacity(1 << 20)
         #expect(tier.usage().bytes <= 1 << 20)
-        tier.setCapacity(0)
+        await tier.setCapacity(0)
         #expect(tier.usage().entries == 0)
         #expect(tier.store(MemoryFixtures.entry("a"), nowSeconds: 0) == .refused(.tooLarge))
     }

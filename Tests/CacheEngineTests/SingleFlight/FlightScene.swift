@@ -2,9 +2,9 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// A cache in front of an origin that holds every request: the stage of the single-flight tests.
+/// A cache in front of an origin that holds every request, for the single-flight tests.
 ///
-/// The statements are numbered S1 to S30; `sNN` in a test's name is the statement it proves, and
+/// The statements are numbered S1 to S30. `sNN` in a test's name is the statement it proves;
 /// `docs/behaviour-map.md` lists them.
 struct FlightScene {
     let origin: HeldOrigin
@@ -13,9 +13,9 @@ struct FlightScene {
     init(
         seed: UInt64 = 1,
         cancellation: HeldOrigin.Cancellation = .honoured,
-        _ change: (inout Configuration) -> Void = { _ in }
+        _ change: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws {
-        var configuration = Configuration(memory: .megabytes(32))
+        var configuration = HTTPCache.Configuration(memory: .megabytes(32))
         change(&configuration)
         origin = HeldOrigin(cancellation: cancellation)
         world = try await SimulatedCache(
@@ -25,7 +25,7 @@ struct FlightScene {
         )
     }
 
-    /// Starts that many requests and lets them come as far as they can.
+    /// Starts `count` requests and lets them run as far as they can.
     func crowd(
         _ count: Int,
         _ request: CacheRequest = .page,
@@ -55,7 +55,7 @@ struct FlightScene {
         await world.settle()
     }
 
-    /// Answers with a head and no body so far.
+    /// Answers the request with that index with a head, and a body that is still empty.
     func begin(
         _ index: Int,
         fields: HeaderFields = ["Cache-Control": "max-age=60"]
@@ -67,7 +67,7 @@ struct FlightScene {
         return body
     }
 
-    /// Nothing may be left of the work, before the end and after it.
+    /// Checks that no work is left, both before the shutdown and after it.
     func close(sourceLocation: SourceLocation = #_sourceLocation) async {
         #expect(await world.work == WorkUnderWay(), sourceLocation: sourceLocation)
         #expect(await world.shutDown(), sourceLocation: sourceLocation)
@@ -85,7 +85,7 @@ extension CacheRequest {
 }
 
 extension ManualBody {
-    /// Feeds a piece, or the end, and lets everybody read it.
+    /// Feeds a piece of the body and lets all readers read it.
     func feed(_ text: String, _ world: SimulatedCache) async {
         feed(text)
         await world.settle()
@@ -97,5 +97,5 @@ extension ManualBody {
     }
 }
 
-/// The schedules that each racing statement is tried under.
+/// The seeds of the schedules under which each racing statement is tested.
 let raceSeeds: Range<UInt64> = 0..<64

@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// Removal, refreshes and limits while a flight is under way.
+/// Removals, refreshes and limits while a flight is under way.
 @Suite struct RemovingTests {
     static let tagged: HeaderFields = ["Cache-Control": "max-age=60", "Cache-Tag": "news"]
 
@@ -52,20 +52,60 @@ import Testing
         await scene.close()
     }
 
-    /// What a fetch brings that began before a soft purge may be what was to be replaced.
+    @Test(arguments: Removal.allCases)
+    func s18RemovedEntryIsNotStoredWhenItsFlightEnds(removal: Removal) async throws {
+        let scene = try await FlightScene()
+        let before = await scene.crowd(3)
+        let body = try await scene.begin(0, fields: Self.tagged)
+        await body.feed("o", scene.world)
+        await scene.world.perform(removal.perform)
+        await body.feed("ld", scene.world)
+        await body.finish(scene.world)
+        #expect(before.allSatisfy { $0.isComplete && $0.text == "old" })
+        let after = await scene.crowd(3)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1, fields: Self.tagged, body: "new")
+        #expect(after.allSatisfy { $0.isComplete && $0.text == "new" })
+        await scene.close()
+    }
+
+    @Test("the removal of a variant beats the flight, be it known that there are variants or not")
+    func s18TheRemovalOfAVariantBeatsTheFlight() async throws {
+        for isKnownToVary in [false, true] {
+            let scene = try await FlightScene()
+            var asked = 0
+            if isKnownToVary {
+                _ = await scene.crowd(1, UnshareableTests.speaking("fr"))
+                try await scene.answer(0, fields: UnshareableTests.varying, body: "fr")
+                asked = 1
+            }
+            let german = UnshareableTests.speaking("de")
+            let before = await scene.crowd(2, german)
+            await scene.world.perform { _ = try? await $0.removeVariant(german) }
+            let after = await scene.crowd(2, german)
+            #expect(scene.origin.count == asked + 2)
+            try await scene.answer(asked, fields: UnshareableTests.varying, body: "old")
+            #expect(before.allSatisfy { $0.isComplete && $0.text == "old" })
+            #expect(after.allSatisfy { $0.status == nil })
+            try await scene.answer(asked + 1, fields: UnshareableTests.varying, body: "new")
+            #expect(after.allSatisfy { $0.isComplete && $0.text == "new" })
+            #expect(await scene.crowd(1, german).first?.text == "new")
+            await scene.close()
+        }
+    }
+
+    /// A fetch that began before a soft purge may bring the very response that was to be replaced.
     @Test(arguments: [true, false])
     func aSoftPurgeBeatsTheFlight(isByTag: Bool) async throws {
         let scene = try await FlightScene()
         let before = await scene.crowd(2)
         await scene.world.perform { cache in
             if isByTag {
-                cache.makeStale(tag: "news")
+                try? await cache.markStale(tagged: "news")
             } else {
-                _ = try? await cache.makeStale(.page)
+                _ = try? await cache.markStale(.page)
             }
         }
-        // A mark covers what was confirmed within its second.
-        await scene.world.advance(seconds: 1)
         let after = await scene.crowd(2)
         #expect(scene.origin.count == 2)
         try await scene.answer(0, fields: Self.tagged, body: "old")
@@ -78,7 +118,7 @@ import Testing
 
     /// Nothing is stored, whichever of the two ends first.
     @Test(arguments: raceSeeds)
-    func s18ARemovalAndALandingInAnyOrder(seed: UInt64) async throws {
+    func s18RemovalDuringALandingStoresNothing(seed: UInt64) async throws {
         let scene = try await FlightScene(seed: seed)
         _ = await scene.crowd(1)
         scene.origin.held.first?.answer(body: "old")
@@ -116,7 +156,7 @@ import Testing
         "Cache-Control": "max-age=10, stale-while-revalidate=100", "ETag": "\"1\"",
     ]
 
-    @Test func s19StaleWithinItsWindowNobodyWaitsAndOneRefreshRuns() async throws {
+    @Test func s19StaleResponseIsServedWithoutWaitingWhileOneRefreshRuns() async throws {
         let scene = try await FlightScene()
         _ = await scene.crowd(1)
         try await scene.answer(0, fields: Self.windowed, body: "old")
@@ -125,7 +165,7 @@ import Testing
         #expect(callers.allSatisfy { $0.isComplete && $0.text == "old" })
         #expect(callers.allSatisfy { $0.info?.source == .stale })
         #expect(scene.origin.count == 2)
-        // The clients are gone; the refresh is nobody's.
+        // The clients are gone; the refresh goes on without them.
         for caller in callers { caller.cancel() }
         try await scene.answer(1, fields: Self.windowed, body: "new")
         let next = try #require(await scene.crowd(1).first)
@@ -135,7 +175,7 @@ import Testing
     }
 
     @Test func s20AFailedRefreshKeepsTheStaleAnswerAndBacksOff() async throws {
-        let scene = try await FlightScene { $0.flights.refreshBackOffSeconds = 1 }
+        let scene = try await FlightScene { $0.collapsing.refreshBackOff = .seconds(1) }
         _ = await scene.crowd(1)
         try await scene.answer(0, fields: Self.windowed, body: "old")
         await scene.world.advance(seconds: 20)
@@ -145,12 +185,12 @@ import Testing
             #expect(caller.isComplete && caller.text == "old", "second \(second)")
             for exchange in scene.origin.held {
                 attempts += 1
-                exchange.fail()
+                exchange.fail(CacheError(.originUnreachable, detail: "refused"))
             }
             await scene.world.settle()
             await scene.world.advance(seconds: 1)
         }
-        // At 0, 1, 3, 7 and 15 seconds.
+        // Attempts at 0, 1, 3, 7 and 15 seconds.
         #expect(attempts == 5)
         #expect(await scene.world.statistics.refreshFailures == 5)
         await scene.close()
@@ -186,9 +226,9 @@ import Testing
         await scene.close()
     }
 
-    /// Who looked before the 304 and boards after it does not ask again.
+    /// A request that looked before the 304 and boards after it sends no second one.
     @Test(arguments: raceSeeds)
-    func s21One304ReleasesWhoeverComes(seed: UInt64) async throws {
+    func s21RequestDuringA304SendsNoSecondOne(seed: UInt64) async throws {
         let scene = try await FlightScene(seed: seed)
         let fields: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"1\""]
         _ = await scene.crowd(1)
@@ -203,7 +243,7 @@ import Testing
     }
 
     @Test func s22TheFlightTableIsBoundedAndOverflowIsBypass() async throws {
-        let scene = try await FlightScene { $0.flights.flightsMax = 16 }
+        let scene = try await FlightScene { $0.collapsing.maximumFlights = 16 }
         let callers = (0..<200).map { number in
             scene.world.ask(CacheRequest(url: "http://example.com/\(number)"))
         }
@@ -218,7 +258,7 @@ import Testing
         await scene.close()
     }
 
-    @Test func shutDownTellsWhoeverWaits() async throws {
+    @Test func shutDownFailsEveryWaiter() async throws {
         let scene = try await FlightScene()
         let callers = await scene.crowd(5)
         let alone = CacheRequest.page.with { $0.options.collapsing = .alone }

@@ -2,7 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// What a crowd gets from one fetch that goes well.
+/// The responses of a crowd when its one fetch succeeds.
 @Suite struct SharingTests {
     @Test func s01TenThousandMissesAreOneRequest() async throws {
         let scene = try await FlightScene()
@@ -56,7 +56,7 @@ import Testing
         await scene.close()
     }
 
-    @Test func s04WhoJoinsInTheMiddleGetsTheBodyFromItsFirstByte() async throws {
+    @Test func s04LateFollowerGetsTheBodyFromItsFirstByte() async throws {
         let scene = try await FlightScene()
         _ = await scene.crowd(1)
         let body = try await scene.begin(0)
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: raceSeeds)
-    func s04WhoComesAsTheFlightIsSealedNeverMeetsADeadOne(seed: UInt64) async throws {
+    func s04RequestDuringTheEndOfAFlightGetsTheWholeBody(seed: UInt64) async throws {
         let scene = try await FlightScene(seed: seed)
         _ = await scene.crowd(1)
         let body = try await scene.begin(0)
@@ -86,12 +86,12 @@ import Testing
         await scene.close()
     }
 
-    /// A body that fits nowhere: what is held of it is the window, whoever reads.
+    /// A body too large to store: memory holds only the window, however slow a reader is.
     @Test func s05ASlowFollowerNeitherSlowsTheOthersNorGrowsMemory() async throws {
         let piece = String(repeating: "x", count: 64 * 1_024)
         let scene = try await FlightScene {
             $0.memory = .megabytes(4)
-            $0.originLimits.windowBytes = 4 * 64 * 1_024
+            $0.originLimits.windowSize = .bytes(4 * 64 * 1_024)
         }
         let slow = try #require(await scene.crowd(1, reading: .stepwise).first)
         let quick = await scene.crowd(3)
@@ -109,20 +109,20 @@ import Testing
         await scene.close()
     }
 
-    @Test func s05TheFillWaitsForTheOnlyReaderOfABodyThatIsNotStored() async throws {
+    @Test func s05FillOfAnUnstoredBodyWaitsForItsOnlyReader() async throws {
         let piece = String(repeating: "x", count: 64 * 1_024)
         let scene = try await FlightScene {
             $0.memory = .megabytes(4)
-            $0.originLimits.windowBytes = 4 * 64 * 1_024
+            $0.originLimits.windowSize = .bytes(4 * 64 * 1_024)
         }
         let reader = try #require(await scene.crowd(1, reading: .stepwise).first)
         let body = try await scene.begin(0)
         for _ in 0..<200 { await body.feed(piece, scene.world) }
         let held = 200 - body.unreadCount
-        // What memory gathers of a body before it is too large, and the window behind that.
+        // The bytes gathered until the body was known to be too large, and the window.
         #expect(held < 100)
         body.finish()
-        // A reader who takes his time is no reason to give the origin up.
+        // A slow reader does not make the origin time out.
         await scene.world.advance(seconds: 200)
         for _ in 0..<300 where reader.end == nil {
             reader.readOn()
@@ -204,7 +204,7 @@ import Testing
         await scene.close()
     }
 
-    @Test func s30ARequestThatWantsToBeAloneIs() async throws {
+    @Test func s30RequestCanOptOutOfCollapsing() async throws {
         let scene = try await FlightScene()
         let alone = CacheRequest.page.with { $0.options.collapsing = .alone }
         let callers = await scene.crowd(3, alone)
@@ -228,9 +228,9 @@ import Testing
         await scene.close()
     }
 
-    /// Neither a crowd's error nor its mark reaches who is alone.
-    @Test func s30WhoIsAloneKnowsNothingOfTheCrowd() async throws {
-        let scene = try await FlightScene { $0.flights.attemptsMax = 1 }
+    /// A request outside the crowd gets neither the crowd's error nor its mark.
+    @Test func s30UncollapsedRequestGetsNoSharedErrorOrMark() async throws {
+        let scene = try await FlightScene { $0.collapsing.maximumAttempts = 1 }
         _ = await scene.crowd(2)
         try await scene.fail(0)
         let alone = CacheRequest.page.with { $0.options.collapsing = .alone }

@@ -3,24 +3,25 @@ import CacheTestSupport
 import Synchronization
 import Testing
 
-/// A number that many tasks add to.
+/// A counter that many tasks increment.
 private final class Tally: Sendable {
     private let number = Atomic(0)
     var count: Int { number.load(ordering: .relaxed) }
     func add() { number.add(1, ordering: .relaxed) }
 }
 
-/// Ten thousand waiters woken at once, on the process's own threads.
+/// Ten thousand waiters resumed at once, on the process's own threads.
 @Suite struct StampedeTests {
-    /// The p99 of hits on other keys while ten thousand waiters are woken.
+    /// The p99 of hits on other keys while ten thousand waiters are resumed.
     ///
-    /// No lock is held while they are resumed: a hit takes its own shard's lock for nanoseconds. The
-    /// bound is wide, for a busy machine in a debug build; the benchmark has the figures.
+    /// No lock is held while they are resumed; a hit takes the lock of its own shard for
+    /// nanoseconds. The bound is wide, for a busy machine in a debug build; the benchmark measures
+    /// the latency.
     @Test func s23WakingTenThousandLeavesOtherKeysAlone() async throws {
         let origin = HeldOrigin()
-        var configuration = Configuration(memory: .megabytes(32))
-        // However busy the machine: nobody is to give up waiting and ask for himself.
-        configuration.flights.waitSecondsMax = 3_600
+        var configuration = HTTPCache.Configuration(memory: .megabytes(32))
+        // On a busy machine too, no waiter must time out and send its own request.
+        configuration.collapsing.maximumWait = .seconds(3_600)
         let cache = try await HTTPCache(configuration: configuration, origin: origin)
         let other = CacheRequest(url: "http://example.com/other")
         async let filling = cache.respond(to: other)
@@ -50,11 +51,11 @@ private final class Tally: Sendable {
         let sorted = latencies.sorted()
         let p99 = try #require(sorted.dropFirst(sorted.count * 99 / 100).first)
         #expect(p99 < 5_000_000, "nanoseconds")
-        #expect(cache.cachedResponse(for: other) != nil)
+        #expect(cache.immediateResponse(to: other) != nil)
         await cache.shutDown()
     }
 
-    /// How long hits take, until the last waiter is answered.
+    /// The durations of hits until the last waiter is answered.
     private static func hits(
         on cache: HTTPCache,
         _ request: CacheRequest,
@@ -64,7 +65,7 @@ private final class Tally: Sendable {
         var latencies: [UInt64] = []
         while answered.count < 10_000, latencies.count < 500_000 {
             let start = clock.monotonicNanoseconds
-            let response = cache.cachedResponse(for: request)
+            let response = cache.immediateResponse(to: request)
             latencies.append(response == nil ? .max : clock.monotonicNanoseconds - start)
         }
         return latencies

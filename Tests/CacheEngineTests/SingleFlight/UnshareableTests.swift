@@ -2,11 +2,11 @@ import CacheEngine
 import CacheTestSupport
 import Testing
 
-/// What may not be shared, and with whom.
+/// Responses that must not be shared, and the requests they must be kept from.
 @Suite struct UnshareableTests {
     static let unstorable: HeaderFields = ["Cache-Control": "no-store"]
 
-    @Test func s12AnUncacheableAnswerReleasesEverybodyTogether() async throws {
+    @Test func s12UncacheableResponseReleasesAllWaitersTogether() async throws {
         let scene = try await FlightScene()
         let callers = await scene.crowd(50)
         try await scene.answer(0, fields: Self.unstorable, body: "0")
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func s12TheKeyIsMarkedForABoundedTime() async throws {
-        let scene = try await FlightScene { $0.flights.hitForMissSeconds = 5 }
+        let scene = try await FlightScene { $0.collapsing.hitForMissTime = .seconds(5) }
         _ = await scene.crowd(1)
         try await scene.answer(0, fields: Self.unstorable)
         _ = await scene.crowd(3)
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test func s12TheFirstCacheableAnswerRemovesTheMark() async throws {
-        let scene = try await FlightScene { $0.flights.hitForMissSeconds = 500 }
+        let scene = try await FlightScene { $0.collapsing.hitForMissTime = .seconds(500) }
         _ = await scene.crowd(1)
         try await scene.answer(0, fields: Self.unstorable)
         _ = await scene.crowd(1)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func s13TheRequestsOfOneKeyAreLimitedAtTheOrigin() async throws {
-        let scene = try await FlightScene { $0.flights.originRequestsPerKeyMax = 4 }
+        let scene = try await FlightScene { $0.collapsing.maximumOriginRequestsPerKey = 4 }
         let callers = await scene.crowd(100)
         try await scene.answer(0, fields: Self.unstorable)
         var answered = 1
@@ -68,8 +68,8 @@ import Testing
         await scene.close()
     }
 
-    @Test func s13WhoQueuesForTheOriginCanLeave() async throws {
-        let scene = try await FlightScene { $0.flights.originRequestsPerKeyMax = 1 }
+    @Test func s13RequestQueuedForTheOriginCanLeave() async throws {
+        let scene = try await FlightScene { $0.collapsing.maximumOriginRequestsPerKey = 1 }
         let alone = CacheRequest.page.with { $0.options.collapsing = .alone }
         let callers = await scene.crowd(10, alone)
         #expect(scene.origin.held.count == 1)
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(arguments: ["max-age=0", "no-cache", "max-age=0, must-revalidate"])
-    func s14AnAnswerThatMustBeConfirmedServesThoseWhoWaitAndNobodyElse(
+    func s14ResponseThatMustBeValidatedServesOnlyItsWaiters(
         control: String
     ) async throws {
         let scene = try await FlightScene()
@@ -103,6 +103,28 @@ import Testing
         await scene.close()
     }
 
+    /// A confirmation with `no-store` answers only the request that was sent.
+    @Test func s15ConfirmationWithNoStoreServesOnlyItsOwnRequest() async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1)
+        try await scene.answer(
+            0,
+            fields: ["Cache-Control": "max-age=10", "ETag": "\"1\""],
+            body: "old"
+        )
+        await scene.world.advance(seconds: 11)
+        let callers = await scene.crowd(3)
+        #expect(scene.origin.count == 2)
+        let confirmation: HeaderFields = ["Cache-Control": "no-store", "ETag": "\"1\""]
+        try await scene.answer(1, status: 304, fields: confirmation, body: "")
+        #expect(callers.filter { $0.text == "old" }.count == 1)
+        #expect(scene.origin.held.count == 2)
+        for exchange in scene.origin.held { exchange.answer(body: "new") }
+        await scene.world.settle()
+        #expect(callers.filter { $0.isComplete && $0.text == "new" }.count == 2)
+        await scene.close()
+    }
+
     struct Personal: Sendable, CustomStringConvertible {
         let description: String
         let change: @Sendable (inout CacheRequest) -> Void
@@ -119,10 +141,10 @@ import Testing
         Personal(description: "PUT") { $0.method = .put },
     ]
 
-    /// A leader's answer that is its own stays its own, whatever else asks meanwhile.
+    /// A personal request never gets the unshareable response of the leader.
     @Test(arguments: personal)
     func s15PersonalRequestsNeverGetAnothersUnshareableAnswer(personal: Personal) async throws {
-        let scene = try await FlightScene { $0.storing.cookieRequests = .alone }
+        let scene = try await FlightScene { $0.caching.cookieRequests = .alone }
         let leader = try #require(await scene.crowd(1).first)
         let caller = try #require(await scene.crowd(1, .page.with(personal.change)).first)
         try await scene.answer(0, fields: ["Cache-Control": "private"], body: "the leader's")
@@ -133,10 +155,10 @@ import Testing
         await scene.close()
     }
 
-    /// The other way round: nobody joins a request whose answer is its own.
+    /// No request joins a personal request.
     @Test(arguments: personal)
-    func s15NobodyJoinsAPersonalRequest(personal: Personal) async throws {
-        let scene = try await FlightScene { $0.storing.cookieRequests = .alone }
+    func s15PersonalRequestsAreNotJoined(personal: Personal) async throws {
+        let scene = try await FlightScene { $0.caching.cookieRequests = .alone }
         let owner = try #require(await scene.crowd(1, .page.with(personal.change)).first)
         let plain = try #require(await scene.crowd(1).first)
         #expect(scene.origin.count == 2)
@@ -147,7 +169,7 @@ import Testing
     }
 
     @Test(arguments: [400, 401, 406, 407, 416])
-    func s15AnswersToOneClientAreNotForTheOthers(status: Int) async throws {
+    func s15ResponsesToOneClientAreNotShared(status: Int) async throws {
         let scene = try await FlightScene()
         let callers = await scene.crowd(3)
         try await scene.answer(0, status: status, body: "yours")
@@ -194,7 +216,8 @@ import Testing
         let first = try #require(scene.origin.exchanges.first?.request.fields["Accept-Language"])
         let body = try await scene.begin(0, fields: Self.varying)
         #expect(scene.origin.count == languages.count)
-        // Whoever wants the variant under way joins it, although its key has become another.
+        // A request for the variant under way joins the flight, although the variant's key has
+        // changed.
         let late = try #require(await scene.crowd(1, Self.speaking(first)).first)
         #expect(scene.origin.count == languages.count)
         await body.feed(first, scene.world)

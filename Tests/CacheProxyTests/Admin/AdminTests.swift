@@ -1,5 +1,6 @@
 import CacheEngine
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheProxy
@@ -102,12 +103,77 @@ import Testing
         }
     }
 
+    @Test(arguments: ["bearer", "BEARER", "Bearer", "bEARER  "])
+    func schemeOfTheTokenHasNoCase(_ scheme: String) async throws {
+        try await Self.withAdmin { _, _, port async throws in
+            let fields = ["Authorization: \(scheme) \(Self.token)"]
+            #expect(try await Self.ask(port, "PURGE /1", fields).status == 200)
+        }
+    }
+
+    @Test(arguments: [
+        "Cache-Tag:", "Cache-Tag: ,", "Surrogate-Key:", "Cache-Tag: , \t,", "Soft-Purge: maybe",
+    ])
+    func purgeThatNamesNothingIsRefused(_ field: String) async throws {
+        try await Self.withAdmin { proxy, _, port async throws in
+            _ = try await proxy.request("/1")
+            let auth = "Authorization: Bearer \(Self.token)"
+            #expect(try await Self.ask(port, "PURGE /1", [auth, field]).status == 400)
+            #expect(try await proxy.request("/1").isHit)
+        }
+    }
+
+    @Test func everyMetricIsExplained() async throws {
+        try await Self.withAdmin { proxy, _, port async throws in
+            _ = try await proxy.request("/1")
+            let lines = try await Self.ask(port, "GET /metrics").text.split(separator: "\n")
+            let types = lines.indices.filter { lines[$0].hasPrefix("# TYPE ") }
+            #expect(types.count > 20)
+            for index in types {
+                let name = lines[index].split(separator: " ")[2]
+                let help = index > 0 ? lines[index - 1] : ""
+                #expect(help.hasPrefix("# HELP \(name) ") && help.hasSuffix("."), "\(name)")
+            }
+        }
+    }
+
+    @Test(arguments: [["Host: \(ProxyHarness.host)"], ["Host: x", "Cache-Tag: t1"]])
+    func purgeIsAnsweredWhenTheStoreHasRemoved(_ fields: [String]) async throws {
+        let store = GatedStore()
+        let path = try ConfigurationReaderTests.file(Self.token + "\n")
+        defer { ConfigurationReaderTests.remove(path) }
+        try await withProxy(
+            { _, socket in
+                try socket.answer(200, ["Cache-Control: max-age=60", "Cache-Tag: t1"], "x")
+            },
+            configure: {
+                $0.admin = .tcp(host: "127.0.0.1", port: 0)
+                $0.purgeTokenFile = path
+            },
+            adjust: { $0.backing = .custom(store) }
+        ) { proxy, _ async throws in
+            guard case .tcp(_, let port) = proxy.service.adminAddress else { return }
+            _ = try await proxy.request("/1")
+            store.isHeld.store(true, ordering: .relaxed)
+            let client = try WireClient(port)
+            let auth = "Authorization: Bearer \(Self.token)"
+            let lines = ([auth] + fields).map { $0 + "\r\n" }.joined()
+            try await client.send("PURGE /1 HTTP/1.1\r\n\(lines)\r\n")
+            #expect(await eventually { store.waiting.load(ordering: .relaxed) > 0 })
+            #expect(try await onThread { client.socket.isSilent(milliseconds: 100) })
+            await store.gate.open()
+            #expect(try await client.response().status == 200)
+        }
+    }
+
     @Test func purgeNeedsItsToken() async throws {
         try await Self.withAdmin { proxy, origin, port async throws in
             _ = try await proxy.request("/1")
             for fields in [
                 [], ["Authorization: Bearer wrong"], ["Authorization: Bearer "],
-                ["Authorization: Basic \(Self.token)"], ["Authorization: Bearer \(Self.token)x"],
+                ["Authorization: Basic \(Self.token)"], ["Authorization: bearer"],
+                ["Authorization: Bearer\(Self.token)"], ["Authorization: \(Self.token)"],
+                ["Authorization: Bearer \(Self.token)x"],
             ] {
                 let response = try await Self.ask(port, "PURGE /1", fields)
                 #expect(response.status == 401 && response["WWW-Authenticate"] == "Bearer")
@@ -131,7 +197,7 @@ import Testing
         }
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
         #expect(lines.count == 2)
-        // Each worker writes its own lines in its own time.
+        // Each worker writes its own lines, so their order is undefined.
         let loaded = try #require(lines.first { $0.contains(" origin ") })
         let kept = try #require(lines.first { $0.contains(" fresh ") })
         #expect(
@@ -151,6 +217,20 @@ import Testing
             let left = try proxy.service.reload(new)
             #expect(left.contains("memory") && !left.contains("origin"))
             #expect(try await proxy.request("/").text == "other")
+        }
+    }
+
+    @Test func changedNameNeedsARestartAndAGeneratedNameDoesNot() async throws {
+        let read = { (arguments: [String]) throws in
+            try OptionTests.read(["--listen", "127.0.0.1:0"] + arguments)
+        }
+        for (before, after, isNamed) in [
+            (["--name", "a"], ["--name", "b"], true), (["--name", "a"], ["--name", "a"], false),
+            (["--name", "a"], [], true), ([], ["--name", "a"], true), ([], [], false),
+        ] {
+            let service = try await ProxyService(try read(before))
+            #expect(try service.reload(try read(after)).contains("name") == isNamed)
+            await service.shutDown()
         }
     }
 }

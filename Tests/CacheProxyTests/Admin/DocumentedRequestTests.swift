@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// The requests that the proxy's page shows, sent as it shows them.
+/// Sends each request that the proxy's documentation shows.
 @Suite struct DocumentedRequestTests {
     struct Request {
         var method = "GET"
         var target = ""
         var fields: [String] = []
 
-        /// What `curl` would send for `line`.
+        /// The request that `curl` would send for `line`.
         init(_ line: Substring) throws {
             for match in line.matches(of: /-X (\w+)/) { method = String(match.1) }
             for match in line.matches(of: /-H "([^"]+)"/) { fields.append(String(match.1)) }

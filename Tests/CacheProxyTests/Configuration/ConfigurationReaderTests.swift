@@ -1,8 +1,12 @@
 import CacheEngine
+import CurlOrigin
 import Foundation
 import Testing
 
 @testable import CacheProxy
+
+/// The command line asks for something else than the test.
+struct OtherOrder: Error {}
 
 @Suite struct ConfigurationReaderTests {
     @Test func everyOptionIsRead() throws {
@@ -15,9 +19,10 @@ import Testing
                 "unix:/tmp/s", "--access-log", "-", "--name", "me", "--origin-timeout", "1.5",
                 "--head-timeout", "2", "--idle-timeout", "3", "--drain-timeout", "4",
                 "--connections", "5",
-                "--max-content", "6K",
+                "--max-content", "6K", "--connect-timeout", "7", "--between-bytes-timeout=8",
+                "--origin-connections", "9",
             ])
-        else { throw ConfigurationError("not run") }
+        else { throw OtherOrder() }
         #expect(read.listen == .tcp(host: "::1", port: 9))
         #expect(read.origins.map(\.description) == ["http://a", "https://b:1"])
         #expect(read.memory == .megabytes(64) && read.diskSize == .gigabytes(2))
@@ -27,6 +32,8 @@ import Testing
         #expect(
             read.drainSeconds == 4 && read.connectionsMax == 5 && read.contentMax == .kilobytes(6)
         )
+        #expect(read.connectSeconds == 7 && read.betweenBytesSeconds == 8)
+        #expect(read.originConnectionsMax == 9)
     }
 
     @Test(arguments: [
@@ -35,11 +42,20 @@ import Testing
         ["--origin", "http://a", "--memory", "0"], ["--origin", "http://a", "--listen", "host:1"],
         ["--origin", "http://a", "--listen", "1.2.3.4:99999"],
         ["--origin", "http://a", "--mode", "x"],
+        ["--origin", "http://a", "--connect-timeout", "0"],
+        ["--origin", "http://a", "--origin-connections", "0"],
+        ["--origin", "http://a", "--between-bytes-timeout", "-1"],
         ["--origin", "http://a", "--workers", "0"],
         ["--origin", "http://a", "--config", "/nonexistent"],
         ["--origin", "http://a", "--purge-token", "/nonexistent"],
         ["--origin", "http://a", "--listen", "127.0.0.1:1", "--admin", "127.0.0.1:1"],
         ["--origin", "http://a", "--memory", "99999999999999999999G"],
+        ["--origin", "http://h:0/"], ["--origin", "http://h:65536"], ["--origin", "http://h:x"],
+        ["--origin", "http://a%zz"], ["--origin", "http://[zz]"], ["--origin", "http://a:1:2"],
+        ["--origin", "http://a", "--tags", "x"], ["--origin", "http://a", "--forwarded", "x"],
+        ["--origin", "http://a", "--set-cookie", "x"], ["--origin", "http://a", "--grace", "-1"],
+        ["--origin", "http://a", "--ignore-client-no-cache=perhaps"],
+        ["--origin", "http://a", "--memory="], ["--origin", "http://a", "--disk", "/dev/null/x"],
     ])
     func mistakeIsOneLine(_ arguments: [String]) async {
         #expect {
@@ -50,16 +66,213 @@ import Testing
         #expect(await ProxyProgram.run(arguments) == 2)
     }
 
+    typealias Code = ConfigurationError.Code
+
+    struct Mistake: Sendable {
+        var arguments: [String]
+        var code: ConfigurationError.Code
+        var text: String
+
+        init(_ arguments: [String], _ code: ConfigurationError.Code, _ text: String) {
+            self.arguments = arguments
+            self.code = code
+            self.text = text
+        }
+    }
+
+    /// Every error text of a configuration: the place, the value, and what to do.
+    static let mistakes: [Mistake] = [
+        .init(
+            ["x"],
+            .argumentUnexpected,
+            "`x` is not an option; give options as --name value, see --help"
+        ),
+        .init(["--frob"], .optionUnknown, "--frob: there is no such option; --help lists them"),
+        .init(["--memory"], .valueMissing, "--memory: the value is missing; give SIZE"),
+        .init(["--config"], .valueMissing, "--config: the value is missing; give FILE"),
+        .init(
+            [],
+            .originMissing,
+            "--origin: no origin is given; give at least one, as --origin http://127.0.0.1:9000"
+        ),
+        .init(
+            ["--listen", "1.2.3.4:80x"],
+            .valueInvalid,
+            "--listen: `80x` is not a port; give 1 to 65535, or 0 for any that is free"
+        ),
+        .init(
+            ["--listen", "80"],
+            .valueInvalid,
+            "--listen: `80` has no port; give ADDR:PORT, :PORT or unix:PATH"
+        ),
+        .init(
+            ["--listen", "host:1"],
+            .valueInvalid,
+            "--listen: `host` is not a numeric address; give one as 127.0.0.1 or [::1], or * for all"
+        ),
+        .init(
+            ["--admin", "unix:"],
+            .valueInvalid,
+            "--admin: the path in `unix:` has 0 bytes; give 1 to 103 bytes behind unix:"
+        ),
+        .init(
+            ["--origin", "ftp://a"],
+            .valueInvalid,
+            "--origin: `ftp://a` is not an origin; give http:// or https:// with a host and perhaps a port, and no path"
+        ),
+        .init(
+            ["--memory", "12Q"],
+            .valueInvalid,
+            "--memory: `12Q` is not a size; give a number above 0, as 4096, 64K or 2G"
+        ),
+        .init(
+            ["--memory", "9999999999T"],
+            .valueInvalid,
+            "--memory: `9999999999T` is too large; give at most 8388607T"
+        ),
+        .init(
+            ["--workers", "0"],
+            .valueInvalid,
+            "--workers: `0` is not a whole number in the range; give 1 to 256"
+        ),
+        .init(
+            ["--grace", "x"],
+            .valueInvalid,
+            "--grace: `x` is not a whole number in the range; give 0 to 31536000"
+        ),
+        .init(
+            ["--idle-timeout", "0"],
+            .valueInvalid,
+            "--idle-timeout: `0` is not a time; give seconds above 0, at most 86400"
+        ),
+        .init(["--mode", "x"], .valueInvalid, "--mode: `x` is not known; give shared or private"),
+        .init(
+            ["--set-cookie", "x"],
+            .valueInvalid,
+            "--set-cookie: `x` is not known; give store, strip or pass"
+        ),
+        .init(
+            ["--ignore-client-no-cache=x"],
+            .valueInvalid,
+            "--ignore-client-no-cache: `x` is not known; give on, off or no value"
+        ),
+        .init(["--disk", ""], .valueInvalid, "--disk: the path is empty; give a path"),
+        .init(
+            ["--name", "a b"],
+            .valueInvalid,
+            "--name: `a b` is not a token (RFC 9110 §5.6.2); give letters, digits, hyphens and dots"
+        ),
+        .init(
+            ["--origin", "http://a", "--config", "/nowhere"],
+            .fileUnreadable,
+            "/nowhere: cannot be read: No such file or directory; give a file that this user may read"
+        ),
+        .init(
+            ["--origin", "http://a", "--disk", "/nowhere/x"],
+            .directoryMissing,
+            "--disk: `/nowhere` is not a directory; create or mount it, only the last part of `/nowhere/x` is created"
+        ),
+        .init(
+            ["--origin", "http://a", "--admin", "127.0.0.1:8080"],
+            .optionsConflicting,
+            "--admin: `127.0.0.1:8080` is the address of --listen too; give another"
+        ),
+        .init(
+            ["--origin", "http://a", "--listen", "unix:/tmp/s", "--workers", "2"],
+            .optionsConflicting,
+            "--workers: `2` workers cannot share a unix socket; give 1"
+        ),
+    ]
+
+    @Test(arguments: mistakes)
+    func errorNamesTheValueAndWhatToDo(_ row: Mistake) {
+        #expect(throws: ConfigurationError(row.code, row.text)) {
+            try ConfigurationReader.read(row.arguments)
+        }
+    }
+
+    @Test func fileErrorsNameTheirPlace() throws {
+        let invalid = try Self.file("memory 12Q\n")
+        let large = try Self.file(String(repeating: "#", count: 1 << 20) + "#")
+        let short = try Self.file("abc\n")
+        defer { for path in [invalid, large, short] { Self.remove(path) } }
+        for (arguments, code, text) in [
+            (
+                ["--config", invalid], Code.valueInvalid,
+                "\(invalid):1: memory: `12Q` is not a size; give a number above 0, as 4096, 64K or 2G"
+            ),
+            (
+                ["--config", large], .fileUnreadable,
+                "\(large): the file has more than 1048576 bytes; give a smaller one"
+            ),
+            (
+                ["--origin", "http://a", "--purge-token", short], .tokenInvalid,
+                "\(short): the token in the first line has 3 bytes; give at least 8"
+            ),
+        ] {
+            #expect(throws: ConfigurationError(code, text)) {
+                try ConfigurationReader.read(arguments)
+            }
+        }
+    }
+
+    @Test func originTimeoutIsAnotherNameOfFirstByteTimeout() throws {
+        for name in ["--origin-timeout", "--first-byte-timeout"] {
+            let order = try ConfigurationReader.read(["--origin", "http://a", name, "1.5"])
+            guard case .run(let read) = order else { throw OtherOrder() }
+            #expect(read.originSeconds == 1.5)
+        }
+    }
+
+    @Test func originsHaveAsManyConnectionsAsClients() {
+        var configuration = ProxyConfiguration()
+        configuration.workers = 3
+        let usual = ProxyService.curlConfiguration(configuration)
+        #expect(usual.connections.maximumPerHost == 3 * configuration.connectionsMax)
+        #expect(usual.deadlines.connect == .seconds(2))
+        configuration.originConnectionsMax = 7
+        #expect(ProxyService.curlConfiguration(configuration).connections.maximumPerHost == 7)
+    }
+
+    @Test func errorTextsHaveNoControlBytes() throws {
+        let odd = "a\u{1b}[31m\n\r\u{7}\u{7f}\u{9b}\u{2028}b"
+        let path = try Self.file("origin http://a\nmemory \u{1b}[2J\n")
+        let unknown = try Self.file("\u{1b}[2J\u{7}\n")
+        defer { for file in [path, unknown] { Self.remove(file) } }
+        for arguments in [
+            [odd], ["--\(odd)", "x"], ["--origin", odd], ["--config", odd],
+            ["--origin", "http://a", "--purge-token", odd], ["--config", path],
+            ["--origin", "http://a", "--disk", "/\(odd)/\(odd)/x"], ["--config", unknown],
+        ] {
+            #expect {
+                try ConfigurationReader.read(arguments)
+            } throws: { error in
+                !"\(error)".unicodeScalars.contains {
+                    $0.properties.generalCategory == .control || $0 == "\u{2028}"
+                }
+            }
+        }
+    }
+
+    @Test func diskWithoutItsParentIsAnErrorThatNamesIt() throws {
+        #expect {
+            try ConfigurationReader.read(["--origin", "http://a", "--disk", "/mnt/nowhere/cache/"])
+        } throws: { "\($0)".contains("`/mnt/nowhere`") }
+        for path in ["/tmp/x", "x", "/tmp/", "/", "./x/"] {
+            _ = try ConfigurationReader.read(["--origin", "http://a", "--disk", path])
+        }
+    }
+
     @Test func fileHoldsTheSameOptions() throws {
         let path = try Self.file(
             "# a comment\nlisten = 127.0.0.1:7\n\norigin http://a # here\norigin http://b\nmemory\t32M\r\n"
         )
-        defer { try? FileManager.default.removeItem(atPath: path) }
+        defer { Self.remove(path) }
         guard
             case .check(let read) = try ConfigurationReader.read([
                 "--config", path, "--check-config",
             ])
-        else { throw ConfigurationError("not check") }
+        else { throw OtherOrder() }
         #expect(read.listen == .tcp(host: "127.0.0.1", port: 7))
         #expect(read.origins.count == 2 && read.memory == .megabytes(32) && read.file == path)
     }
@@ -82,18 +295,18 @@ import Testing
         let path = try Self.file(lines.joined(separator: "\n"))
         defer { for file in [token, path] { try? FileManager.default.removeItem(atPath: file) } }
         let order = try ConfigurationReader.read(["--config", path, "--check-config"])
-        guard case .check(let read) = order else { throw ConfigurationError("not check") }
+        guard case .check(let read) = order else { throw OtherOrder() }
         #expect(read.workers == 4 && read.purgeTokenFile == token && lines.count == 9)
     }
 
     @Test func commandLineGoesBeforeTheFile() throws {
         let path = try Self.file("origin http://a\nmemory 32M\n")
-        defer { try? FileManager.default.removeItem(atPath: path) }
+        defer { Self.remove(path) }
         guard
             case .run(let read) = try ConfigurationReader.read([
                 "--memory", "1M", "--config", path, "--origin", "http://c",
             ])
-        else { throw ConfigurationError("not run") }
+        else { throw OtherOrder() }
         #expect(read.memory == .megabytes(1))
         #expect(read.origins.map(\.description) == ["http://c"])
     }
@@ -103,12 +316,12 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: path) }
         #expect {
             try ConfigurationReader.read(["--config", path])
-        } throws: { "\($0)" == "\(path):3: unknown option memroy" }
+        } throws: { "\($0)" == "\(path):3: there is no option `memroy`; --help lists them" }
     }
 
     @Test func helpNamesEveryOption() throws {
         guard case .help(let text) = try ConfigurationReader.read(["--help"]) else {
-            throw ConfigurationError("not help")
+            throw OtherOrder()
         }
         for key in ConfigurationKey.all { #expect(text.contains("--\(key.name) ")) }
     }
@@ -121,6 +334,8 @@ import Testing
     func addressIsRead(_ row: (String, String)) {
         #expect(ListenAddress(row.0)?.description == row.1)
     }
+
+    static func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
 
     static func file(_ text: String) throws -> String {
         let path = NSTemporaryDirectory() + "cache-proxy-test-\(UUID().uuidString)"

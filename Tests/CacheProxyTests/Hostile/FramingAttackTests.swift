@@ -2,7 +2,7 @@ import Testing
 
 @testable import CacheProxy
 
-/// Attacks on where one message ends and the next begins (RFC 9112 §11.2), over a real socket.
+/// Attacks on message boundaries (RFC 9112 §11.2), over a real socket.
 @Suite struct FramingAttackTests {
     static let smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -10,8 +10,8 @@ import Testing
         "POST /a HTTP/1.1\r\nHost: x\r\n\(fields)\r\n\r\n\(rest)"
     }
 
-    /// X1, X4, X5: every one is answered with an error and a close, and the origin sees nothing of
-    /// what stands behind it.
+    /// X1, X4, X5: each attack gets an error and a close; the bytes behind it do not reach the
+    /// origin.
     static let attacks: [(String, Int)] = [
         (post("Content-Length: 5\r\nTransfer-Encoding: chunked", "0\r\n\r\n"), 400),
         (post("Transfer-Encoding: chunked\r\nContent-Length: 5", "0\r\n\r\n"), 400),
@@ -35,6 +35,8 @@ import Testing
         ("GET /a HTTP/1.1\r\n Host: x\r\n\r\n", 400), ("GET /a HTTP/1.1\r\n\r\n", 400),
         ("GET /a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
         ("GET /a HTTP/1.1\r\nHost: x, y\r\n\r\n", 400), ("GET /a HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+        ("GET /a HTTP/1.1\r\nHost: a%zz\r\n\r\n", 400),
+        ("GET /a HTTP/1.1\r\nHost: [zz]\r\n\r\n", 400),
         // X6
         ("GET x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 400), ("GET * HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         ("GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n", 400),
@@ -78,7 +80,7 @@ import Testing
         }
     }
 
-    /// X2: an upgrade is not begun by asking for one.
+    /// X2: an `Upgrade` field starts no upgrade.
     @Test func upgradeIsIgnored() async throws {
         try await withProxy({ _, socket in try socket.answer(200, [], "x") }) {
             proxy,
@@ -96,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func switchNobodyAskedForIsAnError() async throws {
+    @Test func unrequestedProtocolSwitchIsAnError() async throws {
         try await withProxy({ _, socket in
             try socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nbytes")
             return .keep
@@ -105,8 +107,7 @@ import Testing
         }
     }
 
-    /// X3, X9: what stands in the content of a GET is not the next request, nor part of the answer
-    /// for others.
+    /// X3, X9: the content of a GET is neither the next request nor part of a shared response.
     @Test func contentOfAGetIsNeitherARequestNorStored() async throws {
         try await withProxy({ request, socket in
             try socket.answer(
@@ -161,7 +162,7 @@ import Testing
         }) { proxy, _ async throws in
             let first = try await proxy.request("/")
             #expect([304, 502].contains(first.status))
-            // The error is shared for a moment with those who ask next.
+            // For a short time the error is shared with later requests.
             proxy.advance(2)
             #expect(try await proxy.request("/").text == "body")
         }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import CacheProxy
 
-/// Attempts to have one client's answer given to another (X8 to X17).
+/// Attempts to deliver one client's response to another client (X8 to X17).
 @Suite struct PoisoningTests {
     static let script: WireOrigin.Script = { request, socket in
         try socket.answer(
@@ -79,7 +79,7 @@ import Testing
 
     /// X10.
     @Test func errorsThatAClientCanProvokeAreNotStored() async throws {
-        for status in [400, 403, 413, 431, 501] {
+        for status in [400, 403, 405, 413, 431, 501] {
             try await withProxy({ request, socket in
                 if request["X-Odd"] != nil { return try socket.answer(status, [], "no") }
                 return try socket.answer(200, ["Cache-Control: max-age=60"], "yes")
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// X11.
-    @Test func answersAboutOneClientAreNotSharedWithThoseWhoWait() async throws {
+    @Test func refusalsOfOneClientAreNotSharedWithWaiters() async throws {
         for status in [400, 401, 406, 407, 416] {
             try await withProxy({ request, socket in
                 if request["X-Good"] == nil { return try socket.answer(status, [], "no") }
@@ -116,7 +116,8 @@ import Testing
     /// X12, X16.
     @Test func personalAnswersAreNotShared() async throws {
         for fields in [
-            ["Set-Cookie: id=1"], ["Cache-Control: private"],
+            ["Set-Cookie: id=1"], ["Set-Cookie: id=1", "Cache-Control: max-age=60"],
+            ["Cache-Control: private"],
             ["Cache-Control: private, max-age=60"],
             ["Cache-Control: no-store"], ["Cache-Control: no-cache"],
         ] {

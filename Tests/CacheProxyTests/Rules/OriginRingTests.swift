@@ -9,28 +9,65 @@ import Testing
 
     @Test func membersTakeTurns() {
         var ring = OriginRing(Self.addresses)
-        let chosen = (0..<6).compactMap { _ in ring.choose(now: 0)?.description }
+        let chosen = (0..<6).compactMap { _ in ring.choose()?.description }
         #expect(chosen == ["http://a", "http://b", "http://c", "http://a", "http://b", "http://c"])
     }
 
-    @Test func memberThatKeepsFailingIsLeftOutAndProbedOnce() {
+    @Test func memberThatKeepsFailingIsLeftOutUntilAProbeAndATrialSucceed() {
         var ring = OriginRing(Self.addresses)
         let bad = Self.addresses[0]
         for _ in 0..<OriginRing.failuresMax { ring.failed(bad, now: 0) }
-        #expect((0..<9).allSatisfy { _ in ring.choose(now: 999) != bad })
-        let later = (0..<9).map { _ in ring.choose(now: 1_000) }
-        #expect(later.count { $0 == bad } == 1)
+        #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
+        #expect(ring.nextProbe == OriginRing.backOffMillisecondsMin)
+        #expect(ring.takeProbes(now: 999).isEmpty)
+        #expect(ring.takeProbes(now: 1_000) == [bad])
+        // Until the probe ends, no request goes to the origin and no second probe begins.
+        #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
+        #expect(ring.takeProbes(now: 1_000).isEmpty && ring.nextProbe == nil)
+        ring.reached(bad)
+        #expect((0..<9).count { _ in ring.choose() == bad } == 1)
+        ring.gaveUp(bad)
+        #expect((0..<9).count { _ in ring.choose() == bad } == 1)
         ring.failed(bad, now: 1_000)
-        #expect((0..<9).allSatisfy { _ in ring.choose(now: 2_999) != bad })
-        #expect((0..<3).contains { _ in ring.choose(now: 3_000) == bad })
+        #expect(ring.nextProbe == 3_000)
+        #expect(ring.takeProbes(now: 3_000) == [bad])
+        ring.reached(bad)
+        #expect((0..<3).contains { _ in ring.choose() == bad })
         ring.answered(bad)
-        #expect((0..<3).contains { _ in ring.choose(now: 3_000) == bad })
+        #expect((0..<9).count { _ in ring.choose() == bad } == 3)
+        ring.failed(bad, now: 4_000)
+        #expect(ring.nextProbe == nil)
+    }
+
+    @Test func memberOutOfReachIsLeftOutAtOnceAndBackWithTheFirstProbe() {
+        var ring = OriginRing(Self.addresses)
+        let bad = Self.addresses[0]
+        ring.unreached(bad, now: 0)
+        #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
+        // A concurrent failure of the same origin changes nothing.
+        ring.unreached(bad, now: 500)
+        #expect(ring.nextProbe == 1_000)
+        #expect(ring.takeProbes(now: 1_000) == [bad])
+        ring.unreached(bad, now: 1_100)
+        #expect(ring.nextProbe == 3_100)
+        #expect(ring.takeProbes(now: 3_100) == [bad])
+        ring.reached(bad)
+        #expect((0..<9).count { _ in ring.choose() == bad } == 3)
+        #expect(ring.nextProbe == nil)
     }
 
     @Test func pauseIsBounded() {
         var ring = OriginRing([Self.addresses[0]])
-        for round in 0..<100 { ring.failed(Self.addresses[0], now: Int64(round)) }
-        #expect(ring.members[0].downUntil == 99 + OriginRing.backOffMillisecondsMax)
+        var now: Int64 = 0
+        ring.unreached(Self.addresses[0], now: now)
+        for _ in 0..<100 {
+            let next = ring.nextProbe ?? 0
+            #expect(next - now <= OriginRing.backOffMillisecondsMax)
+            now = next
+            #expect(ring.takeProbes(now: now) == Self.addresses.prefix(1).map { $0 })
+            ring.unreached(Self.addresses[0], now: now)
+        }
+        #expect(ring.nextProbe == now + OriginRing.backOffMillisecondsMax)
     }
 
     @Test func withAllDownOneIsAskedNevertheless() {
@@ -38,8 +75,8 @@ import Testing
         for address in Self.addresses {
             for _ in 0..<OriginRing.failuresMax { ring.failed(address, now: 0) }
         }
-        #expect(ring.choose(now: 1) != nil)
-        #expect(ring.choose(now: 1, excluding: Set(Self.addresses)) == nil)
+        #expect(ring.choose() != nil)
+        #expect(ring.choose(excluding: Set(Self.addresses)) == nil)
     }
 
     @Test func replacedMembersKeepTheirHealth() {
@@ -48,31 +85,40 @@ import Testing
         ring.replace([Self.addresses[1], Self.addresses[2]])
         #expect(ring.members.map { $0.downUntil == nil } == [false, true])
         ring.replace([])
-        #expect(ring.choose(now: 0) == nil)
+        #expect(ring.choose() == nil)
     }
 
     @Test(arguments: UInt64(0)..<64)
-    func everyChoiceIsAMemberAndNobodyIsForgotten(_ seed: UInt64) {
+    func everyChoiceIsAMemberAndEveryMemberIsTriedAgain(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         var ring = OriginRing(Self.addresses)
         var now: Int64 = 0
-        var lastChosen: [OriginAddress: Int64] = [:]
+        var lastLookedAt: [OriginAddress: Int64] = [:]
         for _ in 0..<2_000 {
             now += Int64.random(in: 0...500, using: &random)
-            guard let chosen = ring.choose(now: now) else {
+            guard let chosen = ring.choose() else {
                 Issue.record("Nobody was chosen")
                 return
             }
-            lastChosen[chosen] = now
-            switch Int.random(in: 0..<4, using: &random) {
+            lastLookedAt[chosen] = now
+            switch Int.random(in: 0..<5, using: &random) {
             case 0: ring.failed(chosen, now: now)
             case 1: ring.gaveUp(chosen)
+            case 2: ring.unreached(chosen, now: now)
             default: ring.answered(chosen)
             }
+            for probed in ring.takeProbes(now: now) {
+                lastLookedAt[probed] = now
+                if Bool.random(using: &random) {
+                    ring.reached(probed)
+                } else {
+                    ring.unreached(probed, now: now)
+                }
+            }
         }
-        // However bad an origin has been, it is tried again within the longest pause and a turn.
+        // A failing origin is tried again within the longest pause plus 5 s.
         for address in Self.addresses {
-            #expect(now - (lastChosen[address] ?? 0) <= OriginRing.backOffMillisecondsMax + 5_000)
+            #expect(now - (lastLookedAt[address] ?? 0) <= OriginRing.backOffMillisecondsMax + 5_000)
         }
     }
 
@@ -88,21 +134,36 @@ import Testing
         "", "x", "ftp://x", "http://", "http://a/b", "http://a?b", "http://a b", "http://u@a",
         "http://:80",
     ])
-    func whatIsNoOriginIsRefused(_ text: String) {
+    func invalidOriginIsRefused(_ text: String) {
         #expect(OriginAddress(text) == nil)
     }
 
-    @Test func onlyAFailedConnectionMovesARequestToAnotherOrigin() {
-        func isUnreached(_ code: CacheError.Code, _ detail: String) -> Bool {
-            OriginPool.isUnreached(CacheError(code, detail: detail))
+    /// An origin that breaks off every exchange and counts them.
+    private actor BrokenOrigin: Origin {
+        private(set) var count = 0
+
+        func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+            count += 1
+            throw CacheError(.originFailed, detail: "Recv failure: Connection reset by peer")
         }
-        #expect(isUnreached(.originFailed, "Failed to connect to a port 1 after 0 ms: refused"))
-        #expect(isUnreached(.originFailed, "Could not resolve host: a"))
-        #expect(!isUnreached(.originFailed, "Recv failure: Connection reset by peer"))
-        #expect(isUnreached(.originTimedOut, "Connection timed out after 10001 milliseconds"))
-        #expect(!isUnreached(.originTimedOut, "Operation timed out after 10001 milliseconds"))
-        #expect(!isUnreached(.originTimedOut, "Failed to connect"))
-        #expect(!isUnreached(.originFailed, "Sent, but: Failed to connect to a port 1"))
+    }
+
+    @Test func possiblySentRequestIsNotSentToAnotherOrigin() async {
+        let upstream = BrokenOrigin()
+        let pool = OriginPool(Self.addresses, name: "me", upstream: upstream)
+        await #expect(throws: CacheError.self) {
+            _ = try await pool.fetch(OriginRequest(url: "http://x/"))
+        }
+        #expect(await upstream.count == 1)
+    }
+
+    @Test func onlyAFailedConnectionMovesARequestToAnotherOrigin() {
+        for code in [
+            CacheError.Code.originFailed, .originTimedOut, .originMisbehaved, .deadlineExceeded,
+        ] {
+            #expect(!OriginPool.isUnreached(CacheError(code, detail: "Failed to connect to a")))
+        }
+        #expect(OriginPool.isUnreached(CacheError(.originUnreachable, detail: "")))
         #expect(!OriginPool.isUnreached(CancellationError()))
     }
 }

@@ -1,21 +1,16 @@
 import Foundation
+import Platform
 import Testing
 
 @testable import CacheProxy
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// What many connections cost the program.
+/// The memory that many connections take.
 @Suite(.serialized) struct FootprintTests {
     static let idleCount = 10_000
     static let activeCount = 1_000
-    /// Bytes of an idle connection: its object, its places in the worker's tables.
+    /// The limit of an idle connection: its object and its places in the worker's tables.
     static let idleBytesMax = 1_024
-    /// Bytes of a connection in the middle of a request's head of 4 KiB.
+    /// The limit of a connection that has received part of a request head of 4 KiB.
     static let activeBytesMax = 16 * 1_024
 
     @Test func tenThousandIdleAndAThousandActiveStayWithinTheirMemory() async throws {
@@ -71,7 +66,7 @@ import Testing
         )
     }
 
-    /// The two ports that the program says it listens on.
+    /// The two ports that the program prints.
     static func ports(_ errors: Pipe) async throws -> (UInt16, UInt16) {
         let handle = errors.fileHandleForReading
         let text = try await onThread {
@@ -84,7 +79,7 @@ import Testing
             return text
         }
         let ports = text.split(separator: "\n").compactMap {
-            $0.split(separator: ":").last.flatMap { UInt16($0) }
+            $0.firstMatch(of: /:(\d+)/).flatMap { UInt16($0.1) }
         }
         guard ports.count == 2 else { throw WireFailure("No ports: \(text)") }
         return (ports[0], ports[1])

@@ -1,17 +1,12 @@
 import Foundation
+import Platform
 import Testing
 
 @testable import CacheProxy
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// The program itself: exit statuses, signals, one command from nothing to a hit.
+/// The program itself: exit statuses, signals, and one command from the start to a hit.
 @Suite struct ProcessTests {
-    /// The program lies beside the bundle of tests.
+    /// The program is built beside the test bundle.
     static var program: URL? {
         for bundle in Bundle.allBundles + [Bundle.main] {
             for folder in [bundle.bundleURL, bundle.bundleURL.deletingLastPathComponent()] {
@@ -92,7 +87,7 @@ import Testing
         let handle = errors.fileHandleForReading
         let first = try await onThread { String(decoding: handle.availableData, as: UTF8.self) }
         let port = try #require(
-            UInt16(first.split(separator: ":").last?.prefix { $0.isNumber } ?? "")
+            first.firstMatch(of: /127\.0\.0\.1:(\d+)/).flatMap { UInt16($0.1) }
         )
         let client = try WireClient(port)
         for _ in 0..<2 {
@@ -109,5 +104,32 @@ import Testing
             return String(decoding: data, as: UTF8.self)
         }
         #expect(rest.contains("Ended") && process.terminationStatus == 0)
+    }
+
+    @Test func userSignalsDoNotEndTheProgram() async throws {
+        let origin = try WireOrigin { _, socket in try socket.answer(200, [], "x") }
+        defer { origin.stop() }
+        let log = NSTemporaryDirectory() + "cache-proxy-log-\(UUID().uuidString)"
+        defer { for path in [log, log + ".1"] { ConfigurationReaderTests.remove(path) } }
+        let program = try await RunningProgram([
+            "--origin", "http://127.0.0.1:\(origin.port)", "--access-log", log,
+        ])
+        program.signal(SIGUSR2)
+        let client = try WireClient(program.port)
+        let get = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
+        #expect(try await client.exchange(get).text == "x")
+        // The line is written behind the last byte of the response.
+        let isLogged = await eventually {
+            (try? String(contentsOfFile: log, encoding: .utf8))?.contains("GET /a") == true
+        }
+        #expect(isLogged)
+        try FileManager.default.moveItem(atPath: log, toPath: log + ".1")
+        program.signal(SIGUSR1)
+        #expect(await eventually { FileManager.default.fileExists(atPath: log) })
+        #expect(try await client.exchange(get).text == "x")
+        #expect(try await program.end() == 0)
+        for path in [log, log + ".1"] {
+            #expect(try String(contentsOfFile: path, encoding: .utf8).contains("GET /a"))
+        }
     }
 }

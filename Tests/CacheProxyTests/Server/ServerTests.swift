@@ -5,7 +5,7 @@ import Testing
 
 @testable import CacheProxy
 
-/// The server over a real socket, with a script in the cache's place.
+/// The server over a real socket, with a scripted responder in place of the cache.
 @Suite struct ServerTests {
     static let get = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// More than a connection's turn takes.
+    /// The pipeline exceeds one turn of the connection.
     @Test func aPipelineOfManyTurnsIsAnsweredWhole() async throws {
         let responder = ScriptedResponder.hot { .text("\($0.url.dropFirst(9))") }
         try await withServer(responder) { server in
@@ -101,7 +101,7 @@ import Testing
     @Test(arguments: UInt64(0)..<64)
     func answersDoNotDependOnHowRequestsAreSplit(_ seed: UInt64) async throws {
         var random = SeededRandom(seed: seed)
-        // Larger than what is queued for a client, and as large as what is kept of an upload.
+        // `large` exceeds the queue of a client; `upload` fills the window of the content.
         let large = String(repeating: "0123456789", count: 30_000)
         let upload = String(repeating: "x", count: RequestContent.windowBytes)
         let requests = [
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test func contentNobodyWantedEndsTheConnectionBehindTheAnswer() async throws {
+    @Test func unwantedContentEndsTheConnectionAfterTheResponse() async throws {
         let responder = ScriptedResponder { _ in .text("no", status: 403) }
         try await withServer(responder) { server in
             let client = try WireClient(server.port)
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func smallContentNobodyWantedIsDrained() async throws {
+    @Test func smallUnwantedContentIsDrained() async throws {
         let responder = ScriptedResponder { _ in .text("no", status: 403) }
         try await withServer(responder) { server in
             let client = try WireClient(server.port)
@@ -225,8 +225,9 @@ import Testing
         }
     }
 
-    /// With bodies beyond what may be queued, so that every request waits for the one before it to
-    /// have gone out, at once or in pieces.
+    /// The bodies exceed the queue limit.
+    ///
+    /// So every request waits until the response before it has been sent, at once or in pieces.
     @Test(arguments: [32 * 1024, 8 * 1024 * 1024], [true, false])
     func pipelinedRequestsWaitForLargeAnswersToGoOut(bodyBytes: Int, isHit: Bool) async throws {
         let body = ByteChunk([UInt8](repeating: 7, count: bodyBytes))
@@ -268,7 +269,7 @@ import Testing
             let client = try WireClient(server.port, receiveBytes: 16 * 1024)
             try await client.send(Self.get)
             _ = try await onThread { try client.socket.read(through: "\r\n\r\n") }
-            // 32 MiB are on offer; what has left the source by now went into windows and sockets.
+            // The body has 32 MiB; before the client reads, only windows and socket buffers fill.
             #expect(body.delivered.load(ordering: .relaxed) < 16 * 1024 * 1024)
             let rest = try await onThread {
                 try client.socket.read(exactly: 512 * 64 * 1024)?.count
@@ -312,7 +313,7 @@ import Testing
             let total = RequestContent.windowBytes
             try await client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(total)\r\n\r\n")
             try await onThread { try client.socket.write([UInt8](repeating: 1, count: total)) }
-            // While others are answered, the worker comes to read all of it.
+            // While other requests are answered, the worker reads all of the content.
             let other = try WireClient(server.port)
             for _ in 0..<50 { #expect(try await other.exchange(Self.get).status == 200) }
             await gate.open()
@@ -351,7 +352,7 @@ import Testing
         }
     }
 
-    /// Far more is under way than is read for politeness; the answer arrives all the same.
+    /// More content is under way than the server drains; the response must still arrive.
     @Test(arguments: [400 << 10, 4 << 20])
     func answerBeforeTheEndOfALargeUploadArrives(contentBytes: Int) async throws {
         let gate = Gate()
@@ -365,7 +366,7 @@ import Testing
                 "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(contentBytes)\r\n\r\n"
             )
             async let sending: Void = onThread {
-                // Ends in an error when the server has heard enough.
+                // Fails once the server stops reading.
                 try? client.socket.write([UInt8](repeating: 1, count: contentBytes / 2))
             }
             for _ in 0..<20 {
@@ -390,7 +391,7 @@ import Testing
             try await client.send(Self.get)
             _ = try await onThread { try client.socket.read(through: "first") }
             client.socket.abort()
-            // Only a cancelled exchange lets the connection go while its body is unfinished.
+            // Only a cancelled exchange releases the connection before its body ends.
             #expect(await eventually { server.counters[0][.connectionsOpen] == 0 })
             #expect(server.counters[0][.aborted] == 1)
         }
@@ -482,7 +483,7 @@ import Testing
     }
 }
 
-/// Holds tasks until it is opened.
+/// Suspends tasks until it is opened.
 actor Gate {
     private var isOpen = false
     private var waiting: [CheckedContinuation<Void, Never>] = []

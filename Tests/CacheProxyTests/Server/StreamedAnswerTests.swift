@@ -3,7 +3,7 @@ import Testing
 
 @testable import CacheProxy
 
-/// Answers whose bodies come piece by piece: how they are framed, and how they end.
+/// Responses with streamed bodies: their framing and their end.
 @Suite struct StreamedAnswerTests {
     @Test func streamedAnswerIsChunkedOrLengthDelimited() async throws {
         let responder = ScriptedResponder { request in
@@ -39,7 +39,7 @@ import Testing
                 let response = try await client.exchange("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n")
                 #expect(!response.isComplete)
             }
-            // Where the end of the connection is the end of the body, it has to be a reset.
+            // If the body ends with the connection, the failure must end it with a reset.
             let client = try WireClient(server.port)
             await #expect(throws: WireFailure.self) {
                 _ = try await client.exchange("GET /u HTTP/1.0\r\n\r\n")
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func whatWasAnsweredBeforeABrokenBodyIsNotLost() async throws {
+    @Test func responseBeforeABrokenBodyArrivesWhole() async throws {
         let whole = String(repeating: "whole ", count: 33_000)
         let responder = ScriptedResponder { request in
             if request.url.hasSuffix("whole") {
@@ -62,7 +62,7 @@ import Testing
             let client = try WireClient(server.port)
             let requests = ["/whole", "/broken"].map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }
             try await client.send(requests.joined())
-            // By then much of the first answer has still to leave the server.
+            // At this time the server still holds much of the first response.
             #expect(await eventually { server.counters[0][.aborted] == 1 })
             let first = try await client.response()
             #expect(first.isComplete && first.text == whole)

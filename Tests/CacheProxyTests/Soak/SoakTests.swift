@@ -6,15 +6,16 @@ import Testing
 
 @testable import CacheProxy
 
-/// Clients, purges and a failing origin all at once, for as long as SOAK_SECONDS says.
+/// Clients, purges and a failing origin at the same time, for `SOAK_SECONDS` seconds.
 ///
-/// Every body names its key and version, so a wrong one shows; a version older than a purge that had
-/// returned before the request began shows, too. Afterwards nothing may be stuck or leaked.
+/// Every body names its key and version. So the test detects a wrong body, and a version older than
+/// a purge that returned before the request began. Afterwards no request may hang and no handle may
+/// leak.
 @Suite(.serialized) struct SoakTests {
     static let keyCount = 60
     static let clientCount = 8
 
-    /// What is true of the origin's resources, and what clients may still see.
+    /// The current versions at the origin, and the oldest versions that clients may still get.
     final class World: Sendable {
         struct State {
             var versions = [Int](repeating: 0, count: SoakTests.keyCount)
@@ -73,7 +74,7 @@ import Testing
             try await Self.checkNothingIsStuck(proxy, world, script, port)
             #expect(await eventually { proxy.service.counters[0][.connectionsOpen] == 0 })
         }
-        // Threads of the test's own origin end a little after it.
+        // The threads of the test's own origin end a little later.
         #expect(await eventually { Self.openHandles() <= handlesBefore + 8 })
     }
 
@@ -189,7 +190,7 @@ import Testing
         }
     }
 
-    /// Moves the clock, and ends and restarts the origin.
+    /// Advances the clock, and stops and restarts the origin.
     static func disturb(
         _ proxy: ProxyHarness,
         _ first: WireOrigin,
@@ -220,7 +221,7 @@ import Testing
     ) async throws {
         let origin = try WireOrigin(port: port, script)
         defer { origin.stop() }
-        // The longest pause of an origin that was down lies behind a few requests.
+        // The origin may still be in its longest back-off pause, so the first requests may fail.
         #expect(await eventuallyAsync { (try? await proxy.request("/k/1").status) == 200 })
         for key in 0..<keyCount {
             try await proxy.service.cache.purge(tag: "key-\(key)")

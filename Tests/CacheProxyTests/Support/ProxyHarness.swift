@@ -15,7 +15,7 @@ struct ProxyHarness: Sendable {
 
     func client() throws -> WireClient { try WireClient(port) }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     func request(
         _ target: String,
         _ fields: [String] = [],
@@ -33,14 +33,14 @@ struct ProxyHarness: Sendable {
 
     func advance(_ seconds: Int64) { clock.advance(seconds: Double(seconds)) }
 
-    /// The date of the proxy's clock, shifted.
+    /// The date of the proxy's clock, plus `offset` seconds.
     func date(_ offset: Int64 = 0) -> String { HTTPDate.string(clock.nowSeconds + offset) }
 }
 
 func withProxy<Result>(
     origins: [UInt16],
     configure: (inout ProxyConfiguration) -> Void = { _ in },
-    adjust: (inout Configuration) -> Void = { _ in },
+    adjust: (inout HTTPCache.Configuration) -> Void = { _ in },
     _ body: (ProxyHarness) async throws -> Result
 ) async throws -> Result {
     var configuration = ProxyConfiguration()
@@ -51,8 +51,7 @@ func withProxy<Result>(
     configuration.drainSeconds = 0.2
     configure(&configuration)
     let clock = TestClock()
-    var curl = CurlConfiguration()
-    curl.deadlines.headSeconds = configuration.originSeconds
+    let curl = ProxyService.curlConfiguration(configuration)
     let service = try await ProxyService(
         configuration,
         upstream: CurlOrigin(configuration: curl),
@@ -72,11 +71,11 @@ func withProxy<Result>(
     }
 }
 
-/// A proxy in front of one scripted origin.
+/// Runs a proxy in front of one scripted origin.
 func withProxy<Result>(
     _ script: @escaping WireOrigin.Script,
     configure: (inout ProxyConfiguration) -> Void = { _ in },
-    adjust: (inout Configuration) -> Void = { _ in },
+    adjust: (inout HTTPCache.Configuration) -> Void = { _ in },
     _ body: (ProxyHarness, WireOrigin) async throws -> Result
 ) async throws -> Result {
     let origin = try WireOrigin(script)

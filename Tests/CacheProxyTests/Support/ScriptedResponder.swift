@@ -3,7 +3,7 @@ import Synchronization
 
 @testable import CacheProxy
 
-/// Answers what a test says, and remembers what it was asked.
+/// A responder with scripted responses; it records its requests.
 final class ScriptedResponder: Responder {
     typealias Script = @Sendable (CacheRequest) async throws -> CacheResponse
 
@@ -13,7 +13,7 @@ final class ScriptedResponder: Responder {
 
     convenience init(_ script: @escaping Script) { self.init(cached: { _ in nil }, script) }
 
-    /// One that has everything in memory.
+    /// A responder that answers every request from memory.
     static func hot(_ cached: @escaping @Sendable (CacheRequest) -> CacheResponse) -> Self {
         Self(cached: cached, { _ in CacheResponse(status: 404) })
     }
@@ -26,7 +26,7 @@ final class ScriptedResponder: Responder {
         self.script = script
     }
 
-    func cachedResponse(for request: CacheRequest) -> CacheResponse? {
+    func immediateResponse(to request: CacheRequest) -> CacheResponse? {
         guard let response = cached(request) else { return nil }
         asked.withLock { $0.append(request) }
         return response
@@ -48,7 +48,7 @@ extension CacheResponse {
     }
 }
 
-/// A body that a test feeds piece by piece.
+/// A body that the test feeds piece by piece.
 final class FedBody: BodySource {
     private let stream: AsyncThrowingStream<ByteChunk, any Error>
     private let feed: AsyncThrowingStream<ByteChunk, any Error>.Continuation
@@ -84,7 +84,7 @@ final class FedBody: BodySource {
     func cancel() { cancelled.store(true, ordering: .relaxed) }
 }
 
-/// A server for the length of one test.
+/// Runs a server for the length of one test.
 func withServer<Result>(
     _ responder: any Responder,
     configure: (inout ServerConfiguration) -> Void = { _ in },

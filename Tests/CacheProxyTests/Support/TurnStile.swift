@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Lets a blocked thread go on, one pass at a time; never blocks for ever.
+/// Blocks a thread until `pass()`, one thread per pass; every wait has a time limit.
 final class TurnStile: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 

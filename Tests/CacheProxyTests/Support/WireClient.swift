@@ -1,10 +1,10 @@
-/// A response as it came over the wire.
+/// A response as received over the wire.
 struct WireResponse: Sendable {
     var status = 0
     var statusLine = ""
     var fields: [(name: String, value: String)] = []
     var body: [UInt8] = []
-    /// Whether the end its framing promises was there.
+    /// Whether the body was complete according to its framing.
     var isComplete = true
     var informational: [WireResponse] = []
 
@@ -19,7 +19,7 @@ struct WireResponse: Sendable {
     var isHit: Bool { self["Cache-Status"]?.contains("; hit") == true }
 }
 
-/// A client that says exactly what a test tells it to, byte by byte.
+/// A client that sends exactly the bytes of a test.
 final class WireClient: Sendable {
     let socket: WireSocket
 
@@ -43,14 +43,14 @@ final class WireClient: Sendable {
         try await onThread { [self] in try read(isHead: isHead) }
     }
 
-    /// Everything until the end of the connection.
+    /// Reads all bytes until the connection ends.
     func rest() async throws -> String {
         try await onThread { [self] in
             String(decoding: try socket.readToEndOrReset(), as: UTF8.self)
         }
     }
 
-    /// Whether the server has closed the connection, with nothing more to say.
+    /// Whether the server has closed the connection without further bytes.
     func isClosed() async throws -> Bool { try await rest().isEmpty }
 
     func read(isHead: Bool) throws -> WireResponse {

@@ -1,23 +1,18 @@
 import Foundation
+import Platform
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// An origin on a real socket that answers, byte by byte, what a test says.
+/// An origin on a real socket whose responses are scripted byte by byte.
 final class WireOrigin: Sendable {
     struct Request: Sendable {
         var method: String
         var target: String
         var fields: [(name: String, value: String)]
         var body: [UInt8]
-        /// Which connection it came over, and whether it was the first one there.
+        /// The number of its connection, and whether it was the first request there.
         var connection: Int
         var isFirst: Bool
-        /// How many requests came before it in all.
+        /// The number of earlier requests on all connections.
         var number: Int
 
         subscript(name: String) -> String? {
@@ -27,7 +22,7 @@ final class WireOrigin: Sendable {
         var head: String { "\(method) \(target)" }
     }
 
-    /// What becomes of the connection behind an answer.
+    /// The fate of the connection after a response.
     enum Then: Sendable { case keep, end, reset }
 
     typealias Script = @Sendable (Request, WireSocket) throws -> Then
@@ -71,13 +66,14 @@ final class WireOrigin: Sendable {
 
     func forget() { state.withLock { $0.requests = [] } }
 
-    /// Ends the listener and every connection; the port is free when this returns.
+    /// Closes the listener and every connection; on return the port is free.
     func stop() {
         let isFirst = state.withLock { state in
             guard !state.isStopped else { return false }
             state.isStopped = true
             shutdown(listener, Int32(SHUT_RDWR))
-            // Inside: who resets a connection takes it out first, and only then frees its number.
+            // Inside the lock: a thread that resets a connection removes its socket before it frees
+            // the descriptor.
             for socket in state.sockets { shutdown(socket.descriptor, Int32(SHUT_RDWR)) }
             return true
         }
@@ -85,7 +81,8 @@ final class WireOrigin: Sendable {
     }
 
     private func acceptAll() {
-        // Closed by whoever accepts: closed by another, its number could be another listener's.
+        // Only the accepting thread closes the listener. If another thread closed it, `accept`
+        // could use a descriptor that has become another listener's.
         defer {
             close(listener)
             ended.signal()
@@ -171,7 +168,7 @@ final class WireOrigin: Sendable {
 }
 
 extension WireSocket {
-    /// Writes a response with a length; a `Date` in the fields is the caller's business.
+    /// Writes a response with a Content-Length; the caller adds a `Date` if it needs one.
     func answer(
         _ status: Int = 200,
         _ fields: [String] = [],

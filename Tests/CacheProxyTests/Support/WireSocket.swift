@@ -1,10 +1,5 @@
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 /// A blocking socket with a time limit on every call, so that no test can hang.
 ///
@@ -28,11 +23,7 @@ final class WireSocket: @unchecked Sendable {
     deinit { if descriptor >= 0 { close(descriptor) } }
 
     static func make() -> Int32 {
-        #if canImport(Glibc)
-            socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-            socket(AF_INET, SOCK_STREAM, 0)
-        #endif
+        socket(AF_INET, streamSocketType, 0)
     }
 
     static func address(_ port: UInt16) -> sockaddr_in {
@@ -65,7 +56,7 @@ final class WireSocket: @unchecked Sendable {
         var offset = 0
         while offset < bytes.count {
             let count = bytes[offset...].withUnsafeBytes { rest in
-                send(descriptor, rest.baseAddress, rest.count, Self.sendFlags)
+                send(descriptor, rest.baseAddress, rest.count, sendsNoSignal)
             }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw WireFailure("send: \(errno)") }
@@ -73,19 +64,13 @@ final class WireSocket: @unchecked Sendable {
         }
     }
 
-    #if canImport(Glibc)
-        private static let sendFlags = Int32(MSG_NOSIGNAL)
-    #else
-        private static let sendFlags: Int32 = 0
-    #endif
-
     func write(_ text: String) throws { try write(Array(text.utf8)) }
 
     func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Sends the last bytes, which arrive at the same moment as their end.
+    /// Sends the last bytes together with the end of the stream.
     func end(with text: String) throws {
-        #if canImport(Glibc)
+        #if os(Linux)
             var one: Int32 = 1
             setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_CORK, &one, 4)
         #endif
@@ -93,7 +78,7 @@ final class WireSocket: @unchecked Sendable {
         endOutput()
     }
 
-    /// Closes with a reset.
+    /// Closes the connection with a reset.
     func abort() {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
@@ -101,7 +86,7 @@ final class WireSocket: @unchecked Sendable {
         descriptor = -1
     }
 
-    /// More bytes into the buffer; false at the end.
+    /// Reads more bytes into the buffer; returns `false` at the end of the stream.
     private func fill() throws -> Bool {
         var chunk = [UInt8](repeating: 0, count: 64 * 1024)
         while true {
@@ -115,7 +100,7 @@ final class WireSocket: @unchecked Sendable {
         }
     }
 
-    /// Bytes up to and with `mark`; nil when the stream ends before.
+    /// Reads up to and including `mark`; returns `nil` if the stream ends first.
     func read(through mark: String, limit: Int = 1 << 20) throws -> [UInt8]? {
         let mark = Array(mark.utf8)
         var searched = 0
@@ -141,12 +126,18 @@ final class WireSocket: @unchecked Sendable {
         return Array(buffer[..<count])
     }
 
-    /// At most `count` bytes, as they come; empty at the end.
+    /// Reads at most `count` bytes, as they arrive; returns an empty array at the end.
     func read(upTo count: Int) throws -> [UInt8] {
         if buffer.isEmpty, try !fill() { return [] }
         let taken = Array(buffer.prefix(count))
         buffer.removeFirst(taken.count)
         return taken
+    }
+
+    /// Returns whether neither bytes nor an end arrive for that long.
+    func isSilent(milliseconds: Int32) -> Bool {
+        var watched = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return buffer.isEmpty && poll(&watched, 1, milliseconds) == 0
     }
 
     func readToEnd() throws -> [UInt8] {
@@ -155,7 +146,7 @@ final class WireSocket: @unchecked Sendable {
         return buffer
     }
 
-    /// What is left when the peer has ended or reset the connection.
+    /// Reads the remaining bytes after the peer has ended or reset the connection.
     func readToEndOrReset() throws -> [UInt8] {
         do {
             while try fill() {}
@@ -170,11 +161,13 @@ struct WireFailure: Error, CustomStringConvertible, Equatable {
     init(_ description: String) { self.description = description }
 
     static let reset = WireFailure("reset")
-    /// Nothing came for as long as a test waits.
+    /// No bytes arrived within the time limit of a test.
     static let silence = WireFailure("Nothing came")
 }
 
-/// Waits until something is so, for as long as a test may take; whether it came to be.
+/// Waits until the condition is true, within the time limit of a test.
+///
+/// Returns whether it became true.
 func eventually(_ isSo: @escaping @Sendable () -> Bool) async -> Bool {
     let answer = try? await onThread {
         for _ in 0..<WireSocket.limitSeconds * 200 {
@@ -186,7 +179,7 @@ func eventually(_ isSo: @escaping @Sendable () -> Bool) async -> Bool {
     return answer ?? false
 }
 
-/// Runs blocking work on a thread of its own: the pool that runs tasks must stay free.
+/// Runs blocking work on a new thread, because Swift's thread pool must not block.
 func onThread<Result: Sendable>(
     _ body: @escaping @Sendable () throws -> Result
 ) async throws -> Result {

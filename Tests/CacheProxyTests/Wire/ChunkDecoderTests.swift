@@ -25,7 +25,7 @@ import Testing
         "\r\n", "g\r\n", "-5\r\nhello\r\n", "+5\r\n", "0x5\r\nhello\r\n", " 5\r\nhello\r\n",
         "5\nhello\n0\n\n", "5\r\nhello0\r\n\r\n", "5\r\nhelloX\r\n", "5\r\nhello\n0\r\n\r\n",
         "5\r\nhello\r0\r\n\r\n", "5\r\r\nhello\r\n", "10000000000000000\r\n",
-        "fffffffffffffffff\r\n",
+        "fffffffffffffffff\r\n", "5\r\nhelloX\n0\r\n\r\n",
         "5;a\nb\r\nhello\r\n0\r\n\r\n", "5;a\"\r\nhello\r\n", "5\r\nhello\r\n0\r\nX y\r\n\r\n",
         "5\r\nhello\r\n0\r\n x: y\r\n\r\n", "5\r\nhello\r\n0\r\nx: y\n\r\n",
         "5;\(String(repeating: "a", count: 300))\r\n", "5 5\r\nhello\r\n", "0\r\n\n", "0\r\n\r\r",
@@ -64,7 +64,7 @@ import Testing
         #expect(result.usedCount == encoded.utf8.count)
     }
 
-    @Test func whatFollowsTheBodyIsLeftAlone() {
+    @Test func bytesAfterTheBodyAreNotRead() {
         let result = Self.decode("1\r\na\r\n0\r\n\r\nGET /", pieces: [100])
         #expect(result.isDone)
         #expect(result.usedCount == 11)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CacheProxy
 
-/// RFC 9112 as tables: what is taken, and what is refused, whatever pieces it comes in.
+/// RFC 9112 as tables of accepted and refused requests, in pieces of any size.
 @Suite struct RequestParserTests {
     typealias Step = RequestParser.Step
 
@@ -21,7 +21,7 @@ import Testing
     static let host = "Host: a\r\n"
 
     static let refusals: [Refusal] = [
-        // The request line.
+        // Request line.
         .init(" GET / HTTP/1.1\r\n\(host)\r\n", .malformedRequestLine),
         .init("GET  / HTTP/1.1\r\n\(host)\r\n", .malformedRequestLine),
         .init("GET /  HTTP/1.1\r\n\(host)\r\n", .malformedRequestLine),
@@ -72,7 +72,7 @@ import Testing
         .init("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", .malformedHost),
         .init("GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", .malformedHost),
         .init("GET / HTTP/1.1\r\nHost: a?b\r\n\r\n", .malformedHost),
-        // Framing: every way in which two readers have been known to disagree.
+        // Framing: all known ways in which two parsers disagree.
         .init(post("Content-Length: 5, 5"), .contentLengthInvalid),
         .init(post("Content-Length: 5\r\nContent-Length: 5"), .contentLengthRepeated),
         .init(post("Content-Length: 5\r\nContent-Length: 6"), .contentLengthRepeated),
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    // MARK: -
+    // MARK: Helpers
 
     static func parseWhole(_ text: String) -> (step: Step, parser: RequestParser) {
         var parser = RequestParser()

@@ -4,8 +4,9 @@ import Testing
 
 @testable import CacheProxy
 
-/// The key names what the origin will be asked for, and nothing is merged that an origin may tell
-/// apart.
+/// The key is the URL that the origin is asked for.
+///
+/// URLs that an origin may distinguish have different keys.
 @Suite struct RequestURLTests {
     struct Row: Sendable {
         let target: String
@@ -27,6 +28,13 @@ import Testing
         .init("/a", "x:8a", nil), .init("/a", "x:1:2", nil), .init("/a", "x:123456", nil),
         .init("/a", "[::1", nil), .init("/a", "[]", nil), .init("/a", "", nil),
         .init("/a", ":80", nil), .init("/a", "a]b", nil), .init("/a", "[::1]x", nil),
+        .init("/a", "a%zz", nil), .init("/a", "a%2", nil), .init("/a", "a%", nil),
+        .init("/a", "a%2Fb", "http://a%2fb/a"), .init("/a", "[zz]", nil),
+        .init("/a", "[1::2::3]", nil), .init("/a", "[::1%25eth0]", nil),
+        .init("/a", "[1.2.3.4]", nil),
+        .init("/a", "[::ffff:1.2.3.4]:1", "http://[::ffff:1.2.3.4]:1/a"),
+        .init("/a", "x:65535", "http://x:65535/a"), .init("/a", "x:65536", nil),
+        .init("http://a%zz/b", "x", nil), .init("http://[zz]/b", "x", nil),
         .init("/a", nil, "http://default:9/a"),
         .init("http://Y/b", "x", "http://y/b"), .init("HTTP://y:80", "x", "http://y/"),
         .init("http://y?q", "x", "http://y/?q"), .init("https://y:443/b", "x", "https://y/b"),
@@ -74,6 +82,17 @@ import Testing
                 + "Expect: 100-continue\r\nCache-Control: no-store\r\nCookie: c\r\n\r\n"
         )
         #expect(fields.pairs.map(\.name) == ["Host", "Cache-Control", "Cookie"])
+    }
+
+    /// Each field alone, so that only its own name can cause its removal.
+    @Test(arguments: [
+        "Connection: close", "Keep-Alive: 5", "TE: trailers", "Trailer: a", "Upgrade: h2c",
+        "Proxy-Connection: x", "Proxy-Authorization: y", "Content-Length: 1",
+        "Transfer-Encoding: chunked", "Expect: 100-continue",
+    ])
+    func eachFieldOfTheConnectionStaysBehindByItself(line: String) {
+        let fields = Self.fields("POST / HTTP/1.1\r\nHost: x\r\n\(line)\r\nCookie: c\r\n\r\n")
+        #expect(fields.pairs.map(\.name) == ["Host", "Cookie"])
     }
 
     static func make(_ text: String) -> RequestURL? {

@@ -34,7 +34,20 @@ import Testing
         )
     }
 
-    @Test func lengthOfWhatIsNotSentIsTheOriginsOwn() {
+    /// Each field alone, so that only its own name can cause its removal.
+    @Test(arguments: [
+        "Connection", "Keep-Alive", "TE", "Trailer", "Upgrade", "Proxy-Connection",
+        "Proxy-Authorization", "Content-Length", "Transfer-Encoding",
+    ])
+    func eachFieldOfTheConnectionStaysBehindByItself(name: String) {
+        let text = Self.write(200, HeaderFields([(name, "7"), ("Kept", "1")]), .chunked)
+        #expect(
+            text == "HTTP/1.1 200 OK\r\nKept: 1\r\nTransfer-Encoding: chunked\r\n"
+                + "Date: Thu, 01 Jan 1970 00:00:09 GMT\r\nVia: 1.1 me\r\n\r\n"
+        )
+    }
+
+    @Test func lengthOfA304IsTheOriginsAndA204HasNoLength() {
         #expect(Self.write(304, ["Content-Length": "7"], .none).contains("Content-Length: 7\r\n"))
         #expect(!Self.write(204, ["Content-Length": "7"], .none).contains("Content-Length"))
     }
@@ -42,7 +55,7 @@ import Testing
     @Test(arguments: [
         (404, "404 Not Found"), (999, "999 "), (599, "599 "), (508, "508 Loop Detected"),
     ])
-    func statusLineHasItsPhraseOrNone(_ row: (Int, String)) {
+    func statusLineHasItsPhraseIfThereIsOne(_ row: (Int, String)) {
         #expect(Self.write(row.0, [:], .none).hasPrefix("HTTP/1.1 \(row.1)\r\n"))
     }
 

@@ -88,7 +88,7 @@ struct FactsTests {
         #expect(MethodKind(row.input) == row.expected)
     }
 
-    @Test func whatIsNotKnownToBeSafeIsUnsafe() {
+    @Test func methodsNotKnownToBeSafeAreUnsafe() {
         let safe = MethodKind.allCases.filter(\.isSafe)
         #expect(safe == [.get, .head, .options, .trace, .query])
         #expect(MethodKind.allCases.filter(\.isUnsafe).count == 6)

@@ -65,7 +65,7 @@ struct FieldSectionTests {
         ("a", "x\r\nSet-Cookie: y"), ("a", "x\ny"), ("a", "x\ry"), ("a", "x\0y"), ("a", "x\u{7F}"),
         ("a", "x\u{1}y"),
     ])
-    func whatWouldSmuggleALineIsRefused(_ name: String, _ value: String) {
+    func fieldThatWouldSmuggleALineIsRefused(_ name: String, _ value: String) {
         var fields = FieldSection([("k", "v")])
         let before = fields
         let isAppended = fields.append(name, value)
@@ -109,7 +109,7 @@ struct FieldSectionTests {
         }
     }
 
-    @Test func whatAppendRefusesIsNotDecoded() {
+    @Test func fieldsThatAppendRefusesAreNotDecoded() {
         func isDecoded(_ bytes: [UInt8]) -> Bool {
             bytes.withUnsafeBytes { FieldSection(decoding: $0) } != nil
         }

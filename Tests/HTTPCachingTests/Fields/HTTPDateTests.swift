@@ -73,7 +73,8 @@ struct HTTPDateTests {
         #expect(year("20", near: 0) == start(2020))
         #expect(year("21", near: 0) == start(1921))
         for near in [Int64.min, .max] { #expect(year("50", near: near) != nil) }
-        // To the second: fifty years from now is not more than fifty years ahead.
+        // A date exactly fifty years ahead is still in the future; one second more moves it to the
+        // past.
         let noon = Self.parse("Saturday, 21-Nov-76 00:00:00 GMT")
         #expect(noon == Self.parse("Sat, 21 Nov 2076 00:00:00 GMT"))
         let later = Self.parse("Saturday, 21-Nov-76 00:00:01 GMT")
@@ -101,7 +102,7 @@ struct HTTPDateTests {
 
     @Test("Every day of four centuries follows its neighbour")
     func calendar() {
-        // Counting days one by one, with the rule of leap years spelt out.
+        // Counts the days one by one, with an explicit rule for leap years.
         var (year, month, day) = (1900, 1, 1)
         var days = -25_567
         while year < 2301 {

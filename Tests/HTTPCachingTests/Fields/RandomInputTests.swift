@@ -3,10 +3,10 @@ import Testing
 
 @testable import HTTPCaching
 
-/// Seeded random text for every parser: none may trap, and what one reads must hold together.
+/// Seeded random text for every parser: no parser may trap, and its results must be consistent.
 @Suite("Random input")
 struct RandomInputTests {
-    /// Pieces that parsers look for, so that random text reaches their insides.
+    /// Pieces that parsers look for, so that random text reaches deep branches.
     private static let pieces: [String] = [
         "max-age", "s-maxage", "no-cache", "no-store", "private", "public", "must-understand",
         "stale-if-error", "max-stale", "=", "\"", ",", ";", " ", "\t", "\\", "*", "W/", "bytes",
@@ -69,7 +69,7 @@ struct RandomInputTests {
     }
 
     private static func readScalars(_ value: ByteRun, seed: UInt64) {
-        // From 1970 to the year 3000; the ends of the scale must not trap either.
+        // From 1970 to the year 3000; the extreme values must not trap either.
         let near = Int64(seed) * 500_000_000
         _ = HTTPDate.parse(value, nearSeconds: .max)
         _ = HTTPDate.parse(value, nearSeconds: .min)
@@ -130,7 +130,7 @@ struct RandomInputTests {
         }
     }
 
-    /// One request, its response, and a later 304, through every rule.
+    /// Applies every rule to one request, its response, and a later 304.
     private static func exchange(
         _ requestFields: FieldSection,
         _ fields: FieldSection,

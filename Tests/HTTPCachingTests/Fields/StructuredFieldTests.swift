@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Structured dictionaries, RFC 9651 §4.2")
 struct StructuredFieldTests {
-    /// The members as text, or nil for a field that is none.
+    /// The members as text; `nil` if the field is malformed.
     private static func parse(_ text: String) -> [String]? {
         text.withByteRun { text in
             var dictionary = StructuredDictionary(text)

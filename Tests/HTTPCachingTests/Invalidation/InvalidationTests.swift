@@ -75,7 +75,7 @@ struct InvalidationTests {
         #expect(Self.targets(same) == [Self.url, "https://h.example/a"])
     }
 
-    @Test func aTargetThatIsNoURIIsStillInvalidated() {
+    @Test func targetThatIsNotAURIIsInvalidated() {
         let targets = Invalidation.targets(
             method: .put,
             status: 200,
@@ -170,7 +170,7 @@ struct URIReferenceTests {
         #expect(here.target == "http://a//c")
     }
 
-    @Test func longOnesAreNotLookedAt() {
+    @Test func overlongReferenceIsRefused() {
         let longest = "/" + String(repeating: "a", count: URIReference.bytesMax - 1)
         #expect(URIReference(longest) != nil)
         #expect(URIReference(longest + "a") == nil)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPCaching
 
-/// What the usual hit is answered by, without reading all the facts, against the rules themselves.
+/// Compares the shortcut for plain hits, which reads few facts, with the full rules.
 @Suite struct PlainHitRulesTests {
     private static let numbers: [UInt32] = [0, 1, 59, 60, 61, 3_600, DeltaSeconds.maximum]
     private static let times: [Int64] = [.min, -1, 0, 1_000, 1_059, 1_060, 1_061, .max]

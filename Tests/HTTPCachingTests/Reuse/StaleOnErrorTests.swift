@@ -67,6 +67,25 @@ struct StaleOnErrorTests {
         }
     }
 
+    @Test("alwaysValidate: no stored response stands in, however fresh it is")
+    func nothingStandsInForAValidation() {
+        var preferences = ReusePreferences()
+        preferences.freshness = .alwaysValidate
+        preferences.staleOnErrorSeconds = 99
+        for failure in [StaleOnError.Failure.unreachable, .status(503)] {
+            for seconds in [0, 30, 70] as [Int64] {
+                let isAllowed = Self.allows(
+                    failure,
+                    "max-age=60, stale-if-error=99",
+                    after: seconds,
+                    request: [("Cache-Control", "stale-if-error=99")],
+                    preferences: preferences
+                )
+                #expect(!isAllowed)
+            }
+        }
+    }
+
     @Test("RFC 5861 §4: the client may ask for it too")
     func askedByTheClient() {
         let request: Lines = [("Cache-Control", "stale-if-error=20")]

@@ -33,7 +33,9 @@ struct StoredFieldsTests {
             "Expires", "Public-Key-Pins", "Set-Cookie", "Set-Cookie2", "X-Frame-Options",
             "X-XSS-Protection", "Test-Header", "Content-Foo", "Date", "WWW-Authenticate",
         ]
-        let fields = Self.stored((dropped + kept).map { ($0, "x") })
+        var rules = StoringRules.shared
+        rules.cookies = .store
+        let fields = Self.stored((dropped + kept).map { ($0, "x") }, rules: rules)
         for name in dropped { #expect(!fields.contains(name), "\(name)") }
         for name in kept { #expect(fields.contains(name), "\(name)") }
     }
@@ -84,9 +86,14 @@ struct StoredFieldsTests {
     @Test("Set-Cookie is left out where the policy says so")
     func cookiesLeftOut() {
         var rules = StoringRules.shared
-        #expect(Self.stored([("Set-Cookie", "a=b")], rules: rules).contains("set-cookie"))
-        rules.cookies = .storeWithoutCookies
-        #expect(!Self.stored([("Set-Cookie", "a=b")], rules: rules).contains("set-cookie"))
+        for (policy, isKept) in [
+            (StoringRules.CookiePolicy.refuse, false), (.strip, false), (.store, true),
+            (.ignore, true),
+        ] {
+            rules.cookies = policy
+            let stored = Self.stored([("Set-Cookie", "a=b")], rules: rules)
+            #expect(stored.contains("set-cookie") == isKept, "\(policy)")
+        }
     }
 
     @Test("RFC 9110 §6.6.1: a Date that is missing or no date becomes the time of receipt")

@@ -5,6 +5,11 @@ import Testing
 @Suite("Freshening, RFC 9111 §3.2, §4.3.4 and §4.3.5")
 struct FresheningTests {
     private static let later = Scene.now + 100
+    private static let keepingCookies: StoringRules = {
+        var rules = StoringRules.shared
+        rules.cookies = .store
+        return rules
+    }()
 
     private static func freshened(
         _ stored: Lines,
@@ -31,7 +36,8 @@ struct FresheningTests {
     func replaced(_ name: String) {
         let fields = Self.freshened(
             [(name, "a"), ("Other", "1"), (name.lowercased(), "b")],
-            [(name.uppercased(), "c"), (name, "d")]
+            [(name.uppercased(), "c"), (name, "d")],
+            Self.keepingCookies
         )
         #expect(fields.values(name) == ["c", "d"])
         #expect(fields.first("Other") == "1")
@@ -143,17 +149,9 @@ struct FresheningTests {
         ] as [Row<([String], [String]), Bool>]
     )
     func identifies(_ row: Row<([String], [String]), Bool>) {
-        func fields(_ validators: [String]) -> FieldSection {
-            var fields = FieldSection()
-            if !validators[0].isEmpty { fields.append("ETag", validators[0]) }
-            if let offset = Int64(validators[1]) {
-                fields.append("Last-Modified", Scene.date(offset))
-            }
-            return fields
-        }
         let isIdentified = Conditional.identifies(
-            stored: fields(row.input.0),
-            with304: fields(row.input.1)
+            stored: FieldSection(validators: row.input.0),
+            with304: FieldSection(validators: row.input.1)
         )
         #expect(isIdentified == row.expected)
     }
@@ -177,7 +175,10 @@ struct FresheningTests {
     @Test(
         "§4.3.5: what an answer to HEAD does to a stored GET",
         arguments: [
-            Row("nothing to compare", (200, []), Conditional.HeadEffect.freshens),
+            Row("nothing to compare", (200, []), Conditional.HeadEffect.nothing),
+            Row("the date alone", (200, ["", "-60", "5"]), .nothing),
+            Row("the tag alone", (200, ["\"a\""]), .freshens),
+            Row("nothing but another length", (200, ["", "", "6"]), .invalidates),
             Row("same tag, date, length", (200, ["\"a\"", "-60", "5"]), .freshens),
             Row("another tag", (200, ["\"b\""]), .invalidates),
             Row("another date", (200, ["\"a\"", "-50"]), .invalidates),

@@ -4,21 +4,21 @@ import Foundation
 enum ChildProcess {
     struct Outcome: Sendable {
         let status: Int32
-        /// What it wrote, errors too.
+        /// Standard output and standard error.
         let output: String
     }
 
     /// Runs `words`; the first one is a program's name or path.
     static func run(_ words: [String]) async throws -> Outcome {
         try await withCheckedThrowingContinuation { continuation in
-            // It blocks, and must not take a thread of Swift's pool from the other tests.
+            // The wait blocks, and must not occupy a thread of Swift's pool.
             Thread.detachNewThread {
                 continuation.resume(with: Result { try runAndWait(words) })
             }
         }
     }
 
-    /// A program of this package, which lies beside the tests.
+    /// The path of a program of this package, which is built beside the tests.
     static func product(_ name: String) -> String {
         URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
             .appending(path: name).path()
@@ -29,7 +29,7 @@ enum ChildProcess {
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = words
         process.currentDirectoryURL = SourceFile.packageRoot
-        // A make that runs these tests must not speak to the make that they run.
+        // If a make runs these tests, its settings must not reach the make that they run.
         process.environment = ProcessInfo.processInfo.environment
             .filter { !["MAKEFLAGS", "MFLAGS", "MAKELEVEL"].contains($0.key) }
         let pipe = Pipe()

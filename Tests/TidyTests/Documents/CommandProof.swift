@@ -1,28 +1,28 @@
 import Foundation
 
-/// Finds out whether a documented command works, by running it or what it rests on.
+/// Checks whether a documented command works.
 ///
-/// What is quick is run as it stands. What builds or measures is run as far as its own help or dry
-/// run goes, and the work behind it must be something that `make check` or `.ci/run` does.
+/// A quick command is run as it is. For a command that builds or measures, its help or a dry run is
+/// checked, and the work itself must be part of `make check` or `.ci/run`.
 struct CommandProof {
-    /// The programs a document may name; a line with any other is a line nobody has tried.
+    /// The programs that a document may name; lines with other programs would be untested.
     static let programs: Set<String> = [
         "make", "swift", "bench-cli", "cache-proxy", "curl", "perf/compare", "perf/profile",
         "perf/soak", "Fuzz/run",
     ]
 
-    /// What is done instead of a command that nothing runs.
+    /// A substitute for a command that no script runs.
     enum StandIn {
-        /// A target that does the same with less.
+        /// A target that does the same with less work.
         case target(String)
         /// A suite of tests.
         case suite(String)
     }
 
     static let standIns: [String: StandIn] = [
-        // It writes.
+        // It writes files.
         "make format": .target("lint"),
-        // Its traces are no part of the tree.
+        // Its traces are not in the tree.
         "perf/compare hit-ratio": .suite("ReplayHitRatioTests"),
     ]
 
@@ -38,7 +38,7 @@ struct CommandProof {
         tests = try SourceFile.all(in: ["Tests"]).map(\.text).joined(separator: "\n")
     }
 
-    /// What is wrong with the command; nil when it works.
+    /// Returns the fault of the command; `nil` if it works.
     func complaint(about command: DocumentedCommand) async throws -> String? {
         switch command.program {
         case "make": try await make(command.arguments)
@@ -65,7 +65,7 @@ struct CommandProof {
         return outcome.status == 0 && !isEmpty ? nil : outcome.output
     }
 
-    /// Whether `.ci/run` executes it, or something stands in for it.
+    /// Whether `.ci/run` executes it, or a stand-in replaces it.
     private func isDone(_ program: String, _ word: String?) -> Bool {
         if longRuns.contain(program, word) { return true }
         return switch Self.standIns["\(program) \(word ?? "")"] {
@@ -104,7 +104,7 @@ struct CommandProof {
         return try await failure(of: [program] + arguments + ["--check-config"])
     }
 
-    /// Requests to the proxy's administration are carried out by a test of the proxy.
+    /// A test of the proxy sends the documented requests to the administration.
     private func curl(_ command: DocumentedCommand) -> String? {
         let isCarriedOut =
             command.document == "docs/cache-proxy.md"
@@ -151,7 +151,7 @@ struct CommandProof {
 
     private func isFlag(_ word: String) -> Bool { word.hasPrefix("-") }
 
-    /// Whether the program must know the word: no flag, no value, no placeholder.
+    /// Whether the program must know the word: it is no flag, no value and no placeholder.
     private func isOwnWord(_ word: String) -> Bool {
         !isFlag(word) && word.wholeMatch(of: /[a-z][a-z-]*/) != nil
     }
@@ -184,7 +184,7 @@ private struct Makefile {
         madeByCheck = made
     }
 
-    /// Whether `make check` makes it, or everything that it stands for.
+    /// Whether `make check` makes the target, or everything that an alias stands for.
     func isMadeByCheck(_ target: String) -> Bool {
         if madeByCheck.contains(target) { return true }
         let parts = prerequisites[target] ?? []

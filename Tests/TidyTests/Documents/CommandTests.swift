@@ -1,6 +1,6 @@
 import Testing
 
-/// What a document tells its reader to type works.
+/// Every command in the documents must work.
 @Suite struct CommandTests {
     @Test func everyCommandInTheDocumentsWorks() async throws {
         let proof = try CommandProof()
@@ -15,7 +15,7 @@ import Testing
         #expect(commands > 30)
     }
 
-    /// A command in a block of another kind would be one that nobody has tried.
+    /// Commands in blocks of another kind would not be tested.
     @Test func commandsStandInBlocksMarkedAsSuch() throws {
         for document in try SourceFile.documents() {
             for line in DocumentedCommand.Line.all(in: document.text) where line.isUnmarkedCode {
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// Examples say in their first lines how they are run.
+    /// The first lines of an example state how it is run.
     @Test func everyExampleIsRunAsItSays() async throws {
         let proof = try CommandProof()
         for file in try SourceFile.all(in: ["Examples"])
@@ -44,7 +44,7 @@ import Testing
     }
 }
 
-/// The proofs themselves: what does not work is found out.
+/// The proofs detect commands that do not work.
 @Suite struct CommandProofTests {
     @Test(arguments: [
         "make nothing-of-the-kind", "make lint TARGET=x nothing", "docker run cache",
@@ -58,7 +58,7 @@ import Testing
         #expect(try await CommandProof().complaint(about: command) != nil)
     }
 
-    @Test func whatNothingRunsIsFoundOut() throws {
+    @Test func commandsThatNothingRunsAreFound() throws {
         let runs = try LongRuns()
         #expect(runs.contain("make", "tsan") && runs.contain("perf/soak", nil))
         #expect(!runs.contain("make", "format") && !runs.contain("perf/compare", "hit-ratio"))

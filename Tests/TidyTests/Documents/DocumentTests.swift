@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the documents show must be what is there.
+/// The documents must agree with the sources.
 @Suite struct DocumentTests {
     @Test func everySwiftBlockStandsInACompiledFile() throws {
         let sources = try SourceFile.all(in: ["Examples", "Sources", "Tests/ExamplesTests"])
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// A choice nobody could reopen is no decision but a habit.
+    /// A decision must state the conditions that would reopen it.
     @Test func everyDecisionSaysWhatWouldReopenIt() throws {
         for page in try SourceFile.all(in: ["docs/decisions"], endings: [".md"]) {
             let number = page.path.split(separator: "/").last?.prefix(4) ?? ""
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// The last column of the glossary is what its words are called in the code.
+    /// The last column of the glossary holds the names of its words in the code.
     @Test func everyNameInTheGlossaryIsInTheSources() throws {
         let place = SourceFile.packageRoot.appending(path: "docs/glossary.md")
         let glossary = try String(contentsOf: place, encoding: .utf8)
@@ -74,7 +74,7 @@ import Testing
         #expect(count > 60)
     }
 
-    /// A stranger who asks what is stored is there after three clicks at most.
+    /// From the README, at most three clicks lead to the rules about storing.
     @Test func theReadmeLeadsToWhatDecidesAboutStoring() throws {
         let documents = Dictionary(
             try SourceFile.documents().map { ($0.path, $0) },
@@ -93,7 +93,7 @@ import Testing
         #expect(reached.contains(decision), "No way of three clicks leads to \(decision)")
     }
 
-    /// The lines without indentation and without blank ones.
+    /// The non-blank lines without indentation and without imports.
     private static func lines(of text: String) -> [String] {
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
             .filter { !$0.isEmpty && !$0.hasPrefix("import ") }
@@ -101,7 +101,7 @@ import Testing
 }
 
 extension SourceFile {
-    /// The comments that documentation is made of, as a document.
+    /// The documentation comments, as a document.
     fileprivate var documentation: SourceFile {
         let lines = text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
             .filter { $0.hasPrefix("///") }.map { $0.dropFirst(3) }
@@ -111,7 +111,7 @@ extension SourceFile {
         )
     }
 
-    /// What the document links to inside the package, as paths below its root.
+    /// The links of the document inside the package, as paths below its root.
     fileprivate var linkTargets: [String] {
         let folder = URL(filePath: "/" + path).deletingLastPathComponent()
         return text.matches(of: /\]\(([^)#\s]+)[^)]*\)/).compactMap { match in

@@ -1,8 +1,8 @@
-/// A line that a document tells its reader to type.
+/// A command that a document tells its reader to type.
 struct DocumentedCommand: CustomStringConvertible {
     let document: String
     let text: String
-    /// The words, without the settings in front of them, the quotes around and the comment behind.
+    /// The words, without leading settings, quotes and a trailing comment.
     let words: [String]
 
     var description: String { "\(document): \(text)" }
@@ -17,8 +17,10 @@ struct DocumentedCommand: CustomStringConvertible {
         self.words = words
     }
 
-    /// The commands of a document: each line of a block marked `sh`, and each piece of code in the
-    /// running text that begins with one of `programs` and is more than its name.
+    /// The commands of a document.
+    ///
+    /// Commands are the lines of blocks marked `sh`, and pieces of inline code that begin with one
+    /// of `programs` and are more than its name.
     static func all(in document: SourceFile, programs: Set<String>) -> [DocumentedCommand] {
         var commands: [DocumentedCommand] = []
         var unfinished = ""
@@ -49,7 +51,7 @@ struct DocumentedCommand: CustomStringConvertible {
         return commands
     }
 
-    /// Whether the word sets a variable for the command behind it: `NAME=value`.
+    /// Whether the word sets a variable for the command after it: `NAME=value`.
     private static func isSetting(_ word: String) -> Bool {
         guard let end = word.firstIndex(of: "=") else { return false }
         return word[..<end].allSatisfy { $0.isUppercase || $0 == "_" }
@@ -77,7 +79,7 @@ struct DocumentedCommand: CustomStringConvertible {
 }
 
 extension DocumentedCommand {
-    /// A line of a document, and what kind of text it stands in.
+    /// A line of a document, and the kind of text around it.
     struct Line {
         enum Place {
             case text
@@ -88,7 +90,7 @@ extension DocumentedCommand {
         let text: String
         let place: Place
 
-        /// Whether it is shown as code without a word about what kind of code.
+        /// Whether the line is shown as code of an unstated kind.
         var isUnmarkedCode: Bool {
             place == .otherBlock || (place == .text && text.hasPrefix("    "))
         }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The commands that take minutes, cut short, as `.ci/run` executes them.
+/// The commands that take minutes, in the shortened form that `.ci/run` executes.
 struct LongRuns {
     private let commands: [[Substring]]
 
@@ -10,7 +10,7 @@ struct LongRuns {
         commands = text.matches(of: /(?m)^run (.+)$/).map { $0.1.split(separator: " ") }
     }
 
-    /// Whether one of them is the program, with `word` as its first word if one is given.
+    /// Whether a command runs the program, with `word` as its first argument if one is given.
     func contain(_ program: String, _ word: String?) -> Bool {
         commands.contains { command in
             guard command[0] == program else { return false }

@@ -1,7 +1,7 @@
 import Foundation
 
 extension SourceFile {
-    /// Everything that is written for readers.
+    /// All documents for readers.
     static func documents() throws -> [SourceFile] {
         let root = try FileManager.default.contentsOfDirectory(atPath: packageRoot.path())
             .filter { $0.hasSuffix(".md") }
@@ -13,6 +13,6 @@ extension SourceFile {
         return root.sorted { $0.path < $1.path } + (try all(in: folders, endings: [".md"]))
     }
 
-    /// The sources of examples that need packages from the network: no build holds them to anything.
+    /// The sources of examples that need packages from the network: no build compiles them.
     static let uncompiledFolder = "Examples/Adapters/"
 }

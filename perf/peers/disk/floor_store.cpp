@@ -10,13 +10,13 @@
 
 namespace {
 
-/// The physical floor: one file, places known, pread and LZ4 and nothing else. No checksum, no key
-/// on the disk, buffers used again and again.
+/// The physical floor: one file, known offsets, pread and LZ4. It has no checksum and no key on the
+/// disk, and its buffers are reused.
 class FloorStore final : public Store {
 public:
     explicit FloorStore(const std::string &directory) {
         file_ = open((directory + "/floor").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
-        if (file_ < 0) die("floor: no file");
+        if (file_ < 0) die("floor: cannot create " + directory + "/floor");
     }
 
     ~FloorStore() override { close(file_); }

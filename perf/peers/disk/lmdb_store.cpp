@@ -9,8 +9,8 @@
 
 namespace {
 
-/// LMDB with LZ4 values: one read transaction that is reset and renewed, as its documentation
-/// advises, and puts gathered into transactions without a sync for each.
+/// LMDB with LZ4 values. One read transaction is reset and renewed, as LMDB's documentation advises.
+/// Puts are batched in transactions without a sync for each.
 class LMDBStore final : public Store {
 public:
     explicit LMDBStore(const std::string &directory) {
@@ -68,7 +68,7 @@ public:
     }
 
 private:
-    /// What the engine measured beside it gathers before it writes.
+    /// The size of the engine's batches.
     static constexpr size_t batch_size = 256 << 10;
 
     static void check(int code) {
@@ -82,7 +82,7 @@ private:
         pending_ = 0;
     }
 
-    /// Into memory of its own, as a body is that outlives the transaction.
+    /// Decompresses into allocated memory, because a body must outlive the transaction.
     static int decompressed_first_byte(const MDB_val &value) {
         auto bytes = static_cast<const char *>(value.mv_data);
         uint32_t raw = 0;

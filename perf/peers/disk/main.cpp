@@ -1,12 +1,12 @@
-// RocksDB, LMDB or a bare file under the work that bench-cli asks for: a line in, a line of JSON out.
+// Performs the commands of bench-cli on RocksDB, LMDB or a bare file: a line in, a line of JSON out.
 //
 //   disk-peer rocksdb|lmdb|floor DIRECTORY BODIES
 //
-//   disk-store size=4096 entries=1000     stores new entries and flushes; nanoseconds in all
+//   disk-store size=4096 entries=1000     stores new entries and flushes
 //   disk-hit size=4096 entries=1000 operations=500
 //
-// BODIES is a file that both sides take the bodies from: entry n of size s begins at
-// (n * 506816) mod (file size - s) and carries the low byte of n in front.
+// BODIES is a file from which both sides take the bodies: entry n of size s begins at
+// (n * 506816) mod (file size - s), and its first byte is replaced by the low byte of n.
 
 #include "store.h"
 
@@ -30,7 +30,7 @@ namespace {
 
 constexpr size_t body_stride = 506816;
 
-/// A key as the other side writes it: 46 bytes, the size and the number in it.
+/// A key as bench-cli writes it: 46 bytes that contain the size and the number.
 std::string key_text(long size, long number) {
     const std::string prefix = "https://example.test/assets/";
     std::string digits = std::to_string(number);
@@ -39,7 +39,7 @@ std::string key_text(long size, long number) {
            digits;
 }
 
-/// SplitMix64, as on the other side.
+/// SplitMix64, as in bench-cli.
 struct Random {
     uint64_t state;
 
@@ -106,14 +106,14 @@ private:
         times.reserve(static_cast<size_t>(operations));
         for (long step = 0; step < operations; step++) {
             auto number = static_cast<long>(random.next() % static_cast<uint64_t>(entries));
-            // Made just now, as a caller makes it: the key is in the processor's cache.
+            // A caller has just made its key, so the key is in the processor's cache.
             key = keys[static_cast<size_t>(number)];
             auto start = Clock::now();
             int first = store_->first_byte(key);
             times.push_back(nanoseconds_since(start));
             if (first == (number & 0xFF)) correct++;
         }
-        // The median, as on the other side: a thread that lost its processor tells nothing of us.
+        // The median, as in bench-cli: an operation whose thread lost its processor does not count.
         auto middle = times.begin() + static_cast<long>(times.size() / 2);
         std::nth_element(times.begin(), middle, times.end());
         return result(*middle * static_cast<double>(operations), operations, correct);
@@ -135,7 +135,7 @@ std::unique_ptr<Store> open_store(const std::string &kind, const std::string &di
     if (kind == "rocksdb") return open_rocksdb(directory);
     if (kind == "lmdb") return open_lmdb(directory);
     if (kind == "floor") return open_floor(directory);
-    die("no such store: " + kind);
+    die("'" + kind + "' is not a store; give rocksdb, lmdb or floor");
 }
 
 } // namespace
@@ -145,7 +145,7 @@ int main(int count, char **arguments) {
     std::ifstream file(arguments[3], std::ios::binary);
     if (!file) die(std::string("cannot read ") + arguments[3]);
     std::string bodies{std::istreambuf_iterator<char>(file), {}};
-    if (bodies.size() < (1 << 20)) die("the file with the bodies is too short");
+    if (bodies.size() < (1 << 20)) die(std::string(arguments[3]) + " has fewer than 1048576 bytes");
     Peer peer(open_store(arguments[1], arguments[2]), std::move(bodies));
     for (std::string line; std::getline(std::cin, line);) {
         std::cout << peer.answer(line) << std::endl;

@@ -7,17 +7,17 @@
 
 namespace {
 
-/// RocksDB with LZ4 blob files: what its documentation advises for values of some kilobytes
-/// (https://github.com/facebook/rocksdb/wiki/BlobDB), with the settings of its page on point
-/// look-ups: bloom filter of ten bits, hash index in the data blocks.
+/// RocksDB with LZ4 blob files, as its documentation advises for values of some kilobytes
+/// (https://github.com/facebook/rocksdb/wiki/BlobDB). The other settings are those of its page on
+/// point look-ups: a bloom filter of ten bits and a hash index in the data blocks.
 class RocksDBStore final : public Store {
 public:
     explicit RocksDBStore(const std::string &directory) {
         rocksdb::BlockBasedTableOptions table;
         table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, false));
         table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
-        // Index, filter and the small blocks with the blob references stay in memory; bodies are
-        // read from the file, which is what is asked here.
+        // Index, filter and the small blocks with the blob references stay in memory. Bodies are
+        // read from the file, and these reads are measured.
         rocksdb::Options options;
         options.create_if_missing = true;
         options.compression = rocksdb::kLZ4Compression;
@@ -31,7 +31,7 @@ public:
         rocksdb::DB *db = nullptr;
         check(rocksdb::DB::Open(options, directory + "/rocksdb", &db));
         db_.reset(db);
-        // A cache may lose what was written last; so may the engine measured beside it.
+        // A cache may lose its last writes, and so may the engine.
         write_options_.disableWAL = true;
     }
 

@@ -5,18 +5,17 @@
 #include <string>
 #include <string_view>
 
-/// One way to keep bodies on a disk, as the peer program drives it.
+/// A store of bodies on a disk, driven by the peer program.
 class Store {
 public:
     virtual ~Store() = default;
 
     virtual void put(std::string_view key, std::string_view body) = 0;
 
-    /// Calls for the body, decompressed; returns its first byte, or -1 when there is none.
+    /// Reads and decompresses the body; returns its first byte, or -1 if the key is missing.
     virtual int first_byte(std::string_view key) = 0;
 
-    /// Everything put so far is with the operating system when this returns, and nothing of it is
-    /// left in a cache of the store's own.
+    /// Writes all entries to the operating system and leaves none in a cache of the store.
     virtual void flush() = 0;
 
     virtual std::string configuration() const = 0;

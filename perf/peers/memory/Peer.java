@@ -10,14 +10,13 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CyclicBarrier;
 
 /**
- * Caffeine or ConcurrentHashMap under the look-ups that bench-cli asks for: a line in, a line of
- * JSON out.
+ * Performs the look-ups of bench-cli on Caffeine or ConcurrentHashMap: a line in, a line of JSON out.
  *
  *   memory-hit keys=1024 threads=1 key=held milliseconds=200
  *
- * key=parsed: the key comes out of bytes for each look-up, as it does in a server.
- * key=held: the caller has a key of its own, equal to the one stored, its hash cached.
- * key=same: the very String that is stored, its hash cached; it is found by identity.
+ * key=parsed: each look-up makes its key from bytes, as in a server.
+ * key=held: the caller has its own key, equal to the stored one, with a cached hash.
+ * key=same: the key is the stored String with a cached hash, and is found by identity.
  */
 public final class Peer {
     static final int KEY_SIZE = 46;
@@ -26,14 +25,14 @@ public final class Peer {
     static final int SEQUENCE_LENGTH = 1 << 18;
     static final String PREFIX = "https://example.test/assets/";
 
-    /** What is measured, by its one method. Each implementation is loaded in a process of its own. */
+    /** The measured store. Each process loads only one implementation. */
     interface Store {
         byte[] get(String key);
         void put(String key, byte[] body);
         String configuration();
     }
 
-    /** Bounded by weight, as its documentation shows for values of different size. */
+    /** Caffeine bounded by weight, as its documentation shows for values of different sizes. */
     static final class CaffeineStore implements Store {
         private final Cache<String, byte[]> cache = Caffeine.newBuilder()
             .maximumWeight(1L << 30)
@@ -45,7 +44,7 @@ public final class Peer {
         public String configuration() { return "Caffeine, maximumWeight 1 GiB with a weigher"; }
     }
 
-    /** No bound, no eviction, no expiry: what a map alone costs. */
+    /** A map without bound, eviction or expiry, which shows the cost of the map alone. */
     static final class MapStore implements Store {
         private final ConcurrentHashMap<String, byte[]> map = new ConcurrentHashMap<>();
 
@@ -54,7 +53,7 @@ public final class Peer {
         public String configuration() { return "ConcurrentHashMap, unbounded"; }
     }
 
-    /** The keys of one size, filled in on first use. */
+    /** The keys of one key count, created on first use. */
     static final class Fixture {
         final Store store;
         final String[] keys;
@@ -114,7 +113,7 @@ public final class Peer {
         }
     }
 
-    /** One thread's share of a run. */
+    /** One thread of a run. */
     static final class Runner extends Thread {
         final Fixture fixture;
         final int number;
@@ -123,7 +122,7 @@ public final class Peer {
         final CyclicBarrier line;
         long operations;
         long correct;
-        /** Of the median chunk, as on the other side. */
+        /** The time of the median chunk, as in bench-cli. */
         double nanosecondsPerOperation;
         private final long[] times = new long[1 << 17];
 

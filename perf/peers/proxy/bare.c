@@ -1,9 +1,7 @@
-// A bare epoll responder: the floor beneath every HTTP server on this machine. It reads once, looks
-// for the end of a head, writes one fixed answer, and knows nothing of HTTP beyond that.
+// A bare epoll responder: the lower bound of every HTTP server on this machine. It reads once, checks
+// for the end of a head and writes a fixed response. It implements no other part of HTTP.
 //
-// With `origin` behind its arguments it dates its answers, so that a cache keeps them.
-//
-// usage: bare PORT BODY_BYTES [origin]
+// usage: bare PORT BODY_BYTES
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,14 +18,14 @@
 static char *answer;
 static size_t answer_bytes;
 
-static void prepare(size_t body, int dated) {
+static void prepare(size_t body) {
     char date[64];
     time_t now = time(0);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime(&now));
     int head = sprintf(answer,
         "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
-        "Cache-Control: max-age=86400\r\nETag: \"0123456789abcdef\"\r\nDate: %s\r\n%s"
-        "Content-Length: %zu\r\n\r\n", date, dated ? "" : "Age: 1\r\n", body);
+        "Cache-Control: max-age=86400\r\nETag: \"0123456789abcdef\"\r\nDate: %s\r\n"
+        "Age: 1\r\nContent-Length: %zu\r\n\r\n", date, body);
     memset(answer + head, 'x', body);
     answer_bytes = (size_t)head + body;
 }
@@ -43,11 +41,10 @@ static void send_all(int fd) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) return fprintf(stderr, "usage: bare PORT BODY_BYTES [origin]\n"), 2;
+    if (argc != 3) return fprintf(stderr, "usage: bare PORT BODY_BYTES\n"), 2;
     size_t body = strtoul(argv[2], 0, 10);
-    int dated = argc > 3;
     answer = malloc(body + 512);
-    prepare(body, dated);
+    prepare(body);
 
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
@@ -79,7 +76,6 @@ int main(int argc, char **argv) {
                 if (got == 0 || errno != EAGAIN) close(fd);
                 continue;
             }
-            if (dated) prepare(body, dated);
             if (got >= 4 && memcmp(bytes + got - 4, "\r\n\r\n", 4) == 0) send_all(fd);
         }
     }

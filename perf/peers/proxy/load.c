@@ -1,7 +1,11 @@
-// An open-loop load: requests leave on a schedule whether or not earlier ones have come back, and
-// time is counted from the moment they were due. One thread, keep-alive connections.
+// An open-loop load on one thread with keep-alive connections. Requests are sent on a schedule,
+// whether or not earlier ones have been answered. Latency is measured from the scheduled time.
 //
-// usage: load PORT PATH REQUESTS_PER_SECOND SECONDS CONNECTIONS
+// The paths are the lines of a file, requested in turn. With a rate of 0, each path is requested
+// once, as fast as possible. A response with another status than 200 ends the program with status
+// 1; responses that are still missing after twice the time end it with status 3.
+//
+// usage: load PORT FILE REQUESTS_PER_SECOND SECONDS CONNECTIONS
 // prints: sent p50 p90 p99 p99.9 max (microseconds)
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -13,19 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 struct connection {
     int fd;
-    uint64_t due;    // when its request was due, 0 while idle
-    size_t expected; // bytes of the answer still to come, 0 while its head is unknown
+    uint64_t due;    // scheduled time of its request, 0 while idle
+    size_t expected; // total bytes of the response, 0 while its head is incomplete
     size_t got;
     char head[4096];
 };
 
-// 64 buckets per power of two: within 1.6 percent.
+// 64 buckets per power of two: an error below 1.6 percent.
 static uint64_t buckets[64 * 64], total, worst;
 
 static uint64_t now_ns(void) {
@@ -66,7 +71,7 @@ static int open_connection(int port) {
     return fd;
 }
 
-// True when the whole answer is there.
+// Returns true if the complete response has arrived.
 static int receive(struct connection *c) {
     static char sink[1 << 17];
     for (;;) {
@@ -76,7 +81,7 @@ static int receive(struct connection *c) {
         ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
         if (n <= 0) {
             if (n < 0 && errno == EAGAIN) return 0;
-            fprintf(stderr, "load: connection ended\n");
+            fprintf(stderr, "load: the server closed a connection\n");
             exit(1);
         }
         c->got += (size_t)n;
@@ -84,9 +89,14 @@ static int receive(struct connection *c) {
             c->head[c->got] = 0;
             char *end = strstr(c->head, "\r\n\r\n");
             if (!end) continue;
+            if (strncmp(c->head, "HTTP/1.1 200", 12)) {
+                fprintf(stderr, "load: the response is not a 200: %.*s\n",
+                    (int)strcspn(c->head, "\r"), c->head);
+                exit(1);
+            }
             char *length = strcasestr(c->head, "content-length:");
             if (!length) {
-                fprintf(stderr, "load: no length\n");
+                fprintf(stderr, "load: a response has no Content-Length\n");
                 exit(1);
             }
             c->expected = (size_t)(end + 4 - c->head) + strtoul(length + 15, 0, 10);
@@ -95,13 +105,54 @@ static int receive(struct connection *c) {
     }
 }
 
+// The requests for the lines of a file, one after the other.
+struct requests {
+    char *text;
+    size_t *ends, count;
+};
+
+static struct requests read_requests(const char *path) {
+    struct requests all = {0};
+    FILE *file = fopen(path, "r");
+    if (!file) perror("load"), exit(1);
+    char line[1024];
+    size_t used = 0, room = 0, ends = 0;
+    while (fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = 0;
+        if (used + sizeof line + 64 > room) all.text = realloc(all.text, room = room * 2 + 4096);
+        if (all.count == ends)
+            all.ends = realloc(all.ends, (ends = ends * 2 + 64) * sizeof *all.ends);
+        used += (size_t)sprintf(all.text + used, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", line);
+        all.ends[all.count++] = used;
+    }
+    fclose(file);
+    if (!all.count) fprintf(stderr, "load: %s has no paths\n", path), exit(1);
+    return all;
+}
+
+static void send_request(struct connection *c, struct requests *all, uint64_t number) {
+    size_t at = number % all->count, from = at ? all->ends[at - 1] : 0;
+    ssize_t size = (ssize_t)(all->ends[at] - from);
+    c->got = c->expected = 0;
+    if (send(c->fd, all->text + from, (size_t)size, MSG_NOSIGNAL) != size) perror("load"), exit(1);
+}
+
+// Waits for responses until the next request is due. It sleeps, because the origin of the server
+// may run on the same core.
+static int wait_until(int poller, struct epoll_event *events, uint64_t due) {
+    uint64_t now = now_ns(), rest = due > now ? due - now : 0;
+    struct timespec t = {(time_t)(rest / 1000000000u), (long)(rest % 1000000000u)};
+    return epoll_pwait2(poller, events, 256, &t, 0);
+}
+
 int main(int argc, char **argv) {
-    if (argc != 6) return fprintf(stderr, "usage: load PORT PATH RATE SECONDS CONNECTIONS\n"), 2;
-    double rate = atof(argv[3]), seconds = atof(argv[4]);
+    if (argc != 6) return fprintf(stderr, "usage: load PORT FILE RATE SECONDS CONNECTIONS\n"), 2;
+    struct requests requests = read_requests(argv[2]);
+    double rate = atof(argv[3]), seconds = atof(argv[4]), gap = rate > 0 ? 1e9 / rate : 0;
     int count = atoi(argv[5]), idle = 0;
-    char request[512];
-    int size = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", argv[2]);
-    struct connection *all = calloc((size_t)count, sizeof *all), **free_list = calloc((size_t)count, sizeof *free_list);
+    prctl(PR_SET_TIMERSLACK, 1);
+    struct connection *all = calloc((size_t)count, sizeof *all);
+    struct connection **free_list = calloc((size_t)count, sizeof *free_list);
     int poller = epoll_create1(0);
     for (int i = 0; i < count; i++) {
         all[i].fd = open_connection(atoi(argv[1]));
@@ -109,22 +160,21 @@ int main(int argc, char **argv) {
         epoll_ctl(poller, EPOLL_CTL_ADD, all[i].fd, &e);
         free_list[idle++] = &all[i];
     }
-    uint64_t start = now_ns(), sent = 0, wanted = (uint64_t)(rate * seconds);
-    double gap = 1e9 / rate;
+    uint64_t start = now_ns(), sent = 0;
+    uint64_t wanted = rate > 0 ? (uint64_t)(rate * seconds) : requests.count;
+    uint64_t last = start + (uint64_t)((seconds * 2 + 1) * 1e9);
     struct epoll_event events[256];
-    while (total < wanted) {
-        uint64_t now = now_ns();
-        if (now - start > (uint64_t)((seconds * 3 + 5) * 1e9)) break;
+    while (total < wanted && now_ns() < last) {
+        uint64_t due = last;
         while (sent < wanted && idle > 0) {
-            uint64_t due = start + (uint64_t)((double)sent * gap);
-            if (due > now) break;
+            due = start + (uint64_t)((double)sent * gap);
+            if (due > now_ns()) break;
             struct connection *c = free_list[--idle];
             c->due = due;
-            c->got = c->expected = 0;
-            if (send(c->fd, request, (size_t)size, MSG_NOSIGNAL) != size) return perror("load"), 1;
-            sent++;
+            send_request(c, &requests, sent++);
+            due = last;
         }
-        int n = epoll_wait(poller, events, 256, 0);
+        int n = wait_until(poller, events, due);
         for (int i = 0; i < n; i++) {
             struct connection *c = events[i].data.ptr;
             if (!c->due || !receive(c)) continue;
@@ -135,5 +185,8 @@ int main(int argc, char **argv) {
     }
     printf("%llu %.1f %.1f %.1f %.1f %.1f\n", (unsigned long long)total, percentile(0.5),
         percentile(0.9), percentile(0.99), percentile(0.999), (double)worst / 1000);
-    return total == wanted ? 0 : 1;
+    if (total != wanted)
+        fprintf(stderr, "load: only %llu of %llu responses arrived in time\n", (unsigned long long)total,
+            (unsigned long long)wanted);
+    return total == wanted ? 0 : 3;
 }

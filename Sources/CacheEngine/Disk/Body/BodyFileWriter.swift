@@ -1,6 +1,6 @@
-/// A body file while it grows: blocks are written as they fill, the table at the end.
+/// A body file while it is written: each full block is written at once, the table at the end.
 ///
-/// Does its work at once on the calling thread; the caller sees to it that the thread may wait.
+/// Every method works on the calling thread; the caller ensures that the thread may wait.
 struct BodyFileWriter: ~Copyable {
     let fileID: UInt64
     let path: String
@@ -8,7 +8,7 @@ struct BodyFileWriter: ~Copyable {
     private let file: OpenFile
     private var blocks: [BodyFileFormat.Block] = []
     private var position = BodyFileFormat.headerBytes
-    /// The raw bytes behind the last whole block.
+    /// The raw bytes after the last full block.
     private var pending: [UInt8] = []
     private var scratch: [UInt8] = []
     private(set) var rawCount = 0
@@ -21,7 +21,7 @@ struct BodyFileWriter: ~Copyable {
         self.file = file
     }
 
-    /// Creates the file, with a number that no other file has.
+    /// Creates the file under a random number that no other file has.
     static func create(in directory: String, storeID: KeyHash, _ volume: Volume) throws(FileFault)
         -> BodyFileWriter
     {
@@ -41,7 +41,7 @@ struct BodyFileWriter: ~Copyable {
 
     deinit { if isOpen { volume.close(file) } }
 
-    /// Bytes that the file has, plus those that its unwritten parts may come to.
+    /// The size of the file plus the maximum size of the parts not yet written.
     var fileBytesMax: Int {
         let rows = (blocks.count + 2) * BodyFileFormat.Block.sizeBytes
         return DiskLedger.bodyFileBytes(position + pending.count + rows)
@@ -58,7 +58,7 @@ struct BodyFileWriter: ~Copyable {
         }
     }
 
-    /// Bytes at `range` as far as one block goes: what is written is read back.
+    /// Returns the bytes at `range` up to the end of the first block; written blocks are read back.
     mutating func read(_ range: Range<Int>) throws(FileFault) -> ByteChunk? {
         precondition(range.upperBound <= rawCount)
         guard !range.isEmpty else { return .empty }
@@ -80,7 +80,7 @@ struct BodyFileWriter: ~Copyable {
         return whole?[part]
     }
 
-    /// Writes what is left and the table, and says how to find it all again.
+    /// Writes the remaining bytes and the table, and returns the reference to the file.
     mutating func finish(_ durability: DiskConfiguration.Durability) throws(FileFault)
         -> BodyReference
     {
@@ -110,7 +110,7 @@ struct BodyFileWriter: ~Copyable {
         )
     }
 
-    /// Gives the file up.
+    /// Closes and unlinks the file.
     mutating func abandon() {
         if isOpen { volume.close(file) }
         isOpen = false

@@ -1,4 +1,4 @@
-/// What a record says about a body that lies in a file of its own; it stands in the body's place.
+/// A record's reference to a body in a separate file; it is stored in place of the body.
 ///
 ///      0 file id u64 · raw count u64
 ///     16 file bytes u64 · table offset u64
@@ -29,7 +29,7 @@ package struct BodyReference: Hashable, Sendable {
         self.tableCRC = tableCRC
     }
 
-    /// Reads a reference; nil unless `encode` could have written it.
+    /// Reads a reference; `nil` if `encode` could not have written it.
     package init?(decoding bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Self.sizeBytes else { return nil }
         fileID = bytes.littleEndian(at: 0)
@@ -114,14 +114,14 @@ package enum BodyFileFormat {
     /// The start value of every checksum in a file: blocks of other files do not validate.
     package static func seed(_ fileID: UInt64) -> UInt32 { UInt32(0).crc32c(adding: fileID) }
 
-    /// The name of the file with that number.
+    /// The name of the file with this number.
     package static func name(_ fileID: UInt64) -> String {
         let digits = String(fileID, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits + nameEnding
     }
     package static let nameEnding = ".body"
 
-    /// The number in a file's name; nil when it is not such a name.
+    /// The number in a file's name; `nil` if the name is not one of a body file.
     package static func fileID(named name: String) -> UInt64? {
         guard name.hasSuffix(nameEnding), name.utf8.count == 16 + nameEnding.utf8.count else {
             return nil

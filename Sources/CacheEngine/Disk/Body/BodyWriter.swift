@@ -1,13 +1,13 @@
-/// A large body on its way to disk: appended to as it arrives, readable while it grows.
+/// A large body that is being written to disk and is readable while it grows.
 ///
 ///     growing ──append──▶ growing ──finish──▶ finished
 ///        ├──no room / a failure──▶ full ──abandon──▶ abandoned
 ///        └──abandon──▶ abandoned
 ///
-/// When it is full, what was appended can still be read until its last holder lets go.
+/// In the phase `full` the appended bytes stay readable until the last holder releases the writer.
 ///
-/// An actor on a lane of the I/O pool, so it may wait for the device. Appends must not overlap:
-/// one flight writes, any number of followers read.
+/// The actor runs on a lane of the I/O pool, so it may wait for the device. Appends must not
+/// overlap: one flight writes, any number of followers read.
 package actor BodyWriter {
     private enum Phase { case growing, full, finished, abandoned }
 
@@ -18,7 +18,7 @@ package actor BodyWriter {
     private var reservedBytes: Int
     private var finished: JumboFile?
 
-    /// Room is taken from the capacity in steps of this size.
+    /// The step in which room is reserved from the capacity.
     private static let reservationBytes = 1 << 20
 
     init(_ shard: DiskShard, _ file: consuming BodyFileWriter, reservedBytes: Int) {
@@ -47,13 +47,17 @@ package actor BodyWriter {
     /// Bytes appended so far.
     package var count: Int { file.rawCount }
 
-    /// Appends bytes; throws when they do not fit, after which no more are taken.
+    /// Appends bytes; throws if they do not fit, and then accepts no more.
     package func append(_ bytes: ByteChunk) async throws {
         let needed = file.fileBytesMax + bytes.count + bytes.count / BodyCodec.blockBytes * 16
         try checkGrowing()
         guard file.rawCount + bytes.count <= shard.settings.entryBytesMax else {
             phase = .full
-            throw CacheError(.bodyTooLarge, detail: "the body outgrew the limit for one entry")
+            throw CacheError(
+                .bodyTooLarge,
+                detail: "The body is larger than an entry may be: "
+                    + "\(shard.settings.entryBytesMax) bytes"
+            )
         }
         if needed > reservedBytes {
             let share = shard.ledger.balance.capacityBytes / 16
@@ -65,29 +69,30 @@ package actor BodyWriter {
             }
             guard hasRoom else {
                 phase = .full
-                throw CacheError(.storageFailed, detail: "no room for the body")
+                throw DiskShard.noRoomForBody
             }
             reservedBytes += step
         }
         do throws(FileFault) { try file.append(bytes) } catch {
             phase = .full
-            throw CacheError(.storageFailed, detail: error.text)
+            throw unwritable(error)
         }
     }
 
-    /// Bytes of what was appended, or a first part of them.
+    /// Returns the appended bytes at `range`, or a first part of them.
     package func read(_ range: Range<Int>) async throws -> ByteChunk {
         if let finished { return try await DiskBody(finished).read(range) }
         if phase != .full { try checkGrowing() }
         do throws(FileFault) {
             if let bytes = try file.read(range) { return bytes }
-        } catch { throw CacheError(.storageFailed, detail: error.text) }
-        throw CacheError(.storageFailed, detail: "a stored body is damaged")
+        } catch { throw DiskBody.unreadable(file.path, error) }
+        throw DiskBody.damaged(file.path)
     }
 
-    /// Completes the body, which can be read and can become an entry's.
+    /// Completes the body, so that an entry can use it.
     ///
-    /// A body that no entry takes by `DiskTier.enqueue(_:body:)` goes with its last holder.
+    /// If no entry takes the body by `DiskTier.enqueue(_:body:)`, its file is unlinked with the
+    /// last reference.
     package func finish() throws -> DiskBody {
         try checkGrowing()
         do throws(FileFault) {
@@ -101,11 +106,11 @@ package actor BodyWriter {
             return DiskBody(body)
         } catch {
             abandon()
-            throw CacheError(.storageFailed, detail: error.text)
+            throw unwritable(error)
         }
     }
 
-    /// Gives the body up; its file goes at once.
+    /// Gives up the body and unlinks its file at once.
     package func abandon() {
         guard phase == .growing || phase == .full else { return }
         phase = .abandoned
@@ -116,6 +121,10 @@ package actor BodyWriter {
     private func checkGrowing() throws { guard phase == .growing else { throw Self.notGrowing } }
 
     private static var notGrowing: CacheError {
-        CacheError(.storageFailed, detail: "the body was finished or given up")
+        CacheError(.storageFailed, detail: "The body was already finished or abandoned")
+    }
+
+    private func unwritable(_ fault: FileFault) -> CacheError {
+        CacheError(.storageFailed, detail: "Cannot write the body \(file.path): \(fault.text)")
     }
 }

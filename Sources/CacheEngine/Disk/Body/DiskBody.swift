@@ -2,8 +2,8 @@ import Synchronization
 
 /// A large body on disk, read block by block.
 ///
-/// The file is opened with the first read and closed when the last holder lets go. The block read
-/// last is kept, so that reading in small steps does not decompress it again and again.
+/// The first read opens the file, and the last reference closes it. The block read last is kept, so
+/// that reading in small steps does not decompress it repeatedly.
 package final class DiskBody: BodyReader {
     private struct Opened: Sendable {
         var file: OpenFile?
@@ -33,7 +33,10 @@ package final class DiskBody: BodyReader {
         }
         let block = await file.pool.run { self.readBlock(number) }
         guard let block else {
-            throw CacheError(.storageFailed, detail: "too many reads wait for the device")
+            throw CacheError(
+                .storageFailed,
+                detail: "Too many reads wait for the device of \(file.path)"
+            )
         }
         return Self.part(range, of: try block.get(), number)
     }
@@ -57,15 +60,23 @@ package final class DiskBody: BodyReader {
             )
             guard let bytes else {
                 file.noteDamage()
-                return .failure(CacheError(.storageFailed, detail: "a stored body is damaged"))
+                return .failure(Self.damaged(file.path))
             }
             opened.withLock { $0.lastBlock = (number, bytes) }
             return .success(bytes)
         } catch {
-            // For want of descriptors nothing is damaged.
+            // A lack of descriptors or memory says nothing about the file.
             if !error.isExhaustion { file.noteDamage() }
-            return .failure(CacheError(.storageFailed, detail: error.text))
+            return .failure(Self.unreadable(file.path, error))
         }
+    }
+
+    static func damaged(_ path: String) -> CacheError {
+        CacheError(.storageFailed, detail: "The stored body \(path) is damaged")
+    }
+
+    static func unreadable(_ path: String, _ fault: FileFault) -> CacheError {
+        CacheError(.storageFailed, detail: "Cannot read the stored body \(path): \(fault.text)")
     }
 
     private func openFile() throws(FileFault) -> (OpenFile, [BodyFileFormat.Block]) {
@@ -83,7 +94,7 @@ package final class DiskBody: BodyReader {
             file.volume.close(fresh)
             throw .inputOutput
         }
-        // Two first reads at once: the slower one's file is closed again.
+        // If two first reads race, the slower one closes its file again.
         let winner = opened.withLock { opened in
             if opened.file == nil { (opened.file, opened.blocks) = (fresh, table) }
             return opened.file ?? fresh

@@ -2,9 +2,9 @@ import Synchronization
 
 /// A finished file with one large body, shared by the shard that lists it and by its readers.
 ///
-///     kept ──doom──▶ doomed ──last holder lets go──▶ unlinked, its bytes given back
+///     kept ──doom──▶ doomed ──last reference released──▶ unlinked, its bytes released
 ///
-/// A file that is only let go (the tier was closed) stays.
+/// A file that was not doomed, because the tier was closed, stays on disk.
 package final class JumboFile: Sendable {
     private enum Fate: UInt8, AtomicRepresentable { case kept, doomed, doomedHere }
 
@@ -49,11 +49,11 @@ package final class JumboFile: Sendable {
     var sequence: UInt64 { lastSequence.load(ordering: .relaxed) }
     func note(sequence: UInt64) { lastSequence.store(sequence, ordering: .relaxed) }
 
-    /// Whether a reader found the file unreadable: its entry is of no use any more.
+    /// Whether a reader found the file unreadable, so that its entry is useless.
     var isDamaged: Bool { damage.load(ordering: .relaxed) }
     func noteDamage() { damage.store(true, ordering: .relaxed) }
 
-    /// Makes the file stay for the entry of that identity; false when it is another one's.
+    /// Keeps the file for the entry of this identity; returns `false` if another entry owns it.
     func adopt(by identity: UInt64) -> Bool {
         let (_, known) = owner.compareExchange(
             expected: 0,
@@ -65,15 +65,17 @@ package final class JumboFile: Sendable {
         return true
     }
 
-    /// Unlinks the file once its last holder lets go, on the I/O pool.
-    func doom() { fate.store(.doomed, ordering: .releasing) }
+    /// Unlinks the file on the I/O pool when its last reference is released.
+    func doom() { fate.store(Mutant.doomsNothing.isOn ? .kept : .doomed, ordering: .releasing) }
 
-    /// The same, on the thread of the last holder: for callers that need the room now.
+    /// Unlinks the file on the thread that releases its last reference.
+    ///
+    /// For callers that need the room at once.
     func doomHere() { fate.store(.doomedHere, ordering: .releasing) }
 
     private static func erase(_ path: String, _ volume: Volume, _ ledger: DiskLedger, _ bytes: Int)
     {
-        // A file that cannot be unlinked still takes its room; the next open sweeps it away.
+        // A file that cannot be unlinked still occupies its room; the next opening removes it.
         do {
             try volume.unlink(path)
             ledger.releaseBody(bytes)

@@ -1,17 +1,17 @@
-/// What the disk tier asks of a file system: one of the engine's two seams, so that a test can
-/// lose, tear and misplace bytes.
+/// The file system operations that the disk tier needs.
 ///
-/// Every method may do less than asked (short reads and writes) or fail; `Volume` deals with both.
+/// One of the engine's two seams: a test can lose, tear and misplace bytes behind it. Every method
+/// may do less than asked (short reads and writes) or fail; `Volume` handles both.
 package protocol FileSystem: Sendable {
     func open(_ path: String, _ purpose: OpenPurpose) throws(FileFault) -> OpenFile
     func close(_ file: OpenFile)
-    /// Reads up to `bytes.count` bytes; 0 at the end of the file.
+    /// Reads up to `bytes.count` bytes; returns 0 at the end of the file.
     func read(
         _ file: OpenFile,
         into bytes: UnsafeMutableRawBufferPointer,
         at offset: Int
     ) throws(FileFault) -> Int
-    /// Reads what needs no wait for the device; throws `.wouldWait` when that is nothing.
+    /// Reads the bytes that need no wait for the device; throws `.wouldWait` if there are none.
     func readCached(
         _ file: OpenFile,
         into bytes: UnsafeMutableRawBufferPointer,
@@ -26,10 +26,12 @@ package protocol FileSystem: Sendable {
     func truncate(_ file: OpenFile, bytes: Int) throws(FileFault)
     func size(_ file: OpenFile) throws(FileFault) -> Int
     func synchronize(_ file: OpenFile) throws(FileFault)
-    /// Takes the file's exclusive lock, or throws `.wouldWait`.
+    /// Takes the file's exclusive lock; throws `.wouldWait` if another process holds it.
     func lock(_ file: OpenFile) throws(FileFault)
-    /// Gives that lock up. A close alone may not: a child process that is being started holds all
-    /// open files for a moment.
+    /// Releases the file's lock.
+    ///
+    /// Closing the file may not be enough: a child process that is being started holds all open
+    /// files for a moment.
     func unlock(_ file: OpenFile)
     func rename(_ path: String, to target: String) throws(FileFault)
     func unlink(_ path: String) throws(FileFault)
@@ -37,15 +39,28 @@ package protocol FileSystem: Sendable {
     func list(_ directory: String) throws(FileFault) -> [String]
     func makeDirectory(_ path: String) throws(FileFault)
     func synchronizeDirectory(_ path: String) throws(FileFault)
+    func identity(of file: OpenFile) throws(FileFault) -> FileIdentity
+    func identity(ofPath path: String) throws(FileFault) -> FileIdentity
 }
 
-/// What a file is opened for.
+/// Identifies a file, to tell whether two names, or a name and an open file, are the same file.
+package struct FileIdentity: Hashable, Sendable {
+    package let device: UInt64
+    package let number: UInt64
+
+    package init(device: UInt64, number: UInt64) {
+        self.device = device
+        self.number = number
+    }
+}
+
+/// The purpose for which a file is opened.
 ///
 /// Symbolic links are never followed.
 package enum OpenPurpose: Hashable, Sendable {
     /// Reading and writing a file that exists.
     case existing
-    /// Reading and writing; created when absent.
+    /// Reading and writing a file that is created if it is missing.
     case openOrCreate
     /// Reading and writing a file that must not exist yet.
     case createNew
@@ -57,7 +72,7 @@ package struct OpenFile: Hashable, Sendable {
     package init(descriptor: Int32) { self.descriptor = descriptor }
 }
 
-/// Why a file operation failed: the operating system's error number.
+/// The reason why a file operation failed: the operating system's error number.
 package struct FileFault: Error, Hashable, Sendable {
     package let code: Int32
     package init(code: Int32) { self.code = code }

@@ -1,10 +1,5 @@
 internal import CEngineShims
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Platform
 
 extension FileFault {
     package static let wouldWait = Self(code: EAGAIN)
@@ -18,7 +13,7 @@ extension FileFault {
     package static let notSupported = Self(code: EOPNOTSUPP)
     package static let noPermission = Self(code: EACCES)
 
-    /// Whether the machine, not the file, is what failed.
+    /// Whether the machine ran out of descriptors or memory; the file itself may be sound.
     package var isExhaustion: Bool { [EMFILE, ENFILE, ENOMEM].contains(code) }
 
     package var text: String { String(cString: strerror(code)) }
@@ -28,7 +23,7 @@ extension FileFault {
 
 /// The machine's file system.
 ///
-/// Files are 0600, directories 0700, links are not followed.
+/// Files have mode 0600, directories 0700; links are not followed.
 package struct SystemFileSystem: FileSystem {
     package init() {}
 
@@ -40,7 +35,7 @@ package struct SystemFileSystem: FileSystem {
         case .createNew: flags |= O_CREAT | O_EXCL
         }
         var descriptor = sysOpen(path, flags | ce_open_no_access_times, 0o600)
-        // Only the file's owner may do without access times.
+        // Only the file's owner may open it without updating access times.
         if descriptor < 0, errno == EPERM { descriptor = sysOpen(path, flags, 0o600) }
         guard descriptor >= 0 else { throw .last }
         return OpenFile(descriptor: descriptor)
@@ -145,6 +140,27 @@ package struct SystemFileSystem: FileSystem {
         guard descriptor >= 0 else { throw .last }
         defer { _ = sysClose(descriptor) }
         guard fsync(descriptor) == 0 else { throw .last }
+    }
+
+    package func identity(of file: OpenFile) throws(FileFault) -> FileIdentity {
+        var status = stat()
+        guard fstat(file.descriptor, &status) == 0 else { throw .last }
+        return FileIdentity(status)
+    }
+
+    package func identity(ofPath path: String) throws(FileFault) -> FileIdentity {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { throw .last }
+        return FileIdentity(status)
+    }
+}
+
+extension FileIdentity {
+    fileprivate init(_ status: stat) {
+        self.init(
+            device: UInt64(truncatingIfNeeded: status.st_dev),
+            number: UInt64(truncatingIfNeeded: status.st_ino)
+        )
     }
 }
 

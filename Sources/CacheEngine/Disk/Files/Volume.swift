@@ -1,17 +1,17 @@
-/// The file system the disk tier works on: the machine's, called directly, or a replacement.
+/// The file system under the disk tier: the machine's, called directly, or a replacement.
 ///
 /// A read of the machine's files costs one predictable branch instead of a call through an
-/// existential. The methods finish what a file system leaves half done.
+/// existential. The methods complete short reads and writes.
 package enum Volume: Sendable {
     case system
     case replaced(any FileSystem)
 
     private static let machine = SystemFileSystem()
 
-    /// How often one call may be interrupted or make no progress before it counts as failed.
+    /// The number of interruptions or calls without progress after which an operation fails.
     private static let attemptsMax = 1_000
 
-    /// Reads until `bytes` is full or the file ends; returns how many bytes there were.
+    /// Reads until `bytes` is full or the file ends; returns the number of bytes read.
     package func read(
         _ file: OpenFile,
         into bytes: UnsafeMutableRawBufferPointer,
@@ -37,7 +37,9 @@ package enum Volume: Sendable {
         return done
     }
 
-    /// One attempt to read without waiting for the device; nil when that gave less than asked.
+    /// Tries once to read without waiting for the device; returns the number of bytes read.
+    ///
+    /// Returns `nil` if the attempt failed.
     package func readsCached(
         _ file: OpenFile,
         into bytes: UnsafeMutableRawBufferPointer,
@@ -104,7 +106,14 @@ package enum Volume: Sendable {
         try files.synchronizeDirectory(path)
     }
 
-    /// For everything that is not on the path of a read or a write.
+    package func identity(of file: OpenFile) throws(FileFault) -> FileIdentity {
+        try files.identity(of: file)
+    }
+    package func identity(ofPath path: String) throws(FileFault) -> FileIdentity {
+        try files.identity(ofPath: path)
+    }
+
+    /// Used by every operation except reads and writes.
     private var files: any FileSystem {
         switch self {
         case .system: Self.machine

@@ -1,18 +1,19 @@
 internal import CLZ4
 
-/// How body bytes become stored bytes and back.
+/// The conversion between body bytes and stored bytes.
 ///
-/// A body up to one block is one LZ4 block; a larger one is a table of the blocks' end offsets
-/// (u32 each, counted from the end of the table) and then the blocks. A block as long as its raw
-/// bytes is raw. Whatever saves too little is stored raw.
+/// A body of up to one block is stored as one LZ4 block. A larger one is stored as a table of the
+/// blocks' end offsets (u32 each, counted from the end of the table), followed by the blocks. A
+/// block as long as its raw bytes is raw. A body that compression shortens by less than a tenth is
+/// stored raw.
 package enum BodyCodec {
-    /// Raw bytes of one block; nothing ever decompresses more than this at once.
+    /// The raw size of one block; no decompression produces more than this at once.
     package static let blockBytes = 256 << 10
-    /// Bodies above this size are tried on their first bytes only.
+    /// For a body above this size, only its first bytes are compressed as a trial.
     private static let sampleThresholdBytes = 16 << 10
     private static let sampleBytes = 4 << 10
 
-    /// Room that `compress` may need for a body of `rawCount` bytes.
+    /// The room that `compress` may need for a body of `rawCount` bytes.
     package static func storedCountMax(rawCount: Int) -> Int {
         rawCount + 4 * blockCount(rawCount)
     }
@@ -21,7 +22,7 @@ package enum BodyCodec {
         (rawCount + blockBytes - 1) / blockBytes
     }
 
-    /// Writes the stored form of `raw` to `stored`, which has room for `storedCountMax`.
+    /// Writes the stored form of `raw` to `stored`, which must have room for `storedCountMax`.
     package static func compress(
         _ raw: UnsafeRawBufferPointer,
         into stored: UnsafeMutableRawBufferPointer
@@ -39,7 +40,8 @@ package enum BodyCodec {
         return (.raw, raw.count)
     }
 
-    /// Fills `raw` from its stored form; false when that is not exactly what it decompresses to.
+    /// Fills `raw` from its stored form; returns `false` unless it decompresses to exactly that
+    /// size.
     package static func decompress(
         _ stored: UnsafeRawBufferPointer,
         _ codec: EntryHead.Codec,
@@ -57,7 +59,7 @@ package enum BodyCodec {
         }
     }
 
-    /// One block into `stored`; nil when it does not fit there.
+    /// Compresses one block into `stored`; returns `nil` if it does not fit.
     package static func compressBlock(
         _ raw: UnsafeRawBufferPointer,
         into stored: UnsafeMutableRawBufferPointer

@@ -27,7 +27,7 @@ package struct FooterItem: Hashable, Sendable {
         sequence = head.sequence
     }
 
-    /// Reads an item of a footer whose checksum held.
+    /// Reads an item of a footer with a valid checksum.
     package init(trusted bytes: UnsafeRawBufferPointer, at position: Int, sequenceMin: UInt64) {
         hash = KeyHash(
             placement: bytes.littleEndian(at: position),
@@ -58,7 +58,8 @@ package struct FooterItem: Hashable, Sendable {
         bytes.setLittleEndian(UInt32(truncatingIfNeeded: sequence - sequenceMin), at: position + 28)
     }
 
-    /// The flags that fit the kind byte as they are; bit 3 (`.pad` in a head) says the body is raw.
+    /// The flags stored in the kind byte at their own bits; bit 3 (`.pad` in a head) means a raw
+    /// body.
     private static let listedFlags: EntryHead.Flags = [
         .tombstone, .tagPurge, .reinserted, .jumbo, .session, .pinned,
     ]

@@ -1,4 +1,4 @@
-/// The first file of a cache directory: what the others are laid out by.
+/// The manifest of a cache directory, stored in two copies: the layout of all other files.
 ///
 ///      0 magic u32 "CEM1" · version u32
 ///      8 uuid 16 B
@@ -34,7 +34,7 @@ package struct Manifest: Hashable, Sendable {
         self.createdSeconds = createdSeconds
     }
 
-    /// Reads a manifest from bytes that may be anything; nil unless `encoded` could have made them.
+    /// Reads a manifest from arbitrary bytes; `nil` if `encoded` could not have made them.
     package init?(decoding bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Self.sizeBytes,
             bytes.littleEndian(at: 0, as: UInt32.self) == Self.magic,
@@ -57,6 +57,12 @@ package struct Manifest: Hashable, Sendable {
             (Self.segmentBytesMin...Self.segmentBytesMax).contains(segmentBytes),
             segmentBytes.nonzeroBitCount == 1
         else { return nil }
+    }
+
+    /// Whether these are the first bytes of a manifest that a newer or older engine wrote.
+    static func isOfAnotherVersion(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        bytes.count >= 8 && bytes.littleEndian(at: 0, as: UInt32.self) == magic
+            && bytes.littleEndian(at: 4, as: UInt32.self) != version
     }
 
     package var encoded: [UInt8] {

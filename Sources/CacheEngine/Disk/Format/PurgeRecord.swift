@@ -1,32 +1,40 @@
-/// A removal of many entries as the log keeps it: kind u8, then the kind's value.
+/// A log record about many entries at once: kind u8, then the value of that kind.
 ///
 ///     0 everything · 1 tag: its bytes · 2 storage class: u8
 ///     3 stored after: i64 · 4 stored before: i64          seconds since 1970
-package enum PurgeRecord {
-    package static func encode(_ scope: RemovalScope) -> [UInt8] {
-        switch scope {
-        case .everything: [0]
-        case .tag(let tag): [1] + Array(tag.utf8)
-        case .storageClass(let kept): [2, kept.rawValue]
-        case .storedAfter(let seconds): [3] + littleEndian(seconds)
-        case .storedBefore(let seconds): [4] + littleEndian(seconds)
+///     5 stale: the tag's bytes
+package enum PurgeRecord: Hashable, Sendable {
+    /// Removes every earlier entry in the scope.
+    case removal(RemovalScope)
+    /// Makes every earlier entry with the tag stale.
+    case stale(tag: String)
+
+    package var encoded: [UInt8] {
+        switch self {
+        case .removal(.everything): [0]
+        case .removal(.tag(let tag)): [1] + Array(tag.utf8)
+        case .removal(.storageClass(let kept)): [2, kept.rawValue]
+        case .removal(.storedAfter(let seconds)): [3] + Self.littleEndian(seconds)
+        case .removal(.storedBefore(let seconds)): [4] + Self.littleEndian(seconds)
+        case .stale(let tag): [5] + Array(tag.utf8)
         }
     }
 
-    /// Reads a scope; nil unless `encode` could have written the bytes.
-    package static func decode(_ bytes: UnsafeRawBufferPointer) -> RemovalScope? {
+    /// Reads a record's body; `nil` if `encoded` could not have made the bytes.
+    package init?(decoding bytes: UnsafeRawBufferPointer) {
         guard let kind = bytes.first else { return nil }
         let value = UnsafeRawBufferPointer(rebasing: bytes[1...])
         switch kind {
-        case 0: return value.isEmpty ? .everything : nil
-        case 1: return .tag(String(decoding: value, as: UTF8.self))
+        case 0 where value.isEmpty: self = .removal(.everything)
+        case 1: self = .removal(.tag(String(decoding: value, as: UTF8.self)))
         case 2:
-            guard value.count == 1 else { return nil }
-            return StorageClass(rawValue: value[0]).map(RemovalScope.storageClass)
-        case 3:
-            return value.count == 8 ? .storedAfter(seconds: value.littleEndian(at: 0)) : nil
-        case 4:
-            return value.count == 8 ? .storedBefore(seconds: value.littleEndian(at: 0)) : nil
+            guard value.count == 1, let kept = StorageClass(rawValue: value[0]) else { return nil }
+            self = .removal(.storageClass(kept))
+        case 3 where value.count == 8:
+            self = .removal(.storedAfter(seconds: value.littleEndian(at: 0)))
+        case 4 where value.count == 8:
+            self = .removal(.storedBefore(seconds: value.littleEndian(at: 0)))
+        case 5: self = .stale(tag: String(decoding: value, as: UTF8.self))
         default: return nil
         }
     }

@@ -1,18 +1,23 @@
-/// The first 4 KiB of a segment: which life of the file this is.
+/// The first 4 KiB of a segment, which identify the current life of the file.
 ///
 ///      0 magic u32 "CES1" · version u32
 ///      8 store id 16 B
 ///     24 shard u32 · slot u32
-///     32 generation u64                   rises with every segment the shard opens
+///     32 generation u64                   increases with every segment the shard opens
 ///     40 nonce u64                        random: bytes of the file's earlier lives never validate
-///     48 oldest generation u64            segments below it are dead, whatever their files say
+///     48 oldest generation u64            segments below it are dead, whatever their files contain
 ///     56 created u64                      seconds since 1970
 ///     64 first sequence u64
-///     72 isRetired u32 · CRC u32          over bytes 0 ..< 76; zeros up to 4096
+///     72 isRetired u32 · CRC u32          over bytes 0 ..< 76; zeros up to 2048
+///   2048 a second copy of the same      zeros up to 4096
 ///
-/// A retired segment holds nothing; its header is kept for the numbers, so that they never go back.
+/// There are two copies because a segment whose header is lost loses its removals with it.
+///
+/// A retired segment holds no records. Its header is kept for its numbers, so that they never
+/// decrease.
 package struct SegmentHeader: Hashable, Sendable {
     package static let sizeBytes = 4_096
+    private static let copyOffset = 2_048
     package static let magic: UInt32 = 0x3153_4543  // "CES1"
     package static let version: UInt32 = 1
 
@@ -46,14 +51,22 @@ package struct SegmentHeader: Hashable, Sendable {
         self.firstSequence = firstSequence
     }
 
-    /// Reads a header from bytes that may be anything; nil unless `encode` could have made them.
+    /// Reads a header from arbitrary bytes; `nil` if `encode` could not have made one of its two
+    /// copies.
     package init?(decoding bytes: UnsafeRawBufferPointer) {
-        guard bytes.count >= Self.sizeBytes,
+        guard bytes.count >= Self.sizeBytes else { return nil }
+        let copy = UnsafeRawBufferPointer(rebasing: bytes[Self.copyOffset..<Self.sizeBytes])
+        guard let header = Self(copy: bytes) ?? Self(copy: copy) else { return nil }
+        self = header
+    }
+
+    private init?(copy bytes: UnsafeRawBufferPointer) {
+        guard
             bytes.littleEndian(at: 0, as: UInt32.self) == Self.magic,
             bytes.littleEndian(at: 4, as: UInt32.self) == Self.version,
             bytes.littleEndian(at: 72, as: UInt32.self) <= 1,
             bytes.littleEndian(at: 76, as: UInt32.self) == bytes.crc32c(upTo: 76),
-            // Numbers that only ever count up; no shard comes near the bound.
+            // These numbers only increase, and no shard approaches the bound.
             [32, 48, 64].allSatisfy({ bytes.littleEndian(at: $0, as: UInt64.self) <= 1 << 62 })
         else { return nil }
         storeID = KeyHash(
@@ -87,9 +100,10 @@ package struct SegmentHeader: Hashable, Sendable {
         page.setLittleEndian(firstSequence, at: 64)
         page.setLittleEndian(UInt32(isRetired ? 1 : 0), at: 72)
         page.setLittleEndian(UnsafeRawBufferPointer(page).crc32c(upTo: 76), at: 76)
+        page.copy(UnsafeRawBufferPointer(rebasing: page[..<80]), at: Self.copyOffset)
     }
 
-    /// What every record of this segment is sealed with.
+    /// The seal of every record of this segment.
     package var seal: SegmentSeal {
         var crc: UInt32 = 0
         crc = crc.crc32c(adding: storeID.placement).crc32c(adding: storeID.identity)

@@ -1,11 +1,11 @@
-/// The last 4 KiB of a sealed segment: where its footer lies and what it holds.
+/// The last 4 KiB of a sealed segment: the position and summary of its footer.
 ///
 ///      0 magic u32 "CET1" · version u32
 ///      8 generation u64 · nonce u64
 ///     24 item count u32 · footer CRC u32
 ///     32 footer offset u64 · records end u64
 ///     48 smallest sequence u64 · largest sequence u64
-///     64 largest expiry u32 · isTorn u32       1: never append behind the records
+///     64 largest expiry u32 · isTorn u32       1: never append after the records
 ///     72 reserved u32 (0) · CRC u32            over bytes 0 ..< 76; zeros up to 4096
 package struct SegmentTrailer: Hashable, Sendable {
     package static let sizeBytes = 4_096
@@ -47,7 +47,7 @@ package struct SegmentTrailer: Hashable, Sendable {
         self.isTorn = isTorn
     }
 
-    /// Reads a trailer from bytes that may be anything; nil unless it fits `header`'s segment.
+    /// Reads a trailer from arbitrary bytes; `nil` if it does not fit `header`'s segment.
     package init?(
         decoding bytes: UnsafeRawBufferPointer,
         of header: SegmentHeader,
@@ -96,7 +96,7 @@ package struct SegmentTrailer: Hashable, Sendable {
         page.setLittleEndian(UnsafeRawBufferPointer(page).crc32c(upTo: 76), at: 76)
     }
 
-    /// Where a footer of `itemCount` items begins: as late as it can, on a page.
+    /// The offset of a footer of `itemCount` items: the last page boundary that leaves room for it.
     package static func footerOffset(itemCount: Int, segmentBytes: Int) -> Int {
         (segmentBytes - sizeBytes - itemCount * FooterItem.sizeBytes) & ~(pageBytes - 1)
     }

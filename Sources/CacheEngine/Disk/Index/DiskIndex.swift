@@ -1,8 +1,10 @@
-/// Every entry of one disk shard: identity to place, 16 bytes a slot, in 256 tables that grow one
-/// at a time, so that no growth takes long.
+/// The index of one disk shard: it maps an entry's identity to its place, in 16 bytes a slot.
 ///
-/// Two keys with one identity share a slot: the later one is found, the earlier one forgotten. The
-/// reader compares whole keys.
+/// The slots are spread over 256 tables that grow one at a time, so that no single growth takes
+/// long.
+///
+/// Two keys with the same identity share a slot: the later key is found, the earlier one is
+/// forgotten. The reader compares whole keys.
 ///
 /// `@unchecked Sendable`: the memory has one owner, this value, which cannot be copied.
 struct DiskIndex: ~Copyable, @unchecked Sendable {
@@ -47,7 +49,7 @@ struct DiskIndex: ~Copyable, @unchecked Sendable {
         for number in 0..<Self.tableCount { removeAll(inTable: number, where: isDead) }
     }
 
-    /// One of the tables only, so that the caller may let go of its lock in between.
+    /// Removes from one table only, so that the caller can release its lock between tables.
     mutating func removeAll(inTable number: Int, where isDead: (IndexTable.Slot) -> Bool) {
         changing(number) { $0.removeAll(where: isDead) }
     }

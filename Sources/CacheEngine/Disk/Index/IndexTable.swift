@@ -1,13 +1,13 @@
-/// A piece of the disk index: places by identity, sorted, with gaps.
+/// One table of the disk index: places sorted by identity, with gaps.
 ///
-/// Linear probing in which the slots stay in the order of their hashes (ordered hash tables, Amble
-/// and Knuth 1974, https://doi.org/10.1093/comjnl/17.2.135): a search ends at the first larger
-/// hash, so a nearly full table is still quick, and resizing is one pass. The home of a hash is its
-/// share of the table, so the table may have any size and grows by small steps.
+/// The table uses linear probing with the slots in the order of their hashes (ordered hash tables,
+/// Amble and Knuth 1974, https://doi.org/10.1093/comjnl/17.2.135). A search ends at the first
+/// larger hash, so a nearly full table is still fast, and resizing is one pass. The home of a hash
+/// is proportional to the hash, so the table may have any size and grows in small steps.
 ///
 /// Invariants:
 /// 1. Occupied slots are in ascending order of their identities, all different.
-/// 2. No slot lies before its home; between its home and it nothing is empty.
+/// 2. No slot lies before its home, and no slot between its home and itself is empty.
 /// 3. `count` is the number of occupied slots, at most 7/8 of `capacity`.
 ///
 /// `@unchecked Sendable`: the memory has one owner, this value, which cannot be copied.
@@ -17,7 +17,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         var place: RecordPlace
     }
 
-    /// Slots behind the last home, for runs that reach beyond it.
+    /// Slots after the last home, for runs that extend past it.
     private static let overflowSlots = 32
     private static let capacityMin = 8
 
@@ -34,13 +34,13 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
 
     var allocatedBytes: Int { (capacity + Self.overflowSlots) * MemoryLayout<Slot>.stride }
 
-    /// The place of `identity`, or `.none`.
+    /// Returns the place of `identity`, or `.none`.
     func place(of identity: UInt64) -> RecordPlace {
         let index = position(of: identity)
         return index >= 0 ? slots[index].place : .none
     }
 
-    /// Sets the place of an identity that has one; false when it has none.
+    /// Replaces the place of an identity; returns `false` if the identity has no place.
     mutating func replace(_ identity: UInt64, with place: RecordPlace) -> Bool {
         assert(!place.isNone)
         let index = position(of: identity)
@@ -49,7 +49,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         return true
     }
 
-    /// Sets the place of `identity` and gives the one it had, or `.none`.
+    /// Sets the place of `identity` and returns the previous one, or `.none`.
     mutating func set(_ identity: UInt64, to place: RecordPlace) -> RecordPlace {
         assert(!place.isNone)
         if (count + 1) * 8 > capacity * 7 { resize(for: count + 1) }
@@ -63,7 +63,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
             }
             var end = index
             while !slots[end].place.isNone { end += 1 }
-            // The last slot stays empty: it ends every search.
+            // The last slot stays empty, because it ends every search.
             guard end < capacity + Self.overflowSlots - 1 else {
                 resize(for: capacity)
                 continue
@@ -75,7 +75,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Takes `identity` out and gives the place it had, or `.none`.
+    /// Removes `identity` and returns the place it had, or `.none`.
     mutating func remove(_ identity: UInt64) -> RecordPlace {
         let index = position(of: identity)
         guard index >= 0 else { return .none }
@@ -85,7 +85,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         return old
     }
 
-    /// Takes out every slot that `isDead` names.
+    /// Removes every slot for which `isDead` returns `true`.
     mutating func removeAll(where isDead: (Slot) -> Bool) {
         var index = 0
         while index < capacity + Self.overflowSlots {
@@ -110,7 +110,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         return !slots[index].place.isNone && slots[index].identity == identity ? index : -1
     }
 
-    /// The share of the identity's lower 56 bits: the upper 8 have chosen the table.
+    /// Scales the identity's lower 56 bits to the capacity; the upper 8 bits select the table.
     private func home(of identity: UInt64) -> Int {
         Int((identity << 8).multipliedFullWidth(by: UInt64(capacity)).high)
     }
@@ -140,7 +140,8 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Copies the occupied slots in order; false when the overflow is too small for the last run.
+    /// Copies the occupied slots in order; returns `false` if the overflow is too small for the
+    /// last run.
     private static func move(
         _ old: UnsafeMutablePointer<Slot>,
         _ oldCount: Int,

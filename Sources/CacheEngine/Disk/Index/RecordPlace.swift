@@ -1,4 +1,4 @@
-/// Where the newest copy of an entry is, in 64 bits: in the write queue or in a segment.
+/// The place of an entry's newest copy, in 64 bits: in the write queue or in a segment.
 ///
 ///      0 …15 segment slot; 0xFFFF: the write queue
 ///     16 …37 offset in units of 64 bytes; or the number of the queue's node
@@ -7,7 +7,7 @@
 ///     48 …59 expiry in units of 4,096 s since the shard was opened, rounded up; 4095: look it up
 ///     60 jumbo · 61 session · 62 pinned · 63 raw
 ///
-/// Zero is no place.
+/// Zero means no place.
 package struct RecordPlace: Hashable, Sendable {
     package var bits: UInt64
     package init(bits: UInt64) { self.bits = bits }
@@ -53,7 +53,7 @@ package struct RecordPlace: Hashable, Sendable {
         set { bits = bits & ~(3 << 46) | min(newValue, Self.frequencyMax) << 46 }
     }
 
-    /// The part that says where the record is, and nothing that changes while it stays there.
+    /// The bits that locate the record, without those that may change while it stays there.
     package var location: UInt64 { bits & (1 << 38 - 1) }
     package func isSameLocation(as other: RecordPlace) -> Bool { location == other.location }
 
@@ -92,7 +92,7 @@ package struct SizeClass: Hashable, Sendable {
         rawValue = UInt8(min(255, exponent << 4 + 16 + (mantissa - 16)))
     }
 
-    /// The most bytes a record of this class has.
+    /// The maximum size of a record of this class.
     package var bytes: Int {
         guard rawValue >= 16 else { return Int(rawValue) * recordUnitBytes }
         let (exponent, mantissa) = ((Int(rawValue) - 16) >> 4, (Int(rawValue) & 15) + 16)
@@ -100,7 +100,9 @@ package struct SizeClass: Hashable, Sendable {
     }
 }
 
-/// A record's expiry in twelve bits: enough to spare a read, never the last word.
+/// A record's expiry in twelve bits, precise enough to avoid most reads of expired records.
+///
+/// The exact expiry in the record decides.
 package struct CoarseExpiry: Hashable, Sendable {
     package static let unitSeconds: UInt32 = 4_096
     package static let unknown = Self(units: 0xFFF)
@@ -117,7 +119,7 @@ package struct CoarseExpiry: Hashable, Sendable {
         units = UInt32(min(0xFFF, distance / UInt64(Self.unitSeconds)))
     }
 
-    /// Whether the record is expired for certain.
+    /// Whether the record has certainly expired.
     package func isPast(nowSeconds: UInt32, baseSeconds: UInt32) -> Bool {
         guard units != Self.unknown.units, nowSeconds >= baseSeconds else { return false }
         return nowSeconds - baseSeconds >= units * Self.unitSeconds

@@ -1,5 +1,6 @@
-/// A run of elements at stable indexes that only grows: an array without reference counting,
-/// uniqueness checks and copies, for values that live inside a mutex.
+/// A growing array of elements at stable indexes, for values inside a mutex.
+///
+/// Unlike `Array` it has no reference counting, no uniqueness checks and no copies.
 ///
 /// `@unchecked Sendable`: the memory has one owner, this value, which cannot be copied.
 struct Slab<Element>: ~Copyable, @unchecked Sendable {

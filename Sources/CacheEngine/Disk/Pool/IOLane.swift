@@ -1,35 +1,30 @@
+import Platform
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// The executor of one disk shard: its work runs in order, one piece at a time, on the I/O pool.
+/// The executor of one disk shard or body: it runs jobs in order, one at a time, on the I/O pool.
 ///
 ///     idle ──enqueue / requestWork──▶ scheduled ──a thread takes it──▶ running
 ///      ▲                                  ▲─────more arrived meanwhile─────┤
 ///      └──────────────────────────nothing left─────────────────────────────┘
 ///
-/// An actor on a lane may wait for a device: no thread of Swift's pool is held up.
+/// An actor on a lane may wait for a device without blocking a thread of Swift's pool.
 package final class IOLane: SerialExecutor {
     private struct Waiting {
         var jobs: [UnownedJob] = []
         var wantsWork = false
-        /// Scheduled or running: nobody else may hand the lane to the pool.
+        /// Scheduled or running: nothing else may submit the lane to the pool.
         var isActive = false
         var work: (@Sendable () -> Void)?
     }
 
     private let core: IOPoolCore
     private let waiting = Mutex(Waiting())
-    /// The thread that runs the lane now, 0 between runs.
+    /// The thread that runs the lane now; 0 between runs.
     private let owner = Atomic<UInt>(0)
 
     init(_ core: IOPoolCore) { self.core = core }
 
-    /// Sets the work that is requested later; once, before the first request.
+    /// Sets the work that later requests run; must be called once, before the first request.
     package func setWork(_ work: @escaping @Sendable () -> Void) {
         waiting.withLock { $0.work = work }
     }
@@ -43,21 +38,24 @@ package final class IOLane: SerialExecutor {
         if mustSchedule { core.submit(self) }
     }
 
-    /// Runs the lane's work soon; many requests before it runs count as one.
+    /// Runs the lane's work soon; several requests before it runs count as one.
     package func requestWork() {
         if noteAppointment() { core.submit(self) }
     }
 
-    /// Runs the lane's work at that moment of the machine's monotonic clock.
+    /// Runs the lane's work at that time of the machine's monotonic clock.
     package func requestWork(atNanoseconds nanoseconds: UInt64) {
         core.wake(self, atNanoseconds: nanoseconds)
     }
 
     package func checkIsolated() {
-        precondition(owner.load(ordering: .relaxed) == Self.thisThread, "not on the shard's lane")
+        precondition(
+            owner.load(ordering: .relaxed) == SystemThread.currentNumber,
+            "not on the shard's lane"
+        )
     }
 
-    /// Notes that the lane's work is due; true when the caller must schedule the lane.
+    /// Notes that the lane's work is due; returns `true` if the caller must schedule the lane.
     func noteAppointment() -> Bool {
         waiting.withLock { waiting in
             waiting.wantsWork = true
@@ -65,9 +63,9 @@ package final class IOLane: SerialExecutor {
         }
     }
 
-    /// Runs what waits; a pool thread calls this.
+    /// Runs the waiting jobs and the requested work; called by a pool thread.
     func run() {
-        owner.store(Self.thisThread, ordering: .relaxed)
+        owner.store(SystemThread.currentNumber, ordering: .relaxed)
         let (jobs, work) = waiting.withLock { waiting in
             let taken = (waiting.jobs, waiting.wantsWork ? waiting.work : nil)
             waiting.jobs = []
@@ -88,13 +86,5 @@ package final class IOLane: SerialExecutor {
         guard !waiting.isActive else { return false }
         waiting.isActive = true
         return true
-    }
-
-    private static var thisThread: UInt {
-        #if canImport(Darwin)
-            UInt(bitPattern: pthread_self())
-        #else
-            UInt(pthread_self())
-        #endif
     }
 }

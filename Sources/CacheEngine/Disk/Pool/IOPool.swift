@@ -1,20 +1,15 @@
 internal import CEngineShims
+import Platform
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// A few threads that may wait for a device, so that Swift's own threads never do.
+/// A few threads that may wait for a device, so that Swift's own threads never wait for one.
 ///
-/// Two kinds of work: jobs, in order of arrival and bounded; and lanes (`IOLane`), each of which
-/// runs on one thread at a time. A lane may ask to be woken at a moment; the idle threads keep
-/// those appointments, so nothing else has to.
+/// The pool runs two kinds of work. Jobs run in order of arrival, and their number is bounded.
+/// Lanes (`IOLane`) each run on one thread at a time. A lane may ask to be woken at a given time;
+/// the idle threads keep these appointments, so no timer is needed.
 package final class IOPool: Sendable {
     private let core: IOPoolCore
 
-    /// Starts `threadCount` threads that accept `jobsMax` waiting jobs.
+    /// Starts `threadCount` threads with a queue of at most `jobsMax` waiting jobs.
     package init(threadCount: Int, jobsMax: Int = 4_096) {
         precondition(threadCount > 0 && jobsMax > 0)
         core = IOPoolCore(jobsMax: jobsMax)
@@ -23,13 +18,15 @@ package final class IOPool: Sendable {
 
     deinit { core.stop() }
 
-    /// Runs `job` soon on one of the threads; false when too many wait already.
+    /// Runs `job` soon on one of the threads; returns `false` if too many jobs are waiting.
     package func submit(_ job: @escaping @Sendable () -> Void) -> Bool { core.submit(job) }
 
-    /// Runs `job` even when many wait: for work that ends something, such as closing a file.
+    /// Runs `job` even if too many jobs are waiting, for work that ends something, such as closing
+    /// a file.
     package func submitClosing(_ job: @escaping @Sendable () -> Void) { core.submitAlways(job) }
 
-    /// Runs `work` on one of the threads and gives its result; nil when too many jobs wait.
+    /// Runs `work` on one of the threads and returns its result; `nil` if too many jobs are
+    /// waiting.
     package func run<Result: Sendable>(
         _ work: @escaping @Sendable () -> Result
     ) async -> Result? {
@@ -39,17 +36,17 @@ package final class IOPool: Sendable {
         }
     }
 
-    /// A lane on these threads, without work yet.
+    /// Creates a lane on these threads, without work.
     package func makeLane() -> IOLane { IOLane(core) }
 }
 
-/// The queue that the threads of a pool share; it outlives the pool until the last job is done.
+/// The queue shared by the threads of a pool; it outlives the pool until the last job is done.
 ///
 /// `@unchecked Sendable`: every variable is read and written between `ce_gate_lock` and
 /// `ce_gate_unlock` of `gate`.
 ///
-/// Invariant: no job and no lane is let go of between the two. What goes with it, the last holder of
-/// a body for one, may submit a job.
+/// Invariant: no job and no lane is released between the two. Its release may submit a job: for
+/// example, it may release the last reference to a body.
 final class IOPoolCore: @unchecked Sendable {
     private let gate = ce_gate_make()
     private let jobsMax: Int
@@ -94,7 +91,8 @@ final class IOPoolCore: @unchecked Sendable {
         }
     }
 
-    /// Wakes `lane` at that moment of the monotonic clock, or earlier when it already asked so.
+    /// Wakes `lane` at that time of the monotonic clock, or earlier if the lane already asked for
+    /// that.
     func wake(_ lane: IOLane, atNanoseconds nanoseconds: UInt64) {
         locked {
             if let known = appointments.firstIndex(where: { $0.lane === lane }) {
@@ -107,7 +105,7 @@ final class IOPoolCore: @unchecked Sendable {
         }
     }
 
-    /// Lets the threads end once nothing waits any more.
+    /// Ends the threads once no job and no lane is waiting.
     func stop() {
         let cancelled = locked {
             isStopped = true
@@ -118,41 +116,11 @@ final class IOPoolCore: @unchecked Sendable {
         withExtendedLifetime(cancelled) {}
     }
 
+    /// Starts one thread, if the system has room for it.
     func startThread() {
-        let context = Unmanaged.passRetained(self)
-        #if canImport(Darwin)
-            var thread: pthread_t?
-        #else
-            var thread = pthread_t()
-        #endif
-        let failure = pthread_create(&thread, nil, Self.threadMain, context.toOpaque())
-        guard failure == 0 else {
-            context.release()
-            return
-        }
-        #if canImport(Darwin)
-            if let thread { pthread_detach(thread) }
-        #else
-            pthread_detach(thread)
-        #endif
+        let thread = try? SystemThread { self.work() }
+        thread?.detach()
     }
-
-    #if canImport(Darwin)
-        private static let threadMain:
-            @convention(c) (UnsafeMutableRawPointer) ->
-                UnsafeMutableRawPointer? = {
-                    Unmanaged<IOPoolCore>.fromOpaque($0).takeRetainedValue().work()
-                    return nil
-                }
-    #else
-        private static let threadMain:
-            @convention(c) (UnsafeMutableRawPointer?) ->
-                UnsafeMutableRawPointer? = {
-                    guard let context = $0 else { return nil }
-                    Unmanaged<IOPoolCore>.fromOpaque(context).takeRetainedValue().work()
-                    return nil
-                }
-    #endif
 
     private enum Task {
         case job(@Sendable () -> Void)
@@ -172,8 +140,8 @@ final class IOPoolCore: @unchecked Sendable {
         locked {
             while true {
                 movePastAppointments()
-                // Lanes first, as every queued write and flush waits for one; but many bodies that
-                // are written at once must not keep reads and closings from their turn.
+                // Lanes run first, because every queued write and flush waits for one. The limit
+                // keeps many bodies that are written at once from delaying reads and closings.
                 if lanesInRow < Self.lanesInRowMax || jobs.count == jobsHead,
                     let lane = Self.removeFirst(from: &lanes, head: &lanesHead)
                 {
@@ -212,7 +180,8 @@ final class IOPoolCore: @unchecked Sendable {
 
     private func wakeOne() { if idleThreads > 0 { ce_gate_signal(gate) } }
 
-    /// Takes out the first in constant time; the front part that is empty goes when it is half.
+    /// Removes the first item in amortized constant time: the empty front is dropped when it is
+    /// half of the array.
     private static func removeFirst<Item>(from items: inout [Item?], head: inout Int) -> Item? {
         guard head < items.count else { return nil }
         let item = items[head].take()
@@ -229,11 +198,4 @@ final class IOPoolCore: @unchecked Sendable {
         defer { ce_gate_unlock(gate) }
         return body()
     }
-}
-
-/// Nanoseconds of the machine's monotonic clock.
-func monotonicNanoseconds() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }

@@ -1,8 +1,8 @@
-/// Decides which new entries are worth writing.
+/// Decides which new entries are written.
 ///
-/// With second use, a replacement of what is on disk always is.
+/// With second use, a replacement of an entry on disk is always written.
 struct AdmissionFilter {
-    /// Keys remembered for second use: 512 KiB a shard when it is used at all.
+    /// Keys remembered for second use; they take 512 KiB a shard, only if the rule is in use.
     private static let rememberedCount = 1 << 16
     private static let daySeconds: UInt32 = 86_400
 
@@ -26,7 +26,7 @@ struct AdmissionFilter {
             defer { offered[home] = head.hash.identity }
             return offered[home] == head.hash.identity
         case .bytesPerDay(let limit):
-            // A clock that goes back starts a new day as well.
+            // A clock that is set back starts a new day as well.
             if nowSeconds < dayStart || nowSeconds - dayStart >= Self.daySeconds {
                 (dayStart, dayBytes) = (nowSeconds, 0)
             }

@@ -1,30 +1,37 @@
 import Synchronization
 
 extension DiskShard {
-    /// Writes everything accepted before the call, and has the device confirm it where the
-    /// durability asks for that.
+    /// Writes everything accepted before the call, and synchronizes it if the durability asks for
+    /// that.
     func flush() throws {
         let isWritten = drainAll() && synchronizeOpenSegment()
         let lost = state.withLock { state in
             defer { state.lostEntries = 0 }
             return state.lostEntries
         }
-        guard isWritten, lost == 0 else {
-            throw CacheError(.storageFailed, detail: "entries could not be written to disk")
+        guard isWritten, lost == 0, isInPlace() else {
+            throw CacheError(
+                .storageFailed,
+                detail: "Entries were lost because \(settings.directory) could not be written"
+            )
         }
     }
 
-    /// Makes removals that were queued survive this process, and a power cut where configured.
+    /// Makes the queued removals survive this process, and a power cut if the durability is
+    /// `.synced`.
     func confirmRemovals() throws {
         if isClosed { throw Self.closed }
         let isWritten = drainAll()
         let isConfirmed = settings.durability != .synced || synchronizeOpenSegment()
-        guard isWritten, isConfirmed else {
-            throw CacheError(.storageFailed, detail: "a removal could not be written")
+        guard isWritten, isConfirmed, isInPlace() else {
+            throw CacheError(
+                .storageFailed,
+                detail: "A removal could not be written to \(settings.directory)"
+            )
         }
     }
 
-    /// Removes what `scope` covers; to be made durable by `confirmRemoval(of:)`.
+    /// Removes the entries that `scope` covers; `confirmRemoval(of:)` makes the removal durable.
     nonisolated func forgetAll(in scope: RemovalScope) throws -> RemovalCount {
         let removed = state.withLock { state in
             state.condition == .closed ? nil : state.purge(scope)
@@ -33,27 +40,35 @@ extension DiskShard {
         return removed
     }
 
-    /// Makes the removal of `scope` survive this process, and a power cut where configured.
-    func confirmRemoval(of scope: RemovalScope) throws {
-        try confirmRemovals()
-        if scope == .everything { while reclaimOldestSegment() {} }
+    /// Frees the room of removed entries.
+    func reclaimEverything() { while reclaimOldestSegment() {} }
+
+    /// Makes the accepted entries and removals survive this process.
+    func writeOut() throws {
+        if isClosed { throw Self.closed }
+        guard drainAll(), isInPlace() else {
+            throw CacheError(
+                .storageFailed,
+                detail: "Stored entries could not be written to \(settings.directory)"
+            )
+        }
     }
 
-    /// Changes the capacity; the files are small enough before it returns.
+    /// Changes the capacity; the files fit the new capacity when this returns.
     func setCapacity(_ bytes: Int) {
         if isClosed { return }
         ledger.setCapacity(bytes)
         var bodiesLeft = Int.max
         while ledger.balance.freeBytes < 0 {
             if makeRoom() { continue }
-            // The body that went may be held by a reader, or be queued still; the next may be free.
+            // The dropped body may still be queued or have a reader, but the next one may be free.
             let bodies = state.withLock { $0.bodies.count }
             if bodies > 0, bodies < bodiesLeft {
                 bodiesLeft = bodies
                 _ = drainAll()
                 continue
             }
-            // What is left is the open segment and perhaps one more: let go of those as well.
+            // Only the open segment and perhaps one more are left: release those as well.
             guard writer.segment != nil || !order.isEmpty else { return }
             _ = drainAll()
             sealOpenSegment(isTorn: false)
@@ -62,13 +77,13 @@ extension DiskShard {
         }
     }
 
-    /// Writes and seals; accepts nothing from here on, and writes nothing more.
+    /// Writes and seals everything; afterwards the shard accepts and writes nothing.
     func close() {
         for round in 1...Self.closingRoundsMax {
             let isWritten = drainAll()
             sealOpenSegment(isTorn: false)
             let isClosed = state.withLock { state in
-                // What came while the device was busy is written, too.
+                // Entries that arrived while the device was busy are written, too.
                 guard state.queue.isEmpty || !isWritten || round == Self.closingRoundsMax else {
                     return false
                 }
@@ -79,13 +94,13 @@ extension DiskShard {
         }
     }
 
-    /// Who goes on storing while the cache is closed does not keep it from closing.
+    /// The limit of rounds: callers that keep storing must not prevent the cache from closing.
     private static let closingRoundsMax = 8
 
     private var isClosed: Bool { state.withLock { $0.condition == .closed } }
 
     private static var closed: CacheError {
-        CacheError(.shutDown, detail: "the disk tier is closed")
+        CacheError(.shutDown, detail: "The disk tier is closed")
     }
 
     nonisolated func noteWritten(_ bytes: Int) {
@@ -117,16 +132,23 @@ extension DiskShard {
 }
 
 extension DiskShard {
-    /// Begins a body file, with room for `expectedBytes` set aside.
+    static var noRoomForBody: CacheError {
+        CacheError(
+            .storageFailed,
+            detail: "The disk capacity has no room for a body of this size; raise it"
+        )
+    }
+
+    /// Begins a body file and reserves room for `expectedBytes`.
     func beginBody(expectedBytes: Int?) throws -> BodyWriter {
-        if isClosed { throw Self.closed }
+        if isClosed || !isInPlace() { throw Self.closed }
         let expected = expectedBytes ?? 0
         let rows = BodyCodec.blockCount(expected) + 2
         let reserved = DiskLedger.bodyFileBytes(
             BodyFileFormat.headerBytes + expected + rows * BodyFileFormat.Block.sizeBytes
         )
         guard reserveBodyDraining(reserved) else {
-            throw CacheError(.storageFailed, detail: "no room for the body")
+            throw Self.noRoomForBody
         }
         do throws(FileFault) {
             let file = try BodyFileWriter.create(
@@ -137,7 +159,10 @@ extension DiskShard {
             return BodyWriter(self, file, reservedBytes: reserved)
         } catch {
             ledger.releaseBody(reserved)
-            throw CacheError(.storageFailed, detail: error.text)
+            throw CacheError(
+                .storageFailed,
+                detail: "Cannot create a file for a body in \(settings.directory): \(error.text)"
+            )
         }
     }
 }

@@ -1,15 +1,15 @@
 import Synchronization
 
-/// What an attempt to read gave.
+/// The result of an attempt to read.
 package enum ReadResult: Sendable {
     case hit(StoredEntry, DiskToken)
     case miss
-    /// The device must be waited for: use `readWaiting`.
+    /// The read must wait for the device: use `readWaiting`.
     case mustWait
 }
 
 extension DiskShard {
-    /// Records above this size are not read, and not decompressed, on the caller's thread.
+    /// Larger records are neither read nor decompressed on the caller's thread.
     private static let inlineReadBytesMax = 256 << 10
 
     nonisolated func read(
@@ -40,8 +40,8 @@ extension DiskShard {
         }
     }
 
-    /// The read of a page-cached record: gives the lease back and looks once more whether the
-    /// record may be used.
+    /// Ends the read of a page-cached record: returns the lease and checks again that the record
+    /// may be used.
     private nonisolated func finish(
         _ lease: ReadLease,
         _ entry: Entry,
@@ -50,8 +50,8 @@ extension DiskShard {
         _ key: UnsafeRawBufferPointer,
         _ nowSeconds: UInt32
     ) -> ReadResult {
-        let isOther = !entry.withKey { $0.hasSameBytes(as: key) }
-        let isExpired = entry.head.isExpired(nowSeconds: nowSeconds)
+        let isOther = !entry.withKey { $0.hasSameBytes(as: key) } && !Mutant.matchesKeysByHash.isOn
+        let isExpired = entry.head.isExpired(nowSeconds: nowSeconds) && !Mutant.servesExpired.isOn
         var body: JumboFile?
         let isUsable = state.withLock { state in
             state.giveBack(lease)
@@ -68,7 +68,7 @@ extension DiskShard {
             return true
         }
         guard isUsable else {
-            // An entry without its body was dropped, which is to be written.
+            // An entry without its body was dropped, and its tombstone must be written.
             if reference != nil { requestWriting() }
             return .miss
         }
@@ -81,7 +81,8 @@ extension DiskShard {
         _ token: DiskToken,
         _ key: UnsafeRawBufferPointer
     ) -> ReadResult {
-        let isSame = entry.withKey { $0.hasSameBytes(as: key) }
+        let isSame =
+            entry.withKey { $0.hasSameBytes(as: key) } || Mutant.matchesQueuedKeysByHash.isOn
         state.withLock { state in
             if isSame { state.counters.hitsQueued += 1 } else { state.counters.misses += 1 }
         }
@@ -125,9 +126,10 @@ extension DiskShard {
         return .hit(StoredEntry(loaded.entry, detachedBody: body), loaded.token)
     }
 
-    /// Joins a read of the same record that is under way, or starts one.
+    /// Joins a running read of the same record, or starts one.
     ///
-    /// What needs no read resumes the continuation with nil at once and is returned.
+    /// If no read is needed, the continuation is resumed with `nil` at once and the result is
+    /// returned.
     private nonisolated func join(
         _ hash: KeyHash,
         nowSeconds: UInt32,
@@ -171,7 +173,7 @@ extension DiskShard {
         return found
     }
 
-    /// Reads on the I/O pool: once more when the record is damaged, then drops it.
+    /// Reads on the I/O pool; retries a damaged record once, then drops it.
     private nonisolated func load(_ lease: ReadLease, _ hash: KeyHash) -> LoadedEntry? {
         let reader = RecordReader(volume: volume)
         for attempt in 0..<2 {
@@ -189,7 +191,8 @@ extension DiskShard {
                     state.counters.recordsDamaged += 1
                     state.dropUnreadable(lease, hash: hash)
                 }
-            case .failed:
+            case .failed(let fault):
+                noteReadError(fault)
                 state.withLock { state in
                     state.counters.readErrors += 1
                     state.dropUnreadable(lease, hash: hash)

@@ -1,9 +1,11 @@
 import Synchronization
 
 extension DiskShard {
-    /// At most this share of a segment is written again because it was read: 1/4.
+    /// The divisor for the share of a segment that may be written again because it was read: 1/4.
     private static let reinsertionDivisor = 4
-    /// At most this share because it is pinned, and of the capacity for pinned bodies: 1/2.
+    /// The divisor for the share that may be kept because it is pinned: 1/2.
+    ///
+    /// It applies to a segment and, for pinned bodies, to the capacity.
     private static let pinnedDivisor = 2
     private static let reinsertionBytesMax = 1 << 20
     private static let reinsertionFrequency: UInt64 = 2
@@ -13,7 +15,7 @@ extension DiskShard {
         let place: RecordPlace
     }
 
-    /// Whether all that may be kept of a segment fits the open one.
+    /// Whether the open segment has room for all records that may be kept of another segment.
     var hasRoomForKept: Bool {
         let share = settings.segmentBytes / Self.reinsertionDivisor
         return writer.hasRoom(
@@ -23,17 +25,17 @@ extension DiskShard {
         )
     }
 
-    /// Empties the oldest segment: entries in use and pinned ones are written again, the others are
-    /// forgotten.
+    /// Empties the oldest segment: records in use and pinned records are written again, the others
+    /// are dropped.
     ///
-    /// Strictly the oldest: a tombstone must not go before the records that it keeps dead. False
-    /// when there is none or the device failed.
+    /// It must be the oldest segment: a tombstone must not be dropped before the records that it
+    /// removes. Returns `false` if there is no segment or the device failed.
     func reclaimOldestSegment() -> Bool {
         guard let slot = order.first, retire(slot) else { return false }
         order.removeFirst()
         let kept = forgetEntries(in: slot)
         reinsert(kept, from: slot)
-        // Files go after the lock: unlinking a large one takes time.
+        // Files are unlinked outside the lock, because unlinking a large one takes time.
         let dropped = state.withLock { state in
             let dropped = kept.compactMap { state.forget($0.identity, at: $0.place) }
             state.segments[slot].state = .clean
@@ -46,7 +48,7 @@ extension DiskShard {
         return true
     }
 
-    /// Takes the segment's places out of the index, except those worth writing again.
+    /// Removes the segment's places from the index, except those worth writing again.
     private func forgetEntries(in slot: Int) -> [Kept] {
         let now = nowSeconds
         let mayKeep = writer.segment != nil
@@ -105,7 +107,7 @@ extension DiskShard {
         _ = flushBatch()
     }
 
-    /// Places one record again; false when nothing more can be placed.
+    /// Places one record again; returns `false` if no more records can be placed.
     private func reinsert(
         _ entry: Kept,
         _ bytes: UnsafeRawBufferPointer,
@@ -116,17 +118,13 @@ extension DiskShard {
             record.hasWholeBody, record.head.hash.identity == entry.identity,
             !record.head.isExpired(nowSeconds: nowSeconds)
         else { return true }
-        // Under the lock, while the place is still the old one: what is queued for the key from
-        // here on is newer, and is written behind this record.
+        // Under the lock, while the place is still the old one: anything queued for the key later
+        // is newer and is written after this record.
         let sequence = state.withLock { state -> UInt64? in
             let current = state.index.place(of: entry.identity)
+            if Mutant.reinsertsUnasked.isOn { return state.takeSequence() }
             guard !current.isQueued, current.isSameLocation(as: entry.place),
-                !state.purges.covers(
-                    sequence: record.head.sequence,
-                    storageClass: record.head.storageClass,
-                    createdSeconds: record.head.createdSeconds,
-                    tags: record.tags
-                )
+                !state.isOutdated(record)
             else { return nil }
             return state.takeSequence()
         }
@@ -135,7 +133,7 @@ extension DiskShard {
             && placeAgain(record, sequence: sequence, from: entry.place)
     }
 
-    /// Only what fits the open segment: a reclaim must not need the room it is to make.
+    /// Only the open segment is used: a reclaim must not need the room that it frees.
     private func hasRoomToReinsert(_ record: CheckedRecord) -> Bool {
         writer.hasRoom(
             recordBytes: record.head.recordBytes,
@@ -144,16 +142,18 @@ extension DiskShard {
         )
     }
 
-    // MARK: Room for bodies in files of their own
+    // MARK: Room for bodies in separate files
 
-    /// Takes `bytes` from the capacity for a body, with room made if need be.
+    /// Reserves `bytes` for a body, and makes room if necessary.
     func reserveBody(_ bytes: Int) -> Bool {
         guard bytes <= ledger.balance.capacityBytes / 2 else { return false }
         while !ledger.reserveBody(bytes) { guard makeRoom() else { return false } }
         return true
     }
 
-    /// The same between batches: when all that could go is queued, that is written first.
+    /// Reserves `bytes` for a body, between batches.
+    ///
+    /// If everything that could be dropped is queued, the queue is written first.
     func reserveBodyDraining(_ bytes: Int) -> Bool {
         defer { requestWriting() }
         if reserveBody(bytes) { return true }
@@ -161,7 +161,7 @@ extension DiskShard {
         return reserveBody(bytes)
     }
 
-    /// Makes the files smaller by the oldest thing there is; false when nothing can go.
+    /// Frees the oldest segment or body; returns `false` if no bytes were freed.
     func makeRoom() -> Bool {
         let before = ledger.balance.usedBytes
         if removeCleanSegment() { return true }
@@ -178,7 +178,7 @@ extension DiskShard {
         } else {
             return false
         }
-        // A file that a reader still holds goes later: no use in dropping more for it.
+        // A file that still has a reader is freed later, so dropping more for it would not help.
         return ledger.balance.usedBytes < before
     }
 
@@ -193,7 +193,9 @@ extension DiskShard {
         }
     }
 
-    /// The body to go next: the oldest, pinned ones last while they hold no more than their share.
+    /// The body to drop next: the oldest one.
+    ///
+    /// Pinned bodies come last as long as they stay within their share.
     private func oldestBody() -> BodyInLine? {
         let pinnedBytesMax = ledger.balance.capacityBytes / Self.pinnedDivisor
         return state.withLock { state in
@@ -224,28 +226,28 @@ extension DiskShard {
     private func dropBody(_ identity: UInt64) {
         let body = state.withLock { state -> JumboFile? in
             let place = state.index.place(of: identity)
-            // A queued one is left to the batch that writes it.
+            // A queued body is left to the batch that writes it.
             guard !place.isQueued else { return nil }
             guard let body = state.bodies.removeValue(forKey: identity) else { return nil }
             _ = state.index.remove(identity)
-            // A reader may hold the file beyond the end of this process.
+            // A reader may hold the file past the end of this process.
             state.pushTombstone(KeyHash(placement: 0, identity: identity))
             state.counters.bodiesReclaimed += 1
-            // Under the lock: whoever stores it again afterwards keeps it.
+            // Under the lock, so that a later store of the same body keeps the file.
             body.doomHere()
             return body
         }
         withExtendedLifetime(body) {}
     }
 
-    /// Writes an entry's own body to a file; nil when there is no room or the device fails.
+    /// Writes an entry's own body to a file; `nil` if there is no room or the device fails.
     func writeBodyFile(of entry: Entry) -> JumboFile? {
         let body = entry.body
         let sizeMax = DiskLedger.bodyFileBytes(
             BodyFileFormat.headerBytes + body.count
                 + BodyCodec.blockCount(body.count) * BodyFileFormat.Block.sizeBytes
         )
-        guard reserveBody(sizeMax) else { return nil }
+        guard isInPlace(), reserveBody(sizeMax) else { return nil }
         do throws(FileFault) {
             var file = try BodyFileWriter.create(
                 in: settings.directory,
@@ -264,6 +266,7 @@ extension DiskShard {
                 throw error
             }
         } catch {
+            noteWriteError(error)
             ledger.releaseBody(sizeMax)
             return nil
         }
@@ -281,7 +284,7 @@ extension DiskShard {
 }
 
 extension ShardState {
-    /// Takes an entry out that is still at `place`, for want of room; gives its body.
+    /// Removes an entry that is still at `place`, to make room; returns its body.
     mutating func forget(_ identity: UInt64, at place: RecordPlace) -> JumboFile? {
         let current = index.place(of: identity)
         guard !current.isQueued, current.isSameLocation(as: place) else { return nil }

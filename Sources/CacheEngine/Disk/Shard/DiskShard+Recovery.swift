@@ -8,16 +8,18 @@ extension DiskShard {
         let header: SegmentHeader
     }
 
-    /// What replaying the log has learnt so far.
-    private struct Replay {
+    /// The results of replaying the log so far.
+    struct Replay {
         var report = RecoveryReport()
         var sequenceMax: UInt64 = 0
         var generationMax: UInt64 = 0
-        /// The newest segment, when more may be appended to it.
+        /// The newest segment, if more records may be appended to it.
         var appendable: LogWriter.OpenSegment?
+        /// A read error: the device did not return all data, so removals may be missing.
+        var fault: FileFault?
     }
 
-    /// Rebuilds the index from the files, oldest segment first, and makes the log ready to go on.
+    /// Rebuilds the index from the files, oldest segment first, and prepares the log for writing.
     func recover() throws(FileFault) -> RecoveryReport {
         var replay = Replay()
         let names = try volume.list(settings.directory)
@@ -31,8 +33,17 @@ extension DiskShard {
         let sequence = replay.sequenceMax &+ 1
         state.withLock { $0.nextSequence = max($0.nextSequence, sequence) }
         adoptBodies(names, &replay)
+        if let fault = replay.fault {
+            distrustEverything(fault, &replay)
+            // A header that could not be read may have a larger number and be readable at the next
+            // opening.
+            replay.appendable = nil
+            nextGeneration += 1 << 32
+        }
         endSession()
         continueLog(replay.appendable)
+        // Without this, the same bad block would empty the shard at every opening.
+        if replay.fault != nil { reclaimEverything() }
         while ledger.balance.freeBytes < 0, makeRoom() {}
         let now = nowSeconds
         let base = settings.baseSeconds
@@ -48,7 +59,8 @@ extension DiskShard {
 
     // MARK: Finding the segments
 
-    /// Opens every segment file; gives those with a valid header that are not dead, oldest first.
+    /// Opens every segment file; returns those that have a valid header and are not dead, oldest
+    /// first.
     private func openSegments(_ names: [String], _ replay: inout Replay) throws(FileFault)
         -> [FoundSegment]
     {
@@ -62,8 +74,10 @@ extension DiskShard {
             do throws(FileFault) {
                 file = try volume.open(settings.directory + "/" + name, .existing)
             } catch {
-                // A link, a directory, something without permission: not ours, left alone.
-                guard error != .tooManyFiles else { throw error }
+                // A link, a directory or a file without permission is not this cache's and is left
+                // unchanged.
+                guard !error.isExhaustion else { throw error }
+                if error == .inputOutput { replay.fault = error }
                 replay.report.damaged += 1
                 continue
             }
@@ -72,7 +86,7 @@ extension DiskShard {
                 while state.segments.count <= slot { state.segments.append(SegmentInfo()) }
                 state.segments[slot] = SegmentInfo(state: .clean, file: file)
             }
-            switch readHeader(file, slot) {
+            switch readHeader(file, slot, &replay) {
             case .valid(let header): found.append(.init(slot: slot, file: file, header: header))
             case .blank: clean.append(slot)
             case .damaged:
@@ -81,6 +95,7 @@ extension DiskShard {
             }
         }
         found.sort { $0.header.generation < $1.header.generation }
+        if Mutant.replaysNewestFirst.isOn { found.reverse() }
         var oldest: UInt64 = 0
         for segment in found {
             let header = segment.header
@@ -104,14 +119,21 @@ extension DiskShard {
 
     private enum FoundHeader {
         case valid(SegmentHeader)
-        /// Given its room, never used.
+        /// Allocated, but never used.
         case blank
         case damaged
     }
 
-    private func readHeader(_ file: OpenFile, _ slot: Int) -> FoundHeader {
+    private func readHeader(
+        _ file: OpenFile,
+        _ slot: Int,
+        _ replay: inout Replay
+    ) -> FoundHeader {
         withUnsafeTemporaryAllocation(byteCount: SegmentHeader.sizeBytes, alignment: 16) { page in
-            let count = (try? volume.read(file, into: page, at: 0)) ?? 0
+            var count = 0
+            do throws(FileFault) { count = try volume.read(file, into: page, at: 0) } catch {
+                replay.fault = error
+            }
             guard count == page.count else { return .damaged }
             guard let header = SegmentHeader(decoding: UnsafeRawBufferPointer(page)),
                 header.storeID == settings.storeID, header.shard == settings.number,
@@ -148,7 +170,7 @@ extension DiskShard {
             end = trailer.recordsEnd
             apply(footer, of: segment, recordsEnd: end, &replay)
         }
-        // Behind a trailer only what was appended since; without one, everything.
+        // After a valid trailer only the records appended since are scanned; otherwise all of them.
         let isSealed = !items.isEmpty || trailer?.itemCount == 0
         var isTorn = trailer?.isTorn ?? true
         let scanLimit = SegmentTrailer.footerOffset(
@@ -156,11 +178,17 @@ extension DiskShard {
             segmentBytes: settings.segmentBytes
         )
         if !isSealed || !isTorn {
-            let (tail, tailEnd) = scan(segment, from: end, to: scanLimit)
-            apply(tail, of: segment, recordsEnd: tailEnd, &replay)
-            if !isSealed || tailEnd > end { isTorn = true }
-            items += tail
-            end = tailEnd
+            let found = scan(segment, from: end, to: scanLimit)
+            apply(found.items, of: segment, recordsEnd: found.end, &replay)
+            replay.report.damaged += found.damagedCount
+            if !isSealed || found.end > end { isTorn = true }
+            items += found.items
+            end = found.end
+            if let fault = found.fault {
+                // The segment stays unsealed: another opening may be able to read the rest.
+                replay.fault = fault
+                return
+            }
         }
         if !isSealed || trailer?.recordsEnd != end {
             replay.report.torn += 1
@@ -212,23 +240,23 @@ extension DiskShard {
     }
 
     private func scan(_ segment: FoundSegment, from start: Int, to limit: Int)
-        -> (items: [FooterItem], end: Int)
+        -> SegmentScanner.Findings
     {
         var scanner = SegmentScanner(
             volume: volume,
             file: segment.file,
             seal: segment.header.seal,
-            end: limit
+            limit: limit,
+            recordBytesMax: settings.recordBytesMax
         )
-        var items: [FooterItem] = []
-        let end = scanner.scan(from: start) { record, offset in
-            items.append(FooterItem(record.head, offset: offset))
-        }
-        // Writing goes on page by page.
-        return (items, min(limit, (end + pageBytes - 1) & ~(pageBytes - 1)))
+        var found = scanner.scan(from: start)
+        if Mutant.forgetsTheTail.isOn { found.items = [] }
+        // Writing continues at a page boundary.
+        found.end = min(limit, (found.end + pageBytes - 1) & ~(pageBytes - 1))
+        return found
     }
 
-    /// Gives a segment that was cut off its footer, so that the next opening need not scan it.
+    /// Seals a segment that was cut off, so that the next opening need not scan it.
     private func sealAgain(_ segment: FoundSegment, _ items: [FooterItem], _ end: Int) {
         let again = LogWriter.OpenSegment(
             slot: segment.slot,
@@ -246,7 +274,7 @@ extension DiskShard {
         _ = writeTrailer(of: again, isTorn: true)
     }
 
-    /// Replays the items in the order they were written.
+    /// Replays the items in the order in which they were written.
     private func apply(
         _ items: [FooterItem],
         of segment: FoundSegment,
@@ -255,7 +283,7 @@ extension DiskShard {
     ) {
         guard !items.isEmpty else { return }
         let purges = items.filter { $0.flags.contains(.tagPurge) }
-            .compactMap { item in readPurge(item, of: segment).map { (item, $0) } }
+            .map { readPurge($0, of: segment, &replay) }
         var nextPurge = 0
         let report = state.withLock { state in
             var bytes = 0
@@ -263,9 +291,10 @@ extension DiskShard {
             for item in items {
                 state.noteRecord(item.flags, item.sequence, in: segment.slot)
                 bytes += item.recordBytes
+                if Mutant.ignoresTombstones.isOn, item.flags.contains(.tombstone) { continue }
+                if Mutant.ignoresPurgeRecords.isOn, item.flags.contains(.tagPurge) { continue }
                 if item.flags.contains(.tagPurge) {
-                    guard nextPurge < purges.count, purges[nextPurge].0 == item else { continue }
-                    state.replayPurge(purges[nextPurge].1, sequence: item.sequence)
+                    state.replay(purges[nextPurge], sequence: item.sequence)
                     nextPurge += 1
                 } else if item.flags.contains(.tombstone) {
                     _ = state.index.remove(item.hash.identity)
@@ -289,116 +318,32 @@ extension DiskShard {
         replay.sequenceMax = max(replay.sequenceMax, report.1)
     }
 
-    private func readPurge(_ item: FooterItem, of segment: FoundSegment) -> RemovalScope? {
+    /// Reads a purge record; an unreadable one counts as the removal of everything.
+    private func readPurge(
+        _ item: FooterItem,
+        of segment: FoundSegment,
+        _ replay: inout Replay
+    ) -> PurgeRecord {
+        var fault: FileFault?
         let bytes = ByteChunk(capacity: item.recordBytes) { buffer in
-            try? volume.read(segment.file, into: buffer, at: item.offset)
+            do throws(FileFault) {
+                return try volume.read(segment.file, into: buffer, at: item.offset)
+            } catch {
+                fault = error
+                return nil
+            }
         }
-        guard let bytes else { return nil }
-        return bytes.withUnsafeBytes { bytes in
+        if let fault { replay.fault = fault }
+        let read = bytes?.withUnsafeBytes { bytes -> PurgeRecord? in
             let seal = segment.header.seal
             guard
                 let record = CheckedRecord(bytes, at: item.offset, sealedBy: seal),
                 record.hasWholeBody
             else { return nil }
-            return PurgeRecord.decode(record.storedBody)
+            return PurgeRecord(decoding: record.storedBody)
         }
-    }
-
-    // MARK: After the log
-
-    /// Finds the files of large bodies; an entry without its file is gone, so is a file without one.
-    private func adoptBodies(_ names: [String], _ replay: inout Replay) {
-        let files = Set(names.compactMap(BodyFileFormat.fileID(named:)))
-        var jumbos: [(identity: UInt64, place: RecordPlace)] = []
-        state.withLock { state in
-            state.index.forEach { slot in
-                guard slot.place.flags.contains(.jumbo) else { return }
-                jumbos.append((slot.identity, slot.place))
-            }
-        }
-        var used: Set<UInt64> = []
-        for (identity, place) in jumbos {
-            let known = readReference(identity, place)
-            guard let (reference, sequence) = known, files.contains(reference.fileID),
-                hasWholeFile(reference), used.insert(reference.fileID).inserted
-            else {
-                // With a tombstone: the fault may pass, a removal in between must not.
-                state.withLock { state in
-                    _ = state.dropCopies(of: KeyHash(placement: 0, identity: identity))
-                }
-                replay.report.damaged += 1
-                continue
-            }
-            let body = makeBody(reference)
-            body.note(sequence: sequence)
-            ledger.addExisting(bodyBytes: body.occupiedBytes)
-            replay.report.bytes += body.occupiedBytes
-            state.withLock { $0.bodies[identity] = body }
-        }
-        for file in files.subtracting(used) {
-            try? volume.unlink(settings.directory + "/" + BodyFileFormat.name(file))
-        }
-    }
-
-    private func readReference(_ identity: UInt64, _ place: RecordPlace) -> (BodyReference, UInt64)?
-    {
-        let lease = state.withLock { state -> ReadLease? in
-            guard case .onDisk(let lease) = state.lookUp(identity, nowSeconds: 0) else {
-                return nil
-            }
-            return lease
-        }
-        guard let lease else { return nil }
-        defer { state.withLock { $0.giveBack(lease) } }
-        guard
-            case .entry(_, let sequence, let reference?) =
-                RecordReader(volume: volume).read(lease, .waits)
-        else { return nil }
-        return (reference, sequence)
-    }
-
-    private func hasWholeFile(_ reference: BodyReference) -> Bool {
-        let path = settings.directory + "/" + BodyFileFormat.name(reference.fileID)
-        do throws(FileFault) {
-            let file = try volume.open(path, .existing)
-            defer { volume.close(file) }
-            return try volume.size(file) == reference.fileBytes
-        } catch {
-            // For want of descriptors no body is given up; a read will show what it is worth.
-            return error.isExhaustion
-        }
-    }
-
-    /// Entries of the last session are gone.
-    private func endSession() {
-        state.withLock { state in
-            let scope = RemovalScope.storageClass(.session)
-            if state.hasEntries(of: .session) { _ = state.purge(scope) }
-        }
-    }
-
-    /// Goes on in the newest segment when nothing can lie behind its records.
-    private func continueLog(_ segment: LogWriter.OpenSegment?) {
-        guard let segment, order.last == segment.slot else { return }
-        order.removeLast()
-        state.withLock { $0.segments[segment.slot].state = .open }
-        writer.segment = segment
-    }
-}
-
-extension ShardState {
-    func hasEntries(of kept: StorageClass) -> Bool {
-        var isFound = false
-        index.forEach { if $0.place.storageClass == kept { isFound = true } }
-        return isFound
-    }
-
-    mutating func replayPurge(_ scope: RemovalScope, sequence: UInt64) {
-        purges.insert(scope, sequence: sequence)
-        switch scope {
-        case .everything: index.removeAll { _ in true }
-        case .storageClass(let kept): index.removeAll { $0.place.storageClass == kept }
-        case .tag, .storedAfter, .storedBefore: break
-        }
+        if let read { return read }
+        replay.report.damaged += 1
+        return .removal(.everything)
     }
 }

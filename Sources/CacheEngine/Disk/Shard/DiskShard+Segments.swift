@@ -6,7 +6,7 @@ extension DiskShard {
         ledger.balance.capacityBytes / settings.segmentBytes >= 8 ? 2 : 1
     }
 
-    /// Opens the next segment for writing; false when there is none to be had.
+    /// Opens the next segment for writing; returns `false` if none is available.
     func openNextSegment() -> Bool {
         precondition(writer.segment == nil && writer.placed.isEmpty)
         if clean.isEmpty, !createSegment(), !reclaimOldestSegment() { return false }
@@ -27,7 +27,7 @@ extension DiskShard {
 
     private func isUnread(_ slot: Int) -> Bool { state.withLock { $0.segments[slot].leases == 0 } }
 
-    /// Starts a new life of a segment: from here on, no byte of the old one validates.
+    /// Starts a new life of a segment; no byte of the old life validates any more.
     private func begin(_ slot: Int) -> Bool {
         let (file, sequence, oldest) = state.withLock { state in
             let oldest = order.first.map { state.segments[$0].generation }
@@ -65,10 +65,10 @@ extension DiskShard {
         return true
     }
 
-    /// Writes a segment's header; false when the device failed.
+    /// Writes a segment's header; returns `false` if the device failed.
     ///
-    /// Where power cuts count, it is on the device before anything relies on it: a tombstone in
-    /// the old life may be all that keeps an older record dead.
+    /// With `.synced`, the header is on the device before anything relies on it: a tombstone in the
+    /// old life may be the only thing that keeps an older record dead.
     private func write(_ header: SegmentHeader, to file: OpenFile) -> Bool {
         let fault = withUnsafeTemporaryAllocation(byteCount: SegmentHeader.sizeBytes, alignment: 16)
         { page -> FileFault? in
@@ -82,12 +82,14 @@ extension DiskShard {
                 return nil
             } catch { return error }
         }
-        if fault != nil { state.withLock { $0.counters.writeErrors += 1 } }
+        if let fault { noteWriteError(fault) }
         return fault == nil
     }
 
-    /// Ends a segment's life on disk, before its entries are forgotten: no later opening may bring
-    /// back an entry whose removal found nothing to remove.
+    /// Ends a segment's life on disk before its entries are forgotten.
+    ///
+    /// Without this, a later opening could bring back an entry whose removal found nothing to
+    /// remove.
     func retire(_ slot: Int) -> Bool {
         let (info, sequence) = state.withLock { ($0.segments[slot], $0.nextSequence) }
         var header = SegmentHeader(
@@ -100,11 +102,12 @@ extension DiskShard {
             createdSeconds: UInt64(nowSeconds),
             firstSequence: sequence
         )
+        if Mutant.retiresNothing.isOn { return true }
         header.isRetired = true
         return write(header, to: info.file)
     }
 
-    /// Adds a new, clean segment; false when the capacity or the device allows none.
+    /// Adds a new, clean segment; returns `false` if the capacity or the device does not allow one.
     private func createSegment() -> Bool {
         guard ledger.reserveSegment(settings.segmentBytes) else { return false }
         let slot = state.withLock { state in
@@ -129,6 +132,7 @@ extension DiskShard {
 
     private func createSegmentFile(_ slot: Int) -> OpenFile? {
         let path = segmentPath(slot)
+        guard isInPlace() else { return nil }
         do throws(FileFault) {
             let file = try volume.open(path, .openOrCreate)
             do throws(FileFault) {
@@ -143,27 +147,25 @@ extension DiskShard {
                 throw error
             }
         } catch {
-            state.withLock { $0.counters.writeErrors += 1 }
+            noteWriteError(error)
             return nil
         }
     }
 
     /// Ends the open segment with its footer and trailer.
     ///
-    /// One that cannot be sealed stays readable, and is scanned at the next open.
+    /// A segment that cannot be sealed stays readable and is scanned at the next opening.
     func sealOpenSegment(isTorn: Bool) {
         guard let segment = writer.segment else { return }
         writer.segment = nil
         order.append(segment.slot)
         state.withLock { $0.segments[segment.slot].state = .sealed }
         let written = writeTrailer(of: segment, isTorn: isTorn)
-        state.withLock { state in
-            state.counters.bytesWritten += written
-            if written == 0 { state.counters.writeErrors += 1 }
-        }
+        writer.hasUnconfirmedSegment = written == 0
+        state.withLock { $0.counters.bytesWritten += written }
     }
 
-    /// Writes footer and trailer, and gives their size; 0 when that failed.
+    /// Writes footer and trailer and returns their size; 0 if the write failed.
     func writeTrailer(of segment: LogWriter.OpenSegment, isTorn: Bool) -> Int {
         let items = segment.items
         let size = settings.segmentBytes
@@ -200,26 +202,56 @@ extension DiskShard {
                 return nil
             } catch { return error }
         }
+        if let fault { noteWriteError(fault) }
         return fault == nil ? region.count : 0
     }
 
-    /// Makes what is written survive a power cut; false when the device does not say so.
+    /// Makes the written records survive a power cut; returns `false` if the device does not
+    /// confirm it.
     func synchronizeOpenSegment() -> Bool {
-        guard settings.durability != .none, let segment = writer.segment, !segment.isSynchronized
-        else { return true }
-        do throws(FileFault) {
-            try volume.synchronize(segment.file)
+        guard settings.durability != .none else { return true }
+        // The caller may rely on records of that segment; sealing a segment successfully clears the
+        // doubt.
+        if writer.hasUnconfirmedSegment { return false }
+        if let segment = writer.segment {
+            guard synchronize(segment) else {
+                // A second attempt could succeed although the pages are lost.
+                writer.hasUnconfirmedSegment = true
+                return false
+            }
             writer.segment?.isSynchronized = true
+        }
+        state.withLock { $0.hasUnsynchronizedRemoval = false }
+        return true
+    }
+
+    private func synchronize(_ segment: LogWriter.OpenSegment) -> Bool {
+        if segment.isSynchronized { return true }
+        do throws(FileFault) {
+            if !Mutant.skipsSynchronization.isOn { try volume.synchronize(segment.file) }
             return true
         } catch {
-            state.withLock { $0.counters.writeErrors += 1 }
+            noteWriteError(error)
             return false
         }
     }
 
-    /// Takes a clean segment's file away; false when there is none that nobody reads.
+    /// Stops writing to the open segment; its records stay readable.
+    func abandonOpenSegment() {
+        guard let segment = writer.segment else { return }
+        writer.segment = nil
+        order.append(segment.slot)
+        state.withLock { $0.segments[segment.slot].state = .sealed }
+        if settings.durability != .none, !synchronize(segment) {
+            writer.hasUnconfirmedSegment = true
+        }
+    }
+
+    /// Unlinks the file of a clean segment; returns `false` if every clean segment has a reader.
     func removeCleanSegment() -> Bool {
-        guard let position = clean.firstIndex(where: { isUnread($0) }) else { return false }
+        guard isInPlace(), let position = clean.firstIndex(where: { isUnread($0) }) else {
+            return false
+        }
         let slot = clean.remove(at: position)
         let file = state.withLock { state in
             let file = state.segments[slot].file

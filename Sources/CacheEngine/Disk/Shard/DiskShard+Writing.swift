@@ -1,7 +1,9 @@
+import Platform
 import Synchronization
 
 extension DiskShard {
-    /// The lane's work: full batches at once, everything when its time has come.
+    /// The lane's work: writes full batches at once, and everything when the flush deadline has
+    /// passed.
     func writeWhatIsDue() {
         let now = monotonicNanoseconds()
         let limit = state.withLock { state -> UInt64? in
@@ -17,7 +19,7 @@ extension DiskShard {
         perform(state.withLock { $0.wakeAfterTurn(retryAt: nextTry) })
     }
 
-    /// Writes everything that was accepted before the call; false when it could not be.
+    /// Writes everything accepted before the call; returns `false` if that failed.
     func drainAll() -> Bool {
         let limit = state.withLock { state -> UInt64? in
             guard state.condition != .closed else { return nil }
@@ -34,36 +36,38 @@ extension DiskShard {
         return false
     }
 
-    /// Sees to it that what has come to the queue is written in its time.
+    /// Schedules the lane so that the queued nodes are written in time.
     nonisolated func requestWriting() { perform(state.withLock { $0.wakeAfterChange() }) }
 
-    /// Writes every queued node below `limit`, and full batches beyond it.
+    /// Writes every queued node below `limit`, and full batches of the nodes already queued beyond
+    /// it.
     @discardableResult
     func drain(below limit: UInt64) -> Bool {
+        let newest = state.withLock { $0.nextSequence }
         while true {
-            let taken = state.withLock { $0.takeBatch(below: limit) }
+            let taken = state.withLock { $0.takeBatch(below: limit, orBefore: newest) }
             if taken.isEmpty { return true }
             guard write(taken) else { return false }
         }
     }
 
-    /// Writes one batch; false when the device failed and nodes went back to the queue.
+    /// Writes one batch; returns `false` if the device failed and nodes went back to the queue.
     private func write(_ taken: [WriteQueue.Taken]) -> Bool {
         for (number, node) in taken.enumerated() where !place(node) {
-            fail(writer.placed.map(\.item) + taken[number...].map(WriteItem.node))
+            fail(writer.placed.map(\.item) + taken[number...].map(WriteItem.node), nil)
             return false
         }
         return flushBatch()
     }
 
-    // MARK: Putting a batch together
+    // MARK: Assembling a batch
 
     private func place(_ node: WriteQueue.Taken) -> Bool {
         switch node.content {
         case .tombstone:
             return place(.node(node), flags: .tombstone, body: [])
-        case .purge(let scope):
-            return place(.node(node), flags: .tagPurge, body: PurgeRecord.encode(scope))
+        case .purge(let record):
+            return place(.node(node), flags: .tagPurge, body: record.encoded)
         case .entry(let entry, let file):
             let head = entry.head
             var file = file
@@ -73,7 +77,7 @@ extension DiskShard {
             if file == nil, isTooLong {
                 file = writeBodyFile(of: entry)
                 guard file != nil else {
-                    // No room for this one; the batch goes on.
+                    // This entry has no room; the batch continues without it.
                     state.withLock { $0.giveUp([.node(node)]) }
                     return true
                 }
@@ -153,7 +157,7 @@ extension DiskShard {
         return true
     }
 
-    /// Completes the record in `room` with its head and checksums, and counts it to the batch.
+    /// Completes the record in `room` with its head and checksums, and adds it to the batch.
     private func sealRecord(
         _ head: EntryHead,
         in room: UnsafeMutableRawBufferPointer,
@@ -183,7 +187,7 @@ extension DiskShard {
 
     // MARK: Writing a batch
 
-    /// Makes sure that the open segment has room for one more record, with a new one if need be.
+    /// Ensures that the open segment has room for one more record, with a new segment if necessary.
     private func ensureRoom(for recordBytes: Int) -> Bool {
         if hasRoom(recordBytes) { return true }
         guard flushBatch() else { return false }
@@ -203,14 +207,14 @@ extension DiskShard {
     func flushBatch() -> Bool {
         guard !writer.placed.isEmpty, var segment = writer.segment else { return true }
         let accepted = writer.placed.reduce(0) { $0 + ($1.isReinsertion ? 0 : $1.head.recordBytes) }
-        padBatch(segment)
+        endBatch(segment)
         do throws(FileFault) {
             let bytes = UnsafeRawBufferPointer(
                 rebasing: writer.batch.bytes[..<writer.batch.count]
             )
             try volume.write(segment.file, from: bytes, at: segment.position)
         } catch {
-            fail(writer.placed.map(\.item))
+            fail(writer.placed.map(\.item), error)
             return false
         }
         let start = segment.position
@@ -229,10 +233,10 @@ extension DiskShard {
         return true
     }
 
-    /// Fills the batch up to a whole page with a record that says so.
-    private func padBatch(_ segment: LogWriter.OpenSegment) {
-        let gap = -writer.batch.count & (pageBytes - 1)
-        guard gap > 0 else { return }
+    /// Fills the batch up to a whole page with a record that lists all others of the batch.
+    private func endBatch(_ segment: LogWriter.OpenSegment) {
+        let least = BatchList.recordBytes(itemCount: writer.placed.count)
+        let gap = least + (-(writer.batch.count + least) & (pageBytes - 1))
         var head = EntryHead(
             hash: KeyHash(placement: 0, identity: 0),
             createdSeconds: 0,
@@ -245,8 +249,11 @@ extension DiskShard {
         )
         let room = writer.batch.room(for: gap)
         room.initializeMemory(as: UInt8.self, repeating: 0)
-        let body = EntryHead.sizeBytes..<gap
-        head.bodyCRC = UnsafeRawBufferPointer(rebasing: room[body]).crc32c()
+        let start = segment.position
+        let items = writer.placed.map { FooterItem($0.head, offset: start + $0.batchOffset) }
+        let body = UnsafeMutableRawBufferPointer(rebasing: room[EntryHead.sizeBytes..<gap])
+        BatchList(start: start, items: items).encode(into: body)
+        head.bodyCRC = UnsafeRawBufferPointer(body).crc32c()
         head.encode(into: room)
         head.headerCRC = segment.seal.headerCRC(
             of: UnsafeRawBufferPointer(room),
@@ -283,7 +290,7 @@ extension DiskShard {
 
     // MARK: Failing
 
-    /// Whether the device may be written: one that failed is tried with a new segment.
+    /// Whether the device may be written; a failed one is tried with a new segment.
     private func tryFailedDevice() -> Bool {
         guard state.withLock({ $0.condition == .failed }) else { return true }
         if writer.segment != nil || openNextSegment() { return true }
@@ -296,23 +303,19 @@ extension DiskShard {
         perform(.at(nanoseconds: retryAt))
     }
 
-    /// Gives up the open segment and everything that was to be written; what is on disk stays.
-    func fail(_ items: [WriteItem]) {
+    /// Gives up the open segment and all pending records; the records on disk stay.
+    func fail(_ items: [WriteItem], _ fault: FileFault?) {
         failures += 1
         let hasFailed = failures >= Self.failuresMax
         for record in writer.placed { if record.isOwnBody { record.body?.doom() } }
         writer.placed.removeAll(keepingCapacity: true)
         writer.batch.count = 0
-        if let segment = writer.segment {
-            order.append(segment.slot)
-            state.withLock { $0.segments[segment.slot].state = .sealed }
-            writer.segment = nil
-        }
+        abandonOpenSegment()
         state.withLock { state in
-            state.counters.writeErrors += 1
             state.giveUp(items)
             if hasFailed, state.condition == .working { state.condition = .failed }
         }
+        noteWriteError(fault)
         if hasFailed { retryLater() }
     }
 }
@@ -323,103 +326,9 @@ extension LogWriter.Placed {
         return false
     }
 
-    /// Whether the body's file was made for this record and belongs to nobody else yet.
+    /// Whether the body's file was made for this record and has no other owner yet.
     var isOwnBody: Bool {
         guard case .node(let node) = item, case .entry(_, nil) = node.content else { return false }
         return body != nil
-    }
-}
-
-extension ShardState {
-    /// The next batch: what is due, or enough to be worth a write; empty when there is neither.
-    mutating func takeBatch(below limit: UInt64) -> [WriteQueue.Taken] {
-        while let first = queue.firstSequence {
-            guard first < limit || queue.bytes >= settings.batchBytes else { return [] }
-            let taken = queue.take(bytesMax: settings.batchBytes)
-            // Nothing but cancelled nodes: look further.
-            if !taken.isEmpty { return taken }
-        }
-        return []
-    }
-
-    mutating func noteRecord(_ flags: EntryHead.Flags, _ sequence: UInt64, in slot: Int) {
-        if flags.contains(.tagPurge) {
-            let newest = max(segments[slot].purgeSequenceMax, sequence)
-            segments[slot].purgeSequenceMax = newest
-        }
-        segments[slot].sequenceMin = min(segments[slot].sequenceMin, sequence)
-        segments[slot].sequenceMax = max(segments[slot].sequenceMax, sequence)
-    }
-
-    /// Ends the writing of a node; the body it took the place of goes, unless it has come back.
-    private mutating func finishWriting(_ node: WriteQueue.Taken) {
-        guard let replaced = queue.finish(node.node), bodies[node.hash.identity] !== replaced
-        else { return }
-        replaced.doom()
-    }
-
-    /// Makes a written record the newest copy, unless something newer has come meanwhile.
-    mutating func settle(_ record: LogWriter.Placed, at place: RecordPlace) {
-        switch record.item {
-        case .node(let node):
-            let current = index.place(of: node.hash.identity)
-            defer { finishWriting(node) }
-            guard current.isQueued, current.queueNode == node.node else {
-                if record.isOwnBody, let body = record.body { replace(body, by: current) }
-                return
-            }
-            var place = place
-            place.frequency = current.frequency
-            _ = index.replace(node.hash.identity, with: place)
-            if record.isOwnBody, let body = record.body {
-                body.note(sequence: node.sequence)
-                bodies[node.hash.identity] = body
-            }
-        case .reinsertion(let identity, let from):
-            let current = index.place(of: identity)
-            guard !current.isQueued, current.isSameLocation(as: from) else { return }
-            _ = index.replace(identity, with: place)
-            bodies[identity]?.note(sequence: record.head.sequence)
-            counters.reinsertions += 1
-        }
-    }
-
-    /// The body of a record that was superseded while it was written: needed until the newer record
-    /// is written as well.
-    private mutating func replace(_ body: JumboFile, by current: RecordPlace) {
-        guard current.isQueued else { return body.doom() }
-        queue.setReplacedBody(body, under: current.queueNode)
-    }
-
-    /// Takes back what could not be written: entries are lost, removals are tried again.
-    mutating func giveUp(_ items: [WriteItem]) {
-        var again: [Int] = []
-        for item in items {
-            guard case .node(let node) = item else {
-                giveUpReinsertion(item)
-                continue
-            }
-            guard case .entry = node.content else {
-                again.append(node.node)
-                continue
-            }
-            let current = index.place(of: node.hash.identity)
-            finishWriting(node)
-            lostEntries += 1
-            guard current.isQueued, current.queueNode == node.node else { continue }
-            _ = index.remove(node.hash.identity)
-            if let body = bodies.removeValue(forKey: node.hash.identity) { body.doom() }
-            // A part of the batch may have reached the disk, and an older record may be there.
-            pushTombstone(node.hash)
-        }
-        queue.putBack(again)
-    }
-
-    /// The old copy is retired with its segment; the new one may have reached the disk in part.
-    private mutating func giveUpReinsertion(_ item: WriteItem) {
-        guard case .reinsertion(let identity, let from) = item else { return }
-        let current = index.place(of: identity)
-        guard !current.isQueued, current.isSameLocation(as: from) else { return }
-        _ = dropCopies(of: KeyHash(placement: 0, identity: identity))
     }
 }

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// One shard of the disk tier: a log of records in segments, and the index of what is newest.
+/// One shard of the disk tier: a log of records in segments, and the index of the newest copies.
 ///
-/// Readers and the engine use `state` directly, under its mutex and without waiting. Whatever
-/// touches a file runs in this actor, whose executor is a lane of the I/O pool: there it may wait,
-/// one step after the other, and never suspends half-way.
+/// Readers and the engine use `state` directly, under its mutex and without waiting. All work on
+/// the log's files, except reads of records, runs in this actor, whose executor is a lane of the
+/// I/O pool. A step of the actor may wait for the device, but never suspends.
 package actor DiskShard {
     nonisolated let settings: ShardSettings
     nonisolated let volume: Volume
@@ -12,17 +12,19 @@ package actor DiskShard {
     nonisolated let lane: IOLane
     nonisolated let ledger: DiskLedger
     nonisolated let clock: any CacheClock
+    nonisolated let faults: DiskFaults
+    nonisolated let root: DiskDirectory
     nonisolated let state: Mutex<ShardState>
 
     var writer = LogWriter()
     /// Sealed segments, oldest first.
     var order: [Int] = []
-    /// Segments whose records are all dead, longest first.
+    /// Segments without live records, the one unused longest first.
     var clean: [Int] = []
     var nextGeneration: UInt64 = 1
-    /// Failed batches in a row.
+    /// Consecutive failed batches.
     var failures = 0
-    /// When a failed shard tries its device again, on the machine's monotonic clock.
+    /// The time at which a failed shard retries its device, on the machine's monotonic clock.
     var retryAt: UInt64 = 0
 
     static let failuresMax = 4
@@ -33,13 +35,17 @@ package actor DiskShard {
         volume: Volume,
         pool: IOPool,
         ledger: DiskLedger,
-        clock: any CacheClock
+        clock: any CacheClock,
+        faults: DiskFaults,
+        root: DiskDirectory
     ) {
         self.settings = settings
         self.volume = volume
         self.pool = pool
         self.ledger = ledger
         self.clock = clock
+        self.faults = faults
+        self.root = root
         lane = pool.makeLane()
         state = Mutex(ShardState(settings))
         lane.setWork { [weak self] in self?.assumeIsolated { $0.writeWhatIsDue() } }
@@ -67,8 +73,31 @@ package actor DiskShard {
         }
     }
 
+    nonisolated func noteWriteError(_ fault: FileFault?) {
+        state.withLock { $0.counters.writeErrors += 1 }
+        let text = fault?.text ?? "the capacity is used up"
+        faults.note("\(settings.directory) could not be written: \(text)")
+    }
+
+    nonisolated func noteReadError(_ fault: FileFault) {
+        faults.note("\(settings.directory) could not be read: \(fault.text)")
+    }
+
+    /// Whether the directory is still the one that was opened; if not, the shard stops storing.
+    nonisolated func isInPlace() -> Bool {
+        if root.isInPlace { return true }
+        let isNews = state.withLock { state in
+            defer { state.condition = .closed }
+            return state.condition != .closed
+        }
+        if isNews {
+            faults.note("\(root.path) was deleted or replaced; entries are no longer kept on disk")
+        }
+        return false
+    }
+
     nonisolated var nowSeconds: UInt32 {
-        UInt32(clamping: clock.nowSeconds)
+        EntryHead.seconds(clock.nowSeconds)
     }
 
     func segmentPath(_ slot: Int) -> String {

@@ -1,12 +1,12 @@
-/// The open segment of a shard and the batch being put together for it.
+/// The open segment of a shard, and the batch that is being assembled for it.
 ///
-/// The lane's own: nothing here is shared.
+/// Only the lane uses it; nothing here is shared.
 struct LogWriter {
     /// A record in the batch that is not written yet.
     struct Placed {
         let item: WriteItem
         let head: EntryHead
-        /// Where it lies in the batch.
+        /// The offset of the record in the batch.
         let batchOffset: Int
         var body: JumboFile?
     }
@@ -22,32 +22,35 @@ struct LogWriter {
     }
 
     var segment: OpenSegment?
+    /// Whether a segment was closed whose last records the device has not confirmed.
+    var hasUnconfirmedSegment = false
     var batch = BatchBuffer()
     var placed: [Placed] = []
 
-    /// Whether a record of that size still fits behind the batch, with its footer item and padding.
+    /// Whether a record of this size fits after the batch, with its footer item, list and padding.
     func hasRoom(recordBytes: Int, batchBytes: Int, segmentBytes: Int) -> Bool {
         guard let segment else { return false }
         let footer = SegmentTrailer.footerOffset(
             itemCount: segment.items.count + placed.count + 1,
             segmentBytes: segmentBytes
         )
-        let end = segment.position + batchBytes + recordBytes
+        let list = BatchList.recordBytes(itemCount: placed.count + 1)
+        let end = segment.position + batchBytes + recordBytes + list
         return (end + pageBytes - 1) & ~(pageBytes - 1) <= footer
     }
 }
 
-/// What a record in a batch is for.
+/// The origin of a record in a batch.
 enum WriteItem {
     case node(WriteQueue.Taken)
-    /// A record written again, unless its entry has left `from` meanwhile.
+    /// A record that is written again, unless its entry has left `from` meanwhile.
     case reinsertion(identity: UInt64, from: RecordPlace)
 }
 
-/// Bytes on their way to a segment: grows to the largest batch and stays.
+/// The buffer of a batch; it grows to the largest batch and keeps that size.
 ///
-/// `@unchecked Sendable`: the memory has one owner, this value, which cannot be copied; the actor
-/// that holds it is the only one to use it.
+/// `@unchecked Sendable`: the memory has one owner, this object, and only the actor that holds it
+/// uses it.
 final class BatchBuffer: @unchecked Sendable {
     private(set) var bytes: UnsafeMutableRawBufferPointer
     var count = 0
@@ -56,7 +59,7 @@ final class BatchBuffer: @unchecked Sendable {
 
     deinit { bytes.deallocate() }
 
-    /// The next `count` bytes, zeroed up to the padding; valid until more is asked for.
+    /// Returns the next `count` bytes; they stay valid until the next call.
     func room(for count: Int) -> UnsafeMutableRawBufferPointer {
         let needed = self.count + count + 2 * pageBytes
         if needed > bytes.count {

@@ -1,11 +1,11 @@
-/// The removals of many entries that are in force: which records died without being touched.
+/// The purges in force, which decide whether a record is dead.
 ///
-/// A record is dead when its sequence number is below that of a removal that covers it. Bounded:
-/// a table that is full forgets which tags it held and declares everything older dead.
+/// A record is dead if its sequence number is below that of a purge that covers it. The table is
+/// bounded: a full one forgets its tags and declares all older records dead.
 struct PurgeTable {
-    /// Tags kept apart; 16 bytes each and a hash table's overhead.
+    /// The maximum number of tags; each takes 16 bytes plus the overhead of a hash table.
     static let tagsMax = 65_536
-    /// Removals by time kept apart.
+    /// The maximum number of purges by time.
     static let timesMax = 32
 
     private struct TimePurge {
@@ -18,12 +18,12 @@ struct PurgeTable {
     private var classFloors: [UInt64] = [0, 0, 0]
     private var tags: [UInt64: UInt64] = [:]
     private var times: [TimePurge] = []
-    /// The largest sequence number of any removal.
+    /// The largest sequence number of any purge.
     private(set) var sequenceMax: UInt64 = 0
 
     init(hasher: KeyHasher) { self.hasher = hasher }
 
-    /// Whether only a record's own tags and times can tell whether it is dead.
+    /// Whether only a record's own tags and times can decide if it is dead.
     var needsWholeRecord: Bool { !tags.isEmpty || !times.isEmpty }
 
     mutating func insert(_ scope: RemovalScope, sequence: UInt64) {
@@ -54,7 +54,9 @@ struct PurgeTable {
         if sequence < floor || sequence < classFloors[Int(storageClass.rawValue)] { return true }
         for time in times where sequence < time.sequence {
             switch time.scope {
-            case .storedAfter(let seconds) where Int64(createdSeconds) >= seconds: return true
+            case .storedAfter(let seconds)
+            where Int64(createdSeconds) >= min(seconds, Int64(EntryHead.secondsMax)):
+                return true
             case .storedBefore(let seconds) where Int64(createdSeconds) < seconds: return true
             default: continue
             }
@@ -67,14 +69,15 @@ struct PurgeTable {
         return isDead
     }
 
-    /// Drops removals whose record has left the log: what they covered was before it.
+    /// Drops purges whose record has left the log; the records that they covered left before it.
     mutating func forget(upTo sequence: UInt64) {
+        if Mutant.forgetsPurgesEarly.isOn { tags = [:] }
         if !tags.isEmpty { tags = tags.filter { $0.value > sequence } }
         times.removeAll { $0.sequence <= sequence }
     }
 
     private mutating func escalate(to sequence: UInt64) {
-        floor = max(floor, sequence)
+        if !Mutant.escalatesNothing.isOn { floor = max(floor, sequence) }
         tags.removeAll()
         times.removeAll()
     }

@@ -2,7 +2,7 @@
 struct RecordReader: Sendable {
     enum Outcome {
         case entry(Entry, sequence: UInt64, reference: BodyReference?)
-        /// Not in the page cache, or not all of it.
+        /// The record is not, or not completely, in the page cache.
         case mustWait
         case damaged
         case failed(FileFault)
@@ -23,7 +23,7 @@ struct RecordReader: Sendable {
                 }
             }
         }
-        // The record's bytes are the entry's: read them where they will stay.
+        // The record's bytes are the entry's: read them to their final place.
         var outcome = Outcome.damaged
         var isEntry = false
         let storage = ByteStorage.make(count: wanted) { buffer in
@@ -38,7 +38,8 @@ struct RecordReader: Sendable {
         return .entry(entry, sequence: entry.head.sequence, reference: nil)
     }
 
-    /// Fills `buffer` with the record and gives `use` what was read; nil from it means damaged.
+    /// Fills `buffer` with the record and passes the bytes to `use`, which returns `nil` for
+    /// damage.
     private func fill(
         _ buffer: UnsafeMutableRawBufferPointer,
         _ lease: ReadLease,
@@ -79,7 +80,7 @@ struct RecordReader: Sendable {
 }
 
 extension CheckedRecord {
-    /// The record a lease is for, its body checked as well.
+    /// Checks the record of a lease, its body included.
     init?(_ lease: ReadLease, _ bytes: UnsafeRawBufferPointer) {
         self.init(bytes, at: lease.place.offset, sealedBy: lease.seal)
         guard head.hash.identity == lease.identity, hasWholeBody,
@@ -87,7 +88,7 @@ extension CheckedRecord {
         else { return nil }
     }
 
-    /// The entry of a record whose body lies in a file of its own.
+    /// Makes the entry of a record whose body is in a separate file.
     func makeEntryWithoutBody() -> Entry {
         var head = head
         head.codec = .raw

@@ -1,4 +1,4 @@
-/// What readers and the writer know about one segment's file.
+/// The state of one segment's file that readers and the writer share.
 struct SegmentInfo: Sendable {
     /// A segment's life.
     ///
@@ -12,9 +12,9 @@ struct SegmentInfo: Sendable {
     var file = OpenFile(descriptor: -1)
     var seal = SegmentSeal(base: 0)
     var generation: UInt64 = 0
-    /// Readers that hold the file: it is neither overwritten nor closed meanwhile.
+    /// The number of readers; while it is not 0, the file is neither overwritten nor closed.
     var leases: Int32 = 0
-    /// Where the records end.
+    /// The end of the records.
     var recordsEnd = 0
     var sequenceMin = UInt64.max
     var sequenceMax: UInt64 = 0

@@ -1,66 +1,142 @@
-/// Walks the records of one segment in order, until one does not validate.
+/// Scans the records of one segment in order and skips damaged ones.
+///
+/// The scan searches for the next valid record no farther than one record may reach. The list at
+/// the end of the batch then identifies the damaged records. A removal counts as if it had been
+/// read. For any other record, the key's older records count as removed.
 struct SegmentScanner {
+    /// The results of the scan.
+    struct Findings {
+        /// The records in their order, without the lists.
+        var items: [FooterItem] = []
+        /// The end of the last record.
+        var end: Int
+        /// The number of places that hold something other than a record but have records after
+        /// them.
+        var damagedCount = 0
+        /// The error that ended the scan.
+        var fault: FileFault?
+    }
+
     private static let windowBytes = 1 << 20
 
     let volume: Volume
     let file: OpenFile
     let seal: SegmentSeal
-    let end: Int
+    /// The maximum end of the records.
+    let limit: Int
+    /// The maximum size of a record.
+    let recordBytesMax: Int
     private var window: [UInt8] = []
     private var windowStart = 0
+    private var findings = Findings(end: 0)
+    /// Bytes read at places without a record; bounded, because a stored body may consist of heads.
+    private var vainBytes = 0
 
-    init(volume: Volume, file: OpenFile, seal: SegmentSeal, end: Int) {
+    init(volume: Volume, file: OpenFile, seal: SegmentSeal, limit: Int, recordBytesMax: Int) {
         self.volume = volume
         self.file = file
         self.seal = seal
-        self.end = end
+        self.limit = limit
+        self.recordBytesMax = recordBytesMax
     }
 
-    /// Calls `visit` with each record from `start` on, pads left out; gives the end of the last.
-    mutating func scan(from start: Int, _ visit: (CheckedRecord, _ offset: Int) -> Void) -> Int {
+    /// Scans from `start` on.
+    mutating func scan(from start: Int) -> Findings {
+        findings = Findings(end: start)
         var offset = start
-        while let size = recordBytes(at: offset) {
-            guard fill(offset, size) else { break }
-            let isValid = window.withUnsafeBytes { bytes in
-                let part = UnsafeRawBufferPointer(rebasing: bytes[(offset - windowStart)...])
-                // The body as well: a write that was cut short must not hide an older copy.
-                guard let record = CheckedRecord(part, at: offset, sealedBy: seal),
-                    record.hasWholeBody
-                else { return false }
-                if !record.head.flags.contains(.pad) { visit(record, offset) }
-                return true
+        while findings.fault == nil, offset + EntryHead.sizeBytes <= limit,
+            offset - findings.end <= recordBytesMax
+        {
+            guard let size = visit(offset) else {
+                offset += recordUnitBytes
+                continue
             }
-            guard isValid else { break }
+            if offset > findings.end { findings.damagedCount += 1 }
             offset += size
+            findings.end = offset
         }
-        return offset
+        return findings
     }
 
-    /// What the head at `offset` says, not checked beyond its form; nil when it can be no record.
-    private mutating func recordBytes(at offset: Int) -> Int? {
-        guard offset + EntryHead.sizeBytes <= end, fill(offset, EntryHead.sizeBytes) else {
+    /// Adds the record at `offset` to the findings and returns its size; `nil` if there is no
+    /// record.
+    private mutating func visit(_ offset: Int) -> Int? {
+        guard let size = recordBytes(at: offset) else { return nil }
+        vainBytes += size
+        guard vainBytes <= 8 * (limit + recordBytesMax) else {
+            // An empty shard is better than an opening that never ends.
+            findings.fault = .inputOutput
             return nil
         }
+        guard fill(offset, size) else { return nil }
+        let seal = seal
+        let found = window.withUnsafeBytes { bytes -> (FooterItem?, BatchList?)? in
+            let part = UnsafeRawBufferPointer(rebasing: bytes[(offset - windowStart)...])
+            // The body is checked as well: a truncated write must not hide an older copy.
+            guard let record = CheckedRecord(part, at: offset, sealedBy: seal),
+                record.hasWholeBody
+            else { return nil }
+            guard record.head.flags.contains(.pad) else {
+                return (FooterItem(record.head, offset: offset), nil)
+            }
+            return (nil, BatchList(trusted: record.storedBody))
+        }
+        guard let found else { return nil }
+        vainBytes -= size
+        if let item = found.0 { findings.items.append(item) }
+        if let list = found.1 { addMissing(of: list) }
+        return size
+    }
+
+    /// Adds the items that are in the list but were not found by the scan.
+    private mutating func addMissing(of list: BatchList) {
+        let before = findings.items.lastIndex { $0.offset < list.start }
+        let first = before.map { $0 + 1 } ?? 0
+        let batch = findings.items[first...]
+        guard batch.count < list.items.count else { return }
+        let seen = Set(batch.map(\.offset))
+        let missing = list.items.filter { !seen.contains($0.offset) }.map { item in
+            var item = item
+            // The record's content is unknown, but the key's older records are not the newest.
+            if !item.flags.contains(.tagPurge) { item.flags = .tombstone }
+            return item
+        }
+        let all = (batch + missing).sorted { $0.offset < $1.offset }
+        findings.items.replaceSubrange(first..., with: all)
+    }
+
+    /// Returns the record size in the head at `offset`; `nil` if there cannot be a record.
+    ///
+    /// Only the form of the head is checked.
+    private mutating func recordBytes(at offset: Int) -> Int? {
+        guard fill(offset, EntryHead.sizeBytes) else { return nil }
         return window.withUnsafeBytes { bytes in
             let part = UnsafeRawBufferPointer(rebasing: bytes[(offset - windowStart)...])
-            guard let head = EntryHead(decoding: part), offset + head.recordBytes <= end else {
+            guard let head = EntryHead(decoding: part), offset + head.recordBytes <= limit else {
                 return nil
             }
             return head.recordBytes
         }
     }
 
-    /// Makes the window hold `count` bytes from `offset` on; false when the file has them not.
+    /// Makes the window hold `count` bytes from `offset` on; returns `false` if the file is too
+    /// short.
     private mutating func fill(_ offset: Int, _ count: Int) -> Bool {
         if offset >= windowStart, offset + count <= windowStart + window.count { return true }
-        let wanted = min(max(count, Self.windowBytes), end - offset)
+        let wanted = min(max(count, Self.windowBytes), limit - offset)
         guard wanted >= count else { return false }
         var got = 0
+        var fault: FileFault?
         var fresh = [UInt8](repeating: 0, count: wanted)
         let file = file
+        let volume = volume
         fresh.withUnsafeMutableBytes { bytes in
-            got = (try? volume.read(file, into: bytes, at: offset)) ?? 0
+            do throws(FileFault) {
+                got = try volume.read(file, into: bytes, at: offset)
+            } catch { fault = error }
         }
+        // A read error is not the end of the log: the unreadable part may hold anything.
+        if let fault { findings.fault = fault }
         fresh.removeLast(wanted - got)
         (window, windowStart) = (fresh, offset)
         return got >= count

@@ -1,4 +1,4 @@
-/// What one shard needs to know and never changes.
+/// The constant settings of one shard.
 struct ShardSettings: Sendable {
     let number: Int
     let directory: String
@@ -12,9 +12,9 @@ struct ShardSettings: Sendable {
     let inlineBodyBytesMax: Int
     let durability: DiskConfiguration.Durability
     let admission: DiskConfiguration.Admission
-    /// The second that coarse expiries count from.
+    /// The time that coarse expiries count from.
     let baseSeconds: UInt32
 
-    /// The most bytes one record in the log may have.
+    /// The maximum size of one record in the log.
     var recordBytesMax: Int { min(segmentBytes / 2, SizeClass.bytesMax) }
 }

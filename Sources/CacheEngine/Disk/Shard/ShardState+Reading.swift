@@ -1,11 +1,11 @@
-/// What a look-up in the shard's state found.
+/// The result of a look-up in the shard's state.
 enum Found: Sendable {
     case nothing
     case queued(Entry, JumboFile?, DiskToken)
     case onDisk(ReadLease)
 }
 
-/// The right to read one record: its segment is not used again before the lease is given back.
+/// The right to read one record; its segment is not reused before the lease is returned.
 struct ReadLease: Sendable {
     let place: RecordPlace
     let identity: UInt64
@@ -20,7 +20,9 @@ struct ReadLease: Sendable {
     }
 }
 
-/// Which copy of an entry a read gave: still current as long as nothing replaced or removed it.
+/// Identifies the copy of an entry that a read returned.
+///
+/// The copy is current as long as no other one replaced it and no removal covered it.
 package struct DiskToken: Hashable, Sendable {
     let location: UInt64
     /// The segment's generation, or the sequence number of a queued entry.
@@ -28,14 +30,14 @@ package struct DiskToken: Hashable, Sendable {
     let purgeSequence: UInt64
 }
 
-/// Readers of one key that wait for one read of the device.
+/// Readers of one key that share one read of the device.
 struct JoinedRead {
     let location: UInt64
     let generation: UInt64
     var waiters: [UnsafeContinuation<LoadedEntry?, Never>]
 }
 
-/// An entry as it came from disk, not yet compared with anybody's key.
+/// An entry as read from disk, not yet compared with a reader's key.
 struct LoadedEntry: Sendable {
     let entry: Entry
     let body: JumboFile?
@@ -44,9 +46,9 @@ struct LoadedEntry: Sendable {
 }
 
 extension ShardState {
-    /// Finds the newest copy and notes its use.
+    /// Finds the newest copy and counts its use.
     ///
-    /// A lease that comes back must be given back.
+    /// The caller must return the lease in the result.
     mutating func lookUp(_ identity: UInt64, nowSeconds: UInt32) -> Found {
         var place = index.place(of: identity)
         guard !place.isNone, condition != .closed else { return .nothing }
@@ -86,7 +88,7 @@ extension ShardState {
         return .queued(entry, body, token)
     }
 
-    /// Whether a removal of many entries covers this one.
+    /// Whether a purge covers this entry.
     func isPurged(_ entry: Entry, sequence: UInt64) -> Bool {
         guard sequence < purges.sequenceMax else { return false }
         let head = entry.head
@@ -105,7 +107,7 @@ extension ShardState {
         assert(segments[lease.place.segment].leases >= 0)
     }
 
-    /// The token of the newest copy, or nil.
+    /// Returns the token of the newest copy; `nil` if there is no copy.
     func token(of identity: UInt64) -> DiskToken? {
         let place = index.place(of: identity)
         guard !place.isNone else { return nil }
@@ -117,9 +119,9 @@ extension ShardState {
         )
     }
 
-    /// Takes out a record that cannot be read, if it is still the newest.
+    /// Removes a record that cannot be read, if it is still the newest.
     ///
-    /// With a tombstone: a fault that passes must not bring it back after something was removed.
+    /// With a tombstone: if the fault is temporary, the record must not come back after a removal.
     mutating func dropUnreadable(_ lease: ReadLease, hash: KeyHash) {
         guard token(of: lease.identity)?.location == lease.place.location,
             segments[lease.place.segment].generation == lease.generation
@@ -129,7 +131,8 @@ extension ShardState {
 }
 
 extension ShardState {
-    /// The file that a record refers to, if it is the newest record's and can be read.
+    /// Returns the file that a record refers to, if the record is the newest and the file is
+    /// readable.
     mutating func usableBody(_ identity: UInt64, _ reference: BodyReference) -> JumboFile? {
         guard let body = bodies[identity], body.reference == reference else { return nil }
         guard body.isDamaged else { return body }

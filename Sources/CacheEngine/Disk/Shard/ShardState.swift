@@ -1,8 +1,9 @@
-/// Everything about one disk shard that readers, the engine and the writer share; lives in the
-/// shard's mutex.
+import Platform
+
+/// The state of one disk shard that readers, the engine and the writer share, in the shard's mutex.
 ///
 /// Invariants:
-/// 1. A queued place names a node that is queued or being written, and no two places name one.
+/// 1. A queued place names a node that is queued or being written, and no two places name one node.
 /// 2. A place on disk names a segment that is open or sealed, below its `recordsEnd`.
 /// 3. `bodies` holds a file for exactly the places flagged `.jumbo`.
 struct ShardState: ~Copyable {
@@ -13,25 +14,33 @@ struct ShardState: ~Copyable {
     var queue = WriteQueue()
     var segments = Slab<SegmentInfo>()
     var purges: PurgeTable
+    /// Tags that were marked stale.
+    ///
+    /// Marks are never dropped: an entry in memory may be older than any record here.
+    var stale: PurgeTable
     var bodies: [UInt64: JumboFile] = [:]
     var admission: AdmissionFilter
     var reads: [UInt64: JoinedRead] = [:]
     var nextSequence: UInt64 = 1
     var condition = Condition.working
     var counters = DiskStatistics()
-    /// When the queue is written at the latest, on the machine's monotonic clock; 0: nothing waits.
+    /// The deadline for writing the queue, on the machine's monotonic clock; 0 if nothing is
+    /// queued.
     var flushDeadline: UInt64 = 0
-    /// Accepted entries that could not be written, since the last flush.
+    /// Accepted entries that could not be written since the last flush.
     var lostEntries = 0
+    /// Whether a removal was written that the device has not confirmed.
+    var hasUnsynchronizedRemoval = false
     private var isWriteRequested = false
 
     init(_ settings: ShardSettings) {
         self.settings = settings
         purges = PurgeTable(hasher: settings.hasher)
+        stale = PurgeTable(hasher: settings.hasher)
         admission = AdmissionFilter(settings.admission)
     }
 
-    /// What a change asks of the lane.
+    /// When a change requires the lane to run.
     enum Wake: Hashable, Sendable {
         case none
         case now
@@ -43,7 +52,7 @@ struct ShardState: ~Copyable {
     mutating func store(_ entry: Entry, body: JumboFile?, nowSeconds: UInt32) -> StoreOutcome {
         let head = entry.head
         if let reason = refusal(of: head, body: body, nowSeconds: nowSeconds) {
-            _ = dropCopies(of: head.hash)
+            if !Mutant.keepsCopyOfRefused.isOn { _ = dropCopies(of: head.hash) }
             if reason == .queueFull { counters.queueOverflows += 1 } else { counters.refusals += 1 }
             return .refused(reason)
         }
@@ -66,7 +75,7 @@ struct ShardState: ~Copyable {
         return .stored
     }
 
-    /// Takes the key's copies out; false when there were none.
+    /// Removes the key's copies; returns `false` if there were none.
     mutating func dropCopies(of hash: KeyHash) -> Bool {
         let old = index.remove(hash.identity)
         guard !old.isNone else { return false }
@@ -79,21 +88,25 @@ struct ShardState: ~Copyable {
         let sequence = takeSequence()
         purges.insert(scope, sequence: sequence)
         let removed = dropPlaces(in: scope)
+        push(.removal(scope), sequence)
+        return removed
+    }
+
+    mutating func push(_ record: PurgeRecord, _ sequence: UInt64) {
         _ = queue.push(
-            .purge(scope),
+            .purge(record),
             hash: KeyHash(placement: 0, identity: 0),
             sequence: sequence,
             sizeBytes: 0,
             coversOlderRecord: false
         )
-        return removed
     }
 
     mutating func pushTombstone(
         _ hash: KeyHash,
         over older: WriteQueue.OlderCopy = .init(isOnDisk: true, body: nil)
     ) {
-        guard condition != .closed else { return }
+        guard condition != .closed, !Mutant.writesNoTombstones.isOn else { return }
         let node = queue.push(
             .tombstone,
             hash: hash,
@@ -117,7 +130,7 @@ struct ShardState: ~Copyable {
         case .failed: return .deviceFailed
         case .working: break
         }
-        if head.isMemoryOnly { return .notAdmitted }
+        if head.isMemoryOnly, !Mutant.admitsMemoryOnlyToDisk.isOn { return .notAdmitted }
         let bodyBytes = body?.reference.rawCount ?? 0
         let around = head.entrySizeBytes - head.rawCount + recordUnitBytes
         if head.entrySizeBytes + bodyBytes > settings.entryBytesMax { return .tooLarge }
@@ -128,12 +141,13 @@ struct ShardState: ~Copyable {
         guard admission.admits(head, isKnown: isKnown, nowSeconds: nowSeconds) else {
             return .notAdmitted
         }
-        // Last: the file of a refused body goes with its holder.
+        // This check is last, because it adopts the file: the file of a refused body must stay
+        // doomed.
         if let body, !body.adopt(by: head.hash.identity) { return .notAdmitted }
         return nil
     }
 
-    /// Deals with what a place pointed to; gives what of the key may be on disk.
+    /// Handles the copy that `old` pointed to; returns the key's older copy that may be on disk.
     private mutating func supersede(
         _ old: RecordPlace,
         of identity: UInt64,
@@ -149,14 +163,14 @@ struct ShardState: ~Copyable {
         guard old.isQueued, queue[old.queueNode].state == .queued else {
             return .init(isOnDisk: !old.isNone, body: oldBody)
         }
-        // Nothing refers to the body of a record that is never written.
+        // No record refers to the body of a node that is never written.
         oldBody?.doom()
         var older = queue.cancel(old.queueNode)
         if older.body === body { older.body = nil }
         return older
     }
 
-    /// Takes out the places that `scope` covers, as far as places tell.
+    /// Removes the places that `scope` covers, as far as a place alone can decide that.
     private mutating func dropPlaces(in scope: RemovalScope) -> RemovalCount {
         var removed = RemovalCount()
         var cancelled: [Int] = []
@@ -178,7 +192,7 @@ struct ShardState: ~Copyable {
             removed.bytes += queue[node].sizeBytes
             let hash = queue[node].hash
             let older = queue.cancel(node)
-            // What lies beneath may be of another class: the purge does not cover it.
+            // The older copy may be of another class, which the purge does not cover.
             if older.isOnDisk { pushTombstone(hash, over: older) } else { older.body?.doom() }
         }
         for identity in dropped {
@@ -191,7 +205,7 @@ struct ShardState: ~Copyable {
 
     // MARK: When to write
 
-    /// What the lane must be told after a change.
+    /// Returns when the lane must run after a change.
     mutating func wakeAfterChange() -> Wake {
         guard !queue.isEmpty, condition == .working else { return .none }
         if queue.bytes >= settings.batchBytes {
@@ -204,8 +218,9 @@ struct ShardState: ~Copyable {
         return .at(nanoseconds: flushDeadline)
     }
 
-    /// What the lane must be told at the end of its turn: it may have been woken before the time,
-    /// and has no other appointment then.
+    /// Returns when the lane must run after its turn.
+    ///
+    /// A lane that was woken too early has no other appointment.
     mutating func wakeAfterTurn(retryAt: UInt64) -> Wake {
         switch condition {
         case .closed: return .none
@@ -217,7 +232,7 @@ struct ShardState: ~Copyable {
         }
     }
 
-    /// The lane has taken notice of every wish so far.
+    /// Clears the request to write, because the lane is running now.
     mutating func noteWriting() { isWriteRequested = false }
 
     #if ENGINE_CHECKS

@@ -1,4 +1,4 @@
-/// What is accepted but not on disk yet, oldest first.
+/// The queue of accepted changes that are not on disk yet, oldest first.
 ///
 ///     free ──push──▶ queued ──take──▶ writing ──finish──▶ free
 ///                      └──cancel──▶ cancelled ──take──▶ free
@@ -6,27 +6,30 @@
 /// Invariants:
 /// 1. Every queued and cancelled node is in the list exactly once; no other node is.
 /// 2. `bytes` is the sum of the entries' sizes over queued and writing nodes.
-/// 3. At most `RecordPlace.queueNodesMax` nodes exist. Stores are refused long before that; tombstones
-///    are as many as entries left the index, which is bounded by the device.
+/// 3. At most `RecordPlace.queueNodesMax` nodes exist. Stores are refused long before that; the
+///    number of tombstones is bounded by the number of entries that left the index, and so by the
+///    device.
 struct WriteQueue: ~Copyable {
     enum State: UInt8, Sendable { case free, queued, cancelled, writing }
 
     enum Content: Sendable {
         case entry(Entry, JumboFile?)
         case tombstone
-        case purge(RemovalScope)
+        case purge(PurgeRecord)
     }
 
     struct Node {
         var state = State.free
-        /// An older record of the key may be on disk: if this one fails, a tombstone must follow.
+        /// Whether an older record of the key may be on disk: if this node fails, a tombstone must
+        /// follow.
         var coversOlderRecord = false
         var next: Int32 = -1
         var sequence: UInt64 = 0
         var hash = KeyHash(placement: 0, identity: 0)
         var content: Content?
-        /// The file of an older version, unlinked once this node is written: a process that is killed
-        /// before then must not have lost both.
+        /// The file of an older version, unlinked once this node is written.
+        ///
+        /// If the process is killed before then, one of the two versions must be on disk.
         var replacedBody: JumboFile?
         var sizeBytes = 0
 
@@ -36,9 +39,9 @@ struct WriteQueue: ~Copyable {
         }
     }
 
-    /// What a key has on disk beneath a node of the queue.
+    /// The older copy of a key, under a node of the queue.
     struct OlderCopy {
-        /// An older record may be there.
+        /// Whether an older record may be on disk.
         var isOnDisk: Bool
         var body: JumboFile?
     }
@@ -113,7 +116,7 @@ struct WriteQueue: ~Copyable {
         nodes[node].replacedBody = body
     }
 
-    /// Takes back a node that nobody writes yet, and gives what it covered.
+    /// Cancels a node that is not being written, and returns the copy it covered.
     mutating func cancel(_ node: Int) -> OlderCopy {
         precondition(nodes[node].state == .queued)
         let older = OlderCopy(
@@ -129,7 +132,7 @@ struct WriteQueue: ~Copyable {
         return older
     }
 
-    /// Hands out the oldest nodes, at least one and until `bytesMax` is reached.
+    /// Hands out the oldest nodes, at least one, until `bytesMax` is reached.
     mutating func take(bytesMax: Int) -> [Taken] {
         var taken: [Taken] = []
         var total = 0
@@ -157,7 +160,7 @@ struct WriteQueue: ~Copyable {
         return taken
     }
 
-    /// Ends the writing of a node, whatever came of it; gives the body it took the place of.
+    /// Ends the writing of a node, whether or not it succeeded; returns the body that it replaced.
     mutating func finish(_ node: Int) -> JumboFile? {
         precondition(nodes[node].state == .writing)
         let replaced = nodes[node].replacedBody
@@ -168,7 +171,7 @@ struct WriteQueue: ~Copyable {
         return replaced
     }
 
-    /// Puts nodes that could not be written back in front, in their old order.
+    /// Puts nodes that could not be written back at the front, in their old order.
     mutating func putBack(_ taken: [Int]) {
         for node in taken.reversed() {
             precondition(nodes[node].state == .writing)

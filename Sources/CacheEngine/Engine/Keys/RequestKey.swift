@@ -1,14 +1,14 @@
-/// The key of a request: what it asks for, apart from everything that selects a variant.
+/// The key of a request: its resource, without the fields that select a variant.
 ///
 ///     kind u8 · partition length u32 · partition · text
 ///
-/// The text is the normal form of the URL, or the caller's own key. The length in front of the
-/// partition keeps parts that join to the same bytes apart.
+/// The text is the normal form of the URL, or the caller's own key. The length before the partition
+/// keeps keys apart whose parts would join to the same bytes.
 struct RequestKey: Hashable, Sendable {
     let bytes: [UInt8]
     let hash: KeyHash
 
-    /// What the text of a key is.
+    /// The kind of a key's text.
     enum Kind: UInt8 {
         case url = 1
         case named = 2
@@ -29,13 +29,19 @@ struct RequestKey: Hashable, Sendable {
     }
 }
 
+extension RequestKey {
+    /// The key of an entry.
+    init(_ key: StoreKey) { self.init(bytes: key.bytes, hash: key.hash) }
+}
+
 /// Writes keys.
 enum KeyWriter {
     private static let headBytes = 5
 
-    /// Lends the key for `url` (or for `name`, where given) to `body`; nil for what is no URL.
+    /// Lends the key for `url` (or for `name`, if given) to `body`; returns `nil` if `url` is not
+    /// absolute.
     ///
-    /// Keys of the usual length live on the stack: a hit allocates nothing for its key.
+    /// Keys of the usual length are on the stack, so that a hit allocates nothing for its key.
     static func withKey<Result>(
         url: String,
         name: String?,
@@ -46,14 +52,14 @@ enum KeyWriter {
             try withKey(UnsafeRawBufferPointer(url), name: name, partition: partition, body)
         }
         if let key { return key }
-        // A string of another language's making.
+        // The string is bridged from another language.
         var url = url
         url.makeContiguousUTF8()
         return try withKey(url: url, name: name, partition: partition, body)
     }
 
-    /// The same for a request that is named by its URL alone: compiled into who asks, so that a hit
-    /// keeps nothing alive for the closure's sake.
+    /// The same for a request whose key is its URL; inlined into its caller, so that a hit retains
+    /// nothing for the closure.
     @inline(__always)
     static func withKey<Result>(
         url: String,

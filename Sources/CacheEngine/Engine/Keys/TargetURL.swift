@@ -1,21 +1,21 @@
 /// Reads an absolute URL and writes it in the one form that keys use.
 ///
-/// Only what RFC 3986 §6.2.2 and RFC 9110 §4.2.3 call equivalent is made equal: scheme and host in
-/// lower case, no default port, no fragment, `/` for an empty path. Nothing in path or query is
-/// touched: an origin may tell apart whatever differs there.
+/// Only URLs that RFC 3986 §6.2.2 and RFC 9110 §4.2.3 call equivalent become equal: scheme and host
+/// in lower case, no default port, no fragment, `/` for an empty path. Path and query are not
+/// changed: an origin may distinguish any difference there.
 struct TargetURL {
     enum Scheme: Hashable {
         case http, https, other
     }
 
-    /// Bytes that `write` needs for a URL of `count` bytes.
+    /// The bytes that `write` needs for a URL of `count` bytes.
     static func writtenBytesMax(_ count: Int) -> Int { count + 1 }
 
     let scheme: Scheme
-    /// Where the written URL ends.
+    /// The end of the written URL.
     let end: Int
 
-    /// Writes the URL at `offset`; nil when it is not absolute, or holds bytes no URL has.
+    /// Writes the URL at `offset`; returns `nil` if it is not absolute, or has invalid bytes.
     init?(
         _ url: UnsafeRawBufferPointer,
         writingTo target: UnsafeMutableRawBufferPointer,
@@ -61,8 +61,8 @@ struct TargetURL {
     private static let slash = UInt8(ascii: "/")
     private static let schemeBytesMax = 32
 
-    /// Copies a URL that is in its normal form already, as most are; nil for one that must be read
-    /// with more care.
+    /// Copies a URL that is already in its normal form, as most are; returns `nil` if the URL must
+    /// be parsed.
     private static func copyNormal(
         _ url: UnsafeRawBufferPointer,
         _ target: UnsafeMutableRawBufferPointer,
@@ -88,7 +88,7 @@ struct TargetURL {
         return TargetURL(scheme: isSecure ? .https : .http, end: offset + end)
     }
 
-    /// Where the first byte stands that `isHostByte` is not true of.
+    /// The position of the first byte for which `isHostByte` is false.
     private static func hostEnd(_ url: UnsafeRawBufferPointer, from start: Int) -> Int {
         var index = start
         while url.count - index >= 8 {
@@ -100,7 +100,7 @@ struct TargetURL {
         return index
     }
 
-    /// The top bit of each byte of `word` that is none of a host in its normal form.
+    /// The top bit of each byte of `word` that may not stand in a host in its normal form.
     private static func otherThanHostBytes(_ word: UInt64) -> UInt64 {
         // Without their top bits no sum of two bytes spills into the next.
         let ascii = word & ~tops
@@ -125,7 +125,7 @@ struct TargetURL {
         byte &- UInt8(ascii: "a") < 26 || isDigit(byte) || byte &- UInt8(ascii: "-") < 2
     }
 
-    /// Copies the scheme in lower case; the position of the colon behind it.
+    /// Copies the scheme in lower case; returns the position of the colon after it.
     private static func writeScheme(
         _ url: UnsafeRawBufferPointer,
         _ target: UnsafeMutableRawBufferPointer,
@@ -201,8 +201,8 @@ struct TargetURL {
         return offset + end - range.lowerBound
     }
 
-    /// Where the host ends and the port, with its colon, begins (RFC 3986 §3.2.2, §3.2.3); nil when
-    /// there is no host, or something else than digits behind the colon.
+    /// The end of the host, where the port with its colon begins (RFC 3986 §3.2.2, §3.2.3); `nil`
+    /// if the host is missing, or the port has other characters than digits.
     private static func hostEnd(_ url: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
         var end = range.lowerBound
         if end < range.upperBound, url[end] == UInt8(ascii: "[") {
@@ -225,7 +225,7 @@ struct TargetURL {
         return end
     }
 
-    /// Whether `port`, with its colon, says nothing that the scheme does not say.
+    /// Whether `port`, with its colon, is empty or the default of the scheme.
     private static func isDefault(_ port: UnsafeRawBufferPointer, _ scheme: Scheme) -> Bool {
         switch (scheme, port.count) {
         case (_, 1): true
@@ -237,10 +237,10 @@ struct TargetURL {
         }
     }
 
-    /// Where path and query end; nil when a control or a space is among them.
+    /// The end of path and query; `nil` if they contain a control character or a space.
     private static func restEnd(_ url: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var index = start
-        // Eight bytes at a time while none of them needs a closer look.
+        // Eight bytes at a time, while none of them may be special.
         while url.count - index >= 8 {
             let word = url.loadUnaligned(fromByteOffset: index, as: UInt64.self)
             guard !hasSpecialByte(word) else { break }
@@ -261,7 +261,8 @@ struct TargetURL {
         return index
     }
 
-    /// Whether a byte of `word` may be a control, a space, `#` or 0x7F; may err towards yes.
+    /// Whether a byte of `word` may be a control character, a space, `#` or 0x7F; may be true
+    /// wrongly.
     private static func hasSpecialByte(_ word: UInt64) -> Bool {
         func hasByte(below limit: UInt64, _ word: UInt64) -> UInt64 {
             (word &- ones &* limit) & ~word & tops

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Counts what happens and tells the application's hook.
+/// Counts events, and passes them to the application's hook.
 final class Recorder: Sendable {
     private struct ByReason {
         var refusals: [StoreRefusalReason: Int] = [:]
         var escapes: [String: Int] = [:]
     }
 
-    /// The classes of the wait histogram, each with its upper bound in milliseconds.
+    /// The buckets of the wait histogram, each with its upper bound in milliseconds.
     private static let waits: [(bound: Double, counter: Counter)] = [
         (0.1, .waits0_1), (1, .waits1), (10, .waits10), (100, .waits100), (1_000, .waits1000),
         (10_000, .waits10000), (.infinity, .waitsLonger),
@@ -28,6 +28,14 @@ final class Recorder: Sendable {
         counters.add(.refused)
         byReason.withLock { $0.refusals[reason, default: 0] += 1 }
         onEvent?(.refused(reason))
+    }
+
+    /// Counts the outcome of storing an entry.
+    func note(_ outcome: StoreOutcome) {
+        switch outcome {
+        case .stored: counters.add(.stored)
+        case .refused(let reason): refused(StoreRefusalReason(reason))
+        }
     }
 
     func escaped(_ escape: FlightEscape) {
@@ -54,9 +62,9 @@ final class Recorder: Sendable {
         onEvent?(.hookFailed(error))
     }
 
-    func storageFailed(_ error: any Error) {
+    func storageFailed(_ error: any Error, isTold: Bool = true) {
         counters.add(.storageErrors)
-        onEvent?(.storageFailed(error))
+        if isTold { onEvent?(.storageFailed(error)) }
     }
 
     func refreshed(succeeded: Bool) {
@@ -64,8 +72,8 @@ final class Recorder: Sendable {
         onEvent?(.refreshed(succeeded: succeeded))
     }
 
-    var snapshot: Statistics {
-        var statistics = Statistics()
+    var snapshot: HTTPCache.Statistics {
+        var statistics = HTTPCache.Statistics()
         for source in CacheInfo.Source.allCases {
             statistics.answers[source] = counters[Self.counter(source)]
         }
@@ -105,4 +113,26 @@ final class Recorder: Sendable {
         case .generated: .generated
         }
     }
+}
+
+/// The names of the counters.
+enum Counter: Int, CaseIterable {
+    case freshHits, staleHits, revalidations, fallbacks, originAnswers, collapsedAnswers, generated
+    case originRequests, originFailures, originBytes
+    case stored, refused, hookFailures, storageErrors
+    case flights, waiters, reElections, escapes, hitForMissMarks, sharedErrors, timeouts
+    case refreshes, refreshFailures, removals, invalidations, diskHits
+    /// Waits of at most that many milliseconds.
+    case waits0_1, waits1, waits10, waits100, waits1000, waits10000, waitsLonger
+}
+
+/// The counters of one cache.
+final class Counters: Sendable {
+    private let counts = ThreadCounts(fieldCount: Counter.allCases.count)
+
+    func add(_ counter: Counter, _ amount: Int = 1) {
+        counts.add(amount, to: counter.rawValue, by: ReaderGate.current?.index)
+    }
+
+    subscript(counter: Counter) -> Int { counts.sum(counter.rawValue) }
 }

@@ -4,47 +4,47 @@ import NIOBridge
 import NIOCore
 import NIOHTTP1
 
-/// An origin reached over the network by AsyncHTTPClient.
+/// An origin that sends its requests over the network with AsyncHTTPClient.
 ///
-/// Bodies are read as the cache reads them: a slow reader makes the client stop reading from the
-/// socket. Letting a body go, or cancelling the task, ends the exchange. AsyncHTTPClient reports no
-/// 1xx heads, and has Foundation write the URL's escapes anew.
+/// The cache's reads drive the reads from the socket, so a slow reader slows down the client.
+/// Dropping a body or cancelling the task ends the exchange. AsyncHTTPClient does not report 1xx
+/// heads, and Foundation rewrites the percent-encoding of its URLs.
 public final class AsyncHTTPClientOrigin: Origin {
     private let client: HTTPClient
-    private let headSecondsMax: Double
+    private let maximumHeadTime: Duration
 
-    /// An origin whose client is set up by `configuration`; redirects and encodings are the
-    /// cache's business, so following and decoding are turned off.
+    /// Creates an origin with the given client configuration.
     ///
-    /// `configuration.timeout` bounds connecting, and the silence between two pieces of a body.
-    /// `headSecondsMax` bounds the wait for an answer's head where a request has no limit of its
-    /// own.
+    /// Redirects and content codings are up to the cache, so the client neither follows redirects
+    /// nor decodes content. `configuration.timeout` limits the time to connect and the time between
+    /// two pieces of a body. `maximumHeadTime` limits the wait for the head of a response if the
+    /// request has no limit of its own.
     public init(
         configuration: HTTPClient.Configuration = HTTPClient.Configuration(
             timeout: .init(connect: .seconds(10), read: .seconds(60))
         ),
-        headSecondsMax: Double = 60
+        maximumHeadTime: Duration = .seconds(60)
     ) {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
         configuration.decompression = .disabled
         client = HTTPClient(configuration: configuration)
-        self.headSecondsMax = headSecondsMax
+        self.maximumHeadTime = maximumHeadTime
     }
 
-    /// Closes the connections; to be called once, after the cache has been shut down.
+    /// Closes the connections; call it once, after the cache has been shut down.
     public func shutDown() async throws { try await client.shutdown() }
 
-    /// Sends the request, and returns when the head of its answer is there.
+    /// Sends the request, and returns when the head of the response has arrived.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         try Task.checkCancellation()
-        let seconds = request.timeoutSeconds ?? headSecondsMax
+        let limit = request.timeout ?? maximumHeadTime
         let response: HTTPClientResponse
         do {
-            // The deadline ends with the head; the body has the client's read timeout.
+            // The deadline applies to the head only; the client's read timeout applies to the body.
             response = try await client.execute(
                 HTTPClientRequest(request),
-                deadline: .now() + .nanoseconds(Int64(seconds * 1e9))
+                deadline: .now() + TimeAmount(limit)
             )
         } catch {
             throw Self.failure(error, isBody: false)
@@ -80,7 +80,7 @@ public final class AsyncHTTPClientOrigin: Origin {
     }
 }
 
-/// The body of an answer; its failures are told as the cache's own.
+/// The body of a response; its failures are reported as errors of the cache.
 private final class ResponseBody: BodySource {
     private let body: BufferBody<HTTPClientResponse.Body>
 
@@ -98,7 +98,7 @@ private final class ResponseBody: BodySource {
 }
 
 extension HTTPClientRequest {
-    /// The same request for AsyncHTTPClient, which writes the framing itself.
+    /// Converts the request for AsyncHTTPClient, which writes the framing fields itself.
     fileprivate init(_ request: OriginRequest) {
         self.init(url: request.url)
         method = HTTPMethod(rawValue: request.method.name)

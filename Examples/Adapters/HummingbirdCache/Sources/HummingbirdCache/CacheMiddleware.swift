@@ -6,19 +6,18 @@ import NIOCore
 
 /// Answers requests through a cache in front of an origin.
 ///
-/// What the client asks for is asked of `upstream` under the same path. What cannot be cached because
-/// it belongs to the connection, an upgrade or a tunnel, goes to the routes behind.
+/// A request is sent to `upstream` with the client's path. Upgrades and tunnels belong to the
+/// connection and cannot be cached, so they go to the routes behind this middleware.
 public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
     private let cache: HTTPCache
     private let upstream: String
     private let name: String
     private let contentBytesMax: Int
 
-    /// A middleware in front of `upstream`, a scheme and an authority such as
-    /// `http://127.0.0.1:3000`.
+    /// Creates a middleware in front of `upstream`.
     ///
-    /// `Via` calls it `name`. Requests whose content is longer than `contentBytesMax` are answered
-    /// 413.
+    /// `upstream` is a scheme and an authority such as `http://127.0.0.1:3000`. `name` appears in
+    /// `Via`. A request whose content is longer than `contentBytesMax` is answered with 413.
     public init(
         cache: HTTPCache,
         upstream: String,
@@ -31,7 +30,7 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
         self.contentBytesMax = contentBytesMax
     }
 
-    /// Answers from the cache, or through it.
+    /// Answers from the cache, which asks the origin if needed.
     public func handle(
         _ request: Request,
         context: Context,
@@ -40,13 +39,13 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
         guard request.headers[.upgrade] == nil, request.method != .connect else {
             return try await next(request, context)
         }
-        // An absolute target would name another host than the one that is meant.
+        // An absolute target would name a host other than `upstream`.
         guard let path = request.head.path, path.hasPrefix("/") else {
             throw HTTPError(.badRequest)
         }
         let content = try content(of: request)
         let question = CacheRequest(
-            method: Method(request.method.rawValue),
+            method: HTTPMethod(request.method.rawValue),
             url: upstream + path,
             fields: HeaderFields(request.headers).forwarded(by: name),
             body: content.map { BodyStream($0, count: request.contentLength) }
@@ -59,7 +58,7 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
         }
     }
 
-    /// The content of the request, read when the origin wants it; nil where there is none.
+    /// The content of the request, read on demand of the origin, or `nil` if there is none.
     private func content(of request: Request) throws -> BufferBody<RequestBody>? {
         guard request.mayHaveContent else { return nil }
         guard request.contentLength ?? 0 <= contentBytesMax else {
@@ -72,7 +71,7 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
 extension Request {
     fileprivate var contentLength: Int? { headers[.contentLength].flatMap { Int($0) } }
 
-    /// HTTP/2 needs neither a length nor a coding in front of content.
+    /// HTTP/2 requires neither a length nor a transfer coding for content.
     fileprivate var mayHaveContent: Bool {
         if let contentLength { return contentLength > 0 }
         return headers[.transferEncoding] != nil || [.post, .put, .patch].contains(method)
@@ -80,16 +79,16 @@ extension Request {
 }
 
 extension Response {
-    /// The cache's answer, `Age` and `Cache-Status` with it.
+    /// Creates a response from the cache's response, including `Age` and `Cache-Status`.
     ///
-    /// A client that leaves makes the writer throw; the stream is let go with that, and whatever
-    /// fetches only for this client is cancelled.
+    /// If the client disconnects, the writer throws. This drops the stream and cancels any fetch
+    /// that serves only this client.
     fileprivate init(_ answer: CacheResponse, to method: HTTPRequest.Method) {
         let body = answer.body
         self.init(
             status: .init(code: answer.status),
             headers: HTTPFields(answer.fields),
-            // An answer to HEAD has the length of what GET would bring, and no content.
+            // A response to HEAD has no content and no length here; GET's length is in its fields.
             body: ResponseBody(contentLength: method == .head ? nil : body.count) { writer in
                 for try await chunk in body { try await writer.write(ByteBuffer(chunk)) }
                 try await writer.finish(nil)

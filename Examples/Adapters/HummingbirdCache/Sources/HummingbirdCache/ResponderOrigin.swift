@@ -6,15 +6,15 @@ import NIOCore
 
 /// Routes of this program as the origin of a cache.
 ///
-/// A middleware's `next` cannot be one: it ends with its request, and a fetch belongs to everybody
-/// who waits for it. So the routes to be cached get a router of their own, whose responder is asked
-/// here, and a context of their own, which no client's connection stands behind.
+/// A middleware's `next` cannot be an origin: it ends with its request, but a fetch serves every
+/// request that waits for it. The cached routes therefore have a router of their own, whose
+/// responder is called here, and a context that belongs to no client's connection.
 public struct ResponderOrigin<Responder: HTTPResponder>: Origin
 where Responder.Context: RequestContext {
     private let responder: Responder
     private let makeContext: @Sendable () -> Responder.Context
 
-    /// The routes of `responder`, with a new context for each request.
+    /// Creates an origin from the routes of `responder`, with a new context for each request.
     public init(
         _ responder: Responder,
         makeContext: @escaping @Sendable () -> Responder.Context
@@ -23,7 +23,7 @@ where Responder.Context: RequestContext {
         self.makeContext = makeContext
     }
 
-    /// Asks the routes.
+    /// Calls the routes.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         let asked = try Request(request)
         let context = makeContext()
@@ -64,13 +64,15 @@ extension Request {
     }
 }
 
-/// A body that a route writes, read at the cache's pace: the writer waits in between.
+/// A body written by a route and read at the cache's pace.
+///
+/// The writer suspends while the cache does not read.
 private final class WrittenBody: BodySource {
     private let body: BufferBody<RequestBody>
     private let writing: Task<Void, Never>
 
     init(_ written: ResponseBody) {
-        // Hummingbird's own pipe with back-pressure, made for requests.
+        // Hummingbird's pipe with back-pressure, which is intended for requests.
         let (pipe, source) = RequestBody.makeStream()
         body = BufferBody(pipe)
         writing = Task {

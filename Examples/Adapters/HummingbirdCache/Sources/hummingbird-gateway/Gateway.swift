@@ -7,8 +7,7 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// A server with two cached halves: `/news` from a route of its own, everything else from another
-/// server.
+/// A server that caches `/news` from its own route and all other paths from another server.
 ///
 ///     swift run hummingbird-gateway http://127.0.0.1:3000
 @main
@@ -17,11 +16,11 @@ struct Gateway {
         let upstream = CommandLine.arguments.dropFirst().first ?? "http://127.0.0.1:3000"
         let origin = AsyncHTTPClientOrigin()
         let remote = try await HTTPCache(
-            configuration: Configuration(memory: .megabytes(256)),
+            configuration: HTTPCache.Configuration(memory: .megabytes(256)),
             origin: origin
         )
         let own = try await HTTPCache(
-            configuration: Configuration(memory: .megabytes(64)),
+            configuration: HTTPCache.Configuration(memory: .megabytes(64)),
             origin: ResponderOrigin(newsRoutes().buildResponder()) { RouteContext(source: .init()) }
         )
 
@@ -36,7 +35,7 @@ struct Gateway {
         try await origin.shutDown()
     }
 
-    /// Slow to make, and good for a minute.
+    /// A route whose response is fresh for a minute.
     private static func newsRoutes() -> Router<RouteContext> {
         let router = Router(context: RouteContext.self, options: .autoGenerateHeadEndpoints)
         router.get("news") { _, _ in
@@ -50,7 +49,7 @@ struct Gateway {
     }
 }
 
-/// The context of routes that a cache asks: there is no connection behind it.
+/// The context of routes that a cache calls; it belongs to no connection.
 struct RouteContext: RequestContext {
     struct Source: RequestContextSource {
         let logger = Logger(label: "routes")
@@ -61,7 +60,7 @@ struct RouteContext: RequestContext {
     init(source: Source) { coreContext = CoreRequestContextStorage(source: source) }
 }
 
-/// Sweeps the cache while the server runs, and shuts it down with it.
+/// Sweeps the cache while the server runs, and shuts it down with the server.
 struct CacheService: Service {
     let cache: HTTPCache
 

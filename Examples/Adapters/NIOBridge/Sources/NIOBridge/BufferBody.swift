@@ -4,11 +4,10 @@ import Synchronization
 
 /// A body whose pieces are buffers of SwiftNIO.
 ///
-/// Nothing is asked of the sequence before somebody wants to read, so the sequence's own
-/// back-pressure reaches whoever sends.
+/// The sequence is iterated only when the reader asks, so its back-pressure reaches the sender.
 ///
-/// `@unchecked Sendable`: `buffers`, `iterator` and `roomBytes` belong to the one reader that a body
-/// source has at a time, and `cancel` comes when that reader is gone.
+/// `@unchecked Sendable`: only the single reader of a body source uses `buffers`, `iterator` and
+/// `roomBytes`, and `cancel` is called after that reader has ended.
 public final class BufferBody<Buffers>: BodySource, @unchecked Sendable
 where Buffers: AsyncSequence & Sendable, Buffers.Element == ByteBuffer {
     private var buffers: Buffers?
@@ -16,16 +15,16 @@ where Buffers: AsyncSequence & Sendable, Buffers.Element == ByteBuffer {
     private var roomBytes: Int
     private let exceeded = Atomic(false)
 
-    /// A body of `buffers` that breaks off where it would be longer than `bytesMax`.
+    /// Creates a body of `buffers` that throws if it is longer than `bytesMax`.
     public init(_ buffers: Buffers, bytesMax: Int = .max) {
         self.buffers = buffers
         roomBytes = bytesMax
     }
 
-    /// Whether there was more than the limit.
+    /// Whether the body was longer than the limit.
     public var isTooLarge: Bool { exceeded.load(ordering: .acquiring) }
 
-    /// The next piece.
+    /// Returns the next piece.
     public func next() async throws -> ByteChunk? {
         if let buffers {
             iterator = buffers.makeAsyncIterator()
@@ -40,7 +39,7 @@ where Buffers: AsyncSequence & Sendable, Buffers.Element == ByteBuffer {
         return ByteChunk(buffer)
     }
 
-    /// Lets the sequence go, which is how its sender hears that nobody reads any more.
+    /// Releases the sequence, which tells its sender that reading has ended.
     public func cancel() {
         buffers = nil
         iterator = nil
@@ -48,14 +47,14 @@ where Buffers: AsyncSequence & Sendable, Buffers.Element == ByteBuffer {
 }
 
 extension ByteChunk {
-    /// A chunk with a copy of the readable bytes.
+    /// Creates a chunk with a copy of the readable bytes.
     public init(_ buffer: ByteBuffer) {
         self = buffer.withUnsafeReadableBytes { ByteChunk(copying: $0) }
     }
 }
 
 extension ByteBuffer {
-    /// A buffer with a copy of the chunk's bytes.
+    /// Creates a buffer with a copy of the chunk's bytes.
     public init(_ chunk: ByteChunk) {
         self = chunk.withUnsafeBytes { ByteBuffer(bytes: $0) }
     }

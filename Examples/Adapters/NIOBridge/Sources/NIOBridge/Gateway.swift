@@ -1,12 +1,12 @@
 public import CacheEngine
 
-/// What a gateway does to a message on its way, whatever server it runs in.
+/// The rules by which a gateway forwards fields, independent of the server.
 extension HeaderFields {
-    /// The request's fields as they go on to the origin, with this gateway's name in `Via`.
+    /// Returns the fields of a request to the origin, with this gateway's name in `Via`.
     ///
-    /// Left out is what belongs to the client's connection (RFC 9110 §7.6.1), what the framing of
-    /// the next request says anew, and `Host`: the origin is asked under its own name, for only
-    /// that name is part of the cache's key.
+    /// The fields of the client's connection (RFC 9110 §7.6.1) and those of the framing are
+    /// removed. `Host` is removed too: the origin is addressed by its own name, because the cache's
+    /// key contains only that name.
     public func forwarded(by name: String) -> HeaderFields {
         var kept = self
         for line in values("Connection") {
@@ -16,7 +16,8 @@ extension HeaderFields {
             }
         }
         for name in Self.ofConnection { kept.remove(name) }
-        // HTTP/2 may have cut it into lines, which no comma can join (RFC 9113 §8.2.3).
+        // HTTP/2 may have split the field into lines, which a comma must not join (RFC 9113
+        // §8.2.3).
         let cookies = kept.values("Cookie")
         if cookies.count > 1 { kept["Cookie"] = cookies.joined(separator: "; ") }
         kept.append("Via", "1.1 \(name)")
@@ -28,7 +29,7 @@ extension HeaderFields {
         "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
     ]
 
-    /// What `Connection` may not list: a client must not be able to have these removed.
+    /// Fields that a client must not remove by a mention in `Connection`.
     private static let endToEnd: Set<String> = [
         "authorization", "cache-control", "content-encoding", "content-range", "content-type",
         "cookie", "pragma", "range",
@@ -36,7 +37,7 @@ extension HeaderFields {
 }
 
 extension CacheError {
-    /// The status that tells a client of this failure (RFC 9110 §15.6).
+    /// The status that reports this error to a client (RFC 9110 §15.6).
     public var gatewayStatus: Int {
         switch code {
         case .requestInvalid: 400

@@ -6,19 +6,18 @@ public import Vapor
 
 /// Answers requests through a cache in front of an origin.
 ///
-/// What the client asks for is asked of `upstream` under the same path. What cannot be cached because
-/// it belongs to the connection, an upgrade or a tunnel, goes to the routes behind.
+/// A request is sent to `upstream` with the client's path. Upgrades and tunnels belong to the
+/// connection and cannot be cached, so they go to the routes behind this middleware.
 public struct CacheMiddleware: AsyncMiddleware {
     private let cache: HTTPCache
     private let upstream: String
     private let name: String
     private let contentBytesMax: Int
 
-    /// A middleware in front of `upstream`, a scheme and an authority such as
-    /// `http://127.0.0.1:3000`.
+    /// Creates a middleware in front of `upstream`.
     ///
-    /// `Via` calls it `name`. Requests whose content is longer than `contentBytesMax` are answered
-    /// 413.
+    /// `upstream` is a scheme and an authority such as `http://127.0.0.1:3000`. `name` appears in
+    /// `Via`. A request whose content is longer than `contentBytesMax` is answered with 413.
     public init(
         cache: HTTPCache,
         upstream: String,
@@ -31,7 +30,7 @@ public struct CacheMiddleware: AsyncMiddleware {
         self.contentBytesMax = contentBytesMax
     }
 
-    /// Answers from the cache, or through it.
+    /// Answers from the cache, which asks the origin if needed.
     public func respond(
         to request: Request,
         chainingTo next: any AsyncResponder
@@ -39,12 +38,12 @@ public struct CacheMiddleware: AsyncMiddleware {
         guard !request.headers.contains(name: .upgrade), request.method != .CONNECT else {
             return try await next.respond(to: request)
         }
-        // An absolute target would name another host than the one that is meant.
+        // An absolute target would name a host other than `upstream`.
         let target = request.url.string
         guard target.hasPrefix("/") else { throw Abort(.badRequest) }
         let content = try content(of: request)
         let question = CacheRequest(
-            method: Method(request.method.rawValue),
+            method: HTTPMethod(request.method.rawValue),
             url: upstream + target,
             fields: HeaderFields(request.headers.map { ($0.name, $0.value) }).forwarded(by: name),
             body: content.map { BodyStream($0, count: request.contentLength) }
@@ -57,7 +56,7 @@ public struct CacheMiddleware: AsyncMiddleware {
         }
     }
 
-    /// The content of the request, read when the origin wants it; nil where there is none.
+    /// The content of the request, read on demand of the origin, or `nil` if there is none.
     private func content(of request: Request) throws -> BufferBody<Request.Body>? {
         let length = request.contentLength
         guard length ?? 0 <= contentBytesMax else { throw Abort(.payloadTooLarge) }

@@ -5,12 +5,12 @@ import NIOHTTP1
 import Vapor
 
 extension Response {
-    /// The cache's answer, `Age` and `Cache-Status` with it.
+    /// Creates a response from the cache's response, including `Age` and `Cache-Status`.
     ///
-    /// A client that leaves makes the writer throw; the stream is let go with that, and whatever
-    /// fetches only for this client is cancelled.
+    /// If the client disconnects, the writer throws. This drops the stream and cancels any fetch
+    /// that serves only this client.
     convenience init(_ answer: CacheResponse, to request: Request) {
-        // Vapor adds a Date of its own; how old the answer is says Age.
+        // Vapor adds a Date of its own; `Age` reports the age of the response.
         var headers = HTTPHeaders(answer.fields.pairs.map { ($0.name, $0.value) })
         headers.remove(name: .date)
         let body = answer.body
@@ -27,7 +27,7 @@ extension Response {
                     count: body.count ?? -1
                 )
             }
-        // The fields stay as they are: an answer to HEAD has the length of what GET would bring.
+        // The fields are unchanged: a response to HEAD has the length of the response to GET.
         self.init(
             status: .init(statusCode: answer.status),
             version: request.version,

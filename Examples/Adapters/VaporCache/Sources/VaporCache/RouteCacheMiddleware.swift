@@ -7,12 +7,12 @@ public import Vapor
 
 /// Answers requests through a cache in front of the routes behind it.
 ///
-/// Put `ErrorMiddleware` behind it as well: an error that a route throws is an answer only from
-/// there on, and would else count as an origin that cannot be reached.
+/// Place `ErrorMiddleware` behind this middleware too. It turns an error of a route into a
+/// response; without it the error would count as an origin that cannot be reached.
 public struct RouteCacheMiddleware: AsyncMiddleware {
     private let cache: HTTPCache
 
-    /// A middleware with a cache of its own, set up by `configuration`.
+    /// Creates a middleware with a cache of its own.
     public init(configuration: Configuration) async throws {
         cache = try await HTTPCache(configuration: configuration, origin: RouteOrigin())
     }
@@ -20,20 +20,20 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
     /// Sweeps the cache until the task is cancelled, then shuts it down.
     public func run() async { await cache.run() }
 
-    /// Removes everything whose answer carried the tag in `Cache-Tag`.
+    /// Removes every entry whose response carried the tag in `Cache-Tag`.
     public func purge(tag: String) async throws { try await cache.purge(tag: tag) }
 
-    /// Answers from the cache, or through it from the routes.
+    /// Answers from the cache, which calls the routes if needed.
     public func respond(
         to request: Request,
         chainingTo next: any AsyncResponder
     ) async throws -> Response {
-        // Routes may answer by the host's name: it is part of the key.
+        // The host is part of the key, because routes may depend on it.
         guard !request.headers.contains(name: .upgrade), request.method != .CONNECT,
             let host = request.headers.first(name: .host), request.url.string.hasPrefix("/")
         else { return try await next.respond(to: request) }
         let question = CacheRequest(
-            method: Method(request.method.rawValue),
+            method: HTTPMethod(request.method.rawValue),
             url: "http://\(host)\(request.url.string)",
             fields: HeaderFields(request.headers.map { ($0.name, $0.value) })
         )
@@ -49,7 +49,7 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
     }
 }
 
-/// The routes behind the request that started a fetch, as the cache's origin.
+/// The routes behind the request that started a fetch, as the origin of the cache.
 private struct RouteOrigin: Origin {
     /// A fetch sees the task-local values of the request that started it.
     @TaskLocal static var routes: Routes?
@@ -66,8 +66,8 @@ private struct RouteOrigin: Origin {
         if let buffer = response.body.buffer {
             answer.body = BodyStream(ByteChunk(buffer))
         } else if response.body.count != 0 {
-            // Vapor gives a stream to nobody but the client: it goes there past the cache, and
-            // requests that waited for this one ask for themselves.
+            // Vapor passes a stream only to the client, so the stream bypasses the cache. Requests
+            // that waited for it send requests of their own.
             routes.setStreamed(response)
             answer.fields["Cache-Control"] = "no-store"
             answer.fields.remove("Content-Length")
@@ -76,7 +76,7 @@ private struct RouteOrigin: Origin {
     }
 }
 
-/// One request, what would have answered it, and an answer that cannot go through the cache.
+/// A request, the responder behind it, and a response that cannot pass through the cache.
 private final class Routes: Sendable {
     private let request: Request
     private let next: any AsyncResponder
@@ -91,7 +91,7 @@ private final class Routes: Sendable {
 
     func takeStreamed() -> Response? { streamed.withLock { $0.take() } }
 
-    /// Asks the routes: with the fields that the cache wants, and any content as it came.
+    /// Calls the routes with the fields of the cache's request and with the client's content.
     func respond(to asked: OriginRequest) async throws -> Response {
         guard request.method == .GET || request.method == .HEAD else {
             return try await next.respond(to: request)

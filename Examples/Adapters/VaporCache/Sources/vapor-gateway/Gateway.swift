@@ -3,8 +3,7 @@ import CacheEngine
 import Vapor
 import VaporCache
 
-/// A server with two cached halves: `/news` from a route of its own, everything else from another
-/// server.
+/// A server that caches `/news` from its own route and all other paths from another server.
 ///
 ///     UPSTREAM=http://127.0.0.1:3000 swift run vapor-gateway serve
 @main
@@ -13,11 +12,11 @@ struct Gateway {
         let application = try await Application.make(.detect())
         let origin = AsyncHTTPClientOrigin()
         let remote = try await HTTPCache(
-            configuration: Configuration(memory: .megabytes(256)),
+            configuration: HTTPCache.Configuration(memory: .megabytes(256)),
             origin: origin
         )
         let routes = try await RouteCacheMiddleware(
-            configuration: Configuration(memory: .megabytes(64))
+            configuration: HTTPCache.Configuration(memory: .megabytes(64))
         )
         let upstream = Environment.get("UPSTREAM") ?? "http://127.0.0.1:3000"
 
@@ -29,7 +28,7 @@ struct Gateway {
                 body: .init(string: "nothing new")
             )
         }
-        // The routes only make Vapor take the requests; the middleware answers them.
+        // These routes only make Vapor accept the requests; the middleware answers them.
         let gateway = application.grouped(CacheMiddleware(cache: remote, upstream: upstream))
         for method: HTTPMethod in [.GET, .POST, .PUT, .PATCH, .DELETE, .OPTIONS] {
             gateway.on(method) { _ in Response(status: .notFound) }

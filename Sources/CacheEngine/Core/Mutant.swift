@@ -1,0 +1,86 @@
+#if ENGINE_CHECKS
+    import Platform
+
+    /// The deliberate bug of this process, from `ENGINE_MUTANT`; `nil` if there is none.
+    package let mutantInForce = getenv("ENGINE_MUTANT").map { String(cString: $0) }
+#endif
+
+/// Deliberate bugs in the engine; a test must catch each of them.
+///
+/// `make mutants` runs each test in a process with one bug. Bugs exist only in a build with
+/// `-DENGINE_CHECKS`. In every other build `isOn` is a constant, and the optimiser removes the
+/// branch.
+enum Mutant: String {
+    // Memory
+    case promotesUnasked
+    case freshensWhateverIsThere
+    case removesByHashAlone
+    case removesOneBatchOnly
+    case sweepsNothing
+    case sketchNeverFades
+
+    // Disk
+    case skipsBodyChecksum
+    case skipsHeadChecksum
+    case skipsBlockChecksum
+    case ignoresOffsetInSeal
+    case servesExpired
+    case matchesQueuedKeysByHash
+    case matchesKeysByHash
+    case writesNoTombstones
+    case admitsMemoryOnlyToDisk
+    case keepsCopyOfRefused
+    case forgetsPurgesEarly
+    case escalatesNothing
+    case reinsertsUnasked
+    case leavesOldRecordOnFailure
+    case skipsSynchronization
+    case retiresNothing
+    case overdrawsTheDisk
+    case doomsNothing
+    case ignoresTheLock
+
+    // Recovery
+    case ignoresTombstones
+    case ignoresPurgeRecords
+    case replaysNewestFirst
+    case keepsSessionEntries
+    case forgetsTheTail
+    case adoptsBodiesUnseen
+    case leavesUnownedBodies
+
+    // Flights
+    case electsNobody
+    case refusesNobody
+    case endsWantedFlights
+    case sharesUnshareable
+    case permitsLateLeaders
+    case joinsOutdatedFlights
+    case escapesFreely
+    case refreshesWithoutPause
+    case opensTheGate
+    case endsBrokenBodiesCleanly
+    case waitsForNoReader
+
+    // Tiers
+    case promotesWhatWasReplaced
+    case storesWhatWasRemoved
+    case removesFromMemoryAlone
+    case replacesWhatIsNewerOnDisk
+    case letsWritersGoOn
+    case ledgerIgnoresTags
+    case variantsWithoutNumber
+    case staleMarksEndEarly
+    case keepsTheReplaced
+    case keepsTheOutdated
+    case storesOverlongBodies
+    case replacesWholeByPart
+
+    var isOn: Bool {
+        #if ENGINE_CHECKS
+            rawValue == mutantInForce
+        #else
+            false
+        #endif
+    }
+}

@@ -1,0 +1,33 @@
+import Synchronization
+
+/// Collects the device failures of all shards and reports them.
+///
+/// Every failure is counted. The first one is also reported as an event, and after it at most one a
+/// minute.
+final class DiskFaults: Sendable {
+    /// Called for each failure; `isTold` says whether to report it as an event as well.
+    typealias Report = @Sendable (_ error: CacheError, _ isTold: Bool) -> Void
+
+    private static let quietNanoseconds: UInt64 = 60_000_000_000
+
+    private let clock: any CacheClock
+    private let report: Report
+    /// The time of the last failure that was reported as an event.
+    private let toldAt = Mutex<UInt64?>(nil)
+
+    init(clock: any CacheClock, report: @escaping Report) {
+        self.clock = clock
+        self.report = report
+    }
+
+    /// Must be called outside all locks: `report` is the application's code.
+    func note(_ detail: String) {
+        let now = clock.monotonicNanoseconds
+        let isTold = toldAt.withLock { last in
+            if let told = last, now < told + Self.quietNanoseconds { return false }
+            last = now
+            return true
+        }
+        report(CacheError(.storageFailed, detail: detail), isTold)
+    }
+}

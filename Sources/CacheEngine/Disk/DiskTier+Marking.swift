@@ -1,0 +1,139 @@
+import Synchronization
+
+/// Soft purges by tag, and the checks that a removal is in the log before its response leaves.
+extension DiskTier {
+    // MARK: Stale by tag
+
+    /// Marks stale every entry that carries the tag and is stored by now.
+    ///
+    /// The mark is in the log of every shard when this returns.
+    package func markStale(_ tag: String) async throws {
+        // Mark in every shard first: a failing device in one shard must not leave the others
+        // unmarked.
+        var isOpen = true
+        for shard in shards { if !shard.markStale(tag) { isOpen = false } }
+        guard isOpen else { throw CacheError(.shutDown, detail: "The disk tier is closed") }
+        try await confirmEverywhere()
+    }
+
+    /// Confirms the accepted removals in every shard, even if one of them fails.
+    func confirmEverywhere() async throws {
+        var failure: (any Error)?
+        for shard in shards {
+            do { try await shard.confirmRemovals() } catch { failure = failure ?? error }
+        }
+        if let failure { throw failure }
+    }
+
+    /// Whether any entry was ever marked stale, by this process or an earlier one.
+    package var hasStaleMarks: Bool {
+        shards.contains { $0.state.withLock { $0.stale.sequenceMax > 0 } }
+    }
+
+    /// Whether the entry was stored before one of its tags was marked stale.
+    package func isMarkedStale(_ entry: Entry) -> Bool {
+        let head = entry.head
+        return shard(head.hash).state.withLock { state in
+            entry.withTags { tags in
+                state.stale.covers(
+                    sequence: head.sequence,
+                    storageClass: head.storageClass,
+                    createdSeconds: head.createdSeconds,
+                    tags: tags
+                )
+            }
+        }
+    }
+
+    /// The sequence number of an entry stored now; every later mark gets a larger one.
+    package func entrySequence(for hash: KeyHash) -> UInt64 {
+        shard(hash).state.withLock { $0.nextSequence - 1 }
+    }
+
+    // MARK: Before a response leaves
+
+    /// Whether the removal just accepted can still be lost when the process ends, or in a power cut
+    /// if the durability is `.synced`.
+    package func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool {
+        let isSynced = configuration.durability == .synced
+        return shard(hash).state.withLock { state in
+            // A failed device is retried on its own schedule, not once per response.
+            guard state.condition == .working else { return false }
+            if isSynced, isRemoved || state.hasUnsynchronizedRemoval { return true }
+            return state.queue.removalCount > 0
+        }
+    }
+
+    /// Ensures that a restart cannot bring back a record older than the key's last change.
+    ///
+    /// Waits only if such an older record may exist.
+    package func settle(_ hash: KeyHash) async throws {
+        let shard = shard(hash)
+        let isSynced = configuration.durability == .synced
+        let (mayComeBack, isRemoval) = shard.state.withLock { state in
+            guard state.condition == .working else { return (false, false) }
+            return (state.mayComeBack(hash.identity), state.queue.removalCount > 0)
+        }
+        guard mayComeBack else { return }
+        if isSynced, isRemoval { return try await shard.confirmRemovals() }
+        try await shard.writeOut()
+    }
+}
+
+extension DiskShard {
+    /// Returns `false` if the shard is closed.
+    nonisolated func markStale(_ tag: String) -> Bool {
+        state.withLock { state in
+            guard state.condition != .closed else {
+                // Entries in memory become stale even if the shard is closed.
+                state.stale.insert(.tag(tag), sequence: state.takeSequence())
+                return false
+            }
+            state.markStale(tag)
+            return true
+        }
+    }
+}
+
+extension ShardState {
+    /// Whether an older record of the key would become the newest one if the process ended now.
+    func mayComeBack(_ identity: UInt64) -> Bool {
+        if queue.removalCount > 0 { return true }
+        let place = index.place(of: identity)
+        return place.isQueued && queue[place.queueNode].coversOlderRecord
+    }
+
+    mutating func markStale(_ tag: String) {
+        let sequence = takeSequence()
+        stale.insert(.tag(tag), sequence: sequence)
+        push(.stale(tag: tag), sequence)
+    }
+
+    /// Whether a purge or a stale mark covers the record.
+    ///
+    /// Such a record must not be written again: its new sequence number would exceed that of the
+    /// purge.
+    func isOutdated(_ record: CheckedRecord) -> Bool {
+        [purges, stale].contains { table in
+            table.covers(
+                sequence: record.head.sequence,
+                storageClass: record.head.storageClass,
+                createdSeconds: record.head.createdSeconds,
+                tags: record.tags
+            )
+        }
+    }
+
+    mutating func replay(_ record: PurgeRecord, sequence: UInt64) {
+        guard case .removal(let scope) = record else {
+            if case .stale(let tag) = record { stale.insert(.tag(tag), sequence: sequence) }
+            return
+        }
+        purges.insert(scope, sequence: sequence)
+        switch scope {
+        case .everything: index.removeAll { _ in true }
+        case .storageClass(let kept): index.removeAll { $0.place.storageClass == kept }
+        case .tag, .storedAfter, .storedBefore: break
+        }
+    }
+}

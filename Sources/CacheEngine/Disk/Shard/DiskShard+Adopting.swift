@@ -1,0 +1,109 @@
+import Synchronization
+
+/// The last steps of an opening, after the log has been replayed.
+extension DiskShard {
+    /// Assigns the files of large bodies to their entries.
+    ///
+    /// An entry without its file is removed, and a file without an entry is unlinked.
+    func adoptBodies(_ names: [String], _ replay: inout Replay) {
+        let files = Set(names.compactMap(BodyFileFormat.fileID(named:)))
+        var jumbos: [(identity: UInt64, place: RecordPlace)] = []
+        state.withLock { state in
+            state.index.forEach { slot in
+                guard slot.place.flags.contains(.jumbo) else { return }
+                jumbos.append((slot.identity, slot.place))
+            }
+        }
+        var used: Set<UInt64> = []
+        for (identity, place) in jumbos {
+            let known = readReference(identity, place)
+            guard let (reference, sequence) = known, files.contains(reference.fileID),
+                hasWholeFile(reference), used.insert(reference.fileID).inserted
+            else {
+                // With a tombstone: if the fault is temporary, a later opening must not undo a
+                // removal.
+                state.withLock { state in
+                    _ = state.dropCopies(of: KeyHash(placement: 0, identity: identity))
+                }
+                replay.report.damaged += 1
+                continue
+            }
+            let body = makeBody(reference)
+            body.note(sequence: sequence)
+            ledger.addExisting(bodyBytes: body.occupiedBytes)
+            replay.report.bytes += body.occupiedBytes
+            state.withLock { $0.bodies[identity] = body }
+        }
+        for file in files.subtracting(used) where !Mutant.leavesUnownedBodies.isOn {
+            try? volume.unlink(settings.directory + "/" + BodyFileFormat.name(file))
+        }
+    }
+
+    private func readReference(_ identity: UInt64, _ place: RecordPlace) -> (BodyReference, UInt64)?
+    {
+        let lease = state.withLock { state -> ReadLease? in
+            guard case .onDisk(let lease) = state.lookUp(identity, nowSeconds: 0) else {
+                return nil
+            }
+            return lease
+        }
+        guard let lease else { return nil }
+        defer { state.withLock { $0.giveBack(lease) } }
+        guard
+            case .entry(_, let sequence, let reference?) =
+                RecordReader(volume: volume).read(lease, .waits)
+        else { return nil }
+        return (reference, sequence)
+    }
+
+    private func hasWholeFile(_ reference: BodyReference) -> Bool {
+        let path = settings.directory + "/" + BodyFileFormat.name(reference.fileID)
+        do throws(FileFault) {
+            let file = try volume.open(path, .existing)
+            defer { volume.close(file) }
+            return try volume.size(file) == reference.fileBytes || Mutant.adoptsBodiesUnseen.isOn
+        } catch {
+            // Without descriptors the file cannot be judged, so it is kept; a later read checks it.
+            return error.isExhaustion
+        }
+    }
+
+    /// Empties the shard and records this in the log.
+    ///
+    /// A device that returns the unreadable data later must not bring back any entry.
+    func distrustEverything(_ fault: FileFault, _ replay: inout Replay) {
+        replay.report.readErrors += 1
+        replay.report.notes.append(
+            "\(settings.directory) could not be read (\(fault.text)); its entries are lost"
+        )
+        state.withLock { state in
+            state.counters.readErrors += 1
+            _ = state.purge(.everything)
+        }
+    }
+
+    /// Removes the entries of the last session.
+    func endSession() {
+        state.withLock { state in
+            let scope = RemovalScope.storageClass(.session)
+            if Mutant.keepsSessionEntries.isOn { return }
+            if state.hasEntries(of: .session) { _ = state.purge(scope) }
+        }
+    }
+
+    /// Continues the newest segment if no other record can follow its records.
+    func continueLog(_ segment: LogWriter.OpenSegment?) {
+        guard let segment, order.last == segment.slot else { return }
+        order.removeLast()
+        state.withLock { $0.segments[segment.slot].state = .open }
+        writer.segment = segment
+    }
+}
+
+extension ShardState {
+    func hasEntries(of kept: StorageClass) -> Bool {
+        var isFound = false
+        index.forEach { if $0.place.storageClass == kept { isFound = true } }
+        return isFound
+    }
+}

@@ -1,0 +1,197 @@
+import HTTPCaching
+
+/// The synchronous path: a response from memory, which needs no further work.
+///
+/// A plain hit enters no actor, takes no lock and allocates nothing. The attributes in this folder
+/// and in its callers keep it so.
+struct FastHit {
+    private let services: Services
+
+    @inline(__always)
+    init(_ services: Services) { self.services = services }
+
+    /// The response if it is in memory and needs no work; `nil` if the request would wait.
+    ///
+    /// Not inlined: its copies would occupy the frame of a caller that waits.
+    @inline(never)
+    func response(to request: CacheRequest, _ policy: CachePolicy?) -> CacheResponse? {
+        let terms = services.terms(of: request, policy)
+        guard terms.reads, request.isAnsweredByKey else { return nil }
+        // Before the look-up, so that the processor fetches fields and key at the same time.
+        let isPlain = terms.servesFresh && request.isPlain
+        let nowSeconds = services.clock.nowSeconds
+        guard let entry = entryInMemory(for: request, nowSeconds: EntryHead.seconds(nowSeconds))
+        else { return nil }
+        if isPlain, !services.tiers.staleMarks.isActive,
+            let hit = PlainHit(entry, nowSeconds: nowSeconds)
+        {
+            services.recorder.answered(.fresh)
+            return ResponseBuilder(services).response(hit, of: entry)
+        }
+        return reuse(entry, for: request, terms, nowSeconds)
+    }
+
+    /// The largest body that is read in the entry, inside the readers' gate.
+    ///
+    /// Copying it takes a few microseconds. A writer that releases entries waits for that long.
+    static let lentBodyBytesMax = 64 << 10
+
+    /// Calls `read` with the response that `response(to:)` would return.
+    ///
+    /// A plain hit is read in its entry, which is neither retained nor released: threads that hit
+    /// one key then write to no common cache line. Every other response, and a larger one, holds
+    /// its entry.
+    ///
+    /// - Returns: `false`, without a call of `read`, if the request would wait.
+    @inline(never)
+    func lend(
+        to request: CacheRequest,
+        _ policy: CachePolicy?,
+        _ read: (borrowing BorrowedResponse) -> Void
+    ) -> Bool {
+        let terms = services.terms(of: request, policy)
+        guard terms.servesFresh, request.isAnsweredByKey, request.isPlain,
+            !services.tiers.staleMarks.isActive
+        else { return lendMade(response(to: request, policy), read) }
+        let nowSeconds = services.clock.nowSeconds
+        // As in `entryInMemory`, the closure must not retain the services.
+        let lent = Unmanaged.passUnretained(services)
+        var retained: Unmanaged<ByteStorage>?
+        let isFound = withEntryInMemory(for: request, nowSeconds: EntryHead.seconds(nowSeconds)) {
+            entry in
+            guard let hit = PlainHit(entry, nowSeconds: nowSeconds),
+                hit.body.count <= Self.lentBodyBytesMax
+            else {
+                retained = .passRetained(entry.storage)
+                return
+            }
+            read(BorrowedResponse(hit, of: entry, lent))
+        }
+        guard isFound else { return false }
+        guard let retained else {
+            // Counted outside the gate: the application's hook may take its time.
+            services.recorder.answered(.fresh)
+            return true
+        }
+        let entry = Entry(unchecked: retained.takeRetainedValue())
+        guard let hit = PlainHit(entry, nowSeconds: nowSeconds) else {
+            return lendMade(reuse(entry, for: request, terms, nowSeconds), read)
+        }
+        services.recorder.answered(.fresh)
+        read(BorrowedResponse(hit, of: entry, lent))
+        extendLifetime(entry)
+        return true
+    }
+
+    @inline(never)
+    private func lendMade(
+        _ response: CacheResponse?,
+        _ read: (borrowing BorrowedResponse) -> Void
+    ) -> Bool {
+        guard let response else { return false }
+        read(BorrowedResponse(response))
+        return true
+    }
+
+    /// Calls `read` with the entry under the key of the request, inside the readers' gate.
+    @inline(__always)
+    private func withEntryInMemory(
+        for request: CacheRequest,
+        nowSeconds: UInt32,
+        _ read: (Entry) -> Void
+    ) -> Bool {
+        let hasher = services.tiers.hasher
+        let memory = Unmanaged.passUnretained(services.tiers.memory)
+        let isFound = services.withKey(of: request) { key, _ in
+            memory._withUnsafeGuaranteedRef {
+                $0.withEntry(for: hasher.hash(key), key: key, nowSeconds: nowSeconds, read)
+            }
+        }
+        return isFound == true
+    }
+
+    /// The entry under the key of the request.
+    ///
+    /// The closure captures numbers only: otherwise it would retain the services, whose count all
+    /// threads share, and copy the request; and an optional of an optional would retain the entry
+    /// once more. The memory outlives the call, as the services hold it unchanged; the entry is
+    /// returned retained once, and that reference is taken over once.
+    @inline(__always)
+    private func entryInMemory(for request: CacheRequest, nowSeconds: UInt32) -> Entry? {
+        let hasher = services.tiers.hasher
+        let memory = Unmanaged.passUnretained(services.tiers.memory)
+        let found = services.withKey(of: request) { key, _ in
+            memory._withUnsafeGuaranteedRef {
+                $0.retainedEntry(for: hasher.hash(key), key: key, nowSeconds: nowSeconds)
+            }
+        }
+        guard case .some(.some(let storage)) = found else { return nil }
+        return Entry(unchecked: storage.takeRetainedValue())
+    }
+
+    /// The response from `primary`, or from the variant that the request selects by it, if that
+    /// leaves no work to do.
+    @inline(never)
+    private func reuse(
+        _ primary: Entry,
+        for request: CacheRequest,
+        _ terms: ReuseTerms,
+        _ nowSeconds: Int64
+    ) -> CacheResponse? {
+        var entry = primary
+        if VariantIndex.isIndex(primary) {
+            let now = EntryHead.seconds(nowSeconds)
+            let variant = Lookup(services).variantInMemory(primary, request, nowSeconds: now)
+            guard let variant else { return nil }
+            entry = variant
+        }
+        guard let stored = StoredResponse(StoredEntry(entry)) else { return nil }
+        let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        let step = ReuseStep(
+            stored,
+            for: facts,
+            terms,
+            services.tiers,
+            refreshAheadShare: services.configuration.caching.refreshAheadShare,
+            nowSeconds: nowSeconds
+        )
+        guard case .respond(let source, let ageSeconds, isRefreshed: false) = step,
+            let response = ResponseBuilder(services).response(
+                stored,
+                to: request,
+                facts,
+                CacheInfo(source: source, tier: .memory, ageSeconds: ageSeconds)
+            )
+        else { return nil }
+        services.recorder.answered(source)
+        return response
+    }
+}
+
+extension CacheRequest {
+    /// Whether the key determines the response: GET and HEAD without content, and every request
+    /// that has a key of the caller's own.
+    ///
+    /// The content of a GET has no meaning (RFC 9110 §9.3.1). A response of an origin that reads it
+    /// must not be served to requests without content.
+    var isAnsweredByKey: Bool {
+        if !options.isUsual, options.key != nil { return true }
+        switch method.kind {
+        case .get, .head: break
+        default: return false
+        }
+        if case .none = body { return true }
+        return body?.count == 0
+    }
+
+    /// Whether it is a GET without conditions, ranges and directives.
+    var isPlain: Bool {
+        guard case .get = method.kind else { return false }
+        return fields.areSilent
+    }
+
+    var urlWithoutFragment: String {
+        guard let hash = url.utf8.firstIndex(of: UInt8(ascii: "#")) else { return url }
+        return String(url[..<hash])
+    }
+}

@@ -1,0 +1,76 @@
+import HTTPCaching
+
+/// Delivers one body to its readers while it arrives from the origin, and stores it.
+struct BodyDelivery {
+    /// The flight's task, which the delivery is part of.
+    let fetch: FetchTask
+    let context: FetchContext
+    let body: PendingBody
+    let arriving: MeasuredBody
+    let chain: BodyChain
+
+    private var services: Services { fetch.services }
+
+    func run() async {
+        let hook = StoreHook(services: services, context: context)
+        let builder = body.storage == .none ? nil : await hook.entry(of: body)
+        let entry = FetchedEntry(services: services, context: context, body: body)
+        var keeper = BodyKeeper(services, body, chain, builder)
+        if !keeper.isKeeping { await pass(entry) }
+        // A reader of the whole body that repeats its request must find the body stored, and no
+        // flight to join. The last piece, if the length tells which it is, is delivered once both
+        // hold.
+        var last: ByteChunk?
+        do {
+            var total = 0
+            while let piece = try await arriving.next() {
+                fetch.progress.advance()
+                total += piece.count
+                if keeper.isKeeping {
+                    await keeper.keep(piece)
+                    if !keeper.isKeeping { await pass(entry) }
+                }
+                if let overrun = last.take() { chain.append(overrun) }
+                if keeper.isKeeping, total == body.origin.expectedCount {
+                    last = piece
+                    continue
+                }
+                chain.append(piece)
+                if keeper.isKeeping { continue }
+                guard await hasRoom() else {
+                    arriving.cancel()
+                    return chain.fail(CancellationError())
+                }
+            }
+        } catch {
+            if let last { chain.append(last) }
+            // A body that broke off is not stored, and its readers get an error.
+            let error = services.supervisor.isOpen ? error : CacheError.cacheShutDown
+            services.recorder.originFailed(error)
+            chain.fail(error)
+            return await keeper.abandon()
+        }
+        if let builder {
+            await entry.store(keeper.place, builder)
+            await services.tiers.settle(body.key.hash)
+        }
+        fetch.withdraw(body)
+        if let last { chain.append(last) }
+        chain.finish()
+    }
+
+    /// Delivers the rest of the body without keeping it.
+    private func pass(_ entry: FetchedEntry) async {
+        await entry.endReplaced()
+        chain.pass()
+    }
+
+    /// Waits for the readers; returns `false` if none is left.
+    private func hasRoom() async -> Bool {
+        await withTaskCancellationHandler {
+            await chain.waitForRoom()
+        } onCancel: {
+            chain.stopWaiting()
+        }
+    }
+}

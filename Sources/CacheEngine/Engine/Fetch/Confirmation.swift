@@ -1,0 +1,81 @@
+import HTTPCaching
+
+/// Updates a stored response with the head that confirmed it (RFC 9111 §4.3.4).
+struct Confirmation {
+    let services: Services
+    let context: FetchContext
+    /// The ticket of the attempt that confirmed the response.
+    let ticket: RemovalLedger.Ticket
+
+    /// The confirmed response, which every waiter gets unless it may no longer be stored.
+    func freshen(_ stored: StoredResponse, _ answer: OriginAnswer) async -> FetchOutcome {
+        let (current, refusal) = await renew(stored, answer)
+        return FetchOutcome(
+            answer: FlightAnswer(
+                status: answer.status,
+                fields: answer.fields,
+                content: .confirmed(current),
+                refusal: refusal
+            ),
+            sharing: refusal == nil ? .everyone : .askerOnly
+        )
+    }
+
+    /// Writes the stored response anew with the merged fields.
+    private func renew(
+        _ stored: StoredResponse,
+        _ answer: OriginAnswer
+    ) async -> (response: StoredResponse, refusal: StoreRefusalReason?) {
+        let rules = services.storingRules(context.policy)
+        let fields = Conditional.freshen(
+            stored: stored.fields(),
+            with304: answer.fields,
+            rules: rules,
+            receivedAtSeconds: answer.responseSeconds
+        )
+        let merged = ReceivedResponse(
+            status: Int(stored.facts.status),
+            fields: fields,
+            to: context.factsForStoring,
+            rules: rules,
+            requestSeconds: answer.requestSeconds,
+            responseSeconds: answer.responseSeconds
+        )
+        var lifetime = FreshnessLifetime(seconds: 0, source: .none)
+        var refusal: StoreRefusalReason?
+        switch merged.decision {
+        case .store(let allowed): lifetime = allowed
+        case .refuse(let reason): refusal = StoreRefusalReason(reason.code)
+        }
+        if let seconds = stored.ownLifetimeSeconds, refusal == nil {
+            lifetime = FreshnessLifetime(seconds: seconds, source: .override)
+        }
+        let facts = merged.storedFacts(lifetime)
+        var builder = EntryBuilder(renewing: stored, facts: facts, fields: fields)
+        if let tags = services.configuration.caching.renewedTags(of: stored, fields) {
+            builder.tags = tags
+        } else {
+            refusal = refusal ?? .tooManyTags
+        }
+        let blueprint = builder.blueprint
+        let tiers = services.tiers
+        let new =
+            blueprint.isEncodable
+            ? tiers.renewed(stored.stored, as: blueprint) : stored.stored
+        if context.policy.writes { await put(new, for: stored, isKept: refusal == nil) }
+        return (StoredResponse(new) ?? stored, refusal)
+    }
+
+    private func put(_ new: StoredEntry, for stored: StoredResponse, isKept: Bool) async {
+        let tiers = services.tiers
+        guard isKept else {
+            await tiers.remove(context.lookup.key)
+            return
+        }
+        await tiers.replace(stored.stored, by: new, since: ticket)
+        // If the process ends now, an older record must not make the stored response fresh again.
+        if stored.facts.isFresh(at: services.clock.nowSeconds) {
+            await tiers.settle(context.lookup.key.hash)
+        }
+    }
+}

@@ -1,0 +1,271 @@
+import HTTPCaching
+
+/// One attempt of a fetch: asks the origin, and turns the head of its response into an outcome.
+struct FetchAttempt {
+    let services: Services
+    let context: FetchContext
+    /// The context's ticket, with the permit of this attempt.
+    let ticket: RemovalLedger.Ticket
+
+    private var tiers: TieredStore { services.tiers }
+
+    /// The outcome of an answer, if it needs no other look-up, question or removal; most need none.
+    func outcomeAtOnce(
+        _ answer: OriginAnswer,
+        to question: FetchQuestion,
+        _ decision: FetchDecision
+    ) -> FetchOutcome? {
+        guard case .plain = question else { return nil }
+        switch decision {
+        case .store(let response, let lifetime):
+            guard case .absent = Vary.read(answer.fields, namesMax: response.rules.varyNamesMax)
+            else { return nil }
+            return store(answer, response, lifetime, ticket, variance: nil)
+        case .refuse(let response, let refusal):
+            guard !maySupersede(response) else { return nil }
+            return refused(answer, StoreRefusalReason(refusal.code))
+        case .fail: return .unstored(answer, .failure)
+        case .confirm, .storePost, .askPlainly, .misbehaved: return nil
+        }
+    }
+
+    func outcome(
+        _ answer: OriginAnswer,
+        to question: FetchQuestion,
+        _ decision: FetchDecision
+    ) async throws -> FetchOutcome {
+        if FetchDecision.endsStored(answer, to: question, context) {
+            await tiers.remove(context.lookup.key)
+        }
+        if case .askPlainly = decision {
+            answer.body.cancel()
+            let answer = try await ask(.plain)
+            return try await perform(
+                FetchDecision.decide(answer, to: .plain, context, services),
+                answer
+            )
+        }
+        var outcome = try await perform(decision, answer)
+        if case .rest(let rest) = question, rest.isBrought(by: answer) {
+            outcome.answer = outcome.answer.joined(to: rest)
+        }
+        return outcome
+    }
+
+    /// The question to the origin, given the stored response that the request selects.
+    func question() -> FetchQuestion {
+        guard context.policy.reads, let stored = context.lookup.stored else { return .plain }
+        let question = OriginQuestion.decide(
+            request: context.request.fields.section,
+            requestFacts: context.facts,
+            stored: stored.fields(),
+            storedFacts: stored.facts,
+            parts: stored.parts,
+            nowSeconds: services.clock.nowSeconds
+        )
+        switch question {
+        case .asItCame: return .plain
+        case .confirm:
+            let isHeadFirst = context.policy.validation == .head && context.request.method == .get
+            return isHeadFirst ? .head(stored) : .conditional(stored)
+        case .complete(let range, let gap):
+            return RestOfRange(stored, range, gap).map(FetchQuestion.rest) ?? .plain
+        }
+    }
+
+    func ask(_ question: FetchQuestion) async throws -> OriginAnswer {
+        let exchange = OriginExchange(services: services, key: context.lookup.key.hash)
+        return try await exchange.ask(exchange.request(for: context, question))
+    }
+
+    private func perform(
+        _ decision: FetchDecision,
+        _ answer: OriginAnswer
+    ) async throws -> FetchOutcome {
+        switch decision {
+        case .confirm:
+            answer.body.cancel()
+            guard let stored = context.lookup.stored else {
+                preconditionFailure("Only a stored response is confirmed")
+            }
+            let confirmation = Confirmation(services: services, context: context, ticket: ticket)
+            return await confirmation.freshen(stored, answer)
+        case .store(let response, let lifetime):
+            return await store(answer, response, lifetime, ticket)
+        case .storePost(let response, let lifetime):
+            return await storePost(answer, response, lifetime)
+        case .refuse(let response, let refusal):
+            await endSuperseded(by: response)
+            return refused(answer, StoreRefusalReason(refusal.code))
+        case .fail: return .unstored(answer, .failure)
+        case .misbehaved, .askPlainly:
+            answer.body.cancel()
+            throw CacheError.misbehaved("The origin sent status 304, but no condition was sent")
+        }
+    }
+
+    private func refused(_ answer: OriginAnswer, _ refusal: StoreRefusalReason) -> FetchOutcome {
+        let isError = StatusFacts(answer.status).isServerError
+        return .unstored(answer, isError ? .failure : .askerOnly, refusal: refusal)
+    }
+
+    // MARK: Storing
+
+    /// Delivers the response to every waiter, and stores it; first enters the variant, if it varies.
+    private func store(
+        _ answer: OriginAnswer,
+        _ response: ReceivedResponse,
+        _ lifetime: FreshnessLifetime,
+        _ ticket: RemovalLedger.Ticket
+    ) async -> FetchOutcome {
+        guard mayStore else { return refused(answer, .policy) }
+        let variance: Variance?
+        switch Vary.read(answer.fields, namesMax: response.rules.varyNamesMax) {
+        case .absent: variance = nil
+        case .selecting(let vary): variance = await enter(vary, ticket)
+        case .everything:
+            return refused(answer, StoreRefusalReason(StoreRefusal.varyOnEverything.code))
+        case .tooMany: return refused(answer, StoreRefusalReason(StoreRefusal.varyTooLong.code))
+        }
+        return store(answer, response, lifetime, ticket, variance: variance)
+    }
+
+    private var mayStore: Bool { context.policy.writes || context.purpose == .post }
+
+    private func store(
+        _ answer: OriginAnswer,
+        _ response: ReceivedResponse,
+        _ lifetime: FreshnessLifetime,
+        _ ticket: RemovalLedger.Ticket,
+        variance: Variance?
+    ) -> FetchOutcome {
+        guard mayStore else { return refused(answer, .policy) }
+        let key = variance?.key ?? context.key
+        var builder = EntryBuilder(response, lifetime: lifetime, under: key)
+        var storage = PendingBody.Storage.whole
+        if answer.status == 206, let range = response.facts.contentRange { storage = .part(range) }
+        let isForEveryone = !StatusFacts(answer.status).answersOneClientOnly && storage == .whole
+        let refusal =
+            variance?.isStored == false ? .tooManyVariants : headRefusal(answer, &builder)
+        var answer = answer
+        let body = PendingBody(
+            shared: share(&answer),
+            origin: answer,
+            builder: builder,
+            storage: refusal == nil ? storage : .none,
+            ticket: ticket
+        )
+        let flightAnswer = FlightAnswer(
+            status: answer.status,
+            fields: answer.fields,
+            sharedFields: builder.fields,
+            content: .shared(body.shared),
+            facts: builder.facts,
+            refusal: refusal,
+            variance: variance
+        )
+        return FetchOutcome(
+            answer: flightAnswer,
+            sharing: isForEveryone ? .everyone : .askerOnly,
+            body: body
+        )
+    }
+
+    /// The body as all requests of the flight read it.
+    ///
+    /// A body that arrived whole is present at once, unless the application is asked about it, or
+    /// it is too large for its readers' window or to be gathered in memory.
+    private func share(_ answer: inout OriginAnswer) -> SharedBody {
+        let configuration = services.configuration
+        let windowBytes = configuration.originLimits.windowSize.bytes
+        if case .present(let chunk) = answer.body {
+            if chunk.count < windowBytes, chunk.count <= tiers.gatheredBytesMax,
+                configuration.hooks.willStore == nil
+            {
+                return .present(chunk)
+            }
+            let body = MeasuredBody(BodyStream(chunk), expected: chunk.count) { _ in }
+            answer.body = .arriving(body)
+        }
+        return .arriving(
+            BodyChain(expectedCount: answer.expectedCount, windowBytes: windowBytes)
+        )
+    }
+
+    private func enter(_ vary: Vary, _ ticket: RemovalLedger.Ticket) async -> Variance {
+        let registry = VariantRegistry(
+            services: services,
+            key: context.key,
+            fields: context.request.fields.section,
+            ticket: ticket
+        )
+        return await registry.enter(vary, flightKey: context.lookup.key.hash)
+    }
+
+    /// Gives the entry its tags and its class.
+    ///
+    /// - Returns: The reason not to keep the response, as far as its head tells.
+    private func headRefusal(
+        _ answer: OriginAnswer,
+        _ builder: inout EntryBuilder
+    ) -> StoreRefusalReason? {
+        let options = services.configuration.caching
+        let named = options.tags(in: builder.fields)
+        guard let tags = named.flatMap({ TagList($0) }) else { return .tooManyTags }
+        builder.tags = tags
+        builder.storageClass = context.policy.storageClass ?? options.storageClass
+        guard let bodyBytes = answer.expectedCount else { return nil }
+        let headBytes =
+            builder.key.bytes.count + tags.bytes.count + builder.fields.bytes.count
+        return tiers.hasRoom(forBody: bodyBytes, headBytes: headBytes) ? nil : .tooLarge
+    }
+
+    /// The POST invalidates first: no earlier fetch may store its response, and this one may.
+    private func storePost(
+        _ answer: OriginAnswer,
+        _ response: ReceivedResponse,
+        _ lifetime: FreshnessLifetime
+    ) async -> FetchOutcome {
+        if await tiers.remove(context.key) { services.recorder.counters.add(.invalidations) }
+        var later = tiers.ledger.ticket()
+        later.permit = ticket.permit
+        var outcome = await store(answer, response, lifetime, later)
+        outcome.body?.isOutranked = true
+        return outcome
+    }
+
+    // MARK: Not storing
+
+    /// Whether a stored response may exist that this one ends; if it cannot, nothing is looked up.
+    private func maySupersede(_ response: ReceivedResponse) -> Bool {
+        guard context.policy.writes else { return false }
+        if context.policy.reads, context.found.stored == nil { return false }
+        return response.supersession != .nothing
+    }
+
+    /// Removes the stored response that this one replaces without being stored itself.
+    ///
+    /// A reload did not look at the stored response, so it is looked up here.
+    private func endSuperseded(by response: ReceivedResponse) async {
+        guard maySupersede(response) else { return }
+        let supersession = response.supersession
+        var found = context.found
+        if !context.policy.reads {
+            let fields = context.request.fields.section
+            found = await Lookup(services).result(for: context.key, fields)
+        }
+        guard let stored = found.stored else {
+            if !context.policy.reads, supersession == .ends, !tiers.backing.isLookUpConclusive {
+                await tiers.remove(found.key)
+            }
+            return
+        }
+        let isAnother = Conditional.tellsOfAnotherVersion(
+            stored: stored.fields(),
+            new: response.fields
+        )
+        if isAnother || supersession == .ends, !Mutant.keepsTheReplaced.isOn {
+            await tiers.remove(found.key)
+        }
+    }
+}

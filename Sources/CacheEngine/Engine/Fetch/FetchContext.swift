@@ -1,0 +1,96 @@
+import HTTPCaching
+
+typealias HTTPFlight = Flight<FetchContext, FlightAnswer>
+typealias HTTPFlightDesk = FlightDesk<FetchContext, FlightAnswer>
+
+/// One request that may be sent to the origin, and everything known when the fetch begins.
+///
+/// An object: every step of a fetch, and every request that waits for it, shares one.
+final class FetchContext: Sendable {
+    /// The purpose of a fetch.
+    enum Purpose: Hashable, Sendable {
+        /// A request waits for the response.
+        case answer
+        /// The stored response is refreshed, and no request waits.
+        case refresh
+        /// A POST is passed on, and its response may be stored for later GETs.
+        case post
+    }
+
+    let request: CacheRequest
+    let facts: RequestFacts
+    let policy: CachePolicy
+    /// The key of the resource.
+    let key: RequestKey
+    /// The result of the look-up, as far as the fetch may use it; its key is that of the response
+    /// that is fetched, as far as known: of the variant, if there are variants.
+    let lookup: LookupResult
+    /// The result of the look-up, even if the client does not accept a stored response.
+    let found: LookupResult
+    /// Taken before the look-up: a removal after it keeps the response from being stored.
+    let ticket: RemovalLedger.Ticket
+    let purpose: Purpose
+    /// The progress of the upload; `nil` if the request has no content.
+    let upload: UploadProgress?
+
+    init(
+        _ request: CacheRequest,
+        _ facts: RequestFacts,
+        _ policy: CachePolicy,
+        _ key: RequestKey,
+        lookup: LookupResult,
+        found: LookupResult? = nil,
+        ticket: RemovalLedger.Ticket,
+        purpose: Purpose = .answer
+    ) {
+        self.request = request
+        self.facts = facts
+        self.policy = policy
+        self.key = key
+        self.lookup = lookup
+        self.found = found ?? lookup
+        self.ticket = ticket
+        self.purpose = purpose
+        upload = request.body.map { UploadProgress(of: $0) }
+    }
+
+    private init(_ other: FetchContext, policy: CachePolicy) {
+        request = other.request
+        facts = other.facts
+        self.policy = policy
+        key = other.key
+        lookup = other.lookup
+        found = other.found
+        ticket = other.ticket
+        purpose = other.purpose
+        upload = other.upload
+    }
+
+    /// This context for a fetch whose response is not stored.
+    var withoutStoring: FetchContext {
+        FetchContext(self, policy: policy.with { $0.writes = false })
+    }
+
+    /// Whether both requests send the same fields, so that the origin would send both the same
+    /// response.
+    func sendsSameFields(as other: FetchContext) -> Bool {
+        request.fields.section.bytes == other.request.fields.section.bytes
+    }
+
+    /// The request as the rules of storing see it: a request under a key of the caller's own is
+    /// judged as a GET.
+    var factsForStoring: RequestFacts {
+        guard request.options.key != nil else { return facts }
+        var facts = facts
+        facts.method = .get
+        return facts
+    }
+
+    /// The whole stored response that the policy lets the fetch use.
+    var confirmable: StoredResponse? {
+        guard policy.reads, let stored = lookup.stored,
+            !stored.facts.flags.contains(.isPartial)
+        else { return nil }
+        return stored
+    }
+}

@@ -1,0 +1,179 @@
+import HTTPCaching
+
+/// The effect of the head of an origin's response on a fetch.
+///
+///     question ─▶ head ─▶ confirm
+///                      ├▶ store
+///                      ├▶ refuse
+///                      ├▶ fail         an error: a stored response may be served in its place
+///                      └▶ askPlainly   the response does not fit: send the client's own request
+///
+/// A pure value: it performs nothing.
+enum FetchDecision: Sendable {
+    /// The stored response is current, and is updated with the head.
+    case confirm
+    /// The response may be stored with this lifetime.
+    case store(ReceivedResponse, FreshnessLifetime)
+    /// The response to a POST may be stored with this lifetime, and answers later GETs.
+    case storePost(ReceivedResponse, FreshnessLifetime)
+    /// Only the request that was sent gets the response.
+    case refuse(ReceivedResponse, StoreRefusal)
+    /// The response is an error; a stored response may be served in its place.
+    case fail
+    /// The response does not fit the client's request.
+    case askPlainly
+    /// The origin sent a 304 to a request without condition.
+    case misbehaved
+}
+
+/// A question to the origin.
+enum FetchQuestion: Sendable {
+    /// The resource, as the client asks for it.
+    case plain
+    /// The resource, unless it is the one stored here.
+    case conditional(StoredResponse)
+    /// Whether the stored response is current, without the content.
+    case head(StoredResponse)
+    /// The rest of a range, if the origin still has the stored version.
+    case rest(RestOfRange)
+}
+
+extension FetchDecision {
+    /// Decides the effect of `answer` to `question`.
+    static func decide(
+        _ answer: OriginAnswer,
+        to question: FetchQuestion,
+        _ context: FetchContext,
+        _ services: Services
+    ) -> FetchDecision {
+        switch question {
+        case .plain:
+            if answer.status == 304, !context.facts.isConditional { return .misbehaved }
+        case .head(let stored):
+            return effect(of: answer, on: stored) == .freshens ? .confirm : .askPlainly
+        case .conditional(let stored):
+            if answer.status == 304 {
+                return effect(of: answer, on: stored) == .freshens ? .confirm : .askPlainly
+            }
+            if context.request.method == .head, effect(of: answer, on: stored) == .freshens {
+                return .confirm
+            }
+            // The request carried no Range: this part need not be the one that the client wants.
+            if answer.status == 206, context.facts.hasRange { return .askPlainly }
+        case .rest(let rest):
+            if rest.isBrought(by: answer) { break }
+            if [206, 304, 412, 416].contains(answer.status) { return .askPlainly }
+        }
+        return judge(answer, context, services)
+    }
+
+    /// Whether a client's own HEAD shows that the stored response is outdated.
+    ///
+    /// A fetch of the whole response then replaces it.
+    static func endsStored(
+        _ answer: OriginAnswer,
+        to question: FetchQuestion,
+        _ context: FetchContext
+    ) -> Bool {
+        guard case .conditional(let stored) = question, context.request.method == .head else {
+            return false
+        }
+        return context.policy.writes && effect(of: answer, on: stored) == .invalidates
+    }
+
+    /// The effect of a 304, or of the response to HEAD, on the stored response.
+    ///
+    /// A 304 with another strong tag has no effect (`Conditional.identifies`): the client's own
+    /// request is sent next.
+    private static func effect(
+        of answer: OriginAnswer,
+        on stored: StoredResponse
+    ) -> Conditional.HeadEffect {
+        let old = stored.fields()
+        guard answer.status == 304 else {
+            return Conditional.headFreshens(
+                stored: old,
+                storedBodySize: stored.bodyCount,
+                headStatus: answer.status,
+                headFields: answer.fields
+            )
+        }
+        let isCurrent =
+            Conditional.identifies(stored: old, with304: answer.fields)
+            && !Conditional.changesSelection(stored: old, with304: answer.fields)
+        return isCurrent ? .freshens : .nothing
+    }
+
+    /// Decides whether a complete response is stored.
+    private static func judge(
+        _ answer: OriginAnswer,
+        _ context: FetchContext,
+        _ services: Services
+    ) -> FetchDecision {
+        if let stored = context.lookup.stored, context.policy.reads,
+            context.mayStandIn(stored, for: .status(answer.status), services)
+        {
+            return .fail
+        }
+        if let decision = judgePost(answer, context, services) { return decision }
+        let response = answer.received(
+            for: context.factsForStoring,
+            services.storingRules(context.policy)
+        )
+        switch response.decision {
+        case .store(let lifetime) where context.request.method != .head:
+            return .store(response, lifetime)
+        case .store: return .refuse(response, .methodNotStored)
+        case .refuse(let reason): return .refuse(response, reason)
+        }
+    }
+
+    /// RFC 9110 §9.3.3: the response to a POST answers later GETs if it is explicitly fresh and the
+    /// content of its target.
+    ///
+    /// Returns `nil` if it is not.
+    private static func judgePost(
+        _ answer: OriginAnswer,
+        _ context: FetchContext,
+        _ services: Services
+    ) -> FetchDecision? {
+        guard context.purpose == .post else { return nil }
+        var rules = services.storingRules(context.policy)
+        rules.methods.insert(.post)
+        let response = answer.received(for: context.facts, rules)
+        guard case .store(let lifetime) = response.decision,
+            Invalidation.postMayAnswerGet(
+                status: answer.status,
+                requestURL: context.request.urlWithoutFragment,
+                responseFields: answer.fields
+            )
+        else { return nil }
+        return .storePost(response, lifetime)
+    }
+}
+
+extension FetchContext {
+    /// Whether `stored` may be served after this failure of the fetch.
+    func mayStandIn(
+        _ stored: StoredResponse,
+        for failure: StaleOnError.Failure,
+        _ services: Services
+    ) -> Bool {
+        let now = services.clock.nowSeconds
+        switch policy.fallback {
+        case .never: return false
+        case .always(let statuses, let staleMax):
+            if case .status(let code) = failure, !statuses.contains(code) { break }
+            guard let staleMax else { return true }
+            return stored.facts.stalenessSeconds(at: now) <= staleMax.wholeSeconds
+        case .whereAllowed: break
+        }
+        return StaleOnError.allows(
+            failure,
+            stored: stored.facts,
+            request: facts,
+            nowSeconds: now,
+            preferences: services.terms(policy).preferences
+        )
+    }
+}

@@ -1,0 +1,171 @@
+import HTTPCaching
+
+/// The result of one attempt of a fetch, known with the head.
+struct FetchOutcome: Sendable {
+    var answer: FlightAnswer
+    let sharing: Sharing
+    /// The body that is still to be delivered, if others may read it or it will be stored.
+    var body: PendingBody?
+
+    /// The requests that get the response.
+    enum Sharing: Hashable, Sendable {
+        /// Every request that waited gets it.
+        case everyone
+        /// Only the request that was sent gets it.
+        case askerOnly
+        /// Only the request that was sent gets it, and the key's mark does not change.
+        case failure
+    }
+
+    /// An outcome for the request that was sent only; the body is not kept.
+    static func unstored(
+        _ answer: OriginAnswer,
+        _ sharing: Sharing,
+        refusal: StoreRefusalReason? = nil
+    ) -> FetchOutcome {
+        FetchOutcome(
+            answer: FlightAnswer(
+                status: answer.status,
+                fields: answer.fields,
+                content: .own(answer.body.stream(count: answer.expectedCount)),
+                refusal: refusal
+            ),
+            sharing: sharing
+        )
+    }
+}
+
+/// A body that every request of a flight may read.
+enum SharedBody: Sendable {
+    /// It arrived whole with the head.
+    case present(ByteChunk)
+    /// It arrives, and its readers follow it.
+    case arriving(BodyChain)
+
+    /// The announced length of the whole body.
+    var expectedCount: Int? {
+        switch self {
+        case .present(let chunk): chunk.count
+        case .arriving(let chain): chain.expectedCount
+        }
+    }
+
+    /// A stream of the whole body; `nil` if its beginning was dropped or the body broke off.
+    func stream(for party: BodyChain.Party) -> BodyStream? {
+        switch self {
+        case .present(let chunk): BodyStream(chunk)
+        case .arriving(let chain): chain.stream(for: party)
+        }
+    }
+
+    /// A stream of the bytes of `range`, which lies inside the announced length.
+    func stream(_ range: Range<Int>) -> BodyStream? {
+        switch self {
+        case .present(let chunk): BodyStream(chunk[range])
+        case .arriving(let chain): chain.stream(range)
+        }
+    }
+}
+
+/// A body that is still to be delivered to its readers, and into the store.
+struct PendingBody: Sendable {
+    let shared: SharedBody
+    let origin: OriginAnswer
+    /// The entry that the response becomes.
+    let builder: EntryBuilder
+    let storage: Storage
+    /// Taken before the fetch: a removal after it keeps the response from being stored.
+    let ticket: RemovalLedger.Ticket
+    /// Whether an entry that is already stored when the body is complete is newer.
+    var isOutranked = false
+    /// Whether the attempt was abandoned before its response arrived, so that no caller gets the
+    /// response.
+    var isGivenUp = false
+
+    /// The body while it arrives; `nil` if it arrived whole with the head.
+    var chain: BodyChain? {
+        if case .arriving(let chain) = shared { return chain }
+        return nil
+    }
+
+    enum Storage: Hashable, Sendable {
+        case whole
+        /// One part of the representation.
+        case part(ContentRange)
+        /// Other requests may read the body while it arrives, and it is not kept.
+        case none
+    }
+
+    var key: RequestKey { builder.key }
+    /// Whether the attempt that fetched it still holds its flight.
+    var isPermitted: Bool { ticket.permit?.isValid != false }
+}
+
+/// The origin's response for every request that waited for it.
+final class FlightAnswer: Sendable {
+    enum Content: Sendable {
+        /// The stored response was confirmed.
+        case confirmed(StoredResponse)
+        /// Every waiter may read the body.
+        case shared(SharedBody)
+        /// Only the request that was sent may read the body.
+        case own(BodyStream)
+    }
+
+    /// The origin's status.
+    let status: Int
+    /// The fields for the request that was sent.
+    let fields: FieldSection
+    /// The fields for the other requests, as they are stored.
+    let sharedFields: FieldSection
+    let content: Content
+    /// The facts that decide reuse, if the response may be stored.
+    let facts: StoredFacts?
+    let refusal: StoreRefusalReason?
+    /// The request fields that select the response; `nil` if it has no Vary.
+    let variance: Variance?
+    /// The stored bytes to join with the body, if the body is the rest of a range.
+    let rest: RestOfRange?
+
+    init(
+        status: Int,
+        fields: FieldSection,
+        sharedFields: FieldSection? = nil,
+        content: Content,
+        facts: StoredFacts? = nil,
+        refusal: StoreRefusalReason? = nil,
+        variance: Variance? = nil,
+        rest: RestOfRange? = nil
+    ) {
+        self.status = status
+        self.fields = fields
+        self.sharedFields = sharedFields ?? fields
+        self.content = content
+        self.facts = facts
+        self.refusal = refusal
+        self.variance = variance
+        self.rest = rest
+    }
+
+    /// The response for the whole range, of which this response is the rest.
+    func joined(to rest: RestOfRange) -> FlightAnswer {
+        FlightAnswer(
+            status: status,
+            fields: rest.fields(with: fields),
+            content: content,
+            facts: facts,
+            refusal: refusal,
+            variance: variance,
+            rest: rest
+        )
+    }
+}
+
+/// The request fields that select a response, and the key of the variant for which it was fetched.
+struct Variance: Sendable {
+    let index: VariantIndex
+    let vary: Vary
+    let key: RequestKey
+    /// Whether the variant is stored; `false` if the resource has too many variants.
+    var isStored = true
+}

@@ -1,0 +1,288 @@
+import HTTPCaching
+
+/// The leading side of one flight: asks the origin, tries again with the next request, tells the
+/// waiters, and delivers the body.
+///
+///     lead ──outcome──▶ land ──▶ end
+///       │ ▲
+///       │ └──elected── giveUp ──over──▶ end
+///       └──────────fails──┘
+final class FetchTask: Sendable {
+    let services: Services
+    let flight: HTTPFlight
+    /// The desk at which other requests join; `nil` for a request that is alone.
+    let desk: HTTPFlightDesk?
+    /// The context that the flight was started with.
+    let context: FetchContext
+    let progress: FlightProgress
+    /// The fetches that the flight was started in.
+    private let ancestors = AncestorFetch.underWay
+
+    /// The executor of all tasks of the flight; `nil` for the cache's own.
+    var executor: (any TaskExecutor)? { context.request.options.taskExecutor }
+
+    private init(
+        _ services: Services,
+        _ flight: HTTPFlight,
+        _ desk: HTTPFlightDesk?,
+        _ context: FetchContext
+    ) {
+        self.services = services
+        self.flight = flight
+        self.desk = desk
+        self.context = context
+        progress = FlightProgress(nowNanoseconds: services.clock.monotonicNanoseconds)
+    }
+
+    /// Starts the task that leads `flight`; the watchdog watches the flight until it ends.
+    static func start(
+        _ services: Services,
+        _ flight: HTTPFlight,
+        _ desk: HTTPFlightDesk?,
+        _ context: FetchContext
+    ) {
+        services.recorder.counters.add(.flights)
+        let fetch = FetchTask(services, flight, desk, context)
+        services.watchdog.add(fetch)
+        fetch.startLeader(context, attempt: 1)
+    }
+
+    /// Starts another leader in the place of a hanging one.
+    func replaceLeader(_ context: FetchContext, attempt: Int) {
+        AncestorFetch.within(ancestors) { startLeader(context, attempt: attempt) }
+    }
+
+    private func startLeader(_ context: FetchContext, attempt: Int) {
+        let leader = services.supervisor.start(on: executor) { [self] in
+            let last = await lead(context, attempt: attempt)
+            // Another leader may have taken over the flight: it then owns the flight, even if new
+            // requests can no longer join while its body still arrives.
+            guard flight.attempt == last else { return }
+            end()
+        }
+        flight.attach(leader)
+        progress.attach(leader: leader)
+    }
+
+    func end() {
+        desk?.withdraw(flight)
+        flight.land()
+        progress.end()
+        services.watchdog.remove(self)
+    }
+
+    /// Sends requests until the origin responds to one or no request is left to try.
+    ///
+    /// - Returns: The last attempt that this leader made.
+    private func lead(_ context: FetchContext, attempt: Int) async -> Int {
+        var context = context
+        var attempt = attempt
+        while true {
+            do {
+                try await ask(context, attempt: attempt)
+                return attempt
+            } catch {
+                let failure = giveUp(context, error, attempt: attempt)
+                guard case .elected(let next, let nextAttempt) = failure else { return attempt }
+                context = next
+                attempt = nextAttempt
+            }
+        }
+    }
+
+    /// Makes one attempt: sends the request, and lands its response.
+    private func ask(_ context: FetchContext, attempt: Int) async throws {
+        guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
+        var ticket = context.ticket
+        ticket.permit = flight.permit
+        let fetch = FetchAttempt(services: services, context: context, ticket: ticket)
+        let question = fetch.question()
+        let answer = try await fetch.ask(question)
+        switch land(answer, to: question, fetch, attempt: attempt) {
+        case .done: break
+        case .decided(let decision):
+            let outcome = try await fetch.outcome(answer, to: question, decision)
+            await land(outcome, context, attempt: attempt)
+        case .arrives(let outcome): await land(outcome, context, attempt: attempt)
+        }
+    }
+
+    // MARK: Failing
+
+    /// Ends a failed attempt, and elects the request that is tried next, if there is one.
+    func giveUp(
+        _ context: FetchContext,
+        _ error: any Error,
+        attempt: Int
+    ) -> HTTPFlight.Failure {
+        let error = shown(error)
+        // Read before the waiters are told: the time for which the error is shared begins here.
+        let now = services.clock.monotonicNanoseconds
+        let failure = flight.fail(
+            error,
+            attempt: attempt,
+            // A request whose time ends before the watchdog's next check has no time left for an
+            // attempt.
+            nowNanoseconds: now + services.watchdog.tickNanoseconds,
+            isUnlike: { [founder = self.context] in
+                !$0.sendsSameFields(as: context) && !$0.sendsSameFields(as: founder)
+            }
+        )
+        if case .superseded = failure { return failure }
+        services.recorder.originFailed(error)
+        let isUnreachable = (error as? CacheError)?.code == .originUnreachable
+        if context.purpose == .refresh {
+            noteRefresh(context, isUnreachable ? .unreachable : .failed)
+        }
+        switch failure {
+        case .elected: services.recorder.counters.add(.reElections)
+        case .over:
+            services.recorder.counters.add(.sharedErrors)
+            guard isUnreachable else { break }
+            desk?.noteUnreachable(by: flight, error, nowNanoseconds: now)
+        case .superseded: break
+        }
+        return failure
+    }
+
+    /// The error as waiters see it; the fetch's own cancellation is not a cancellation of theirs.
+    private func shown(_ error: any Error) -> any Error {
+        guard services.supervisor.isOpen else { return CacheError.cacheShutDown }
+        guard error is CancellationError else { return error }
+        return CacheError(.originFailed, detail: "The origin cancelled the request")
+    }
+
+    private func noteRefresh(
+        _ context: FetchContext,
+        _ end: RefreshEnd
+    ) {
+        services.recorder.refreshed(succeeded: end == .succeeded)
+        desk?.noteRefresh(
+            context.lookup.key.hash,
+            end,
+            nowNanoseconds: services.clock.monotonicNanoseconds
+        )
+    }
+
+    // MARK: Landing
+
+    /// The work that is left when all that needs no wait has been done.
+    ///
+    /// Indirect, to keep the frame of a fetch that waits small.
+    private enum Landing {
+        case done
+        indirect case decided(FetchDecision)
+        indirect case arrives(FetchOutcome)
+    }
+
+    /// Stores a response that is complete, and tells the waiters, without a wait; returns what is
+    /// left if that is not possible.
+    private func land(
+        _ answer: OriginAnswer,
+        to question: FetchQuestion,
+        _ fetch: FetchAttempt,
+        attempt: Int
+    ) -> Landing {
+        let decision = FetchDecision.decide(answer, to: question, fetch.context, services)
+        guard var outcome = fetch.outcomeAtOnce(answer, to: question, decision) else {
+            return .decided(decision)
+        }
+        if var body = outcome.body {
+            guard case .present(let chunk) = body.shared else { return .arrives(outcome) }
+            body.isGivenUp = !flight.awaitsAnswer(of: attempt)
+            outcome.body = body
+            let entry = FetchedEntry(services: services, context: fetch.context, body: body)
+            guard entry.storeAtOnce(chunk) else { return .arrives(outcome) }
+            withdraw(body)
+        }
+        _ = tell(outcome, fetch.context, attempt: attempt)
+        return .done
+    }
+
+    /// Tells the waiters that the head has arrived, and delivers the body.
+    private func land(
+        _ outcome: FetchOutcome,
+        _ context: FetchContext,
+        attempt: Int
+    ) async {
+        if var body = outcome.body, case .present(let chunk) = body.shared {
+            // It is delivered first: the waiters get it with the head.
+            body.isGivenUp = !flight.awaitsAnswer(of: attempt)
+            let entry = FetchedEntry(services: services, context: context, body: body)
+            if body.storage == .none {
+                await entry.endReplaced()
+            } else {
+                await entry.store(.inMemory([chunk]), body.builder)
+                await services.tiers.settle(body.key.hash)
+            }
+            withdraw(body)
+        }
+        if flight.waiterCount == 0 { outcome.body?.chain?.awaitNobody() }
+        guard tell(outcome, context, attempt: attempt) else { return }
+        guard let body = outcome.body, let chain = body.chain,
+            case .arriving(let arriving) = body.origin.body
+        else { return }
+        progress.arriving(chain)
+        await BodyDelivery(
+            fetch: self,
+            context: context,
+            body: body,
+            arriving: arriving,
+            chain: chain
+        ).run()
+    }
+
+    /// Tells the waiters that the head has arrived.
+    ///
+    /// - Returns: `false`, without telling any waiter, if the attempt had been given up.
+    private func tell(_ outcome: FetchOutcome, _ context: FetchContext, attempt: Int) -> Bool {
+        noteShareable(outcome)
+        guard flight.answer(outcome.answer, for: audience(of: outcome), attempt: attempt) else {
+            return false
+        }
+        if context.purpose == .refresh {
+            noteRefresh(context, outcome.sharing == .failure ? .failed : .succeeded)
+        }
+        if let refusal = outcome.answer.refusal { services.recorder.refused(refusal) }
+        return true
+    }
+
+    /// Takes the flight from its desk, because its response is stored.
+    func withdraw(_ body: PendingBody) {
+        // An abandoned attempt must not remove the flight of its successor.
+        if body.isPermitted { desk?.withdraw(flight) }
+    }
+
+    /// The requests that get the response: one that must be confirmed before each use serves the
+    /// requests that waited for it, and no later request.
+    private func audience(of outcome: FetchOutcome) -> FlightAudience {
+        guard outcome.sharing == .everyone else { return .leader }
+        let facts: StoredFacts?
+        if case .confirmed(let stored) = outcome.answer.content {
+            facts = stored.facts
+        } else {
+            facts = outcome.answer.facts
+        }
+        guard let facts, facts.isFresh(at: services.clock.nowSeconds),
+            !facts.flags.contains(.noCache)
+        else { return .waiting }
+        return .everyone
+    }
+
+    /// Marks the key if only the request that was sent gets the response, and removes the mark if
+    /// all do.
+    private func noteShareable(_ outcome: FetchOutcome) {
+        let now = services.clock.monotonicNanoseconds
+        let key = flight.key
+        switch outcome.sharing {
+        case .failure: break
+        case .everyone:
+            services.desk(key).noteShareable(true, key, nowNanoseconds: now)
+        case .askerOnly:
+            // An error caused by one client's request does not concern the others.
+            guard let desk, !StatusFacts(outcome.answer.status).answersOneClientOnly else { return }
+            services.recorder.counters.add(.hitForMissMarks)
+            desk.noteShareable(false, key, nowNanoseconds: now)
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import HTTPCaching
+
+/// Stores the entry of a fetched response once its body is complete, or removes the older entry
+/// that the response replaces without being kept.
+struct FetchedEntry {
+    let services: Services
+    let context: FetchContext
+    let body: PendingBody
+
+    private var tiers: TieredStore { services.tiers }
+
+    /// Stores a whole response whose body is complete, or removes the entry that it replaces;
+    /// waits for nothing.
+    ///
+    /// - Returns: `false`, without a change, if the entry that it replaces must be looked up first.
+    func storeAtOnce(_ chunk: ByteChunk) -> Bool {
+        guard body.storage == .whole, !body.isOutranked, tiers.backing.settlesAtOnce else {
+            return false
+        }
+        let blueprint = body.builder.blueprint
+        guard blueprint.isEncodable else { return false }
+        note(tiers.store(tiers.entry(blueprint, body: CollectionOfOne(chunk)), since: body.ticket))
+        return true
+    }
+
+    /// Stores the response with the body that was kept.
+    func store(_ place: BodyKeeper.Place, _ builder: EntryBuilder) async {
+        if body.isOutranked, await tiers.entry(body.key) != nil { return }
+        var isOverlong = false
+        if case .arriving(let arriving) = body.origin.body { isOverlong = arriving.isOverlong }
+        switch place {
+        case .nowhere: return
+        case .onDisk(let writer):
+            guard !isOverlong else {
+                await writer.abandon()
+                return await endReplaced()
+            }
+            do {
+                let file = try await writer.finish()
+                let entry = tiers.entry(builder.blueprint, body: [])
+                note(tiers.store(entry, body: file, since: body.ticket))
+            } catch {
+                services.recorder.storageFailed(error)
+                await endReplaced()
+            }
+        case .inMemory(let pieces):
+            guard !isOverlong || Mutant.storesOverlongBodies.isOn else {
+                return await endReplaced()
+            }
+            if case .part(let range) = body.storage {
+                return await store(pieces, as: range, builder)
+            }
+            let blueprint = builder.blueprint
+            guard blueprint.isEncodable else { return await endReplaced() }
+            note(tiers.store(tiers.entry(blueprint, body: pieces), since: body.ticket))
+        }
+    }
+
+    /// Removes the stored response that this one replaces without being kept itself.
+    func endReplaced() async {
+        guard body.origin.status != 206, !body.isOutranked, body.isPermitted else { return }
+        let isToldAsStored = body.storage != .none
+        if context.policy.reads, context.found.stored != nil {
+            await tiers.remove(context.found.key)
+        } else if !tiers.backing.isLookUpConclusive, isToldAsStored || !context.policy.reads {
+            await tiers.remove(body.key)
+        } else if await tiers.entry(body.key) != nil {
+            // Only if the entry exists: a removal also keeps fetches of other variants from being
+            // stored.
+            await tiers.remove(body.key)
+        }
+    }
+
+    /// Counts the outcome, and removes an entry that is older than the refused response.
+    ///
+    /// A removal during the fetch refuses the response after its readers were told that it is
+    /// stored. An entry that another fetch has stored since the removal may be an older version of
+    /// the resource. Only this entry is removed: a removal that also refused fetches under way
+    /// could be provoked again and again, and the key would never be stored.
+    private func note(_ outcome: StoreOutcome) {
+        services.recorder.note(outcome)
+        guard outcome == .refused(.removedMeanwhile), !body.isGivenUp,
+            !Mutant.keepsTheOutdated.isOn
+        else { return }
+        tiers.removeStored(body.key)
+    }
+
+    // MARK: Parts
+
+    /// Stores one part, joined with the parts that are already stored (RFC 9111 §3.4).
+    private func store(
+        _ arrived: [ByteChunk],
+        as content: ContentRange,
+        _ builder: EntryBuilder
+    ) async {
+        guard arrived.reduce(0, { $0 + $1.count }) == content.range?.count else { return }
+        let present = await tiers.entry(body.key).flatMap { StoredResponse($0.0) }
+        let joined = present.flatMap { isJoinable($0) ? $0 : nil }
+        // A complete response is kept rather than a part of it, unless the part is of another
+        // version.
+        if let present, joined == nil, isWorthMore(present) { return }
+        guard let merge = PartialMerge(content, joining: joined?.parts),
+            let pieces = await pieces(of: merge, arrived, joined)
+        else { return }
+        var builder = builder
+        if let joined { builder.join(storedFields: joined.fields()) }
+        builder.hold(merge.parts)
+        let blueprint = builder.blueprint
+        guard blueprint.isEncodable else { return }
+        let entry = tiers.entry(blueprint, body: pieces)
+        services.recorder.note(tiers.store(entry, since: body.ticket))
+    }
+
+    private func isJoinable(_ stored: StoredResponse) -> Bool {
+        stored.parts != nil
+            && PartialBody.mayCombine(stored: stored.fields(), new: body.builder.fields)
+    }
+
+    private func isWorthMore(_ stored: StoredResponse) -> Bool {
+        !stored.facts.flags.contains(.isPartial)
+            && !Conditional.tellsOfAnotherVersion(
+                stored: stored.fields(),
+                new: body.builder.fields
+            )
+            && !Mutant.replacesWholeByPart.isOn
+    }
+
+    /// The bytes of the joined parts; `nil` if stored ones cannot be read.
+    private func pieces(
+        of merge: PartialMerge,
+        _ arrived: [ByteChunk],
+        _ stored: StoredResponse?
+    ) async -> [ByteChunk]? {
+        var joined: [ByteChunk] = []
+        for piece in merge.pieces {
+            switch piece {
+            case .arrived: joined += arrived
+            case .stored(let range):
+                guard let stored, let parts = stored.parts,
+                    let bytes = try? await stored.body(parts.storedRange(of: range)).collect()
+                else { return nil }
+                joined.append(bytes)
+            }
+        }
+        return joined.reduce(0) { $0 + $1.count } == merge.parts.heldBytes ? joined : nil
+    }
+}

@@ -1,0 +1,72 @@
+import Synchronization
+
+/// The progress of a flight, from which the watchdog decides whether the flight hangs.
+struct FlightProgress: ~Copyable, Sendable {
+    /// One moment of a flight.
+    struct Mark: Hashable {
+        var attempt: Int
+        var isUnanswered: Bool
+        var pieces: Int
+        /// Pieces of the request's content that the origin has taken.
+        var uploadedPieces = 0
+    }
+
+    /// Not private: without optimisation the compiler emits no usable symbol for a private one.
+    struct State {
+        var leader: Task<Void, Never>?
+        var chain: BodyChain?
+        var seen = Mark(attempt: 1, isUnanswered: true, pieces: 0)
+        var seenNanoseconds: UInt64
+        var hasEnded = false
+    }
+
+    private let state: Mutex<State>
+    private let pieces = Atomic(0)
+
+    init(nowNanoseconds: UInt64) { state = Mutex(State(seenNanoseconds: nowNanoseconds)) }
+
+    /// Counts another piece of the body.
+    func advance() { pieces.wrappingAdd(1, ordering: .relaxed) }
+
+    func attach(leader: Task<Void, Never>) { state.withLock { $0.leader = leader } }
+
+    func arriving(_ chain: BodyChain) { state.withLock { $0.chain = chain } }
+
+    /// The progress of the flight, and the time without progress; `nil` if it has ended.
+    ///
+    /// A body that waits for a reader, and not for the origin, counts as progress.
+    func look(
+        at flight: HTTPFlight,
+        uploadedPieces: Int,
+        nowNanoseconds: UInt64
+    ) -> (mark: Mark, stillNanoseconds: UInt64)? {
+        let mark = Mark(
+            attempt: flight.attempt,
+            isUnanswered: flight.isUnanswered,
+            pieces: pieces.load(ordering: .relaxed),
+            uploadedPieces: uploadedPieces
+        )
+        let isHeldUp = state.withLock { $0.chain }?.isHeldUpByReaders ?? false
+        return state.withLock { state in
+            guard !state.hasEnded else { return nil }
+            if isHeldUp || mark != state.seen {
+                state.seen = mark
+                state.seenNanoseconds = nowNanoseconds
+            }
+            return (mark, nowNanoseconds - min(nowNanoseconds, state.seenNanoseconds))
+        }
+    }
+
+    /// The leader under way, and the body that it delivers.
+    var underWay: (leader: Task<Void, Never>?, chain: BodyChain?) {
+        state.withLock { ($0.leader, $0.chain) }
+    }
+
+    func end() {
+        state.withLock { state in
+            state.hasEnded = true
+            state.leader = nil
+            state.chain = nil
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import Synchronization
+
+/// A flight that the watchdog watches.
+protocol WatchedFlight: AnyObject, Sendable {
+    /// Ends waits that take too long.
+    func look()
+}
+
+/// Watches all flights under way, so that each wait has a limit.
+///
+///     idle ──add──▶ looking ──a look without flights──▶ idle
+///
+/// One task watches all of them: a task and a timer for each would cost a miss more than storing
+/// its response.
+final class FlightWatchdog: Sendable {
+    private struct State {
+        var flights: [ObjectIdentifier: any WatchedFlight] = [:]
+        var isLooking = false
+    }
+
+    /// The time between two checks.
+    let tickNanoseconds: UInt64
+    private let clock: any CacheClock
+    private let supervisor: Supervisor
+    private let state = Mutex(State())
+
+    init(clock: any CacheClock, supervisor: Supervisor, tickNanoseconds: UInt64) {
+        self.clock = clock
+        self.supervisor = supervisor
+        self.tickNanoseconds = tickNanoseconds
+    }
+
+    /// Watches a flight that begins.
+    func add(_ flight: any WatchedFlight) {
+        let isIdle = state.withLock { state in
+            state.flights[ObjectIdentifier(flight)] = flight
+            defer { state.isLooking = true }
+            return !state.isLooking
+        }
+        if isIdle { start() }
+    }
+
+    /// Stops watching a flight that has ended.
+    func remove(_ flight: any WatchedFlight) {
+        let removed = state.withLock { state in
+            state.flights.removeValue(forKey: ObjectIdentifier(flight))
+        }
+        // Released outside the lock, with everything that it held.
+        _ = removed
+    }
+
+    /// Starts the task, which holds the watchdog only while it checks.
+    private func start() {
+        supervisor.start(.watching) { [weak self, clock, tickNanoseconds] in
+            while (try? await clock.sleep(nanoseconds: tickNanoseconds)) != nil {
+                guard let self else { return }
+                for flight in self.state.withLock({ Array($0.flights.values) }) {
+                    flight.look()
+                }
+                if self.mayRest() { return }
+            }
+            self?.state.withLock { $0.isLooking = false }
+        }
+    }
+
+    /// Whether the task may end because there is no flight; the next flight starts it again.
+    private func mayRest() -> Bool {
+        state.withLock { state in
+            guard state.flights.isEmpty else { return false }
+            state.isLooking = false
+            return true
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import HTTPCaching
+import Synchronization
+
+/// An origin's response, and its times.
+struct OriginAnswer: Sendable {
+    var status: Int
+    var fields: FieldSection
+    var body: OriginBody
+    /// The announced length of the body.
+    var expectedCount: Int?
+    /// Unix seconds at which the request was sent, and at which the head arrived.
+    var requestSeconds: Int64
+    var responseSeconds: Int64
+
+    /// The response as the rules of storing see it.
+    func received(for request: RequestFacts, _ rules: StoringRules) -> ReceivedResponse {
+        ReceivedResponse(
+            status: status,
+            fields: fields,
+            to: request,
+            rules: rules,
+            requestSeconds: requestSeconds,
+            responseSeconds: responseSeconds
+        )
+    }
+}
+
+/// An origin's body: whole, if it arrived with the head, or yet to arrive.
+enum OriginBody: Sendable {
+    case present(ByteChunk)
+    case arriving(MeasuredBody)
+
+    /// The body for one reader; `count` is its announced length.
+    func stream(count: Int?) -> BodyStream {
+        switch self {
+        case .present(let chunk): BodyStream(chunk)
+        case .arriving(let body): BodyStream(body, count: count)
+        }
+    }
+
+    /// Cancels a body that is yet to arrive.
+    func cancel() {
+        if case .arriving(let body) = self { body.cancel() }
+    }
+}
+
+/// An origin's body, checked against its announced length.
+///
+/// Bytes beyond the length are dropped; a body that is too short ends with an error.
+///
+/// `@unchecked Sendable`: `iterator` and `received` belong to the one reader that a body source has
+/// at a time; the state that others use is atomic.
+final class MeasuredBody: BodySource, @unchecked Sendable {
+    private var iterator: BodyStream.AsyncIterator
+    private var received = 0
+    private let expected: Int?
+    private let onEnd: @Sendable (_ bytes: Int) -> Void
+    private let hasEnded = Atomic(false)
+    private let exceeded = Atomic(false)
+
+    init(_ body: BodyStream, expected: Int?, onEnd: @escaping @Sendable (_ bytes: Int) -> Void) {
+        iterator = body.makeAsyncIterator()
+        self.expected = expected
+        self.onEnd = onEnd
+    }
+
+    /// Whether the body is longer than announced; such a body is delivered, and never stored.
+    var isOverlong: Bool { exceeded.load(ordering: .acquiring) }
+
+    func next() async throws -> ByteChunk? {
+        while true {
+            do {
+                guard let chunk = try await iterator.next() else {
+                    try checkLength()
+                    end()
+                    return nil
+                }
+                let room = (expected ?? .max) - received
+                if chunk.count > room {
+                    exceeded.store(true, ordering: .releasing)
+                    guard room > 0 else {
+                        end()
+                        return nil
+                    }
+                }
+                let accepted = chunk.count > room ? chunk[0..<room] : chunk
+                received += accepted.count
+                return accepted
+            } catch {
+                end()
+                throw CacheError.originFailure(error)
+            }
+        }
+    }
+
+    func cancel() { end() }
+
+    deinit { end() }
+
+    private func checkLength() throws {
+        guard let expected, received < expected else { return }
+        throw CacheError(
+            .bodyTruncated,
+            detail: "The body ended after \(received) of \(expected) bytes"
+        )
+    }
+
+    private func end() {
+        guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        onEnd(received)
+    }
+}

@@ -1,0 +1,66 @@
+import HTTPCaching
+
+/// The proposal to store a response, as the application's `willStore` hook sees and changes it.
+struct StoreHook {
+    let services: Services
+    let context: FetchContext
+
+    /// The entry that the response becomes; `nil` if it must not be stored.
+    func entry(of body: PendingBody) async -> EntryBuilder? {
+        let hooks = services.configuration.hooks
+        guard let willStore = hooks.willStore else { return body.builder }
+        let proposal = StoreProposal(
+            request: context.request,
+            status: body.origin.status,
+            fields: HeaderFields(body.builder.fields),
+            lifetime: .seconds(Int(body.builder.facts.freshnessLifetimeSeconds)),
+            storageClass: body.builder.storageClass,
+            place: body.builder.place,
+            tags: body.builder.tags.tags,
+            userInfo: nil
+        )
+        do {
+            let changed = try await within(seconds: hooks.maximumWillStoreTime.seconds) {
+                try await willStore(proposal)
+            }
+            if changed == nil { services.recorder.refused(.hook) }
+            guard TagList(changed?.tags ?? []) != nil else {
+                services.recorder.refused(.tooManyTags)
+                return nil
+            }
+            guard let changed else { return nil }
+            var builder = body.builder
+            builder.apply(changed)
+            return builder
+        } catch {
+            services.recorder.hookFailed(error)
+            return nil
+        }
+    }
+
+    /// Runs `work`, and stops waiting for it after `seconds`.
+    private func within<Result: Sendable>(
+        seconds: Double,
+        _ work: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        let race = Race<Result>()
+        let executor = context.request.options.taskExecutor
+        let working = services.supervisor.start(on: executor) {
+            do { race.finish(.success(try await work())) } catch { race.finish(.failure(error)) }
+        }
+        let timing = services.supervisor.start(on: executor) { [clock = services.clock] in
+            let limit = UInt64(nanosecondsIn: seconds)
+            guard (try? await clock.sleep(nanoseconds: limit)) != nil else { return }
+            let error = CacheError(
+                .deadlineExceeded,
+                detail: "The hook willStore did not return within \(seconds) seconds"
+            )
+            race.finish(.failure(error))
+        }
+        defer {
+            working.cancel()
+            timing.cancel()
+        }
+        return try await race.result()
+    }
+}

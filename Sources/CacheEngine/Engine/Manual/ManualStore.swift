@@ -1,0 +1,181 @@
+import HTTPCaching
+
+/// The store and look-up calls that the application makes itself.
+struct ManualStore {
+    let services: Services
+
+    private var tiers: TieredStore { services.tiers }
+
+    // MARK: Looking
+
+    /// The stored response to the request, of any age; the origin is not asked and the store not
+    /// changed.
+    func storedResponse(for request: CacheRequest) async throws -> CacheResponse? {
+        let (key, _) = try services.key(of: request)
+        let lookup = await Lookup(services).result(for: key, request.fields.section)
+        guard let stored = lookup.stored else { return nil }
+        let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        let now = services.clock.nowSeconds
+        let info = CacheInfo(
+            source: stored.facts.isFresh(at: now) ? .fresh : .stale,
+            tier: lookup.tier,
+            ageSeconds: stored.facts.ageSeconds(at: now)
+        )
+        return ResponseBuilder(services).response(stored, to: request, facts, info)
+    }
+
+    // MARK: Storing
+
+    /// Stores a response under the request's key, in the variant that the request selects.
+    func store(
+        _ response: CacheResponse,
+        for request: CacheRequest,
+        _ options: HTTPCache.ManualStoreOptions
+    ) async throws -> StoreOutcome {
+        let (key, _) = try services.key(of: request)
+        let named = services.configuration.caching.tags(in: response.fields.section) ?? []
+        let texts = options.tags + named.filter { !options.tags.contains($0) }
+        guard let tags = TagList(texts) else {
+            throw CacheError(
+                .requestInvalid,
+                detail: "The \(texts.count) tags need more room than an entry has; "
+                    + "give fewer or shorter ones"
+            )
+        }
+        let ticket = tiers.ledger.ticket()
+        guard let body = try await body(of: response) else { return await refuse(.tooLarge, key) }
+        let received = received(response, for: request)
+        var builder = EntryBuilder(received, lifetime: received.lifetime, under: key)
+        builder.omit(lowercased: "cache-status")
+        if let seconds = options.lifetime?.wholeSeconds {
+            builder.setOwnLifetime(EntryBuilder.lifetimeSeconds(seconds))
+        }
+        if response.status == 206 {
+            guard let held = Self.held(received.facts.contentRange, bodyCount: body.count) else {
+                return await refuse(.invalidPart, key)
+            }
+            builder.hold(held)
+        }
+        if case .selecting(let vary) = Vary.read(response.fields.section) {
+            let fields = request.fields.section
+            let registry = VariantRegistry(
+                services: services,
+                key: key,
+                fields: fields,
+                ticket: ticket
+            )
+            let variance = await registry.enter(vary, flightKey: key.hash)
+            guard variance.isStored else { return await refuse(.notAdmitted, variance.key) }
+            builder.key = variance.key
+        }
+        builder.userInfo = options.userInfo
+        builder.tags = tags
+        builder.storageClass = options.storageClass
+        builder.place = options.place
+        let blueprint = builder.blueprint
+        guard blueprint.isEncodable else { return await refuse(.tooLarge, builder.key) }
+        let outcome = tiers.store(tiers.entry(blueprint, body: [body]), since: ticket)
+        services.recorder.note(outcome)
+        await tiers.settle(builder.key.hash)
+        return outcome
+    }
+
+    /// The response as the rules of storing see it; HTTP's own directives do not prevent storing
+    /// it.
+    private func received(
+        _ response: CacheResponse,
+        for request: CacheRequest
+    ) -> ReceivedResponse {
+        let policy = services.configuration.policy.with { $0.respectsOriginDirectives = false }
+        var rules = services.storingRules(policy)
+        if rules.cookies == .refuse { rules.cookies = .store }
+        let now = services.clock.nowSeconds
+        return ReceivedResponse(
+            status: response.status,
+            fields: response.fields.section,
+            to: RequestFacts(method: .get, fields: request.fields.section),
+            rules: rules,
+            requestSeconds: now,
+            responseSeconds: now
+        )
+    }
+
+    /// The part that a 206 carries; `nil` if `content` does not match the body, or names no size: a
+    /// part of a whole of unknown size could serve no request.
+    private static func held(_ content: ContentRange?, bodyCount: Int) -> PartialBody? {
+        guard let content, let size = content.bodySize, content.range?.count == bodyCount else {
+            return nil
+        }
+        var held = PartialBody(bodySize: size)
+        return held.add(content) == .added ? held : nil
+    }
+
+    /// Stores nothing, and removes the older entry.
+    private func refuse(_ reason: StoreOutcome.Reason, _ key: RequestKey) async -> StoreOutcome {
+        await tiers.remove(key)
+        services.recorder.note(.refused(reason))
+        return .refused(reason)
+    }
+
+    /// The whole body; `nil` if it is too large to be stored.
+    private func body(of response: CacheResponse) async throws -> ByteChunk? {
+        do {
+            return try await response.body.collect(upTo: ByteCount(tiers.gatheredBytesMax))
+        } catch let error as CacheError where error.code == .bodyTooLarge {
+            return nil
+        }
+    }
+
+    // MARK: Removing
+
+    /// Removes all stored variants of the request's resource.
+    ///
+    /// - Returns: Whether there was an entry.
+    func remove(_ request: CacheRequest) async throws -> Bool {
+        let isRemoved = try await tiers.removeDurably(try services.key(of: request).key)
+        services.recorder.counters.add(.removals)
+        return isRemoved
+    }
+
+    /// Removes the one variant that the request selects.
+    ///
+    /// - Returns: Whether there was an entry.
+    func removeVariant(_ request: CacheRequest) async throws -> Bool {
+        let key = try services.key(of: request).key
+        let fields = request.fields.section
+        // The response of a fetch may vary in a way that is not known yet.
+        tiers.outdateFetches(of: key)
+        let lookup = Lookup(services)
+        let isStored = await lookup.result(for: key, fields).stored != nil
+        // An older set of selecting fields may lead to another response to the same request.
+        for candidate in await lookup.candidates(for: key, fields) {
+            _ = try await tiers.removeDurably(candidate)
+        }
+        services.recorder.counters.add(.removals)
+        return isStored
+    }
+
+    func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+        let count = try await tiers.removeAll(in: scope)
+        services.recorder.counters.add(.removals, count.entries)
+        return count
+    }
+
+    /// Makes the stored response to the request stale.
+    ///
+    /// - Returns: Whether there was an entry.
+    func markStale(_ request: CacheRequest) async throws -> Bool {
+        let key = try services.key(of: request).key
+        tiers.outdateFetches(of: key)
+        let ticket = tiers.ledger.ticket()
+        let lookup = await Lookup(services).result(for: key, request.fields.section)
+        guard let stored = lookup.stored else { return false }
+        var facts = stored.facts
+        facts.freshnessLifetimeSeconds = 0
+        let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
+        let renewed = tiers.renewed(stored.stored, as: blueprint)
+        await tiers.replace(stored.stored, by: renewed, since: ticket)
+        try await tiers.confirm(lookup.key.hash)
+        return true
+    }
+}

@@ -1,0 +1,79 @@
+/// The application's own functions that the cache calls.
+public struct CacheHooks: Sendable {
+    /// Returns the key of a request's entry, or `nil` to keep method and URL as the key.
+    ///
+    /// It serves signed URLs, and parameters that do not change the response. It is called for each
+    /// request.
+    public var key: (@Sendable (CacheRequest) -> String?)?
+
+    /// Changes or refuses a response that may be stored; called once, before any of it is stored.
+    ///
+    /// The response is not stored if the hook throws, or takes longer than `maximumWillStoreTime`.
+    /// The caller gets the same response in every case.
+    public var willStore: (@Sendable (StoreProposal) async throws -> StoreProposal?)?
+
+    /// The time that `willStore` may take.
+    public var maximumWillStoreTime = Duration.seconds(5.0)
+
+    /// Whether a request may share an origin request with others; `nil` permits every request.
+    ///
+    /// It is called only if the request's own options permit sharing. It runs on the caller's actor
+    /// and must return quickly.
+    public var collapsing: (@Sendable (CacheRequest) -> RequestOptions.Collapsing)?
+
+    /// Receives each event, on the thread on which the event happens; it must return quickly.
+    public var onEvent: (@Sendable (CacheEvent) -> Void)?
+
+    /// Creates a value without hooks.
+    public init() {}
+}
+
+/// A response about to be stored, as the `willStore` hook sees and changes it.
+public struct StoreProposal: Sendable {
+    /// The request of the response.
+    public let request: CacheRequest
+    /// The status code.
+    public let status: Int
+    /// The fields as they will be stored and served later.
+    public var fields: HeaderFields
+    /// The time that the response stays fresh; a changed value also holds after each 304.
+    public var lifetime: Duration
+    /// The storage class of the entry.
+    public var storageClass: StorageClass
+    /// The tiers that may keep the entry.
+    public var place: StoragePlace
+    /// The tags of the entry.
+    public var tags: [String]
+    /// Bytes kept beside the entry, and returned with every hit.
+    public var userInfo: ByteChunk?
+
+    /// The same proposal, kept in memory only.
+    ///
+    /// `{ $0.request.url.hasPrefix("https:") ? $0.inMemoryOnly : $0 }` keeps every response
+    /// received over TLS out of all files.
+    public var inMemoryOnly: StoreProposal {
+        var proposal = self
+        proposal.place = .memoryOnly
+        return proposal
+    }
+}
+
+/// An event in a cache.
+public enum CacheEvent: Sendable {
+    /// A caller received its response.
+    case answered(CacheInfo.Source)
+    /// A response was not stored.
+    case refused(StoreRefusalReason)
+    /// The origin could not be reached, or broke off its response.
+    case originFailed(any Error)
+    /// A request left a shared fetch, for the given reason, and was sent to the origin alone.
+    case escaped(String)
+    /// A background refresh ended.
+    case refreshed(succeeded: Bool)
+    /// The `willStore` hook threw or took too long.
+    case hookFailed(any Error)
+    /// A store operation failed, or a cache directory was found damaged.
+    ///
+    /// Failures of a disk are reported once, and then at most once a minute.
+    case storageFailed(any Error)
+}

@@ -1,0 +1,135 @@
+/// A request to the cache.
+public struct CacheRequest: Sendable {
+    /// The request method.
+    public var method: HTTPMethod
+    /// The absolute URL; a fragment is not part of the request.
+    public var url: String
+    /// The header fields, which also select a variant.
+    public var fields: HeaderFields
+    /// The content, for methods that have content.
+    public var body: BodyStream?
+    /// The options that differ from the cache's configuration.
+    public var options: RequestOptions
+
+    /// Creates a request for `url`.
+    public init(
+        method: HTTPMethod = .get,
+        url: String,
+        fields: HeaderFields = HeaderFields(),
+        body: BodyStream? = nil,
+        options: RequestOptions = RequestOptions()
+    ) {
+        self.method = method
+        self.url = url
+        self.fields = fields
+        self.body = body
+        self.options = options
+    }
+}
+
+/// The options of one request that differ from the cache's configuration.
+public struct RequestOptions: Sendable {
+    /// Out of line, because most requests set no option; such requests are cheap to copy.
+    private indirect enum Content {
+        case usual
+        case particular(Wishes)
+    }
+
+    private struct Wishes {
+        var policy: CachePolicy?
+        var partition = ""
+        var key: String?
+        var timeout: Duration?
+        var collapsing = Collapsing.shared
+        var onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
+    }
+
+    private var content = Content.usual
+    /// The executor of the work that the cache begins for the request; `nil` for the cache's own
+    /// (`HTTPCache.Configuration.taskExecutor`).
+    ///
+    /// A fetch runs on the executor of the request that founds it, also for the requests that join
+    /// it. A miss that needs no disk never leaves the executor if the caller's task prefers it too:
+    /// a server passes the event loop of the connection.
+    public var taskExecutor: (any TaskExecutor)?
+
+    /// Whether concurrent misses of one key share one origin request.
+    public enum Collapsing: Hashable, Sendable {
+        /// They share one origin request.
+        case shared
+        /// This request is sent to the origin by itself.
+        case alone
+    }
+
+    /// Creates options; the defaults change nothing.
+    public init(
+        policy: CachePolicy? = nil,
+        partition: String = "",
+        key: String? = nil,
+        timeout: Duration? = nil,
+        collapsing: Collapsing = .shared,
+        onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)? = nil,
+        taskExecutor: (any TaskExecutor)? = nil
+    ) {
+        self.taskExecutor = taskExecutor
+        let isUsual =
+            policy == nil && partition.isEmpty && key == nil && timeout == nil
+            && collapsing == .shared && onInformational == nil
+        guard !isUsual else { return }
+        wishes = Wishes(
+            policy: policy,
+            partition: partition,
+            key: key,
+            timeout: timeout,
+            collapsing: collapsing,
+            onInformational: onInformational
+        )
+    }
+
+    private var wishes: Wishes {
+        get {
+            guard case .particular(let wishes) = content else { return Wishes() }
+            return wishes
+        }
+        set { content = .particular(newValue) }
+    }
+
+    /// Whether no option is set that a look-up must know.
+    var isUsual: Bool {
+        if case .usual = content { return true }
+        return false
+    }
+}
+
+extension RequestOptions {
+    /// The policy; `nil` for the cache's default.
+    public var policy: CachePolicy? {
+        get { isUsual ? nil : wishes.policy }
+        set { wishes.policy = newValue }
+    }
+    /// The name that keeps this caller's entries apart from those of other partitions.
+    public var partition: String {
+        get { isUsual ? "" : wishes.partition }
+        set { wishes.partition = newValue }
+    }
+    /// The key that replaces method and URL; with it responses to POST and QUERY can be stored.
+    public var key: String? {
+        get { isUsual ? nil : wishes.key }
+        set { wishes.key = newValue }
+    }
+    /// The time that the head of the response may take; `nil` sets no limit for this request.
+    public var timeout: Duration? {
+        get { isUsual ? nil : wishes.timeout }
+        set { wishes.timeout = newValue }
+    }
+    /// Whether concurrent misses may share one origin request.
+    public var collapsing: Collapsing {
+        get { isUsual ? .shared : wishes.collapsing }
+        set { wishes.collapsing = newValue }
+    }
+    /// The function called for each 1xx head that the origin sends before its response.
+    public var onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)? {
+        get { isUsual ? nil : wishes.onInformational }
+        set { wishes.onInformational = newValue }
+    }
+}

@@ -1,0 +1,59 @@
+/// The server that the cache asks when it has no stored response to use.
+public protocol Origin: Sendable {
+    /// Sends the request, and returns as soon as the head of the final response has arrived.
+    ///
+    /// The body arrives as the stream is read. A body that is never read, or whose stream is
+    /// released, is cancelled. Cancelling the task ends the exchange. Redirects are returned like
+    /// any other response: nothing is followed, decoded or retried here.
+    func fetch(_ request: OriginRequest) async throws -> OriginResponse
+}
+
+/// A request from the cache to an origin.
+public struct OriginRequest: Sendable {
+    /// The request method.
+    public var method: HTTPMethod
+    /// The absolute URL, without fragment.
+    public var url: String
+    /// The header fields.
+    public var fields: HeaderFields
+    /// The content, for methods that have content.
+    public var body: BodyStream?
+    /// The time that the head of the response may take.
+    public var timeout: Duration?
+    /// The function to call for each 1xx head before the response.
+    public var onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
+
+    /// Creates a request to an origin.
+    public init(
+        method: HTTPMethod = .get,
+        url: String,
+        fields: HeaderFields = HeaderFields(),
+        body: BodyStream? = nil,
+        timeout: Duration? = nil,
+        onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)? = nil
+    ) {
+        self.method = method
+        self.url = url
+        self.fields = fields
+        self.body = body
+        self.timeout = timeout
+        self.onInformational = onInformational
+    }
+}
+
+/// An origin's response: the head, and a body that arrives as it is read.
+public struct OriginResponse: Sendable {
+    /// The status code.
+    public var status: Int
+    /// The header fields.
+    public var fields: HeaderFields
+    /// The content; reading it throws if the connection broke or the length was wrong.
+    public var body: BodyStream
+
+    /// Creates a response from its parts.
+    public init(status: Int, fields: HeaderFields = HeaderFields(), body: BodyStream = .empty) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+    }
+}

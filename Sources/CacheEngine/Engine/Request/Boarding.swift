@@ -1,0 +1,235 @@
+import HTTPCaching
+
+/// Joins flights on behalf of one request: decides which it may lead or follow, and waits.
+struct Boarding {
+    private let services: Services
+    /// The arrival time of the request, on the monotonic clock.
+    private let startedNanoseconds: UInt64
+    /// The end of the request's time for a head, on the monotonic clock, for all its waits
+    /// together.
+    private let untilNanoseconds: UInt64
+    /// Whether only a response that the origin sends after this request may be used.
+    private let demandsNewerThanItself: Bool
+
+    init(
+        _ services: Services,
+        _ request: CacheRequest,
+        _ facts: RequestFacts,
+        _ policy: CachePolicy
+    ) {
+        self.services = services
+        startedNanoseconds = services.clock.monotonicNanoseconds
+        let limit = services.configuration.originLimits.maximumHeadTime.seconds
+        let seconds = max(limit, request.options.timeout?.seconds ?? 0)
+        untilNanoseconds = startedNanoseconds &+ UInt64(nanosecondsIn: seconds)
+        let isHonoured = services.configuration.caching.requestDirectives == .honour
+        let isReload = facts.flags.contains(.noCache) || facts.maxAgeSeconds == 0
+        demandsNewerThanItself = policy.freshness == .alwaysValidate || isHonoured && isReload
+    }
+
+    // MARK: Boarding
+
+    /// Joins the key's flight or starts one, and waits for its outcome.
+    nonisolated(nonsending) func outcome(
+        of context: FetchContext
+    ) async -> FlightOutcome<FlightAnswer> {
+        switch board(context) {
+        case .outcome(let outcome): return outcome
+        case .aboard(let flight, let place), .leading(let flight, let place):
+            return await outcome(of: place, in: flight, context)
+        }
+    }
+
+    /// Not inlined, so that a frame that waits does not hold the checks.
+    @inline(never)
+    private func board(_ context: FetchContext) -> FlightBoarding<FetchContext, FlightAnswer> {
+        let company = company(context)
+        if case .none = company { return .outcome(.goAlone(.requested)) }
+        let desk = services.desk(context.key.hash)
+        var mayLead = true
+        if case .follow = company { mayLead = false }
+        let boarding = desk.board(
+            context.lookup.key.hash,
+            context,
+            nowNanoseconds: services.clock.monotonicNanoseconds,
+            checks(context, mayLead: mayLead)
+        )
+        if case .leading(let flight, _) = boarding {
+            FetchTask.start(services, flight, desk, context)
+        }
+        return boarding
+    }
+
+    /// Starts a flight that no request waits for, unless one is under way.
+    func refresh(_ context: FetchContext) {
+        let desk = services.desk(context.key.hash)
+        let flight = desk.refresh(
+            context.lookup.key.hash,
+            context,
+            nowNanoseconds: services.clock.monotonicNanoseconds,
+            checks(context, mayLead: true)
+        )
+        if let flight { FetchTask.start(services, flight, desk, context) }
+    }
+
+    private enum Company {
+        /// The request may lead a flight that others join.
+        case lead
+        /// The request may join a flight, but its own response is not shared.
+        case follow
+        /// The request is never collapsed.
+        case none
+    }
+
+    /// Which flights the request may use.
+    ///
+    /// Some requests are never collapsed:
+    /// - by an option or by the hook;
+    /// - without permission to read and to write the cache: a follower reads, a leader writes;
+    /// - unsafe methods, content and write conditions: the origin must see each of these requests;
+    /// - `no-store`, and in a shared cache `Authorization`, and `Cookie` if so configured: the
+    ///   response is for one client.
+    private func company(_ context: FetchContext) -> Company {
+        let (request, facts) = (context.request, context.facts)
+        guard isCollapsed(request), context.policy.reads, context.policy.writes,
+            request.body == nil,
+            !facts.flags.contains(.noStore), facts.flags.isDisjoint(with: .writeConditions),
+            request.method == .get || request.method == .head || request.method == .query
+        else { return .none }
+        let isShared = services.configuration.mode == .shared
+        if isShared, facts.hasAuthorization { return .none }
+        if isShared, facts.flags.contains(.hasCookie),
+            services.configuration.caching.cookieRequests == .alone
+        {
+            return .none
+        }
+        // The responses to these requests are not whole, so no other request could use them.
+        if request.method == .head || facts.hasRange { return .follow }
+        if context.confirmable == nil, facts.isConditional { return .follow }
+        return .lead
+    }
+
+    private func isCollapsed(_ request: CacheRequest) -> Bool {
+        guard request.options.collapsing == .shared else { return false }
+        return services.configuration.hooks.collapsing?(request) != .alone
+    }
+
+    /// The checks that the desk makes for the request while no other request changes the key's
+    /// flight.
+    private struct Checks: BoardingChecks {
+        let services: Services
+        let context: FetchContext
+        let demandsNewerThanItself: Bool
+        let mayLead: Bool
+        let untilNanoseconds: UInt64
+
+        func isOutdated(_ flight: HTTPFlight) -> Bool {
+            if demandsNewerThanItself, !flight.isUnanswered { return true }
+            let ledger = services.tiers.ledger
+            return !ledger.isCurrent(context.key.hash, since: flight.founder.ticket)
+        }
+
+        func hasNews() -> Bool {
+            // An entry that is only on disk does not count as new.
+            guard let present = services.tiers.peek(context.lookup.key) else { return false }
+            // A part does not help a fetch of the whole.
+            let stored = StoredResponse(StoredEntry(present))
+            let isPart = stored?.facts.flags.contains(.isPartial) == true
+            let looked = context.lookup.stored?.entry.storage
+            return present.storage !== looked && (!isPart || context.facts.hasRange)
+        }
+    }
+
+    private func checks(_ context: FetchContext, mayLead: Bool) -> Checks {
+        Checks(
+            services: services,
+            context: context,
+            demandsNewerThanItself: demandsNewerThanItself,
+            mayLead: mayLead,
+            untilNanoseconds: untilNanoseconds
+        )
+    }
+
+    // MARK: Alone
+
+    /// Asks the origin for this request only.
+    nonisolated(nonsending) func outcomeAlone(
+        of context: FetchContext
+    ) async -> FlightOutcome<FlightAnswer> {
+        let flight = HTTPFlight(
+            key: context.lookup.key.hash,
+            founder: context,
+            machine: FlightStateMachine(isWanted: false, waitersMax: 1, attemptsMax: 1),
+            startedNanoseconds: startedNanoseconds
+        )
+        // The time of the request's own upload must not count against the origin.
+        let until = context.request.body == nil ? untilNanoseconds : .max
+        let place = flight.join(
+            context,
+            as: .leader,
+            HTTPFlight.Terms(untilNanoseconds: until),
+            nowNanoseconds: startedNanoseconds
+        )
+        FetchTask.start(services, flight, nil, context)
+        return await outcome(of: place, in: flight, context)
+    }
+
+    /// Ends a request that left a flight: a response to it shows that the flight itself hangs.
+    func leaveEscape(_ context: FetchContext, _ outcome: FlightOutcome<FlightAnswer>) {
+        let desk = services.desk(context.key.hash)
+        let key = context.lookup.key.hash
+        desk.leaveEscape(key)
+        guard case .answered(let answer, _) = outcome, answer.status < 500 else { return }
+        let patience = UInt64(nanosecondsIn: services.configuration.collapsing.maximumWait.seconds)
+        desk.isolateFlight(of: key, startedBefore: startedNanoseconds &+ patience)
+    }
+
+    // MARK: Waiting
+
+    nonisolated(nonsending) private func outcome(
+        of place: HTTPFlight.Place,
+        in flight: HTTPFlight,
+        _ context: FetchContext
+    ) async -> FlightOutcome<FlightAnswer> {
+        switch place {
+        case .known(let outcome): return outcome
+        case .waiting(let waiter):
+            let timer = timer(of: waiter, in: flight, context.request.options)
+            let outcome = await flight.outcome(of: waiter)
+            timer?.cancel()
+            if case .answered(_, isLeader: true) = outcome { return outcome }
+            services.recorder.waited(nanoseconds: waitedNanoseconds)
+            return outcome
+        }
+    }
+
+    /// The moment at which `limit` has passed since the request began; `nil` without a limit.
+    func moment(after limit: Duration?) -> UInt64? {
+        limit.map { startedNanoseconds &+ UInt64(nanosecondsIn: $0.seconds) }
+    }
+
+    private var waitedNanoseconds: UInt64 {
+        services.clock.monotonicNanoseconds &- startedNanoseconds
+    }
+
+    /// The task that removes the waiter when the request's own time is over.
+    private func timer(
+        of waiter: HTTPFlight.WaiterID,
+        in flight: HTTPFlight,
+        _ options: RequestOptions
+    ) -> Task<Void, Never>? {
+        guard let seconds = options.timeout?.seconds else { return nil }
+        // Earlier waits have used part of the request's time.
+        let waited = waitedNanoseconds
+        let limit = UInt64(nanosecondsIn: seconds)
+        let nanoseconds = limit > waited ? limit - waited : 0
+        return services.supervisor.start(on: options.taskExecutor) { [clock = services.clock] in
+            guard (try? await clock.sleep(nanoseconds: nanoseconds)) != nil else { return }
+            let error = CacheError(
+                .deadlineExceeded,
+                detail: "The request has no response after \(seconds) seconds"
+            )
+            flight.leave(waiter, with: .failed(error, isShared: false))
+        }
+    }
+}

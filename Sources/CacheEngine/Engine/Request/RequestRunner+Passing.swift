@@ -1,0 +1,69 @@
+import HTTPCaching
+
+/// Requests that neither read nor fill the store: they are sent to the origin, and stored responses
+/// that they may have changed are removed.
+extension RequestRunner {
+    @inline(never)
+    nonisolated(nonsending) func pass() async throws -> CacheResponse {
+        guard policy.onMiss == .load else { throw Self.notCached }
+        let response: CacheResponse
+        if mustNotAsk, request.method.kind.isSafe {
+            response = builder.gatewayTimeout()
+        } else {
+            let context = passingContext()
+            let outcome = await boarding.outcomeAlone(of: context)
+            if case .answered(let answer, _) = outcome { await invalidate(after: answer) }
+            guard case .respond(let answered, _) = try finish(outcome, context) else {
+                throw CacheError.cacheShutDown
+            }
+            response = answered
+        }
+        services.recorder.answered(response.info.source)
+        return response
+    }
+
+    private func passingContext() -> FetchContext {
+        let mayAnswerGets = request.method == .post && isStorable && policy.writes
+        return FetchContext(
+            request,
+            facts,
+            policy.with {
+                $0.reads = false
+                $0.writes = false
+            },
+            key,
+            lookup: .nothing(key, forward),
+            ticket: services.tiers.ledger.ticket(),
+            purpose: mayAnswerGets ? .post : .answer
+        )
+    }
+
+    /// The reason why the request was forwarded, in the words of RFC 9211 §2.2.
+    private var forward: CacheStatus.Forward {
+        guard isCacheable else { return .method }
+        if policy.reads { return .miss }
+        return policy.writes ? .request : .bypass
+    }
+
+    /// RFC 9111 §4.4: a response that an unsafe method may have changed is not used again.
+    nonisolated(nonsending) private func invalidate(after answer: FlightAnswer) async {
+        guard policy.writes else { return }
+        let targets = Invalidation.targets(
+            method: request.method.kind,
+            status: answer.status,
+            requestURL: request.urlWithoutFragment,
+            responseFields: answer.fields
+        )
+        for target in targets {
+            var other = request
+            other.url = target
+            other.options.key = nil
+            guard let key = try? services.key(of: other).key else { continue }
+            // The response to the POST is stored under this key, and the old entry is removed
+            // already.
+            if answer.facts != nil, key == self.key { continue }
+            guard await services.tiers.remove(key) else { continue }
+            services.recorder.counters.add(.invalidations)
+        }
+    }
+}

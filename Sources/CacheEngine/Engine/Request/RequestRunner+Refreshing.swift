@@ -1,0 +1,49 @@
+import HTTPCaching
+
+/// The refresh that follows a response.
+extension RequestRunner {
+    /// Fields that concern the client's own transfer, and not the resource.
+    private static let ownFields = [
+        "Cache-Control", "Pragma", "Expect", "Max-Forwards", "TE",
+    ]
+
+    /// A fetch of the whole resource, without this client's own conditions and directives; `nil` if
+    /// the policy allows none, or the request's content cannot be sent twice.
+    func refreshContext(
+        _ lookup: LookupResult,
+        _ ticket: RemovalLedger.Ticket
+    ) -> FetchContext? {
+        guard policy.onMiss == .load, policy.writes, !facts.onlyIfCached else { return nil }
+        if let content = request.body, content.availableChunk == nil { return nil }
+        var request = request
+        if request.options.key == nil {
+            request.method = .get
+            request.body = nil
+        }
+        request.options.onInformational = nil
+        var fields = request.fields.section
+        Conditional.removeConditions(from: &fields)
+        request.fields = HeaderFields(fields)
+        for name in Self.ownFields { request.fields.remove(name) }
+        let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        return FetchContext(
+            request,
+            facts,
+            policy,
+            key,
+            lookup: lookup,
+            ticket: ticket,
+            purpose: .refresh
+        )
+    }
+
+    /// Whether the response is a part that was fetched for this request, and the configuration also
+    /// fetches the whole in the background.
+    func wantsWhole(behind response: CacheResponse, _ context: FetchContext) -> Bool {
+        guard facts.hasRange, response.status == 206, response.info.source == .origin,
+            response.info.isStored, policy.writes,
+            services.configuration.caching.rangeMiss == .wholeBehind
+        else { return false }
+        return context.found.stored?.facts.flags.contains(.isPartial) ?? true
+    }
+}

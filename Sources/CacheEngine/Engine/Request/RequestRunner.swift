@@ -1,0 +1,239 @@
+import HTTPCaching
+
+/// One request that cannot be answered synchronously.
+///
+///     look ──reuse──────────────────────────────▶ respond
+///      │ ▲                                          ▲
+///      │ └─lookAgain──┐                             │
+///      └─────▶ board ─┴─answered────────────────────┤
+///                └──goAlone──▶ fetchAlone ──────────┘
+///
+/// Each step names the next one. `FetchTask` fetches; its outcome is handled once, in `finish`.
+///
+/// An object, like the contexts of its fetches: ten thousand requests may wait for one response,
+/// and each frame that waits holds only references. For the same reason the steps around the wait
+/// are not inlined.
+final class RequestRunner: Sendable {
+    /// The next step.
+    enum Step {
+        /// Look up the stored response.
+        case look
+        /// Wait for a flight that fetches the response.
+        case board(FetchContext)
+        /// Ask the origin for this request only.
+        case fetchAlone(FetchContext, FlightEscape)
+        /// Return the response, and start the refresh that follows it.
+        ///
+        /// Indirect, to keep the frame of a request that waits small.
+        indirect case respond(CacheResponse, refresh: FetchContext?)
+    }
+
+    let services: Services
+    let request: CacheRequest
+    let facts: RequestFacts
+    let policy: CachePolicy
+    let terms: ReuseTerms
+    let key: RequestKey
+    /// Whether responses of the request's scheme are stored.
+    let isStorable: Bool
+    let boarding: Boarding
+
+    /// - Throws: `CacheError` if the URL is invalid, the cache is closing, or a fetch asks for the
+    ///   key that it is fetching.
+    init(_ services: Services, _ request: CacheRequest, _ policy: CachePolicy?) throws {
+        guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
+        let (key, isStorable) = try services.key(of: request)
+        guard !AncestorFetch.underWay.contains(where: { $0.key == key.hash }) else {
+            throw CacheError(
+                .loadRecursed,
+                detail: "The origin requested the URL that it is fetching: "
+                    + "`\(PlainText.excerpt(request.url))`"
+            )
+        }
+        self.services = services
+        self.request = request
+        self.key = key
+        self.isStorable = isStorable
+        self.policy = services.policy(of: request, policy)
+        terms = services.terms(self.policy)
+        facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        boarding = Boarding(services, request, facts, self.policy)
+    }
+
+    nonisolated(nonsending) func response() async throws -> CacheResponse {
+        guard isStorable, isCacheable else { return try await pass() }
+        var looks = 0
+        var step = Step.look
+        while true {
+            switch consume step {
+            case .look:
+                looks += 1
+                step =
+                    looks <= services.configuration.collapsing.maximumLookUps
+                    ? try await look() : .fetchAlone(contextWithoutLookup(), .lookedTooOften)
+            case .board(let context):
+                step = try finish(await boarding.outcome(of: context), context)
+            case .fetchAlone(let context, let reason):
+                step = try await fetchAlone(context, because: reason)
+            case .respond(let response, let refresh):
+                services.recorder.answered(response.info.source)
+                if let refresh { boarding.refresh(refresh) }
+                return response
+            }
+        }
+    }
+
+    /// Whether the policy and the method let a stored response be used, or the response be stored.
+    var isCacheable: Bool { (policy.reads || policy.writes) && request.isAnsweredByKey }
+
+    var builder: ResponseBuilder { ResponseBuilder(services) }
+
+    @inline(never)
+    private func contextWithoutLookup() -> FetchContext {
+        let ticket = services.tiers.ledger.ticket()
+        return FetchContext(request, facts, policy, key, lookup: .nothing(key), ticket: ticket)
+    }
+
+    // MARK: Looking
+
+    /// Looks up the stored response, and uses it if that is allowed.
+    @inline(never)
+    nonisolated(nonsending) private func look() async throws -> Step {
+        // Before the look-up: an entry that is removed after it must not be restored.
+        let ticket = services.tiers.ledger.ticket()
+        // A certain miss needs no look-up, which could suspend.
+        let isLookedUp = policy.reads && !services.tiers.noteCertainMiss(key)
+        let lookup =
+            isLookedUp
+            ? await Lookup(services).result(
+                for: key,
+                request.fields.section,
+                untilNanoseconds: boarding.moment(after: request.options.timeout)
+            ) : .nothing(key)
+        let step = reuseStep(lookup)
+        if let (response, isRefreshed) = response(step, lookup) {
+            let refresh = isRefreshed ? refreshContext(lookup, ticket) : nil
+            return .respond(response, refresh: refresh)
+        }
+        guard policy.onMiss == .load else { throw Self.notCached }
+        // A look-up behind the memory may have ended because the task was cancelled.
+        try Task.checkCancellation()
+        // `.fetch`: the stored response must not be used, not even for a condition.
+        var used = lookup
+        if case .fetch = step, lookup.stored != nil { used = .nothing(key) }
+        return .board(
+            FetchContext(request, facts, policy, key, lookup: used, found: lookup, ticket: ticket)
+        )
+    }
+
+    private func reuseStep(_ lookup: LookupResult) -> ReuseStep {
+        guard let stored = lookup.stored else { return ReuseStep(missing: facts, terms) }
+        return ReuseStep(
+            stored,
+            for: facts,
+            terms,
+            services.tiers,
+            refreshAheadShare: services.configuration.caching.refreshAheadShare,
+            nowSeconds: services.clock.nowSeconds
+        )
+    }
+
+    /// The response without the origin, if there is one.
+    private func response(
+        _ step: ReuseStep,
+        _ lookup: LookupResult
+    ) -> (CacheResponse, isRefreshed: Bool)? {
+        switch step {
+        case .respond(let source, let age, let isRefreshed):
+            guard let stored = lookup.stored else { return nil }
+            let info = CacheInfo(source: source, tier: lookup.tier, ageSeconds: age)
+            if let response = builder.response(stored, to: request, facts, info) {
+                return (response, isRefreshed)
+            }
+            // Only the origin can answer this request: it refreshes the stored response itself.
+            return mustNotAsk ? (builder.gatewayTimeout(), false) : nil
+        case .gatewayTimeout: return (builder.gatewayTimeout(), false)
+        case .revalidate, .fetch: return nil
+        }
+    }
+
+    /// Whether the client forbids a request to the origin, and its directives are honoured.
+    var mustNotAsk: Bool {
+        facts.onlyIfCached && services.configuration.caching.requestDirectives == .honour
+    }
+
+    static let notCached = CacheError(
+        .notCached,
+        detail: "No stored response is usable, and the request must not reach the origin"
+    )
+
+    // MARK: Finishing
+
+    /// Turns the outcome of the flight into the next step.
+    @inline(never)
+    func finish(
+        _ outcome: FlightOutcome<FlightAnswer>,
+        _ context: FetchContext
+    ) throws -> Step {
+        switch outcome {
+        case .lookAgain:
+            try Task.checkCancellation()
+            return .look
+        case .goAlone(let reason): return .fetchAlone(context, reason)
+        case .failed(let error, let isShared):
+            let error = isShared ? Self.shared(error) : error
+            return .respond(try builder.fallback(for: error, context), refresh: nil)
+        case .answered(let answer, let isLeader):
+            if !isLeader, isForAnotherVariant(answer) { return .look }
+            guard let response = builder.response(answer, to: context, isLeader: isLeader) else {
+                return .fetchAlone(context, .unshareable)
+            }
+            let isWholeWanted = wantsWhole(behind: response, context)
+            return .respond(
+                response,
+                refresh: isWholeWanted ? refreshContext(context.found, context.ticket) : nil
+            )
+        }
+    }
+
+    /// The error as seen by requests that shared the fetch.
+    private static func shared(_ error: any Error) -> any Error {
+        guard var error = error as? CacheError else { return error }
+        error.isShared = true
+        return error
+    }
+
+    /// Whether the response varies, and this request selects another variant.
+    private func isForAnotherVariant(_ answer: FlightAnswer) -> Bool {
+        guard let variance = answer.variance else { return false }
+        let mine = Lookup(services).variantKey(
+            of: key,
+            by: variance.index,
+            variance.vary,
+            request.fields.section
+        )
+        return mine != variance.key
+    }
+
+    // MARK: Alone
+
+    /// Asks the origin for this request only.
+    @inline(never)
+    nonisolated(nonsending) private func fetchAlone(
+        _ context: FetchContext,
+        because reason: FlightEscape
+    ) async throws -> Step {
+        if reason != .requested { services.recorder.escaped(reason) }
+        // A request that waited too long does not store: the fetch that it waited for does.
+        let own = reason == .waitedTooLong ? context.withoutStoring : context
+        let outcome = await boarding.outcomeAlone(of: own)
+        if reason == .waitedTooLong { boarding.leaveEscape(own, outcome) }
+        let step = try finish(outcome, own)
+        switch step {
+        case .respond: return step
+        case .fetchAlone:
+            throw CacheError.misbehaved("The origin's response does not fit the stored part")
+        case .look, .board: throw CacheError.cacheShutDown
+        }
+    }
+}

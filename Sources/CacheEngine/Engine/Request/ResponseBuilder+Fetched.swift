@@ -1,0 +1,184 @@
+import HTTPCaching
+
+/// Responses from a fetch.
+extension ResponseBuilder {
+    /// The response to one request that waited; `nil` if the body broke off, or is too far ahead to
+    /// be joined.
+    ///
+    /// `isLeader` is true for the request that was sent.
+    func response(
+        _ answer: FlightAnswer,
+        to context: FetchContext,
+        isLeader: Bool
+    ) -> CacheResponse? {
+        switch answer.content {
+        case .confirmed(let stored):
+            var info = CacheInfo(
+                source: .revalidated,
+                tier: context.lookup.tier,
+                ageSeconds: stored.facts.ageSeconds(at: services.clock.nowSeconds)
+            )
+            info.originStatus = answer.status
+            if isLeader { info.originFields = HeaderFields(answer.fields) }
+            return response(stored, to: context.request, context.facts, info)
+        case .own(let body):
+            guard isLeader else { return nil }
+            return fallback(for: answer.status, context) ?? own(answer, body, context)
+        case .shared(let body):
+            return shared(body, answer, context, isLeader: isLeader)
+        }
+    }
+
+    /// The response with a body that only the request that was sent may read.
+    ///
+    /// The client's own conditions are evaluated against it: the request to the origin may have
+    /// carried the cache's conditions instead.
+    private func own(
+        _ answer: FlightAnswer,
+        _ body: BodyStream,
+        _ context: FetchContext
+    ) -> CacheResponse {
+        var response = head(answer, answer.fields, context, isLeader: true)
+        response.body = answer.rest?.body(body) ?? body
+        guard answer.status == 200, !context.facts.flags.isDisjoint(with: .readConditions) else {
+            return response
+        }
+        let now = services.clock.nowSeconds
+        let facts = ReceivedResponse(
+            status: answer.status,
+            fields: answer.fields,
+            to: context.facts,
+            rules: services.storingRules(context.policy),
+            requestSeconds: now,
+            responseSeconds: now
+        ).storedFacts(FreshnessLifetime(seconds: 0, source: .none))
+        let evaluation = conditions(of: context.request, context.facts, on: facts) {
+            answer.fields.withUnsafeBytes($0)
+        }
+        return evaluation == .notModified ? notModified(response) : response
+    }
+
+    /// The response with a body that all waiters may read: the whole of it, a 304, or a part.
+    private func shared(
+        _ body: SharedBody,
+        _ answer: FlightAnswer,
+        _ context: FetchContext,
+        isLeader: Bool
+    ) -> CacheResponse? {
+        let (request, facts) = (context.request, context.facts)
+        let fields = isLeader ? answer.fields : answer.sharedFields
+        if request.method.kind == .head { return head(answer, fields, context, isLeader: isLeader) }
+        if answer.status == 200, let stored = answer.facts {
+            let evaluation = conditions(of: request, facts, on: stored) {
+                answer.sharedFields.withUnsafeBytes($0)
+            }
+            switch evaluation {
+            case .notModified:
+                return notModified(head(answer, answer.sharedFields, context, isLeader: isLeader))
+            case .rangeAllowed:
+                guard let size = body.expectedCount, let ranges = RangeSet(request.fields.section),
+                    case .single(let range) = ranges.resolve(bodySize: size),
+                    let body = body.stream(range)
+                else { break }
+                let head = head(answer, answer.sharedFields, context, isLeader: isLeader)
+                return part(range, bodySize: size, body, head)
+            case .full, .forward, .preconditionFailed: break
+            }
+        }
+        guard let body = body.stream(for: isLeader ? .asker : .follower) else { return nil }
+        var response = head(answer, fields, context, isLeader: isLeader)
+        response.body = answer.rest?.body(body) ?? body
+        return response
+    }
+
+    // MARK: The head
+
+    /// A response with the given fields of the origin's response, and no body.
+    private func head(
+        _ answer: FlightAnswer,
+        _ fields: FieldSection,
+        _ context: FetchContext,
+        isLeader: Bool
+    ) -> CacheResponse {
+        var info = CacheInfo(source: isLeader ? .origin : .collapsed)
+        info.originStatus = answer.status
+        if let refusal = answer.refusal { info.refusal = refusal }
+        info.isStored = answer.facts != nil && answer.refusal == nil
+        if let stored = answer.facts, info.isStored {
+            info.remainingSeconds = -stored.stalenessSeconds(at: services.clock.nowSeconds)
+        }
+        let status = cacheStatus(answer, context, info, isLeader: isLeader)
+        let own = ServedFields(.empty, OwnLines(ageSeconds: nil, status))
+        return CacheResponse(
+            status: answer.status,
+            fields: HeaderFields(own, after: fields),
+            info: info
+        )
+    }
+
+    private func cacheStatus(
+        _ answer: FlightAnswer,
+        _ context: FetchContext,
+        _ info: CacheInfo,
+        isLeader: Bool
+    ) -> OwnLines.Status {
+        guard services.configuration.cacheStatus == .added else { return .omitted }
+        var status = CacheStatus(
+            identifier: services.configuration.name,
+            outcome: .forwarded(forward(context))
+        )
+        status.forwardStatus = answer.status
+        status.isStored = info.isStored
+        status.isCollapsed = !isLeader
+        status.ttlSeconds = info.isStored ? info.remainingSeconds : nil
+        status.detail = answer.refusal?.description
+        return .other(status)
+    }
+
+    /// The reason why the request was forwarded, in the words of RFC 9211 §2.2.
+    private func forward(_ context: FetchContext) -> CacheStatus.Forward {
+        switch context.lookup.miss {
+        case .uriMiss, .varyMiss: break
+        default: return context.lookup.miss
+        }
+        if !context.policy.reads { return context.policy.writes ? .request : .bypass }
+        guard let stored = context.lookup.stored else { return context.lookup.miss }
+        if stored.facts.flags.contains(.isPartial) { return .partial }
+        return stored.facts.isFresh(at: services.clock.nowSeconds) ? .request : .stale
+    }
+
+    // MARK: Standing in
+
+    /// The stored response that is served in place of a failed fetch.
+    ///
+    /// - Throws: The failure, if no stored response may be served.
+    func fallback(for error: any Error, _ context: FetchContext) throws -> CacheResponse {
+        guard !(error is CancellationError), services.supervisor.isOpen,
+            let response = fallback(for: .unreachable, context, error: error, status: nil)
+        else { throw error }
+        return response
+    }
+
+    private func fallback(for status: Int, _ context: FetchContext) -> CacheResponse? {
+        fallback(for: .status(status), context, error: nil, status: status)
+    }
+
+    private func fallback(
+        for failure: StaleOnError.Failure,
+        _ context: FetchContext,
+        error: (any Error)?,
+        status: Int?
+    ) -> CacheResponse? {
+        guard let stored = context.confirmable,
+            context.mayStandIn(stored, for: failure, services)
+        else { return nil }
+        var info = CacheInfo(
+            source: .fallback,
+            tier: context.lookup.tier,
+            ageSeconds: stored.facts.ageSeconds(at: services.clock.nowSeconds)
+        )
+        info.originStatus = status
+        if let error { info.fallbackError = error }
+        return response(stored, to: context.request, context.facts, info)
+    }
+}

@@ -1,0 +1,184 @@
+import HTTPCaching
+
+/// Builds every response: from a plain hit, from a stored response (200, 206, 304, 412, 416), from
+/// a fetched one, or as the cache's own (504).
+struct ResponseBuilder {
+    let services: Services
+
+    @inline(__always)
+    init(_ services: Services) { self.services = services }
+
+    // MARK: From the store
+
+    /// The response to a plain hit on `entry`.
+    @inline(__always)
+    func response(_ hit: PlainHit, of entry: Entry) -> CacheResponse {
+        let fields = ServedFields(ByteChunk(entry.storage, hit.fields), ownLines(hit))
+        return CacheResponse(
+            status: Int(hit.fresh.status),
+            fields: HeaderFields(fields),
+            body: BodyStream(ByteChunk(entry.storage, hit.body)),
+            info: CacheInfo(hit)
+        )
+    }
+
+    /// The lines that the response to a plain hit adds to the stored ones.
+    @inline(__always)
+    func ownLines(_ hit: PlainHit) -> OwnLines {
+        OwnLines(
+            ageSeconds: hit.fresh.ageSeconds,
+            services.configuration.cacheStatus == .added
+                ? .hit(services.statusName, remainingSeconds: hit.remainingSeconds)
+                : .omitted
+        )
+    }
+
+    /// The response to `request` from a stored one: the whole, a part of it, 304 or 416.
+    ///
+    /// `info` holds its source and its age. Returns `nil` if only the origin can answer, because of
+    /// a condition that caches do not evaluate or a part that is not stored.
+    func response(
+        _ stored: StoredResponse,
+        to request: CacheRequest,
+        _ facts: RequestFacts,
+        _ info: CacheInfo
+    ) -> CacheResponse? {
+        if stored.facts.flags.contains(.isPartial) {
+            return response(fromPart: stored, to: request, facts, info)
+        }
+        switch conditions(of: request, facts, on: stored.facts, stored.withEncodedFields) {
+        case .forward: return nil
+        case .notModified: return notModified(head(stored, status: 304, info))
+        case .preconditionFailed: return head(stored, status: 412, info)
+        case .full: return whole(stored, to: request, info)
+        case .rangeAllowed:
+            guard stored.facts.status == 200, let ranges = RangeSet(request.fields.section) else {
+                return whole(stored, to: request, info)
+            }
+            return response(ranges.resolve(bodySize: stored.bodyCount), of: stored, info)
+        }
+    }
+
+    private func whole(
+        _ stored: StoredResponse,
+        to request: CacheRequest,
+        _ info: CacheInfo
+    ) -> CacheResponse {
+        var response = head(stored, status: Int(stored.facts.status), info)
+        if request.method.kind != .head { response.body = stored.body }
+        return response
+    }
+
+    /// A response with the head of a stored one, and no body.
+    func head(_ stored: StoredResponse, status: Int, _ info: CacheInfo) -> CacheResponse {
+        let age = info.ageSeconds ?? 0
+        let remaining = Int(stored.facts.freshnessLifetimeSeconds) - age
+        var info = info
+        info.remainingSeconds = remaining
+        info.storedAtSeconds = stored.stored.createdSeconds
+        info.isStored = true
+        if let userInfo = stored.userInfo { info.userInfo = userInfo }
+        let fields = ServedFields(
+            stored.encodedFields,
+            OwnLines(ageSeconds: age, cacheStatus(info, remainingSeconds: remaining))
+        )
+        return CacheResponse(status: status, fields: HeaderFields(fields), info: info)
+    }
+
+    // MARK: Conditions
+
+    /// Evaluates the client's own conditions against a stored or an arriving response; no other
+    /// place does so.
+    ///
+    /// `withFields` lends the encoded fields of that response, if they are needed.
+    func conditions(
+        of request: CacheRequest,
+        _ facts: RequestFacts,
+        on stored: StoredFacts,
+        _ withFields: (
+            (_ encoded: UnsafeRawBufferPointer) -> Conditional.Evaluation
+        ) -> Conditional.Evaluation
+    ) -> Conditional.Evaluation {
+        guard facts.isConditional || facts.hasRange else { return .full }
+        return withFields { encoded in
+            Conditional.evaluateClientConditionals(
+                request: request.fields.section,
+                requestFacts: facts,
+                stored: encoded,
+                storedFacts: stored,
+                nowSeconds: services.clock.nowSeconds
+            )
+        }
+    }
+
+    /// The response as a 304.
+    func notModified(_ response: CacheResponse) -> CacheResponse {
+        var response = response
+        response.status = 304
+        response.fields = response.fields.ofNotModified
+        response.body = .empty
+        return response
+    }
+
+    // MARK: Cache-Status
+
+    private func cacheStatus(
+        _ info: CacheInfo,
+        remainingSeconds: Int
+    ) -> OwnLines.Status {
+        guard services.configuration.cacheStatus == .added else { return .omitted }
+        let forward: CacheStatus.Forward
+        switch info.source {
+        case .revalidated: forward = .stale
+        // RFC 9211 §2: a fallback response is not a hit; the request was forwarded and failed.
+        case .fallback: forward = remainingSeconds > 0 ? .request : .stale
+        default:
+            return .hit(services.statusName, remainingSeconds: remainingSeconds)
+        }
+        var status = CacheStatus(
+            identifier: services.configuration.name,
+            outcome: .forwarded(forward)
+        )
+        status.forwardStatus = info.originStatus
+        status.ttlSeconds = remainingSeconds
+        if info.source == .revalidated {
+            status.isStored = true
+        } else {
+            let error = info.fallbackError as? CacheError
+            status.detail = error?.code.description ?? "fallback"
+        }
+        return .other(status)
+    }
+
+    // MARK: Of the cache's own
+
+    /// RFC 9111 §5.2.1.7: the client forbids a request to the origin, and no stored response may be
+    /// used.
+    func gatewayTimeout() -> CacheResponse {
+        CacheResponse(
+            status: 504,
+            fields: [
+                "Content-Length": "0",
+                "Cache-Status": "\(services.configuration.name); detail=only-if-cached",
+            ],
+            info: CacheInfo(source: .generated)
+        )
+    }
+}
+
+extension CacheInfo {
+    /// The description of a plain hit.
+    @inline(__always)
+    init(_ hit: PlainHit) {
+        self.init(source: .fresh, tier: .memory)
+        ageSeconds = hit.fresh.ageSeconds
+        remainingSeconds = hit.remainingSeconds
+        storedAtSeconds = hit.createdSeconds
+        isStored = true
+    }
+
+    init(source: Source, tier: Tier?, ageSeconds: Int) {
+        self.init(source: source, tier: tier)
+        self.ageSeconds = ageSeconds
+    }
+}

@@ -1,0 +1,91 @@
+import HTTPCaching
+
+/// The parts that every step of a request may use: configuration, clock, tiers, flights, tasks,
+/// counts.
+///
+/// It holds no rule and does no work. Each step takes it; no step knows `HTTPCache`.
+final class Services: Sendable {
+    let configuration: HTTPCache.Configuration
+    let clock: any CacheClock
+    let origin: any Origin
+    let tiers: TieredStore
+    let supervisor: Supervisor
+    let recorder: Recorder
+    let watchdog: FlightWatchdog
+    /// Limits the requests at the origin per key; `nil` without a limit.
+    let gate: OriginGate?
+    /// The flights, each desk for its share of the keys.
+    let desks: [HTTPFlightDesk]
+    let variantRules: VariantRules
+    let statusName: StatusName
+    let hasKeyHook: Bool
+    private let defaultRules: StoringRules
+    private let defaultTerms: ReuseTerms
+
+    private static let deskCount = 16
+
+    /// Opens the tiers that the configuration asks for.
+    ///
+    /// - Throws: `CacheError` if the directory is in use, unusable or holds other files, or the
+    ///   configuration contradicts itself.
+    init(_ configuration: HTTPCache.Configuration, _ origin: any Origin) async throws {
+        try configuration.validate()
+        self.configuration = configuration
+        self.origin = origin
+        clock = configuration.clock
+        supervisor = Supervisor(executor: configuration.taskExecutor)
+        recorder = Recorder(onEvent: configuration.hooks.onEvent)
+        watchdog = FlightWatchdog(
+            clock: clock,
+            supervisor: supervisor,
+            tickNanoseconds: configuration.watchNanoseconds
+        )
+        tiers = try await TieredStore.open(
+            configuration,
+            supervisor: supervisor,
+            recorder: recorder
+        )
+        gate = configuration.collapsing.maximumOriginRequestsPerKey.map {
+            OriginGate(perKeyMax: $0)
+        }
+        desks = (0..<Self.deskCount).map { _ in
+            HTTPFlightDesk(limits: configuration.collapsing, desks: Self.deskCount)
+        }
+        variantRules = configuration.caching.variantRules
+        statusName = StatusName(configuration.name)
+        hasKeyHook = configuration.hooks.key != nil
+        let policy = configuration.policy
+        defaultRules = configuration.caching.rules(mode: configuration.mode, policy: policy)
+        defaultTerms = ReuseTerms(policy, configuration.caching)
+    }
+
+    /// The desk of the flights of a key.
+    func desk(_ hash: KeyHash) -> HTTPFlightDesk { desks[Int(hash.placement >> 60)] }
+
+    /// The rules of storing under `policy`.
+    func storingRules(_ policy: CachePolicy) -> StoringRules {
+        if policy == configuration.policy { return defaultRules }
+        return configuration.caching.rules(mode: configuration.mode, policy: policy)
+    }
+
+    /// The policy that holds for `request`.
+    func policy(of request: CacheRequest, _ policy: CachePolicy?) -> CachePolicy {
+        policy ?? request.options.policy ?? configuration.policy
+    }
+
+    /// The terms of reuse of the policy that holds for `request`.
+    @inline(__always)
+    func terms(of request: CacheRequest, _ policy: CachePolicy?) -> ReuseTerms {
+        // Checked first: the usual request copies neither policy nor options.
+        if case .none = policy, request.options.isUsual { return defaultTerms }
+        return particularTerms(of: request, policy)
+    }
+
+    @inline(never)
+    private func particularTerms(of request: CacheRequest, _ policy: CachePolicy?) -> ReuseTerms {
+        terms(self.policy(of: request, policy))
+    }
+
+    /// The terms of reuse under `policy`.
+    func terms(_ policy: CachePolicy) -> ReuseTerms { ReuseTerms(policy, configuration.caching) }
+}

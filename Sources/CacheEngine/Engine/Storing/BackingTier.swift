@@ -1,0 +1,152 @@
+/// The tier behind the memory: nothing, the disk, or a custom store.
+///
+/// `accept` and `acceptRemoval` are called while the key's memory shard is locked: they are short
+/// and wake nothing, and the order of operations on a key is the order of these calls. `ring` is
+/// called after the shard is unlocked.
+protocol BackingTier: Sendable {
+    // MARK: Reading
+
+    /// Counts a miss and returns `true` if the entry is certainly not there; returns `false` if
+    /// only a look-up can tell.
+    func noteCertainMiss(_ hash: KeyHash) -> Bool
+
+    /// Looks up the entry; `seconds` is the time that the reader has.
+    func find(
+        _ key: RequestKey,
+        nowSeconds: UInt32,
+        withinSeconds seconds: Double?
+    ) async -> BackingEntry?
+
+    /// Whether a look-up that finds nothing proves that there is no entry.
+    var isLookUpConclusive: Bool { get }
+
+    /// The counter of found entries.
+    var hitCounter: Counter? { get }
+
+    // MARK: Writing, while the key is locked
+
+    /// Accepts an entry; its body is `body` if the body was written before.
+    func accept(_ entry: Entry, body: DiskBody?) -> StoreOutcome
+
+    /// Removes the entry.
+    ///
+    /// - Returns: Whether there was an entry, as far as is known at once.
+    @discardableResult func acceptRemoval(of key: StoreKey) -> Bool
+
+    /// Wakes the task that carries out accepted operations; called after the key is unlocked.
+    func ring(_ hash: KeyHash)
+
+    /// The largest body that is gathered in memory before it is stored here; 0 if bodies are not
+    /// gathered.
+    var gatheredBytesMax: Int { get }
+
+    /// Whether an entry of that size, with a body of that size, can be kept.
+    func hasRoom(entryBytes: Int, bodyBytes: Int) -> Bool
+
+    /// Returns a writer for an arriving body that is too large for memory, or `nil` if the
+    /// tier cannot take one.
+    func openBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter?
+
+    // MARK: Promises
+
+    /// Returns when the last removal of the key survives the end of the process.
+    func confirmRemoval(of hash: KeyHash) async throws
+
+    /// Whether the end of the process could undo the last accepted removal.
+    func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool
+
+    /// Returns when the end of the process can no longer restore an older entry of the key; waits
+    /// only if there is one.
+    func settle(_ hash: KeyHash) async throws
+
+    /// Whether `settle` never waits.
+    var settlesAtOnce: Bool { get }
+
+    /// The keeper of soft purges; `nil` if only this process remembers them.
+    var staleMarkKeeper: (any StaleMarkKeeper)? { get }
+
+    /// The entry's number in the order of soft purges.
+    func staleSequence(of entry: Entry) -> UInt64
+
+    // MARK: As a whole
+
+    func removeAll(in scope: RemovalScope) async throws -> RemovalCount
+    func changeCapacity(toBytes bytes: Int) async throws
+    func flush() async throws
+    func usage() async -> StoreUsage
+
+    /// The number of removals that failed and must still be carried out.
+    var owedCount: Int { get }
+
+    /// Returns when every operation queued so far has been tried.
+    func drained() async
+
+    /// Accepts nothing more, and tries failed operations once more.
+    ///
+    /// Returns at once when the task is cancelled.
+    func finish() async
+
+    /// Writes out every accepted entry, and stores nothing afterwards.
+    func close() async
+}
+
+/// An entry found behind the memory.
+struct BackingEntry: Sendable {
+    let entry: StoredEntry
+    /// Whether it is still the newest copy; called while the key is locked.
+    let isCurrent: @Sendable () -> Bool
+}
+
+/// A tier that keeps the marks of soft purges beside its entries.
+protocol StaleMarkKeeper: Sendable {
+    /// Whether any mark was set, in this process or an earlier one.
+    var hasStaleMarks: Bool { get }
+    /// Marks the entries that carry the tag and are stored now.
+    func markStale(_ tag: String) async throws
+    /// Whether a tag of the entry was marked since it was stored.
+    func isMarkedStale(_ entry: Entry) -> Bool
+    /// The number of an entry that is stored now.
+    func entrySequence(for hash: KeyHash) -> UInt64
+}
+
+/// The behaviour that most tiers share.
+extension BackingTier {
+    var isLookUpConclusive: Bool { true }
+    var hitCounter: Counter? { nil }
+    func openBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter? { nil }
+    func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool { false }
+    func settle(_ hash: KeyHash) async throws {}
+    var settlesAtOnce: Bool { false }
+    var staleMarkKeeper: (any StaleMarkKeeper)? { nil }
+    func staleSequence(of entry: Entry) -> UInt64 { entry.head.sequence }
+    func changeCapacity(toBytes bytes: Int) async throws {
+        throw CacheError(
+            .configurationInvalid,
+            detail: "The cache has no directory of its own, so its capacity cannot be changed"
+        )
+    }
+    var owedCount: Int { 0 }
+    func drained() async {}
+    func finish() async {}
+    func close() async {}
+}
+
+/// No tier behind the memory.
+struct NoBackingTier: BackingTier {
+    func noteCertainMiss(_ hash: KeyHash) -> Bool { true }
+    func find(
+        _ key: RequestKey,
+        nowSeconds: UInt32,
+        withinSeconds: Double?
+    ) async -> BackingEntry? { nil }
+    var settlesAtOnce: Bool { true }
+    func accept(_ entry: Entry, body: DiskBody?) -> StoreOutcome { .refused(.notAdmitted) }
+    func acceptRemoval(of key: StoreKey) -> Bool { false }
+    func ring(_ hash: KeyHash) {}
+    var gatheredBytesMax: Int { 0 }
+    func hasRoom(entryBytes: Int, bodyBytes: Int) -> Bool { false }
+    func confirmRemoval(of hash: KeyHash) async throws {}
+    func removeAll(in scope: RemovalScope) async throws -> RemovalCount { RemovalCount() }
+    func flush() async throws {}
+    func usage() async -> StoreUsage { StoreUsage() }
+}

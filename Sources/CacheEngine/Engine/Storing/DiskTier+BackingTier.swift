@@ -1,0 +1,37 @@
+/// The disk as the tier behind the memory.
+extension DiskTier: BackingTier {
+    /// A hit in the page cache does not suspend.
+    func find(
+        _ key: RequestKey,
+        nowSeconds: UInt32,
+        withinSeconds: Double?
+    ) async -> BackingEntry? {
+        let hash = key.hash
+        var result = key.bytes.withUnsafeBytes { read(hash, key: $0, nowSeconds: nowSeconds) }
+        if case .mustWait = result {
+            result = await readWaiting(hash, key: key.bytes, nowSeconds: nowSeconds)
+        }
+        guard case .hit(let found, let token) = result else { return nil }
+        return BackingEntry(entry: found) { [self] in isCurrent(token, hash) }
+    }
+
+    var hitCounter: Counter? { .diskHits }
+
+    func acceptRemoval(of key: StoreKey) -> Bool { acceptRemoval(of: key.hash) }
+
+    var gatheredBytesMax: Int { configuration.inlineBodyBytesMax }
+
+    func hasRoom(entryBytes: Int, bodyBytes: Int) -> Bool {
+        entryBytes <= configuration.entryBytesMax ?? .max
+    }
+
+    func openBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter? {
+        try await beginBody(for: hash, expectedBytes: expectedCount)
+    }
+
+    var staleMarkKeeper: (any StaleMarkKeeper)? { self }
+
+    func changeCapacity(toBytes bytes: Int) async throws { await setCapacity(bytes) }
+}
+
+extension DiskTier: StaleMarkKeeper {}

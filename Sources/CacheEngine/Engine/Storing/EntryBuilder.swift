@@ -1,0 +1,192 @@
+import HTTPCaching
+
+/// Builds every entry: encodes the facts and fields of a response as the bytes that are kept.
+///
+///     ReceivedResponse ─▶ lifetime ─▶ fields, StoredFacts ─▶ metadata ─▶ EntryBlueprint ─▶ Entry
+///
+/// A value. A step may change a part (tags, class, place) before it reads the blueprint;
+/// `TieredStore` makes the entry, as it knows the entry's place in the order of soft purges.
+struct EntryBuilder: Sendable {
+    var key: RequestKey
+    private(set) var facts: StoredFacts
+    private(set) var fields: FieldSection
+    /// The lifetime that the application gave, instead of the one that the fields give.
+    private var ownLifetimeSeconds: UInt32?
+    var userInfo: ByteChunk?
+    /// The parts that the body holds; `nil` if it is whole.
+    private var parts: PartialBody?
+    var tags = TagList()
+    var storageClass = StorageClass.permanent
+    var place = StoragePlace.everywhere
+    private let createdSeconds: Int64
+
+    /// The entry of a response that was received and is stored with `lifetime`.
+    init(_ response: ReceivedResponse, lifetime: FreshnessLifetime, under key: RequestKey) {
+        self.key = key
+        facts = response.storedFacts(lifetime)
+        fields = response.storedFields
+        createdSeconds = response.responseSeconds
+    }
+
+    /// The entry of a stored response with new facts, and with new fields if they are given.
+    init(renewing stored: StoredResponse, facts: StoredFacts, fields: FieldSection? = nil) {
+        let old = EntryBlueprint(stored.entry, metadata: [])
+        key = old.key
+        self.facts = facts
+        self.fields = fields ?? stored.fields()
+        ownLifetimeSeconds = stored.ownLifetimeSeconds
+        userInfo = stored.userInfo
+        parts = stored.parts
+        tags = old.tags
+        storageClass = old.storageClass
+        place = old.place
+        createdSeconds = old.createdSeconds
+    }
+
+    /// The blueprint of an index of variants.
+    static func blueprint(
+        _ index: VariantIndex,
+        _ roll: VariantRoll,
+        under key: RequestKey,
+        nowSeconds: Int64
+    ) -> EntryBlueprint {
+        EntryBlueprint(key: key, metadata: index.metadata(roll), createdSeconds: nowSeconds)
+    }
+
+    /// The entry without its body.
+    var blueprint: EntryBlueprint {
+        EntryBlueprint(
+            key: key,
+            metadata: StoredResponse.metadata(
+                facts: facts,
+                fields: fields,
+                userInfo: userInfo,
+                ownLifetimeSeconds: ownLifetimeSeconds,
+                parts: parts
+            ),
+            tags: tags,
+            storageClass: storageClass,
+            place: place,
+            createdSeconds: createdSeconds
+        )
+    }
+
+    // MARK: Changes
+
+    /// Applies the changes of the application's hook.
+    ///
+    /// A lifetime that differs from the origin's is the application's own, and also holds after
+    /// each 304.
+    mutating func apply(_ proposal: StoreProposal) {
+        let lifetimeSeconds = Self.lifetimeSeconds(proposal.lifetime.wholeSeconds)
+        if lifetimeSeconds != facts.freshnessLifetimeSeconds { setOwnLifetime(lifetimeSeconds) }
+        fields = proposal.fields.section
+        userInfo = proposal.userInfo
+        tags = TagList(proposal.tags) ?? TagList()
+        storageClass = proposal.storageClass
+        place = proposal.place
+    }
+
+    /// Gives the entry the application's own lifetime.
+    mutating func setOwnLifetime(_ seconds: UInt32) {
+        ownLifetimeSeconds = seconds
+        facts.freshnessLifetimeSeconds = seconds
+    }
+
+    /// Removes a field from those that are kept.
+    mutating func omit(lowercased name: StaticString) { fields.remove(lowercased: name) }
+
+    /// Joins the fields of a stored part of the same version: the new ones replace the old ones.
+    mutating func join(storedFields: FieldSection) {
+        fields = PartialBody.joinedFields(stored: storedFields, new: fields)
+    }
+
+    /// Sets the parts of the representation that the body holds.
+    ///
+    /// Once they cover the whole, facts and fields describe a complete response (RFC 9111 §3.4).
+    mutating func hold(_ held: PartialBody) {
+        guard held.isComplete else { return parts = held }
+        parts = nil
+        facts.status = 200
+        facts.flags.remove(.isPartial)
+        fields.remove("Content-Range")
+        fields.set("Content-Length", String(held.heldBytes))
+    }
+
+    /// A lifetime in seconds, as entries encode it.
+    static func lifetimeSeconds(_ seconds: Int) -> UInt32 {
+        UInt32(min(max(0, seconds), Int(Int32.max)))
+    }
+}
+
+/// The contents of an entry except its body.
+struct EntryBlueprint: Sendable {
+    var key: RequestKey
+    var metadata: [UInt8]
+    var tags = TagList()
+    var storageClass = StorageClass.permanent
+    var place = StoragePlace.everywhere
+    var createdSeconds: Int64
+
+    func head(bodyCount: Int, sequence: UInt64) -> EntryHead {
+        var flags: EntryHead.Flags = []
+        if storageClass == .session { flags.insert(.session) }
+        if storageClass == .pinned { flags.insert(.pinned) }
+        if place == .memoryOnly { flags.insert(.memoryOnly) }
+        var head = EntryHead(
+            hash: key.hash,
+            createdSeconds: EntryHead.seconds(createdSeconds),
+            expiresSeconds: EntryHead.neverExpires,
+            flags: flags,
+            keyCount: key.bytes.count,
+            tagsCount: tags.bytes.count,
+            metadataCount: metadata.count,
+            bodyCount: bodyCount
+        )
+        head.sequence = sequence
+        return head
+    }
+
+    /// Whether the parts fit into an entry's head.
+    var isEncodable: Bool {
+        key.bytes.count <= EntryHead.keyCountMax && metadata.count <= EntryHead.metadataCountMax
+    }
+
+    /// The entry with the bytes of `pieces` as its body, and its place in the order of soft purges.
+    func entry(body pieces: some Collection<ByteChunk>, sequence: UInt64) -> Entry {
+        let count = pieces.reduce(0) { $0 + $1.count }
+        return key.bytes.withUnsafeBytes { key in
+            tags.bytes.withUnsafeBytes { tags in
+                metadata.withUnsafeBytes { metadata in
+                    Entry(
+                        head: head(bodyCount: count, sequence: sequence),
+                        key: key,
+                        tags: tags,
+                        metadata: metadata
+                    ) { target in
+                        var offset = 0
+                        for piece in pieces {
+                            piece.withUnsafeBytes { target.copy($0, at: offset) }
+                            offset += piece.count
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+extension EntryBlueprint {
+    /// The blueprint of an existing entry, with new metadata.
+    init(_ entry: Entry, metadata: [UInt8]) {
+        let head = entry.head
+        self.init(
+            key: RequestKey(StoredEntry(entry).key),
+            metadata: metadata,
+            tags: entry.withTags { TagList(encoded: $0) },
+            storageClass: head.storageClass,
+            place: head.isMemoryOnly ? .memoryOnly : .everywhere,
+            createdSeconds: Int64(head.createdSeconds)
+        )
+    }
+}

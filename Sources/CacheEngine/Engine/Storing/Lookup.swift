@@ -1,0 +1,88 @@
+import HTTPCaching
+
+/// Looks up the stored response to a request: in memory, behind it, and through the index of
+/// variants.
+struct Lookup {
+    private let services: Services
+
+    init(_ services: Services) { self.services = services }
+
+    /// Looks in memory and behind it.
+    ///
+    /// `fields` are those of the request. A custom store is waited for until
+    /// `untilNanoseconds` of the monotonic clock, all look-ups together, if that is given.
+    func result(
+        for key: RequestKey,
+        _ fields: FieldSection,
+        untilNanoseconds: UInt64? = nil
+    ) async -> LookupResult {
+        let tiers = services.tiers
+        let seconds = secondsLeft(until: untilNanoseconds)
+        guard let (primary, tier) = await tiers.entry(key, withinSeconds: seconds) else {
+            return .nothing(key)
+        }
+        if let stored = StoredResponse(primary) {
+            return LookupResult(stored, in: tier, under: key)
+        }
+        guard let index = VariantIndex(primary.entry) else { return .nothing(key) }
+        let candidates = variantKeys(of: key, by: index, fields)
+        for candidate in candidates {
+            let seconds = secondsLeft(until: untilNanoseconds)
+            if let (entry, tier) = await tiers.entry(candidate, withinSeconds: seconds),
+                let stored = StoredResponse(entry)
+            {
+                return LookupResult(stored, in: tier, under: candidate)
+            }
+        }
+        return .nothing(candidates[0], .varyMiss)
+    }
+
+    private func secondsLeft(until nanoseconds: UInt64?) -> Double? {
+        guard let nanoseconds else { return nil }
+        let now = services.clock.monotonicNanoseconds
+        return nanoseconds > now ? Double(nanoseconds - now) / 1e9 : 0
+    }
+
+    /// The variant that the request selects by the index `primary`, looked up in memory only.
+    func variantInMemory(
+        _ primary: Entry,
+        _ request: CacheRequest,
+        nowSeconds: UInt32
+    ) -> Entry? {
+        guard let index = VariantIndex(primary) else { return nil }
+        let key = RequestKey(StoredEntry(primary).key)
+        let fields = request.fields.section
+        for vary in index.sets {
+            let candidate = variantKey(of: key, by: index, vary, fields)
+            let entry = services.tiers.entryInMemory(candidate, nowSeconds: nowSeconds)
+            if let entry { return entry }
+        }
+        return nil
+    }
+
+    /// The keys under which a response to a request with `fields` may be stored.
+    func candidates(for key: RequestKey, _ fields: FieldSection) async -> [RequestKey] {
+        guard let primary = await services.tiers.entry(key)?.0.entry,
+            let index = VariantIndex(primary)
+        else { return [key] }
+        return variantKeys(of: key, by: index, fields)
+    }
+
+    private func variantKeys(
+        of key: RequestKey,
+        by index: VariantIndex,
+        _ fields: FieldSection
+    ) -> [RequestKey] {
+        index.sets.map { variantKey(of: key, by: index, $0, fields) }
+    }
+
+    func variantKey(
+        of key: RequestKey,
+        by index: VariantIndex,
+        _ vary: Vary,
+        _ fields: FieldSection
+    ) -> RequestKey {
+        let detail = VariantKey(vary, request: fields, rules: services.variantRules)
+        return key.variant(detail.bytes, nonce: index.nonce, hasher: services.tiers.hasher)
+    }
+}

@@ -1,0 +1,44 @@
+/// A custom store as the tier behind the memory.
+extension QueuedStore: BackingTier {
+    func noteCertainMiss(_ hash: KeyHash) -> Bool { false }
+
+    func find(
+        _ key: RequestKey,
+        nowSeconds: UInt32,
+        withinSeconds seconds: Double?
+    ) async -> BackingEntry? {
+        let reading = replacements.ticket()
+        guard let found = await entry(for: key.storeKey, withinSeconds: seconds),
+            !found.entry.head.isExpired(nowSeconds: nowSeconds)
+        else { return nil }
+        let hash = key.hash
+        return BackingEntry(entry: found) { [self] in
+            replacements.isCurrent(hash, since: reading)
+        }
+    }
+
+    /// A look-up that failed proves nothing.
+    var isLookUpConclusive: Bool { false }
+
+    func accept(_ entry: Entry, body: DiskBody?) -> StoreOutcome {
+        guard body == nil else { return .refused(.notAdmitted) }
+        return accept(StoredEntry(entry))
+    }
+
+    func acceptRemoval(of key: StoreKey) -> Bool {
+        queueRemoval(of: key)
+        return false
+    }
+
+    func ring(_ hash: KeyHash) { startWork() }
+
+    var gatheredBytesMax: Int { Self.entryBytesMax }
+
+    func hasRoom(entryBytes: Int, bodyBytes: Int) -> Bool { bodyBytes <= Self.entryBytesMax }
+
+    /// An entry of the session class carries its session instead of its number.
+    func staleSequence(of entry: Entry) -> UInt64 {
+        let head = entry.head
+        return head.storageClass == .session && head.sequence == session ? 0 : head.sequence
+    }
+}

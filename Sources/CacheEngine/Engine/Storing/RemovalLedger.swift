@@ -1,0 +1,126 @@
+import Synchronization
+
+/// Remembers recent removals, so that a fetch that began before a removal does not restore the
+/// removed entry.
+///
+/// A fetch takes a ticket when it starts; its result may be stored while nothing that covers it has
+/// been removed since. The removal of one key is a moment. A removal of many keys takes time in
+/// several places, and forbids the entries that it covers from its beginning to its end: an entry
+/// that is stored in one place meanwhile could have been read in a place that the removal had not
+/// reached.
+///
+/// A slot holds the moment of the last removal, and above it how many removals are under way, so
+/// that one comparison with a ticket sees both. Slots are shared by hash: a collision forbids a
+/// store that was allowed, never the other way round.
+///
+/// `@unchecked Sendable`: the slots are atomics in memory that lives as long as the object.
+final class RemovalLedger: @unchecked Sendable {
+    struct Ticket: Sendable {
+        fileprivate let sequence: UInt64
+        /// The permit of a flight's attempt; the store refuses without a valid one.
+        var permit: StorePermit?
+    }
+
+    private static let slotsCount = 4_096
+    /// One removal under way; below it there is room for more moments than a process lives.
+    private static let oneUnderWay: UInt64 = 1 << 48
+
+    private let sequence = Atomic<UInt64>(1)
+    private let everything = Atomic<UInt64>(0)
+    private let anyTag = Atomic<UInt64>(0)
+    private let slots: UnsafeMutablePointer<Atomic<UInt64>>
+
+    init() {
+        slots = .allocate(capacity: Self.slotsCount)
+        for index in 0..<Self.slotsCount { (slots + index).initialize(to: Atomic(0)) }
+    }
+
+    deinit {
+        slots.deinitialize(count: Self.slotsCount)
+        slots.deallocate()
+    }
+
+    func ticket() -> Ticket { Ticket(sequence: sequence.load(ordering: .acquiring)) }
+
+    /// Notes the removal of a resource with its variants, inside the key's critical section.
+    func note(_ key: KeyHash) { note(in: slots[Self.slot(key.placement)]) { $0 } }
+
+    /// Notes that the removal of all entries in `scope` begins; `end` must follow.
+    func begin(_ scope: RemovalScope) { note(scope) { $0 + Self.oneUnderWay } }
+
+    /// Notes that the removal is over.
+    func end(_ scope: RemovalScope) { note(scope) { $0 - Self.oneUnderWay } }
+
+    /// Whether an entry fetched since `ticket` may be stored.
+    ///
+    /// Called inside the key's critical section, so that a removal is either seen here or happens
+    /// after the store.
+    func permits(_ key: KeyHash, tags: UnsafeRawBufferPointer, since ticket: Ticket) -> Bool {
+        if Mutant.storesWhatWasRemoved.isOn { return true }
+        guard ticket.permit?.isValid != false,
+            everything.load(ordering: .acquiring) <= ticket.sequence,
+            slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.sequence
+        else { return false }
+        if Mutant.ledgerIgnoresTags.isOn { return true }
+        var isPermitted = true
+        TagList.forEach(in: tags) { tag in
+            if slots[Self.slot(tag: tag)].load(ordering: .acquiring) > ticket.sequence {
+                isPermitted = false
+            }
+        }
+        return isPermitted
+    }
+
+    /// Whether a fetch that began with `ticket` may still answer a request that arrives now.
+    ///
+    /// Its tags may not be known yet, so the removal of any tag counts.
+    func isCurrent(_ key: KeyHash, since ticket: Ticket) -> Bool {
+        Self.moment(in: everything) <= ticket.sequence
+            && Self.moment(in: anyTag) <= ticket.sequence
+            && Self.moment(in: slots[Self.slot(key.placement)]) <= ticket.sequence
+    }
+
+    private func note(_ scope: RemovalScope, _ change: (UInt64) -> UInt64) {
+        switch scope {
+        case .tag(var tag):
+            tag.withUTF8 { bytes in
+                note(in: slots[Self.slot(tag: UnsafeRawBufferPointer(bytes))], change)
+            }
+            note(in: anyTag, change)
+        // These scopes have no key or tag.
+        case .everything, .storageClass, .storedAfter, .storedBefore: note(in: everything, change)
+        }
+    }
+
+    /// Changes the number of removals under way, and raises the moment of the last one to now.
+    private func note(in slot: borrowing Atomic<UInt64>, _ change: (UInt64) -> UInt64) {
+        let now = sequence.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        var old = slot.load(ordering: .relaxed)
+        while true {
+            // Two removals may arrive in either order; the moment only rises.
+            let moment = max(old & (Self.oneUnderWay - 1), now)
+            let (done, current) = slot.weakCompareExchange(
+                expected: old,
+                desired: change(old & ~(Self.oneUnderWay - 1)) | moment,
+                ordering: .acquiringAndReleasing
+            )
+            if done { return }
+            old = current
+        }
+    }
+
+    private static func moment(in slot: borrowing Atomic<UInt64>) -> UInt64 {
+        slot.load(ordering: .acquiring) & (oneUnderWay - 1)
+    }
+
+    private static func slot(_ placement: UInt64) -> Int {
+        Int(truncatingIfNeeded: (placement ^ placement >> 32) & UInt64(slotsCount - 1))
+    }
+
+    /// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/): tags are few and short here.
+    private static func slot(tag: UnsafeRawBufferPointer) -> Int {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in tag { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return slot(hash)
+    }
+}

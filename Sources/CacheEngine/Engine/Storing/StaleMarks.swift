@@ -1,0 +1,71 @@
+import Synchronization
+
+/// The tags whose entries have been declared stale.
+///
+/// Each stored entry gets a number, and so does each mark: an entry with a smaller number than the
+/// mark of one of its tags was stored before it. If the disk stands behind the memory, its shards
+/// give the numbers and keep the marks; then only `isActive` is used here.
+///
+/// Invariant: `isActive` is false while there are no marks, so that hits need no lock.
+final class StaleMarks: Sendable {
+    /// Beyond this number of tags, every entry stored so far counts as marked.
+    private static let tagsMax = 10_000
+
+    private struct State {
+        var marks: [String: UInt64] = [:]
+        /// Entries with a smaller number are stale, whatever their tags.
+        var floor: UInt64 = 0
+        var sequence: UInt64
+    }
+
+    private let state: Mutex<State>
+    private let active = Atomic(false)
+
+    init(startSeconds: Int64) {
+        state = Mutex(State(sequence: Self.sequence(atSeconds: startSeconds)))
+    }
+
+    /// Numbers follow the time, so that those of several processes on one store can be compared.
+    private static func sequence(atSeconds seconds: Int64) -> UInt64 {
+        UInt64(max(0, seconds)) << 24
+    }
+
+    var isActive: Bool { active.load(ordering: .acquiring) }
+
+    /// Notes that marks exist, which the disk keeps.
+    func activate() { active.store(true, ordering: .releasing) }
+
+    /// The number of an entry that is stored now: later marks cover it.
+    func entrySequence(nowSeconds: Int64) -> UInt64 {
+        state.withLock { state in
+            state.sequence = max(state.sequence, Self.sequence(atSeconds: nowSeconds))
+            return state.sequence
+        }
+    }
+
+    func mark(_ tag: String, nowSeconds: Int64) {
+        state.withLock { state in
+            state.sequence = max(state.sequence + 1, Self.sequence(atSeconds: nowSeconds))
+            if state.marks.count >= Self.tagsMax {
+                state.marks = [:]
+                state.floor = state.sequence
+            }
+            state.marks[tag] = state.sequence
+        }
+        activate()
+    }
+
+    /// Whether an entry with that number and these encoded tags is marked.
+    func covers(_ tags: UnsafeRawBufferPointer, sequence: UInt64) -> Bool {
+        let sequence = sequence + (Mutant.staleMarksEndEarly.isOn ? 1 : 0)
+        return state.withLock { state in
+            if sequence < state.floor { return true }
+            var isCovered = false
+            TagList.forEach(in: tags) { tag in
+                let tag = String(decoding: tag, as: UTF8.self)
+                if let mark = state.marks[tag], sequence < mark { isCovered = true }
+            }
+            return isCovered
+        }
+    }
+}

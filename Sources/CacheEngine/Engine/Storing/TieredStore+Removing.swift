@@ -1,0 +1,113 @@
+/// Removals and soft purges, and the promises that a caller waits for.
+extension TieredStore {
+    // MARK: One key
+
+    /// Removes the entry, and forbids fetches under way to restore it.
+    ///
+    /// - Returns: Whether there was an entry, as far as is known without reading the disk.
+    @discardableResult
+    func removeAtOnce(_ key: RequestKey) -> Bool {
+        // Noted under the lock: no request can take a ticket after the removal and then see the old
+        // entry.
+        remove(key) { ledger.note(key.hash) }
+    }
+
+    /// Removes the entry that is stored now; fetches under way may still store their responses.
+    func removeStored(_ key: RequestKey) { remove(key) {} }
+
+    @discardableResult
+    private func remove(_ key: RequestKey, whileLocked note: () -> Void) -> Bool {
+        var wasBehind = false
+        let removed = key.bytes.withUnsafeBytes { bytes in
+            memory.remove(key.hash, key: bytes) { _ in
+                defer { note() }
+                if Mutant.removesFromMemoryAlone.isOn { return }
+                wasBehind = backing.acceptRemoval(of: key.storeKey)
+            }
+        }
+        backing.ring(key.hash)
+        return removed != nil || wasBehind
+    }
+
+    /// Removes the entry; the removal survives the end of the process once this returns.
+    func removeDurably(_ key: RequestKey) async throws -> Bool {
+        let isRemoved = removeAtOnce(key)
+        try await backing.confirmRemoval(of: key.hash)
+        return isRemoved
+    }
+
+    /// Removes the entry before a response is returned.
+    ///
+    /// The removal survives the end of the process once this method has returned, unless the device
+    /// fails: the failure is counted, and the response is returned all the same.
+    @discardableResult
+    func remove(_ key: RequestKey) async -> Bool {
+        let isRemoved = removeAtOnce(key)
+        if backing.mayLoseRemoval(of: key.hash, isRemoved: isRemoved) {
+            try? await backing.confirmRemoval(of: key.hash)
+        }
+        return isRemoved
+    }
+
+    /// Returns when the last operation on the key survives the end of the process.
+    func confirm(_ hash: KeyHash) async throws { try await backing.confirmRemoval(of: hash) }
+
+    /// Returns when the end of the process can no longer restore an older entry of the key; waits
+    /// only if there is one on disk.
+    func settle(_ hash: KeyHash) async { try? await backing.settle(hash) }
+
+    /// Forbids fetches of the resource that are under way to store their responses.
+    func outdateFetches(of key: RequestKey) {
+        ledger.note(key.hash)
+        memory.letWritersFinish()
+    }
+
+    // MARK: Many keys
+
+    /// Removes all entries in `scope`, and forbids fetches under way to restore them.
+    ///
+    /// The tier behind the memory is emptied first: a reader that finds nothing in memory would
+    /// otherwise promote an entry from there. Before that, stores that were permitted when the
+    /// removal began are finished: behind the memory their entries would arrive after the removal
+    /// and outlive it.
+    func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+        ledger.begin(scope)
+        defer { ledger.end(scope) }
+        if !Mutant.letsWritersGoOn.isOn { memory.letWritersFinish() }
+        let behind: RemovalCount
+        do {
+            behind = try await backing.removeAll(in: scope)
+        } catch {
+            _ = memory.removeAll(in: scope)
+            throw error
+        }
+        let inMemory = memory.removeAll(in: scope)
+        // An entry in memory is also behind it, unless it is for memory only.
+        return RemovalCount(
+            entries: max(inMemory.entries, behind.entries),
+            bytes: inMemory.bytes + behind.bytes
+        )
+    }
+
+    // MARK: Soft purges
+
+    /// Makes all entries stale that carry the tag and are stored now; the response of a fetch under
+    /// way, which may be older, is not stored.
+    func markStale(_ tag: String) async throws {
+        ledger.begin(.tag(tag))
+        defer { ledger.end(.tag(tag)) }
+        memory.letWritersFinish()
+        guard let keeper = backing.staleMarkKeeper else {
+            return staleMarks.mark(tag, nowSeconds: clock.nowSeconds)
+        }
+        // Before the marks are set: hits check for marks from now on.
+        staleMarks.activate()
+        try await keeper.markStale(tag)
+    }
+
+    /// Whether a tag of the entry has been declared stale since it was stored.
+    func isMarkedStale(_ entry: Entry) -> Bool {
+        if let keeper = backing.staleMarkKeeper { return keeper.isMarkedStale(entry) }
+        return entry.withTags { staleMarks.covers($0, sequence: backing.staleSequence(of: entry)) }
+    }
+}

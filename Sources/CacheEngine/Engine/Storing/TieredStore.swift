@@ -1,0 +1,199 @@
+/// The memory and the tier behind it, combined: operations on a key happen in both in the same
+/// order.
+final class TieredStore: Sendable {
+    let memory: MemoryTier
+    /// The tier behind the memory.
+    let backing: any BackingTier
+    let hasher: KeyHasher
+    let ledger = RemovalLedger()
+    let staleMarks: StaleMarks
+    let clock: any CacheClock
+    let recorder: Recorder
+
+    init(
+        memory: MemoryTier,
+        backing: any BackingTier,
+        hasher: KeyHasher,
+        clock: any CacheClock,
+        recorder: Recorder
+    ) {
+        self.memory = memory
+        self.backing = backing
+        self.hasher = hasher
+        self.clock = clock
+        self.recorder = recorder
+        staleMarks = StaleMarks(startSeconds: clock.nowSeconds)
+        if backing.staleMarkKeeper?.hasStaleMarks == true { staleMarks.activate() }
+    }
+
+    var nowSeconds: UInt32 { EntryHead.seconds(clock.nowSeconds) }
+
+    // MARK: Reading
+
+    /// The entry in memory, counted as a use of it.
+    func entryInMemory(_ key: RequestKey, nowSeconds: UInt32) -> Entry? {
+        key.bytes.withUnsafeBytes { memory.entry(for: key.hash, key: $0, nowSeconds: nowSeconds) }
+    }
+
+    /// The entry in memory, without counting that as a use.
+    func peek(_ key: RequestKey) -> Entry? {
+        key.bytes.withUnsafeBytes {
+            memory.peek(for: key.hash, key: $0, nowSeconds: nowSeconds)
+        }
+    }
+
+    /// Counts a miss and returns `true` if the miss is certain without reading a file; returns
+    /// `false` if only a look-up can tell.
+    func noteCertainMiss(_ key: RequestKey) -> Bool {
+        let isInMemory = key.bytes.withUnsafeBytes {
+            memory.contains(key.hash, key: $0, nowSeconds: nowSeconds)
+        }
+        return isInMemory ? false : backing.noteCertainMiss(key.hash)
+    }
+
+    /// The entry in any tier; an entry found behind the memory is promoted into it.
+    ///
+    /// A custom store is waited for no longer than `seconds`, if given.
+    func entry(
+        _ key: RequestKey,
+        withinSeconds seconds: Double? = nil
+    ) async -> (StoredEntry, CacheInfo.Tier)? {
+        if let entry = entryInMemory(key, nowSeconds: nowSeconds) {
+            return (StoredEntry(entry), .memory)
+        }
+        let ticket = ledger.ticket()
+        guard
+            let found = await backing.find(key, nowSeconds: nowSeconds, withinSeconds: seconds)
+        else { return nil }
+        if found.entry.detachedBody == nil {
+            let entry = found.entry.entry
+            memory.promote(entry, nowSeconds: nowSeconds) {
+                found.isCurrent() && permits(entry, since: ticket)
+                    || Mutant.promotesWhatWasReplaced.isOn
+            }
+        }
+        if let counter = backing.hitCounter { recorder.counters.add(counter) }
+        return (found.entry, .disk)
+    }
+
+    // MARK: Writing
+
+    /// Stores an entry that was fetched since `ticket`.
+    ///
+    /// `isWanted` is called while the key is locked.
+    func store(
+        _ entry: Entry,
+        since ticket: RemovalLedger.Ticket,
+        onlyIf isWanted: () -> Bool = { true }
+    ) -> StoreOutcome {
+        defer { backing.ring(entry.head.hash) }
+        return put(entry, since: ticket, onlyIf: isWanted)
+    }
+
+    /// Stores an entry without waking the tier behind the memory: the caller rings it.
+    func put(
+        _ entry: Entry,
+        since ticket: RemovalLedger.Ticket,
+        onlyIf isWanted: () -> Bool = { true }
+    ) -> StoreOutcome {
+        var behind = StoreOutcome.refused(.notAdmitted)
+        let inMemory = memory.store(
+            entry,
+            nowSeconds: nowSeconds,
+            whileLocked: { _ in behind = storeBehind(entry) },
+            onlyIf: { permits(entry, since: ticket) && isWanted() }
+        )
+        if inMemory == .stored || behind == .stored { return .stored }
+        return inMemory
+    }
+
+    /// Stores an entry whose body is in a file of its own: it is kept on disk only.
+    func store(
+        _ entry: Entry,
+        body: DiskBody,
+        since ticket: RemovalLedger.Ticket,
+        onlyIf isWanted: () -> Bool = { true }
+    ) -> StoreOutcome {
+        var outcome = StoreOutcome.refused(.removedMeanwhile)
+        entry.withKey { key in
+            _ = memory.remove(entry.head.hash, key: key) { _ in
+                guard permits(entry, since: ticket), isWanted() else { return }
+                outcome = backing.accept(entry, body: body)
+            }
+        }
+        backing.ring(entry.head.hash)
+        return outcome
+    }
+
+    /// Replaces `old` wherever it is still stored: in memory, or behind it.
+    func replace(
+        _ old: StoredEntry,
+        by new: StoredEntry,
+        since ticket: RemovalLedger.Ticket
+    ) async {
+        let key = RequestKey(old.key)
+        if let present = peek(key) {
+            // A copy may have been promoted from behind the memory meanwhile.
+            guard present.isCopy(of: old.entry) else { return }
+            let isReplaced = memory.replaceIfSame(
+                new.entry,
+                expecting: present,
+                nowSeconds: nowSeconds,
+                whileLocked: { _ in _ = storeBehind(new.entry) },
+                onlyIf: { permits(new.entry, since: ticket) }
+            )
+            backing.ring(key.hash)
+            // If it was evicted meanwhile, the entry is stored behind the memory only.
+            guard !isReplaced, peek(key) == nil else { return }
+        }
+        // Finding nothing behind the memory proves nothing: a newer entry may have been there and
+        // removed.
+        guard let found = await backing.find(key, nowSeconds: nowSeconds, withinSeconds: nil),
+            found.entry.entry.isCopy(of: old.entry) || Mutant.replacesWhatIsNewerOnDisk.isOn
+        else { return }
+        if let body = new.detachedBody as? DiskBody {
+            _ = store(new.entry, body: body, since: ticket, onlyIf: found.isCurrent)
+        } else if new.detachedBody == nil {
+            _ = store(new.entry, since: ticket, onlyIf: found.isCurrent)
+        }
+    }
+
+    /// The entry that `blueprint` describes, stored now, so that earlier soft purges do not cover
+    /// it.
+    func entry(_ blueprint: EntryBlueprint, body pieces: some Collection<ByteChunk>) -> Entry {
+        let sequence =
+            backing.staleMarkKeeper?.entrySequence(for: blueprint.key.hash)
+            ?? staleMarks.entrySequence(nowSeconds: clock.nowSeconds)
+        return blueprint.entry(body: pieces, sequence: sequence)
+    }
+
+    /// The entry with the body of `old` and everything else from `blueprint`.
+    func renewed(_ old: StoredEntry, as blueprint: EntryBlueprint) -> StoredEntry {
+        StoredEntry(
+            entry(blueprint, body: CollectionOfOne(old.entry.body)),
+            detachedBody: old.detachedBody
+        )
+    }
+
+    /// The largest body that is gathered in memory before it is stored.
+    var gatheredBytesMax: Int { max(memory.entrySizeBytesMax, backing.gatheredBytesMax) }
+
+    /// Whether any tier can keep a response of that size; `headBytes` is its size without the body.
+    func hasRoom(forBody bodyBytes: Int, headBytes: Int) -> Bool {
+        let entryBytes = bodyBytes + headBytes + StoredResponse.fieldsOffset + 4
+        return Entry.chargeBytes(bodyCount: entryBytes) <= memory.entrySizeBytesMax
+            || backing.hasRoom(entryBytes: entryBytes, bodyBytes: bodyBytes)
+    }
+
+    /// Whether an entry fetched since `ticket` may be stored; called while the key is locked.
+    private func permits(_ entry: Entry, since ticket: RemovalLedger.Ticket) -> Bool {
+        entry.withTags { ledger.permits(entry.head.hash, tags: $0, since: ticket) }
+    }
+
+    /// Called while the key is locked.
+    private func storeBehind(_ entry: Entry) -> StoreOutcome {
+        guard entry.head.isMemoryOnly else { return backing.accept(entry, body: nil) }
+        backing.acceptRemoval(of: StoredEntry(entry).key)
+        return .refused(.notAdmitted)
+    }
+}

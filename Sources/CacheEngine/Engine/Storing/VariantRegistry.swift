@@ -1,0 +1,70 @@
+import HTTPCaching
+
+/// Enters variants into the index of their resource, so that later look-ups know the selecting
+/// fields.
+struct VariantRegistry {
+    let services: Services
+    /// The key of the resource.
+    let key: RequestKey
+    /// The fields of the request that the variant was fetched for.
+    let fields: FieldSection
+    let ticket: RemovalLedger.Ticket
+
+    /// Enters the variant that `vary` selects; the flight under `flightKey` that holds the ticket's
+    /// permit is also found under the variant's key afterwards.
+    func enter(_ vary: Vary, flightKey: KeyHash) async -> Variance {
+        let tiers = services.tiers
+        let present = await tiers.entry(key)?.0.entry
+        let desk = services.desk(key.hash)
+        let variance: Variance = desk.settleVariant(of: flightKey, ticket.permit) {
+            let variance = enter(vary, among: tiers.peek(key) ?? present)
+            return (variance, variance.key.hash)
+        }
+        tiers.backing.ring(key.hash)
+        await tiers.settle(key.hash)
+        return variance
+    }
+
+    private func enter(_ vary: Vary, among entry: Entry?) -> Variance {
+        let now = services.clock.nowSeconds
+        let known = entry.flatMap { VariantIndex($0) }
+        var index = known ?? VariantIndex(vary, nonce: Self.randomNonce())
+        var roll = entry.flatMap { VariantRoll($0) }
+        var variant = variantKey(index, vary)
+        if roll?.contains(variant.hash) == true {
+            guard known?.sets.first != vary else {
+                return Variance(index: index, vary: vary, key: variant)
+            }
+            index.prefer(vary)
+        } else {
+            let maximumVariants = max(1, services.configuration.caching.maximumVariants)
+            if index.variants >= maximumVariants, let roll, !roll.mayEnd(atSeconds: now) {
+                return Variance(index: index, vary: vary, key: variant, isStored: false)
+            }
+            let nonce = index.nonce
+            index.add(vary, maximumVariants: maximumVariants, nonce: Self.randomNonce())
+            if index.nonce != nonce {
+                roll = nil
+                variant = variantKey(index, vary)
+            }
+        }
+        var newRoll = roll ?? VariantRoll(sinceSeconds: now)
+        newRoll.add(variant.hash)
+        let blueprint = EntryBuilder.blueprint(index, newRoll, under: key, nowSeconds: now)
+        // The caller rings, once the desk is unlocked.
+        _ = services.tiers.put(
+            services.tiers.entry(blueprint, body: EmptyCollection()),
+            since: ticket
+        )
+        return Variance(index: index, vary: vary, key: variant)
+    }
+
+    private func variantKey(_ index: VariantIndex, _ vary: Vary) -> RequestKey {
+        Lookup(services).variantKey(of: key, by: index, vary, fields)
+    }
+
+    private static func randomNonce() -> UInt64 {
+        var random = SystemRandomNumberGenerator()
+        return random.next()
+    }
+}

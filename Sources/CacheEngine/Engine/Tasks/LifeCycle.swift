@@ -1,0 +1,40 @@
+/// The periodic work of a cache, and its shutdown.
+struct LifeCycle {
+    let services: Services
+
+    private static let sweepNanoseconds: UInt64 = 5_000_000_000
+
+    /// Removes expired entries periodically until the task is cancelled, then shuts down.
+    func run() async {
+        while services.supervisor.isOpen {
+            do {
+                try await services.clock.sleep(nanoseconds: Self.sweepNanoseconds)
+            } catch { break }
+            await services.tiers.sweep()
+        }
+        await shutDown()
+    }
+
+    /// Ends all work within the configured time, and writes out every accepted entry.
+    func shutDown() async {
+        let (tiers, supervisor) = (services.tiers, services.supervisor)
+        supervisor.close()
+        for desk in services.desks { desk.abortAll(CacheError.cacheShutDown) }
+        // In separate tasks: the caller's may have been cancelled, and the cache must still shut
+        // down.
+        let executor = services.configuration.taskExecutor
+        let ending = Task(executorPreference: executor) {
+            await tiers.backing.drained()
+            await supervisor.shutDown()
+            await tiers.backing.finish()
+        }
+        let limit = UInt64(nanosecondsIn: services.configuration.maximumShutDownTime.seconds)
+        let timer = Task(executorPreference: executor) { [clock = services.clock] in
+            guard (try? await clock.sleep(nanoseconds: limit)) != nil else { return }
+            ending.cancel()
+        }
+        await ending.value
+        timer.cancel()
+        await tiers.backing.close()
+    }
+}

@@ -1,0 +1,47 @@
+import Synchronization
+
+/// The first of several results; later results are ignored.
+final class Race<Value: Sendable>: Sendable {
+    private enum State {
+        case open
+        case awaited(CheckedContinuation<Value, any Error>)
+        case decided(Result<Value, any Error>)
+        case over
+    }
+
+    private let state = Mutex(State.open)
+
+    func finish(_ result: Result<Value, any Error>) {
+        let waiting = state.withLock { state -> CheckedContinuation<Value, any Error>? in
+            switch state {
+            case .open:
+                state = .decided(result)
+                return nil
+            case .awaited(let continuation):
+                state = .over
+                return continuation
+            case .decided, .over: return nil
+            }
+        }
+        waiting?.resume(with: result)
+    }
+
+    /// Waits for the first result; must be called once.
+    func result() async throws -> Value {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let decided = state.withLock { state -> Result<Value, any Error>? in
+                    if case .decided(let result) = state {
+                        state = .over
+                        return result
+                    }
+                    state = .awaited(continuation)
+                    return nil
+                }
+                if let decided { continuation.resume(with: decided) }
+            }
+        } onCancel: {
+            finish(.failure(CancellationError()))
+        }
+    }
+}

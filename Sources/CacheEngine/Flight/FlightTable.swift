@@ -1,0 +1,256 @@
+/// The flights under way, and what is known about keys without one, for the keys of one desk.
+///
+/// A value: it starts, wakes and cancels nothing. What its caller must do after unlocking the desk
+/// is part of each result. Every table is bounded.
+///
+/// Invariant: `flights` holds a flight under its own key, and under its variant's key, until the
+/// flight has ended or another has replaced it.
+struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
+    typealias Member = Flight<Request, Answer>
+
+    private struct BackOff {
+        var failures: Int
+        var untilNanoseconds: UInt64
+    }
+
+    private struct SharedError {
+        var error: any Error
+        var untilNanoseconds: UInt64
+    }
+
+    let limits: CollapsingOptions
+    private let flightsMax: Int
+    private var flights: [KeyHash: Member] = [:]
+    private var hitForMissUntil: [KeyHash: UInt64] = [:]
+    private var sharedErrors: [KeyHash: SharedError] = [:]
+    private var backOffs: [KeyHash: BackOff] = [:]
+    private var escapes: [KeyHash: Int] = [:]
+
+    /// The most entries of one side table; a full table is cleared.
+    private static var sideTableMax: Int { 4_096 }
+
+    init(limits: CollapsingOptions, desks: Int) {
+        self.limits = limits
+        flightsMax = max(1, limits.maximumFlights / max(1, desks))
+    }
+
+    /// The number of keys with a flight under way.
+    var count: Int { flights.count }
+
+    // MARK: Boarding
+
+    /// Joins the flight of `key`, or registers one if the request may lead.
+    mutating func board(
+        _ key: KeyHash,
+        _ request: Request,
+        nowNanoseconds: UInt64,
+        _ checks: some BoardingChecks<Request, Answer>
+    ) -> FlightBoarding<Request, Answer> {
+        let terms = Member.Terms(
+            mayLead: checks.mayLead,
+            untilNanoseconds: checks.untilNanoseconds
+        )
+        if let flight = current(key) {
+            if !checks.isOutdated(flight) || Mutant.joinsOutdatedFlights.isOn {
+                return .aboard(flight, flight.join(request, terms, nowNanoseconds: nowNanoseconds))
+            }
+            // A request that cannot lead leaves the flight to requests that can use it.
+            guard checks.mayLead else { return .outcome(.goAlone(.requested)) }
+            flight.retire()
+            remove(flight)
+        }
+        if let known = knownOutcome(key, nowNanoseconds) { return .outcome(known) }
+        guard checks.mayLead else { return .outcome(.goAlone(.requested)) }
+        guard flights.count < flightsMax else { return .outcome(.goAlone(.tableFull)) }
+        if checks.hasNews() { return .outcome(.lookAgain) }
+        let isWanted = limits.abandoned == .finish
+        let flight = register(key, request, isWanted: isWanted, nowNanoseconds)
+        let place = flight.join(request, as: .leader, terms, nowNanoseconds: nowNanoseconds)
+        return .leading(flight, place)
+    }
+
+    /// Registers a flight without waiters, unless one is under way or the last one failed recently.
+    mutating func refresh(
+        _ key: KeyHash,
+        _ request: Request,
+        nowNanoseconds: UInt64,
+        _ checks: some BoardingChecks<Request, Answer>
+    ) -> Member? {
+        if let flight = current(key) {
+            guard checks.isOutdated(flight) else { return nil }
+            flight.retire()
+            remove(flight)
+        }
+        if let backOff = backOffs[key], backOff.untilNanoseconds > nowNanoseconds { return nil }
+        guard flights.count < flightsMax, !checks.hasNews(), checks.mayLead else { return nil }
+        return register(key, request, isWanted: true, nowNanoseconds)
+    }
+
+    /// Removes the flight of `key` if it has waited for a head for too long; its caller gives it up.
+    mutating func takeOverdue(_ key: KeyHash, nowNanoseconds: UInt64) -> Member? {
+        guard let flight = flights[key], flight.isUnanswered else { return nil }
+        let limit = flight.startedNanoseconds + UInt64(nanosecondsIn: limits.maximumAge.seconds)
+        guard nowNanoseconds >= limit else { return nil }
+        flight.retire()
+        remove(flight)
+        return flight
+    }
+
+    /// The flight under way that can still be joined.
+    private mutating func current(_ key: KeyHash) -> Member? {
+        guard let flight = flights[key] else { return nil }
+        if !flight.isOver { return flight }
+        remove(flight)
+        return nil
+    }
+
+    /// The recent outcome of a flight of this key.
+    private mutating func knownOutcome(
+        _ key: KeyHash,
+        _ nowNanoseconds: UInt64
+    ) -> FlightOutcome<Answer>? {
+        if let known = sharedErrors[key] {
+            if known.untilNanoseconds > nowNanoseconds {
+                return .failed(known.error, isShared: true)
+            }
+            sharedErrors[key] = nil
+        }
+        if let until = hitForMissUntil[key] {
+            if until > nowNanoseconds { return .goAlone(.hitForMiss) }
+            hitForMissUntil[key] = nil
+        }
+        return nil
+    }
+
+    private mutating func register(
+        _ key: KeyHash,
+        _ founder: Request,
+        isWanted: Bool,
+        _ nowNanoseconds: UInt64
+    ) -> Member {
+        let flight = Member(
+            key: key,
+            founder: founder,
+            machine: FlightStateMachine(
+                isWanted: isWanted,
+                waitersMax: limits.maximumWaiters,
+                attemptsMax: limits.maximumAttempts
+            ),
+            startedNanoseconds: nowNanoseconds
+        )
+        flights[key] = flight
+        return flight
+    }
+
+    // MARK: Landing
+
+    /// Whether `flight` still holds its key.
+    func isCurrent(_ flight: Member) -> Bool { flights[flight.key] === flight }
+
+    /// Releases the keys of a flight.
+    mutating func remove(_ flight: Member) {
+        if flights[flight.key] === flight { flights[flight.key] = nil }
+        if let key = flight.variantKey, flights[key] === flight { flights[key] = nil }
+    }
+
+    /// Registers the flight of `key` that holds `permit` also under `variantKey`.
+    mutating func enter(_ variantKey: KeyHash, of key: KeyHash, _ permit: StorePermit?) {
+        guard let permit, let flight = flights[key], flight.permit === permit,
+            flights[variantKey] == nil
+        else { return }
+        // An attempt that was given up may have registered another key.
+        if let earlier = flight.variantKey, flights[earlier] === flight {
+            flights[earlier] = nil
+        }
+        flight.variantKey = variantKey
+        flights[variantKey] = flight
+    }
+
+    // MARK: Facts about a key
+
+    mutating func noteUnreachable(
+        by flight: Member,
+        _ error: any Error,
+        nowNanoseconds: UInt64
+    ) {
+        guard isCurrent(flight) else { return }
+        Self.makeRoom(in: &sharedErrors)
+        let until = nowNanoseconds + UInt64(nanosecondsIn: limits.sharedErrorTime.seconds)
+        sharedErrors[flight.key] = SharedError(error: error, untilNanoseconds: until)
+    }
+
+    mutating func noteShareable(_ isShareable: Bool, _ key: KeyHash, nowNanoseconds: UInt64) {
+        if isShareable {
+            if !hitForMissUntil.isEmpty { hitForMissUntil[key] = nil }
+            if !sharedErrors.isEmpty { sharedErrors[key] = nil }
+        } else {
+            Self.makeRoom(in: &hitForMissUntil)
+            hitForMissUntil[key] =
+                nowNanoseconds + UInt64(nanosecondsIn: limits.hitForMissTime.seconds)
+        }
+    }
+
+    mutating func noteRefresh(_ key: KeyHash, _ end: RefreshEnd, nowNanoseconds: UInt64) {
+        if end == .succeeded {
+            backOffs[key] = nil
+            return
+        }
+        if Mutant.refreshesWithoutPause.isOn { return }
+        Self.makeRoom(in: &backOffs)
+        let failures = end == .failed ? 1 : min((backOffs[key]?.failures ?? 0) + 1, 6)
+        let seconds = limits.refreshBackOff.seconds * Double(1 << (failures - 1))
+        backOffs[key] = BackOff(
+            failures: failures,
+            untilNanoseconds: nowNanoseconds + UInt64(nanosecondsIn: seconds)
+        )
+    }
+
+    mutating func enterEscape(_ key: KeyHash) -> Bool {
+        let count = escapes[key, default: 0]
+        guard count < limits.maximumEscapes || Mutant.escapesFreely.isOn else { return false }
+        escapes[key] = count + 1
+        return true
+    }
+
+    mutating func leaveEscape(_ key: KeyHash) {
+        guard let count = escapes[key] else { return }
+        escapes[key] = count > 1 ? count - 1 : nil
+    }
+
+    /// Removes the flight of `key` if it has waited for a head since before `nanoseconds`.
+    mutating func takeUnanswered(_ key: KeyHash, startedBefore nanoseconds: UInt64) -> Member? {
+        guard let flight = flights[key], flight.isUnanswered,
+            flight.startedNanoseconds < nanoseconds
+        else { return nil }
+        remove(flight)
+        return flight
+    }
+
+    /// Removes all flights.
+    mutating func takeAll() -> [Member] {
+        defer { flights = [:] }
+        return Array(flights.values)
+    }
+
+    private static func makeRoom<Value>(in table: inout [KeyHash: Value]) {
+        if table.count >= sideTableMax { table.removeAll(keepingCapacity: true) }
+    }
+}
+
+/// The result of boarding.
+enum FlightBoarding<Request: Sendable, Answer: Sendable> {
+    /// The request joined a flight under way.
+    case aboard(Flight<Request, Answer>, Flight<Request, Answer>.Place)
+    /// The request leads a new flight: the caller starts the task that fetches.
+    case leading(Flight<Request, Answer>, Flight<Request, Answer>.Place)
+    case outcome(FlightOutcome<Answer>)
+}
+
+/// The end of a background refresh.
+enum RefreshEnd: Hashable, Sendable {
+    case succeeded
+    /// The origin failed, possibly because of this request: the refresh is soon tried again.
+    case failed
+    /// No request caused the failure: the longer it lasts, the longer the pauses.
+    case unreachable
+}

@@ -1,0 +1,74 @@
+/// The slow work, which the shards' actors do in batches: expiry, shrinking, statistics.
+extension MemoryTier {
+    /// Entries evicted between two suspensions.
+    private static let evictionBatchMax = 64
+
+    /// Removes the expired entries.
+    ///
+    /// O(n) in the entries held.
+    @discardableResult
+    package func sweepExpired(nowSeconds: UInt32) async -> RemovalCount {
+        var removed = RemovalCount()
+        for shard in shards.shards {
+            removed = removed + (await shard.removeExpired(nowSeconds: nowSeconds))
+        }
+        commons.retired.flush()
+        return removed
+    }
+
+    /// Changes the capacity.
+    ///
+    /// When it returns, no more than that is in use.
+    ///
+    /// If the tables alone need more, the memory is empty and uses what the tables need.
+    package func setCapacity(_ bytes: Int) async {
+        resize(max(0, bytes))
+        // A concurrent store makes room for itself, so this ends.
+        await evict(atMost: .max) { $0 }
+    }
+
+    /// Evicts until no more than `share` of the capacity is in use.
+    ///
+    /// The capacity stays.
+    ///
+    /// Entries that are stored meanwhile may stay.
+    package func shrink(toShare share: Double) async {
+        // In this order a share that is not a number becomes zero.
+        let share = max(0, min(share, 1))
+        await evict(atMost: usage().entries) { share < 1 ? Int(Double($0) * share) : $0 }
+    }
+
+    /// How often each event has happened, over all shards.
+    package func counters() async -> MemoryCounters {
+        var sum = MemoryCounters()
+        for shard in shards.shards { sum = sum + (await shard.counters()) }
+        sum.hits = lookUps.sum(LookUp.hit.rawValue)
+        sum.misses = lookUps.sum(LookUp.miss.rawValue)
+        return sum
+    }
+
+    /// Evicts the next victims until no more than `target` of the capacity is in use.
+    ///
+    /// Each batch goes to the shard that holds the next victim of all. The order over all shards is
+    /// thus kept to within one batch.
+    private func evict(atMost countMax: Int, downTo target: (_ capacity: Int) -> Int) async {
+        var left = countMax
+        while left > 0 {
+            let capacity = commons.used.capacity
+            let spareBytes = capacity - target(capacity)
+            guard commons.used.excess(with: spareBytes) > 0, let victim = commons.nextVictim()
+            else {
+                break
+            }
+            let goal = EvictionGoal(
+                part: victim.part,
+                countMax: min(left, Self.evictionBatchMax),
+                spareBytes: spareBytes,
+                pinnedBytesMax: victim.pinnedBytesMax
+            )
+            left -= await shards.shards[victim.shard].evict(goal)
+            await Task.yield()
+        }
+        commons.retired.flush()
+    }
+}

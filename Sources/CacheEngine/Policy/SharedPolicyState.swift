@@ -1,0 +1,49 @@
+import Synchronization
+
+/// The policy's state that all shards of one memory share.
+final class SharedPolicyState: Sendable {
+    /// The ratio that the policy tries to keep high.
+    let objective: EvictionPolicy.Objective
+    /// Decides when every shard's sketch is halved.
+    let sketchAge = SketchAge()
+    /// Bytes that all entries together may use.
+    let capacityBytes: Atomic<Int>
+    /// Bytes of the entries in all windows.
+    let windowBytes = Atomic(0)
+    /// Bytes of pinned entries.
+    let pinnedBytes = Atomic(0)
+    /// Pinned bytes beyond this are evicted like others.
+    var pinnedBytesMax: Int {
+        Int(Double(capacityBytes.load(ordering: .relaxed)) * pinnedShareMax)
+    }
+    private let pinnedShareMax: Double
+    /// The age: the stamp of the last victim, as the bits of a `Double`.
+    private let ageBits = Atomic<UInt64>(0)
+    private let sequence = Atomic<UInt64>(0)
+    /// Whether a newcomer must be worth more than the victim.
+    let gateIsOn = Atomic(true)
+
+    init(
+        objective: EvictionPolicy.Objective,
+        capacityBytes: Int,
+        pinnedShareMax: Double = 0
+    ) {
+        self.pinnedShareMax = pinnedShareMax
+        self.objective = objective
+        self.capacityBytes = Atomic(capacityBytes)
+    }
+
+    var age: Double { Double(bitPattern: ageBits.load(ordering: .relaxed)) }
+
+    /// Raises the age to `stamp`.
+    ///
+    /// The age never falls.
+    func raiseAge(to stamp: Double) {
+        // The bits of positive doubles are ordered as the doubles are.
+        _ = ageBits.max(stamp.bitPattern, ordering: .relaxed)
+    }
+
+    func nextSequence() -> Double {
+        Double(sequence.wrappingAdd(1, ordering: .relaxed).newValue)
+    }
+}

@@ -1,0 +1,58 @@
+import CacheEngine
+
+/// Why a configuration cannot be used.
+public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kind of fault; an open set, so a new one does not break a `switch`.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The code's stable name.
+        public let description: String
+
+        /// An argument that is no option.
+        public static let argumentUnexpected = Code(description: "argumentUnexpected")
+        /// An option that does not exist.
+        public static let optionUnknown = Code(description: "optionUnknown")
+        /// An option without its value.
+        public static let valueMissing = Code(description: "valueMissing")
+        /// A value that the option cannot have.
+        public static let valueInvalid = Code(description: "valueInvalid")
+        /// No origin is given.
+        public static let originMissing = Code(description: "originMissing")
+        /// Two options that exclude each other.
+        public static let optionsConflicting = Code(description: "optionsConflicting")
+        /// A file that cannot be read, or is too large.
+        public static let fileUnreadable = Code(description: "fileUnreadable")
+        /// A token that is too short.
+        public static let tokenInvalid = Code(description: "tokenInvalid")
+        /// A directory that does not exist.
+        public static let directoryMissing = Code(description: "directoryMissing")
+    }
+
+    /// The kind of fault, for code to branch on.
+    public let code: Code
+    /// One line for people: the place, the value, and what to do.
+    public let description: String
+
+    /// Controls in `description` are escaped: it may quote an argument or a file.
+    package init(_ code: Code, _ description: String) {
+        self.code = code
+        self.description = PlainText.escaped(description)
+    }
+}
+
+/// Why a value does not fit its option, and what to give instead.
+struct ValueFault: Error, Hashable {
+    /// A sentence that quotes the value.
+    let problem: String
+    /// The text behind `give`.
+    let remedy: String
+
+    init(_ problem: String, give remedy: String) {
+        self.problem = problem
+        self.remedy = remedy
+    }
+
+    /// One line about the value of the option at `place`.
+    func error(at place: String) -> ConfigurationError {
+        ConfigurationError(.valueInvalid, "\(place): \(problem); give \(remedy)")
+    }
+}

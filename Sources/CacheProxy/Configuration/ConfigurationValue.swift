@@ -1,0 +1,111 @@
+import CacheEngine
+
+/// How the values of options are read.
+enum ConfigurationValue {
+    /// `4096`, `64K`, `256M`, `20G`, with or without `B` or `iB` behind the letter.
+    static func size(_ text: String) throws(ValueFault) -> ByteCount {
+        let fault = ValueFault(
+            "`\(text)` is not a size",
+            give: "a number above 0, as 4096, 64K or 2G"
+        )
+        let digits = text.prefix { $0.isASCII && $0.isNumber }
+        guard !digits.isEmpty, digits.contains(where: { $0 != "0" }) else { throw fault }
+        let scale: Int
+        switch text.dropFirst(digits.count).lowercased() {
+        case "", "b": scale = 1
+        case "k", "kb", "kib": scale = 1 << 10
+        case "m", "mb", "mib": scale = 1 << 20
+        case "g", "gb", "gib": scale = 1 << 30
+        case "t", "tb", "tib": scale = 1 << 40
+        default: throw fault
+        }
+        guard let count = Int(digits),
+            case let (bytes, overflows) = count.multipliedReportingOverflow(by: scale), !overflows
+        else {
+            throw ValueFault("`\(text)` is too large", give: "at most \(Int.max >> 40)T")
+        }
+        return .bytes(bytes)
+    }
+
+    static func count(
+        in range: ClosedRange<Int>
+    ) -> @Sendable (String) throws(ValueFault) -> Int {
+        { (text: String) throws(ValueFault) -> Int in
+            guard let count = Int(text), range.contains(count) else {
+                throw ValueFault(
+                    "`\(text)` is not a whole number in the range",
+                    give: "\(range.lowerBound) to \(range.upperBound)"
+                )
+            }
+            return count
+        }
+    }
+
+    /// Seconds, with or without a fraction.
+    static func seconds(_ text: String) throws(ValueFault) -> Double {
+        guard let seconds = Double(text), seconds > 0, seconds <= 86_400 else {
+            throw ValueFault("`\(text)` is not a time", give: "seconds above 0, at most 86400")
+        }
+        return seconds
+    }
+
+    /// One of the names of `Choice`.
+    static func choice<Choice: RawRepresentable & CaseIterable>(
+        _ text: String
+    ) throws(ValueFault) -> Choice where Choice.RawValue == String {
+        if let choice = Choice(rawValue: text) { return choice }
+        let names = Choice.allCases.map(\.rawValue)
+        let list = names.dropLast().joined(separator: ", ") + " or " + (names.last ?? "")
+        throw ValueFault("`\(text)` is not known", give: list)
+    }
+
+    static func mode(_ text: String) throws(ValueFault) -> HTTPCache.Configuration.Mode {
+        guard let mode = HTTPCache.Configuration.Mode(rawValue: text) else {
+            throw ValueFault("`\(text)` is not known", give: "shared or private")
+        }
+        return mode
+    }
+
+    /// A flag: nothing, `on` or `off`.
+    static func isOn(_ text: String) throws(ValueFault) -> Bool {
+        switch text {
+        case "", "on": return true
+        case "off": return false
+        default: throw ValueFault("`\(text)` is not known", give: "on, off or no value")
+        }
+    }
+
+    static func path(_ text: String) throws(ValueFault) -> String {
+        guard !text.isEmpty else { throw ValueFault("the path is empty", give: "a path") }
+        return text
+    }
+
+    /// A name for `Via`, `CDN-Loop` and `Cache-Status`.
+    static func token(_ text: String) throws(ValueFault) -> String {
+        guard !text.isEmpty, text.utf8.allSatisfy(ByteClass.isToken) else {
+            throw ValueFault(
+                "`\(text)` is not a token (RFC 9110 §5.6.2)",
+                give: "letters, digits, hyphens and dots"
+            )
+        }
+        return text
+    }
+
+    static func origin(_ text: String) throws(ValueFault) -> OriginAddress {
+        guard let origin = OriginAddress(text), isReachable(origin) else {
+            throw ValueFault(
+                "`\(text)` is not an origin",
+                give: "http:// or https:// with a host and perhaps a port, and no path"
+            )
+        }
+        return origin
+    }
+
+    /// Whether the authority is well formed, and its port can be connected to.
+    private static func isReachable(_ origin: OriginAddress) -> Bool {
+        guard let slash = origin.description.lastIndex(of: "/") else { return false }
+        let authority = origin.description[origin.description.index(after: slash)...]
+        guard RequestURL.isAuthority(String(authority)) else { return false }
+        return authority.wholeMatch(of: /.*:0+/) == nil
+    }
+}

@@ -1,0 +1,36 @@
+#if ENGINE_CHECKS
+    import CacheEngine
+#endif
+
+/// Deliberate bugs in the proxy, each of which a test must catch.
+///
+/// `make mutants` runs that test in a process with that one bug. Only a build with
+/// `-DENGINE_CHECKS` can have one: in all others `isOn` is a constant, and the optimiser removes
+/// it.
+enum Mutant: String {
+    case takesLengthBesideCoding
+    case takesTwoLengths
+    case takesTwoHosts
+    case takesLooseChunkEnds
+    case forwardsProxyCredentials
+    case sendsTheOriginsCoding
+    case purgesForAnyToken
+    case sendsTwice
+    case probesManyAtOnce
+    case countsNoHops
+    case keepsConnectionAfterEarlyAnswer
+    case countsQueuedAsSent
+    case trustsIdleConnections
+    case repeatsAnyMethod
+    case keepsOriginLengthBesideCoding
+    case takesResetForEnd
+    case forgetsPermits
+
+    var isOn: Bool {
+        #if ENGINE_CHECKS
+            rawValue == mutantInForce
+        #else
+            false
+        #endif
+    }
+}

@@ -1,0 +1,82 @@
+import CurlOrigin
+import Synchronization
+
+/// Changing the configuration while the proxy runs.
+extension ProxyService {
+    /// Applies the options that can change while the proxy runs, and opens the log again.
+    ///
+    /// These are the origins and the limits of connections to them, the purge token, and the limits,
+    /// times and rules for clients.
+    ///
+    /// - Returns: Names of options that differ and need a restart.
+    public func reload(_ new: ProxyConfiguration) throws(ConfigurationError) -> [String] {
+        let token: String?
+        if let path = new.purgeTokenFile {
+            token = try ConfigurationReader.token(path)
+        } else {
+            token = nil
+        }
+        desk.setToken(token)
+        var applied = new
+        applied.originSeconds = configuration.originSeconds
+        applied.betweenBytesSeconds = configuration.betweenBytesSeconds
+        let curl = Self.curlConfiguration(applied)
+        let isChanged = wire.withLock { wire in
+            defer { wire = curl }
+            return wire != curl
+        }
+        pool.replace(
+            new.origins,
+            upstream: isChanged ? Self.upstream(curl) : nil
+        )
+        var settings = Self.serverConfiguration(new)
+        settings.name = configuration.name
+        server.configure(settings)
+        server.reopenLog()
+        return Self.fixedOptions.filter { $0.differs(configuration, new) }.map(\.name)
+    }
+
+    /// An option that a running proxy cannot change.
+    private struct FixedOption: Sendable {
+        let name: String
+        let differs: @Sendable (ProxyConfiguration, ProxyConfiguration) -> Bool
+
+        init(
+            _ name: String,
+            differs: @escaping @Sendable (ProxyConfiguration, ProxyConfiguration) -> Bool
+        ) {
+            self.name = name
+            self.differs = differs
+        }
+
+        init<Value: Equatable & SendableMetatype>(
+            _ name: String,
+            _ place: any KeyPath<ProxyConfiguration, Value> & Sendable
+        ) {
+            self.init(name) { $0[keyPath: place] != $1[keyPath: place] }
+        }
+    }
+
+    private static let fixedOptions: [FixedOption] = [
+        .init("listen", \.listen), .init("admin", \.admin), .init("memory", \.memory),
+        .init("disk", \.diskDirectory), .init("disk-size", \.diskSize),
+        .init("workers", \.workers), .init("mode", \.mode), .init("access-log", \.accessLog),
+        .init("name") {
+            // Each reading generates another name if none is given.
+            $0.name != $1.name && !($0.isNameGenerated && $1.isNameGenerated)
+        },
+        .init("first-byte-timeout", \.originSeconds),
+        .init("between-bytes-timeout", \.betweenBytesSeconds),
+        .init("drain-timeout", \.drainSeconds),
+        // Each connection gets the new time at once; the engine's limit over the attempts at all
+        // origins was set from the old one.
+        .init("connect-timeout") { $1.connectSecondsOfAll > $0.connectSecondsOfAll },
+        .init("set-cookie", \.cookies), .init("grace", \.graceSeconds),
+        .init("ignore-client-no-cache", \.ignoresClientCacheControl),
+    ]
+}
+
+extension ProxyConfiguration {
+    /// Seconds that connecting to every origin in turn may take.
+    var connectSecondsOfAll: Double { connectSeconds * Double(max(1, origins.count)) }
+}

@@ -1,0 +1,65 @@
+/// The states of a connection, and its time limits.
+extension ConnectionMachine {
+    /// How the requests of a connection follow each other.
+    enum Order: UInt8 {
+        /// One after the other, as in HTTP/1.1: bytes behind an open request wait.
+        case inTurn
+        /// Several at once: bytes are read while requests are open.
+        case interleaved
+    }
+
+    /// The client's direction of the socket.
+    enum Input: UInt8 {
+        /// Every byte was read; an event tells of the next one.
+        case empty
+        case readable
+        /// The end lies behind the unread bytes; no event tells of it again.
+        case readableToEnd
+        /// The client sends no more.
+        case ended
+    }
+
+    /// The content of the open request.
+    enum Content: UInt8 {
+        /// The next byte belongs to another request.
+        case none
+        case flowing
+        /// Its reader has no room, or no more of it will be read.
+        case paused
+    }
+
+    enum Course: UInt8, Comparable {
+        /// Another request may follow.
+        case open
+        /// The connection ends behind the last response.
+        case ending
+        /// The same, and the client may still send bytes that nothing reads.
+        case endingUnread
+        /// Everything is sent; input is dropped until the client closes.
+        case lingering
+        case closed
+
+        static func < (left: Course, right: Course) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// The time limits of a connection, one of which runs at a time.
+    enum Deadline: UInt8, CaseIterable {
+        /// For the head of a request, and for the first request of a connection.
+        case head
+        /// Between two requests.
+        case idle
+        /// Between two pieces of a request's content.
+        case content
+        /// Without the client taking a byte.
+        case write
+        /// For the client's close, behind the last response.
+        case linger
+    }
+
+    enum DeadlineChange: Hashable {
+        case keep
+        case stop
+        /// The limit runs from now on, in place of any other.
+        case start(Deadline)
+    }
+}

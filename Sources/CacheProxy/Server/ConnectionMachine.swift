@@ -1,0 +1,367 @@
+/// When a client's connection is read, which time limit runs on it, and how it ends.
+///
+///     open: idle ──bytes──▶ head ──request──▶ answering ──response──▶ idle
+///
+///     open ──last response, fault──▶ ending ──input may be unread──▶ lingering
+///       │                               └──all input read──┐             │
+///       └──time limit, client's end, end of a drain──▶ closed ◀──────────┘
+///
+/// A pure value: it reads no clock and no socket. Every mutating method is one event and returns
+/// the worker's action. Only `Order.inTurn` belongs to HTTP/1.1: a protocol that interleaves
+/// requests reports the same events, but handles the content of its requests itself.
+///
+/// Invariants, checked by `checkInvariants()`:
+/// 1. In turn, at most one request is open.
+/// 2. A lingering connection has no open request, no content, no held input and no queued output.
+/// 3. A closed connection stays closed.
+struct ConnectionMachine {
+    let order: Order
+    /// Bytes of unwanted content that are read to save the connection.
+    let discardedBytesMax: Int
+
+    private(set) var input = Input.empty
+    private(set) var content = Content.none
+    private(set) var course = Course.open
+    /// The limit that runs, if one does.
+    private(set) var deadline: Deadline? = .head
+    /// The socket may take bytes.
+    private(set) var isWritable = true
+    /// Bytes were read that could not be used yet.
+    private(set) var hasHeldInput = false
+    /// Bytes wait for the socket.
+    private(set) var hasQueuedOutput = false
+    /// At least one request was answered.
+    private(set) var hasAnswered = false
+    /// Its work was interrupted and goes on after the work of other connections.
+    private(set) var waitsForTurn = false
+    /// Requests that were taken and whose response is not complete.
+    private(set) var openRequests: Int32 = 0
+    private var discardedBytes = 0
+
+    init(order: Order = .inTurn, discardedBytesMax: Int) {
+        self.order = order
+        self.discardedBytesMax = discardedBytesMax
+    }
+
+    var isClosed: Bool { course == .closed }
+    var isLingering: Bool { course == .lingering }
+
+    /// Whether bytes of the client can be used now; `hasRoom` tells whether another response can be
+    /// queued.
+    func usesInput(hasRoom: Bool) -> Bool {
+        switch course {
+        case .closed: false
+        case .lingering: discardedBytes <= discardedBytesMax
+        case .open, .ending, .endingUnread:
+            switch (order, content) {
+            case (_, .flowing): true
+            case (_, .paused): false
+            case (.inTurn, .none): course == .open && openRequests == 0 && hasRoom
+            case (.interleaved, .none): hasRoom
+            }
+        }
+    }
+
+    /// Whether bytes that could not be used are kept for later.
+    var holdsInput: Bool {
+        switch course {
+        case .open: true
+        case .ending, .endingUnread: content != .none || order == .interleaved && openRequests > 0
+        case .lingering, .closed: false
+        }
+    }
+
+    /// The limit under which the connection waits for its client alone; `nil` while it is busy.
+    ///
+    /// A connection that waits may make room for another.
+    var idleDeadline: Deadline? {
+        let isBusy = openRequests > 0 || content != .none || hasQueuedOutput || waitsForTurn
+        return isBusy || isClosed ? nil : deadline
+    }
+
+    private mutating func start(_ deadline: Deadline) -> DeadlineChange {
+        self.deadline = deadline
+        return .start(deadline)
+    }
+
+    private mutating func startIfNone(_ deadline: Deadline) -> DeadlineChange {
+        self.deadline == nil ? start(deadline) : .keep
+    }
+
+    private mutating func stop() -> DeadlineChange {
+        deadline = nil
+        return .stop
+    }
+
+    private mutating func end(_ ending: Course = .ending) { course = max(course, ending) }
+
+    func checkInvariants() {
+        #if ENGINE_CHECKS
+            precondition(order == .interleaved || openRequests <= 1)
+            precondition(openRequests >= 0)
+            guard course == .lingering else { return }
+            precondition(openRequests == 0 && content == .none)
+            precondition(!hasHeldInput && !hasQueuedOutput)
+        #endif
+    }
+}
+
+// MARK: - Input
+
+extension ConnectionMachine {
+    /// The poller reports what the socket can do now.
+    mutating func socketChanged(isReadable: Bool, isWritable: Bool, isEnding: Bool) {
+        if isWritable { self.isWritable = true }
+        guard input != .ended else { return }
+        if isEnding {
+            input = .readableToEnd
+        } else if isReadable, input == .empty {
+            input = .readable
+        }
+    }
+
+    /// Bytes may have come whose event has not.
+    mutating func mayHaveInput() {
+        if input == .empty { input = .readable }
+    }
+
+    var isReadable: Bool { input == .readable || input == .readableToEnd }
+
+    /// A read returned bytes.
+    ///
+    /// A read that fills less than its buffer has emptied the socket, and the next bytes are a new
+    /// event; the end of the input is not.
+    mutating func read(isShort: Bool) {
+        if isShort, input == .readable { input = .empty }
+    }
+
+    /// A read found nothing.
+    mutating func readNothing() { input = .empty }
+
+    enum InputEndAction: Hashable {
+        /// The client may still wait for responses.
+        case goOn
+        /// Send what is queued, and close: the open request can never be complete.
+        case close
+    }
+
+    mutating func inputEnded() -> InputEndAction {
+        input = .ended
+        return course == .lingering || content != .none && openRequests > 0 ? .close : .goOn
+    }
+
+    /// Bytes are kept that could not be used; a head may have begun, and its time with it.
+    mutating func inputHeld() -> DeadlineChange {
+        hasHeldInput = true
+        return openRequests == 0 && content == .none ? start(.head) : .keep
+    }
+
+    /// No bytes are kept any more.
+    mutating func heldInputUsed() { hasHeldInput = false }
+
+    /// Bytes were dropped: some are read to save the connection, or to let the response arrive.
+    mutating func discarded(_ count: Int) {
+        discardedBytes += count
+        guard discardedBytes > discardedBytesMax else { return }
+        end()
+        if content != .none { content = .paused }
+    }
+}
+
+// MARK: - Requests and their content
+
+extension ConnectionMachine {
+    /// The head of a request is complete, or refused.
+    mutating func requestCame() {
+        defer { checkInvariants() }
+        openRequests += 1
+        discardedBytes = 0
+    }
+
+    /// The response has to be waited for; no limit of the client runs meanwhile.
+    mutating func responsePending() -> DeadlineChange { stop() }
+
+    /// Content follows the head; `isAwaited` is false while the client waits for a 100.
+    mutating func contentBegan(isAwaited: Bool) -> DeadlineChange {
+        content = isAwaited ? .flowing : .paused
+        return isAwaited ? start(.content) : stop()
+    }
+
+    mutating func contentCame() -> DeadlineChange { start(.content) }
+
+    /// The reader of the content has no room for more.
+    mutating func contentFilled() -> DeadlineChange {
+        content = .paused
+        return stop()
+    }
+
+    /// The reader has begun, or has room again.
+    mutating func contentWanted() -> DeadlineChange {
+        guard content != .none else { return .keep }
+        content = .flowing
+        return start(.content)
+    }
+
+    mutating func contentEnded() -> DeadlineChange {
+        content = .none
+        return openRequests > 0 ? stop() : .keep
+    }
+
+    enum ContentFaultAction: Hashable {
+        /// Refuse the request.
+        case refuse
+        /// Its response has begun; the connection ends behind it.
+        case endBehindResponse
+    }
+
+    /// The content is malformed or too large: where the next request begins is unknown.
+    mutating func contentFailed(hasResponseBegun: Bool) -> ContentFaultAction {
+        content = .none
+        if !hasResponseBegun, openRequests > 0 { return .refuse }
+        end(.endingUnread)
+        return .endBehindResponse
+    }
+
+    /// The open request is refused; the bytes behind its head cannot be trusted.
+    mutating func refused() {
+        content = .none
+        hasHeldInput = false
+        end(.endingUnread)
+    }
+}
+
+// MARK: - Responses
+
+extension ConnectionMachine {
+    /// The facts of a response that decide about its connection.
+    struct ResponseFacts {
+        /// The request and the framing of the response allow another request.
+        var mayPersist: Bool
+        /// The client was never asked for its content, and may send it or not: the start of its
+        /// next request is unknown (RFC 9110 §10.1.1).
+        var leavesContentUnasked: Bool
+        var isDraining: Bool
+    }
+
+    /// A response begins; returns whether the connection goes on behind it.
+    mutating func responseBegan(_ facts: ResponseFacts) -> Bool {
+        let isLast =
+            !facts.mayPersist || facts.isDraining
+            || facts.leavesContentUnasked && content != .none
+            || input == .ended && !hasHeldInput
+        if isLast { end() }
+        return course == .open
+    }
+
+    /// A response broke off; the close tells the client.
+    mutating func responseBroken() { end() }
+
+    /// The response is complete in the queue; the rest of the request's content is dropped.
+    mutating func responseEnded() -> DeadlineChange {
+        defer { checkInvariants() }
+        openRequests -= 1
+        hasAnswered = true
+        guard content != .none else { return .keep }
+        content = .flowing
+        return start(.content)
+    }
+
+    /// Bytes wait for the socket.
+    mutating func outputQueued() -> DeadlineChange {
+        guard !hasQueuedOutput else { return .keep }
+        hasQueuedOutput = true
+        return start(.write)
+    }
+
+    /// The socket takes no more for now.
+    mutating func outputBlocked() { isWritable = false }
+
+    /// The socket took bytes of those that waited.
+    mutating func outputSent(hasMore: Bool) -> DeadlineChange {
+        hasQueuedOutput = hasMore
+        // The client has taken everything, and now waits for the proxy.
+        let clientWaits = !hasMore && openRequests > 0 && content == .none
+        return clientWaits ? stop() : start(.write)
+    }
+}
+
+// MARK: - Waiting and ending
+
+extension ConnectionMachine {
+    enum SettleAction: Hashable {
+        case wait(DeadlineChange)
+        /// Close the sending direction only, drop the held input, and read on. Unread bytes would
+        /// turn a close into a reset, which can destroy the response (RFC 9112 §9.6).
+        case linger(DeadlineChange)
+        case close
+    }
+
+    /// Nothing more can be done until the next event; `endsIdle` closes connections between
+    /// requests.
+    mutating func settled(endsIdle: Bool) -> SettleAction {
+        defer { checkInvariants() }
+        if hasQueuedOutput { return .wait(startIfNone(.write)) }
+        if openRequests > 0 || course == .lingering { return .wait(.keep) }
+        if course != .open { return finish() }
+        // The held bytes can never become a complete request.
+        if input == .ended { return .close }
+        if content != .none { return .wait(.keep) }
+        if hasHeldInput { return .wait(startIfNone(.head)) }
+        if endsIdle { return .close }
+        return .wait(hasAnswered ? start(.idle) : .keep)
+    }
+
+    private mutating func finish() -> SettleAction {
+        let mayHaveMore =
+            course == .endingUnread || content != .none || isReadable || hasHeldInput
+        guard mayHaveMore, input != .ended else { return .close }
+        course = .lingering
+        content = .none
+        hasHeldInput = false
+        discardedBytes = 0
+        return .linger(start(.linger))
+    }
+
+    enum TimeOutAction: Hashable {
+        /// Answer 408.
+        case refuse
+        /// Read no more content; the response goes on.
+        case ignoreContent
+        case close
+    }
+
+    /// The limit that ran has passed; none runs now.
+    mutating func deadlinePassed(isResponseRunning: Bool) -> TimeOutAction {
+        deadline = nil
+        guard !hasQueuedOutput, course < .lingering else { return .close }
+        if openRequests == 0, content == .none { return hasHeldInput ? .refuse : .close }
+        // The client reads a response that began before the end of its content.
+        guard content != .none, isResponseRunning else { return .close }
+        end()
+        content = .paused
+        return .ignoreContent
+    }
+
+    /// The turn of the connection is over; returns whether it joins the line.
+    mutating func waitForTurn() -> Bool {
+        defer { waitsForTurn = true }
+        return !waitsForTurn
+    }
+
+    mutating func turnCame() { waitsForTurn = false }
+
+    enum CloseAction: Hashable {
+        /// It is closed already.
+        case nothing
+        case close
+        /// The client must not take the close for the end of a body.
+        case reset
+    }
+
+    /// The connection ends now; `endsBody` tells whether the close marks the end of a body.
+    mutating func close(endsBody: Bool) -> CloseAction {
+        guard !isClosed else { return .nothing }
+        course = .closed
+        return endsBody && (openRequests > 0 || hasQueuedOutput) ? .reset : .close
+    }
+}

@@ -1,0 +1,151 @@
+import CProxyShims
+import Platform
+
+/// Accepting connections, and making room for them.
+extension Worker {
+    /// A connection that waits for its client, and the time it began to wait.
+    struct Candidate {
+        let id: ConnectionID
+        let since: Int64
+    }
+
+    /// Connections accepted in one event, so that open ones get their turn.
+    static let acceptsMax = 64
+    /// The time that a connection must have waited before it makes room for another: the first
+    /// bytes of a new one may be in transit.
+    static let waitMillisecondsMin: Int64 = 500
+    /// Candidates of one search, and the time until the next search: both bound the cost of a flood
+    /// of new connections.
+    static let candidatesMax = 64
+    static let searchMilliseconds: Int64 = 100
+
+    func startListening() {
+        guard !isListening, listener >= 0 else { return }
+        isListening = poller.watchInput(listener, token: Self.listenerToken)
+    }
+
+    private func pauseListening() {
+        guard isListening else { return }
+        poller.forget(listener)
+        isListening = false
+    }
+
+    func stopListening() {
+        guard listener >= 0 else { return }
+        pauseListening()
+        closeDescriptor(listener)
+        listener = -1
+    }
+
+    /// Accepts waiting connections; returns whether more may wait.
+    @discardableResult
+    func accept() -> Bool {
+        for _ in 0..<Self.acceptsMax {
+            if openCount >= configuration.connectionsMax {
+                guard hasClientWaiting else { return false }
+                guard makeRoom() else {
+                    pauseListening()
+                    return false
+                }
+            }
+            let socket = cp_accept(listener)
+            if socket >= 0 {
+                open(socket)
+                continue
+            }
+            let code = errno
+            if code == ECONNABORTED || code == EINTR { continue }
+            // Out of descriptors: an idle connection ends, or accepting waits for the next sweep.
+            guard code == EMFILE || code == ENFILE, hasClientWaiting else { return false }
+            guard makeRoom() else {
+                pauseListening()
+                return false
+            }
+        }
+        return true
+    }
+
+    /// Whether a client waits to be accepted; only then is room made.
+    var hasClientWaiting: Bool {
+        var socket = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+        return poll(&socket, 1, 0) > 0
+    }
+
+    private func open(_ socket: Int32) {
+        let index: Int
+        if let reused = free.popLast() {
+            index = reused
+        } else {
+            index = connections.count
+            connections.append(nil)
+            deadlines.append(.max)
+            generations.append(0)
+        }
+        let id = ConnectionID(index: UInt32(index), generation: generations[index])
+        guard poller.watch(socket, token: id.token) else {
+            closeDescriptor(socket)
+            free.append(index)
+            return
+        }
+        let connection = Connection(
+            socket: socket,
+            id: id,
+            discardedBytesMax: configuration.discardedBytesMax
+        )
+        connections[index] = connection
+        change(connection, .start(.head))
+        openCount += 1
+        counters.add(1, to: .connections)
+        counters.add(1, to: .connectionsOpen)
+    }
+}
+
+// MARK: - Making room
+
+extension Worker {
+    /// Closes the connection that has waited longest for its client; returns `false` if none waits.
+    private func makeRoom() -> Bool {
+        if closeCandidate() { return true }
+        guard now >= nextCandidateSearch else { return false }
+        nextCandidateSearch = now + Self.searchMilliseconds
+        findCandidates()
+        return closeCandidate()
+    }
+
+    private func closeCandidate() -> Bool {
+        while let candidate = candidates.popLast() {
+            guard let connection = connection(candidate.id),
+                waitingSince(connection) == candidate.since
+            else { continue }
+            // Its next request may have arrived.
+            let requests = counters[.requests]
+            connection.machine.mayHaveInput()
+            advance(connection)
+            if connection.machine.isClosed { return true }
+            let isWaiting = counters[.requests] == requests && waitingSince(connection) != nil
+            guard isWaiting else { continue }
+            counters.add(1, to: .displaced)
+            close(connection)
+            return true
+        }
+        return false
+    }
+
+    private func findCandidates() {
+        let latest = now - Self.waitMillisecondsMin
+        for case let connection? in connections {
+            guard let since = waitingSince(connection), since <= latest else { continue }
+            let isFull = candidates.count == Self.candidatesMax
+            if isFull, since >= candidates[0].since { continue }
+            let place = candidates.firstIndex { $0.since <= since } ?? candidates.count
+            candidates.insert(Candidate(id: connection.id, since: since), at: place)
+            if isFull { candidates.removeFirst() }
+        }
+    }
+
+    /// The time since which the connection waits for its client; `nil` while it is busy.
+    private func waitingSince(_ connection: Connection) -> Int64? {
+        guard let deadline = connection.machine.idleDeadline else { return nil }
+        return deadlines[Int(connection.id.index)] - configuration.timeouts[deadline]
+    }
+}

@@ -1,0 +1,53 @@
+import CProxyShims
+
+/// Ending a worker without losing a request.
+///
+///     beginDrain ──▶ queue accepted, new connections held off
+///         ──listenerEnds──▶ queue accepted again, listener closed
+///         ──idleEnds──▶ idle connections closed
+///
+/// During a drain every response says `Connection: close`, and running responses are finished.
+extension Worker {
+    /// The time between two steps of a drain.
+    static let drainStepMilliseconds: Int64 = 10
+    /// The rounds of accepting in one step, for listeners that cannot hold off new connections.
+    private static let acceptRoundsMax = 64
+
+    func beginDrain() {
+        guard !isDraining else { return }
+        isDraining = true
+        let timeouts = configuration.timeouts
+        idleEnds = now + timeouts.drainIdleMilliseconds
+        let isHeldOff = cp_refuse_new(listener, isListeningToTCP ? 1 : 0) == 0
+        // A client whose handshake is not finished may believe it is: its last packet is awaited.
+        let handshake = min(timeouts.drainHandshakeMilliseconds, timeouts.drainIdleMilliseconds / 2)
+        listenerEnds = isHeldOff && isListeningToTCP ? now + handshake : now
+        acceptAll()
+        lookAtAll()
+        continueDrain()
+    }
+
+    func continueDrain() {
+        if listener >= 0, now >= listenerEnds {
+            acceptAll()
+            // A full worker has room for the queued clients once its idle connections have ended.
+            if !isListeningToTCP || hasEndedIdle || !hasClientWaiting { stopListening() }
+        }
+        guard now >= idleEnds, !hasEndedIdle else { return }
+        hasEndedIdle = true
+        lookAtAll()
+    }
+
+    private func acceptAll() {
+        for _ in 0..<Self.acceptRoundsMax { guard listener >= 0, accept() else { return } }
+    }
+
+    /// Advances every connection: a request may have arrived whose event has not.
+    private func lookAtAll() {
+        for connection in connections {
+            guard let connection, !connection.machine.isClosed else { continue }
+            connection.machine.mayHaveInput()
+            advance(connection)
+        }
+    }
+}

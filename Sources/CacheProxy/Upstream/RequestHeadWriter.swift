@@ -1,0 +1,158 @@
+package import CacheEngine
+import HTTPCaching
+
+/// Writes the heads of requests to origins in the form of RFC 9112 §3.
+///
+/// `Host` comes first. The fields of the client's connection and of its framing are left out; the
+/// framing of the content that is sent is added.
+package enum RequestHeadWriter {
+    /// The content that follows the head, and its framing.
+    package enum Content: Hashable, Sendable {
+        case none
+        case length(Int)
+        case chunked
+    }
+
+    /// Appends the complete head of `request`, whose URL is `url`; appends nothing if it throws.
+    ///
+    /// - Throws: `CacheError.Code.requestInvalid` if the request cannot be sent.
+    package static func write(
+        _ request: OriginRequest,
+        _ url: UpstreamURL,
+        to out: OutputBuffer
+    ) throws(CacheError) -> Content {
+        let content = try content(of: request)
+        request.url.withByteRun { text in
+            out.append(request.method.name)
+            writeTarget(text[url.target], request.method, to: out)
+            if !writeHost(of: request.fields, to: out) { writeHost(of: url, text, to: out) }
+        }
+        writeFields(request.fields, to: out)
+        switch content {
+        case .none: break
+        case .length(let count):
+            out.append("Content-Length: ")
+            out.append(decimal: count)
+            out.append("\r\n")
+        case .chunked: out.append("Transfer-Encoding: chunked\r\n")
+        }
+        out.append("\r\n")
+        return content
+    }
+
+    /// OPTIONS of a URL without a path concerns the whole server (RFC 9112 §3.2.4).
+    private static func writeTarget(
+        _ target: ByteRun,
+        _ method: HTTPMethod,
+        to out: OutputBuffer
+    ) {
+        out.append(" ")
+        if target.isEmpty {
+            out.append(byte: method == .options ? .asterisk : .slash)
+        } else {
+            if target[0] != .slash { out.append(byte: .slash) }
+            out.append(target.buffer)
+        }
+        out.append(" HTTP/1.1\r\n")
+    }
+
+    /// Appends the first `Host` of the fields; returns `false` if there is no such value.
+    private static func writeHost(of fields: HeaderFields, to out: OutputBuffer) -> Bool {
+        var isWritten = false
+        fields.forEachRun { run in
+            var cursor = FieldCursor(run)
+            while !isWritten, let line = cursor.next() {
+                guard line.name.count == 4, line.name.equals(lowercased: "host"),
+                    !line.value.isEmpty
+                else { continue }
+                out.append(field: line.name.buffer, line.value.buffer)
+                isWritten = true
+            }
+        }
+        return isWritten
+    }
+
+    private static func writeHost(of url: UpstreamURL, _ text: ByteRun, to out: OutputBuffer) {
+        out.append("Host: ")
+        out.append(text[url.host].buffer)
+        if !url.isDefaultPort {
+            out.append(byte: .colon)
+            out.append(decimal: url.port)
+        }
+        out.append("\r\n")
+    }
+
+    private static func writeFields(_ fields: HeaderFields, to out: OutputBuffer) {
+        fields.forEachRun { run in
+            var cursor = FieldCursor(run)
+            while let line = cursor.next() {
+                let name = line.name.buffer
+                if !isOwnedByConnection(name) { out.append(field: name, line.value.buffer) }
+            }
+        }
+    }
+
+    private static func isOwnedByConnection(_ name: UnsafeRawBufferPointer) -> Bool {
+        switch name.count {
+        case 2: RequestParser.equals(name, "te")
+        case 4: RequestParser.equals(name, "host")
+        case 6: RequestParser.equals(name, "expect")
+        case 7: RequestParser.equals(name, "trailer") || RequestParser.equals(name, "upgrade")
+        case 10:
+            RequestParser.equals(name, "connection") || RequestParser.equals(name, "keep-alive")
+        case 14:
+            RequestParser.equals(name, "content-length")
+                || RequestParser.equals(name, "http2-settings")
+        case 16: RequestParser.equals(name, "proxy-connection")
+        case 17: RequestParser.equals(name, "transfer-encoding")
+        default: false
+        }
+    }
+}
+
+// MARK: - The framing of the content (RFC 9112 §6)
+
+extension RequestHeadWriter {
+    /// The framing of the content of `request`.
+    ///
+    /// - Throws: `CacheError.Code.requestInvalid` if the request cannot be sent.
+    static func content(of request: OriginRequest) throws(CacheError) -> Content {
+        guard FieldSection.isValidName(request.method.name), request.method.kind != .connect else {
+            throw CacheError(
+                .requestInvalid,
+                detail: "The method `\(PlainText.excerpt(request.method.name))` cannot be sent; "
+                    + "give a token other than CONNECT"
+            )
+        }
+        // Content of a HEAD has no meaning (RFC 9110 §9.3.2).
+        if request.method.kind == .head { return .none }
+        guard let body = request.body else {
+            // Servers answer a POST without a length with 411 (RFC 9110 §8.6).
+            switch request.method.kind {
+            case .post, .put, .patch: return .length(0)
+            default: return .none
+            }
+        }
+        if let count = body.count { return .length(count) }
+        var announced = FramingNotes()
+        request.fields.forEachRun { run in
+            var cursor = FieldCursor(run)
+            while let line = cursor.next() {
+                guard line.name.equals(lowercased: "content-length") else { continue }
+                announced.note(name: line.name.buffer, value: line.value.buffer)
+            }
+        }
+        guard announced.lengthLineCount > 0 else { return .chunked }
+        guard announced.lengthLineCount == 1, announced.isLengthPlain,
+            let count = announced.length
+        else {
+            let value = PlainText.excerpt(request.fields["Content-Length"] ?? "")
+            throw CacheError(
+                .requestInvalid,
+                detail: "The request has an invalid Content-Length: `\(value)`; "
+                    + "give the number of bytes, or no field"
+            )
+        }
+        return .length(count)
+    }
+}

@@ -1,0 +1,76 @@
+/// Finds the content and the end of a response's body, for every framing (RFC 9112 §6.3).
+///
+/// A pure value that keeps no bytes: content is given as ranges of the input.
+package struct ResponseBodyDecoder: Sendable {
+    package enum Step: Hashable, Sendable {
+        /// These bytes of the input are content; the rest follows behind them.
+        case data(Range<Int>)
+        /// All input is used up.
+        case needsMore
+        /// The body ended before this offset.
+        case end(Int)
+        case refused(ResponseFault)
+    }
+
+    private enum Form {
+        case length(remaining: Int)
+        case chunked(ChunkDecoder)
+        case untilClose
+    }
+
+    private var form: Form
+    private var limits = WireLimits()
+
+    package init(_ framing: UpstreamHead.Framing, _ limits: ResponseLimits) {
+        form =
+            switch framing {
+            case .none: .length(remaining: 0)
+            case .length(let count): .length(remaining: count)
+            case .chunked: .chunked(ChunkDecoder(.response))
+            case .untilClose: .untilClose
+            }
+        self.limits.chunkLineBytesMax = limits.chunkLineBytesMax
+        self.limits.trailerBytesMax = limits.trailerBytesMax
+    }
+
+    /// Whether the end is reached without another byte.
+    package var isAtEnd: Bool {
+        switch form {
+        case .length(let remaining): remaining == 0
+        case .chunked(let decoder): decoder.isDone
+        case .untilClose: false
+        }
+    }
+
+    /// Decodes from `offset` on; the caller repeats until the step is not `data`.
+    package mutating func decode(
+        _ bytes: UnsafeRawBufferPointer,
+        from offset: Int
+    ) -> Step {
+        if isAtEnd { return .end(offset) }
+        switch form {
+        case .length(let remaining):
+            let count = min(remaining, bytes.count - offset)
+            if count == 0 { return .needsMore }
+            form = .length(remaining: remaining - count)
+            return .data(offset..<offset + count)
+        case .chunked(var decoder):
+            let step = decoder.decode(bytes, from: offset, limits)
+            form = .chunked(decoder)
+            switch step {
+            case .data(let range): return .data(range)
+            case .needsMore: return .needsMore
+            case .end(let end): return .end(end)
+            case .refused: return .refused(.malformedChunk)
+            }
+        case .untilClose:
+            return offset < bytes.count ? .data(offset..<bytes.count) : .needsMore
+        }
+    }
+
+    /// Ends the body with the connection; `false` if the body is truncated.
+    package mutating func connectionEnded() -> Bool {
+        if case .untilClose = form { form = .length(remaining: 0) }
+        return isAtEnd
+    }
+}

@@ -1,0 +1,274 @@
+import HTTPCaching
+import Platform
+
+/// Parses the heads of a response in HTTP/1.x (RFC 9112) as their bytes arrive.
+///
+///     statusLine ──line──▶ fields ──empty line, 1xx──▶ statusLine
+///          │                 ├──────empty line───────▶ complete
+///          └──────fault──────┴───────────────────────▶ refused
+///
+/// A pure value. Each call gets every byte of the head that has arrived, from the first one on. A
+/// line is parsed once; only fields are kept. Lines that are not fields, and fields that no message
+/// may contain, are dropped. A line may end with LF alone (RFC 9112 §2.2), and a folded line is
+/// joined with a space (§5.2). A head with doubtful framing is refused.
+///
+/// Invariants:
+/// 1. `lineStart <= scanned`, and neither is beyond the bytes given last.
+/// 2. `lineStart` is the byte behind an LF, or the first one.
+/// 3. `pending` lies in the bytes before `lineStart`.
+package struct ResponseParser: Sendable {
+    package enum Step: Hashable, Sendable {
+        case needsMore
+        /// A 1xx ended before this offset; `head` is that 1xx until the next call.
+        ///
+        /// The next head starts there, and the next call gets the bytes from there on.
+        case interim(end: Int)
+        /// The head of the response ends before this offset.
+        case complete(Int)
+        case refused(ResponseFault)
+    }
+
+    /// A field line whose end is unknown, because the next line may continue it.
+    private struct Pending {
+        var name: Range<Int>
+        var value: Range<Int>
+    }
+
+    private let isHead: Bool
+    private var isInFields = false
+    private var lineStart = 0
+    private var scanned = 0
+    private var lineCount = 0
+    private var lineBytes = 0
+    private var interimCount = 0
+    private var pending: Pending?
+    /// The value of `pending` if it is folded, and empty otherwise.
+    private var folded: [UInt8] = []
+    private var framing = FramingNotes()
+    package private(set) var head = UpstreamHead()
+
+    /// Creates a parser; `isHead` says that the request was a HEAD, whose response has no body.
+    package init(isHead: Bool) { self.isHead = isHead }
+
+    /// Parses the new lines in `bytes`.
+    package mutating func parse(
+        _ bytes: UnsafeRawBufferPointer,
+        _ limits: ResponseLimits
+    ) -> Step {
+        while let lineFeed = nextLineFeed(in: bytes) {
+            let hasReturn = lineFeed > lineStart && bytes[lineFeed - 1] == 0x0D
+            let line = lineStart..<(hasReturn ? lineFeed - 1 : lineFeed)
+            if let fault = accept(line, bytes, limits) { return .refused(fault) }
+            scanned = lineFeed + 1
+            lineStart = scanned
+            if !isInFields {
+                if let fault = parseStatusLine(line, bytes) { return .refused(fault) }
+                isInFields = true
+            } else if !line.isEmpty {
+                if let fault = parseField(line, bytes) { return .refused(fault) }
+            } else {
+                takePending(bytes)
+                return finish(limits)
+            }
+        }
+        return checkUnfinishedLine(bytes, limits)
+    }
+
+    private mutating func nextLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
+        let found = ByteClass.lineFeed(in: bytes, from: scanned)
+        if found == nil { scanned = bytes.count }
+        return found
+    }
+
+    /// Checks what holds for every line.
+    private mutating func accept(
+        _ line: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer,
+        _ limits: ResponseLimits
+    ) -> ResponseFault? {
+        if !isInFields, let fault = Self.prefixFault(line, bytes) { return fault }
+        lineCount += 1
+        lineBytes += line.count
+        if isTooLarge(lineCount, lineBytes, limits) { return .headTooLarge }
+        guard !line.isEmpty, let base = bytes.baseAddress else { return nil }
+        if bytes[line.lowerBound] == 0x0D { return .malformedLineEnd }
+        return memchr(base + line.lowerBound, 0, line.count) == nil ? nil : .nulInHead
+    }
+
+    /// The status line and the empty line are not counted as fields.
+    private func isTooLarge(_ lines: Int, _ bytes: Int, _ limits: ResponseLimits) -> Bool {
+        lines > limits.fieldCountMax + 2 || bytes > limits.headBytesMax
+    }
+
+    /// Limits hold for incomplete lines too, so that an attack is not read to its end.
+    private func checkUnfinishedLine(
+        _ bytes: UnsafeRawBufferPointer,
+        _ limits: ResponseLimits
+    ) -> Step {
+        var line = lineStart..<bytes.count
+        guard !line.isEmpty else { return .needsMore }
+        if !isInFields, let fault = Self.prefixFault(line, bytes) { return .refused(fault) }
+        // The CR of a line end is not counted.
+        if bytes[bytes.count - 1] == 0x0D { line = lineStart..<bytes.count - 1 }
+        return isTooLarge(lineCount + 1, lineBytes + line.count, limits)
+            ? .refused(.headTooLarge) : .needsMore
+    }
+}
+
+// MARK: - The status line (RFC 9112 §4)
+
+extension ResponseParser {
+    /// Another protocol is refused at its first bytes, which may never become a line.
+    private static func prefixFault(
+        _ line: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer
+    ) -> ResponseFault? {
+        let name: StaticString = "HTTP/"
+        guard let base = bytes.baseAddress else { return nil }
+        let count = min(line.count, name.utf8CodeUnitCount)
+        return memcmp(base + line.lowerBound, name.utf8Start, count) == 0
+            ? nil : .malformedStatusLine
+    }
+
+    /// Parses a line such as `HTTP/1.1 200 OK`; any three digits from 100 on are a status.
+    private mutating func parseStatusLine(
+        _ line: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer
+    ) -> ResponseFault? {
+        let line = UnsafeRawBufferPointer(rebasing: bytes[line])
+        guard line.count > 5, ByteClass.isDigit(line[5]) else { return .malformedStatusLine }
+        guard line[5] == 0x31, line.count > 7, line[6] == 0x2E, ByteClass.isDigit(line[7]) else {
+            return .versionUnknown
+        }
+        guard line.count >= 12, line[8] == 0x20, line.count == 12 || !ByteClass.isDigit(line[12])
+        else { return .malformedStatusLine }
+        var status = 0
+        for place in 9..<12 {
+            guard ByteClass.isDigit(line[place]) else { return .malformedStatusLine }
+            status = status * 10 + Int(line[place] - 0x30)
+        }
+        guard status >= 100 else { return .malformedStatusLine }
+        head = UpstreamHead()
+        head.status = status
+        head.isOldVersion = line[7] == 0x30
+        framing = FramingNotes()
+        head.section.reserveCapacity(min(bytes.count + Self.spareBytes, Self.reservedBytesMax))
+        return nil
+    }
+
+    /// The maximum capacity that is reserved before any field is parsed; most heads are shorter.
+    private static let reservedBytesMax = 1024
+    /// The section needs up to four bytes more for a line than the message.
+    private static let spareBytes = 128
+}
+
+// MARK: - Field lines (RFC 9112 §5)
+
+extension ResponseParser {
+    private mutating func parseField(
+        _ line: Range<Int>,
+        _ bytes: UnsafeRawBufferPointer
+    ) -> ResponseFault? {
+        if ByteClass.isWhitespace(bytes[line.lowerBound]) {
+            // RFC 9112 §2.2: nothing precedes that the line could continue.
+            if lineCount == 2 { return .firstFieldFolded }
+            continuePending(line, bytes)
+            return nil
+        }
+        takePending(bytes)
+        guard let base = bytes.baseAddress,
+            let found = memchr(base + line.lowerBound, 0x3A, line.count)
+        else { return nil }
+        let colon = UnsafeRawPointer(found) - base
+        let field = Pending(name: line.lowerBound..<colon, value: colon + 1..<line.upperBound)
+        framing.note(
+            name: UnsafeRawBufferPointer(rebasing: bytes[field.name]),
+            value: UnsafeRawBufferPointer(rebasing: bytes[field.value])
+        )
+        pending = field
+        return nil
+    }
+
+    private mutating func continuePending(_ line: Range<Int>, _ bytes: UnsafeRawBufferPointer) {
+        framing.noteFold()
+        guard let pending else { return }
+        if folded.isEmpty { folded.append(contentsOf: bytes[pending.value]) }
+        folded.append(0x20)
+        let rest = ByteRun(UnsafeRawBufferPointer(rebasing: bytes[line])).trimmed
+        folded.append(contentsOf: rest.buffer)
+    }
+
+    /// Appends the pending field to the section, which drops one that no message may contain.
+    private mutating func takePending(_ bytes: UnsafeRawBufferPointer) {
+        guard let field = pending.take() else { return }
+        let name = ByteRun(UnsafeRawBufferPointer(rebasing: bytes[field.name])).trimmed
+        guard folded.isEmpty else {
+            let value = folded
+            folded = []
+            value.withUnsafeBytes { append(name, ByteRun($0)) }
+            return
+        }
+        append(name, ByteRun(UnsafeRawBufferPointer(rebasing: bytes[field.value])))
+    }
+
+    private mutating func append(_ name: ByteRun, _ value: ByteRun) {
+        if name.count == 10, name.equals(lowercased: "connection") { noteConnection(value) }
+        head.section.append(name: name, value: value)
+    }
+
+    private mutating func noteConnection(_ value: ByteRun) {
+        var members = ListScanner(value)
+        while let member = members.next() {
+            if member.equals(lowercased: "close") { head.wantsClose = true }
+            if member.equals(lowercased: "keep-alive") { head.wantsKeepAlive = true }
+        }
+    }
+}
+
+// MARK: - The whole head (RFC 9112 §6.3)
+
+extension ResponseParser {
+    private mutating func finish(_ limits: ResponseLimits) -> Step {
+        let end = lineStart
+        isInFields = false
+        lineStart = 0
+        scanned = 0
+        lineCount = 0
+        lineBytes = 0
+        if head.status < 200 {
+            interimCount += 1
+            guard head.status != 101, interimCount <= limits.interimCountMax else {
+                return .refused(.interimRefused)
+            }
+            return .interim(end: end)
+        }
+        if let fault = frame() { return .refused(fault) }
+        return .complete(end)
+    }
+
+    private mutating func frame() -> ResponseFault? {
+        if let fault = framing.fault { return fault }
+        let hasBody = !isHead && head.status != 204 && head.status != 304
+        if framing.isChunked {
+            // HTTP/1.0 has no transfer codings, so a message with one is faulty (RFC 9112 §6.1).
+            if head.isOldVersion { return .transferEncodingInOldVersion }
+            // The coding frames the body, whatever the length field says (RFC 9112 §6.3).
+            head.isFramedTwice = framing.lengthLineCount > 0
+            if head.isFramedTwice, !Mutant.keepsOriginLengthBesideCoding.isOn {
+                head.section.remove(lowercased: "content-length")
+            }
+            if hasBody { head.framing = .chunked }
+            return nil
+        }
+        guard framing.lengthLineCount > 0 else {
+            if hasBody { head.framing = .untilClose }
+            return nil
+        }
+        guard let length = framing.length else { return .contentLengthInvalid }
+        if framing.lengthLineCount > 1 || !framing.isLengthPlain {
+            head.section.set("Content-Length", String(length))
+        }
+        if hasBody { head.framing = .length(length) }
+        return nil
+    }
+}

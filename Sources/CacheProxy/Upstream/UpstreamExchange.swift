@@ -1,0 +1,89 @@
+import CacheEngine
+import CurlOrigin
+import HTTPCaching
+
+/// A command to the event loop that moves the bytes of an exchange.
+enum UpstreamCommand: Sendable {
+    case start(UpstreamWish)
+    case resume(TransferID)
+    case resumeUpload(TransferID)
+    case cancel(TransferID)
+    /// A connection may be used: another exchange has ended.
+    case granted(TransferID, ConnectionBudget, host: Int)
+    /// The look-up of a host's addresses has ended.
+    case resolved(UpstreamHost.Name, Result<[SocketAddress], CacheError>)
+}
+
+/// The wish of a caller, passed to the event loop as one object.
+final class UpstreamWish: Sendable {
+    let exchange: Exchange
+    /// The request to send; `nil` if only a connection is wanted.
+    let request: OriginRequest?
+    let url: UpstreamURL
+    /// The host as the URL spells it.
+    let host: String
+    let origin: PlainOrigin
+
+    init(
+        _ exchange: Exchange,
+        _ request: OriginRequest?,
+        _ url: UpstreamURL,
+        host: String,
+        _ origin: PlainOrigin
+    ) {
+        self.exchange = exchange
+        self.request = request
+        self.url = url
+        self.host = host
+        self.origin = origin
+    }
+}
+
+/// One exchange on its event loop: the request, and how far it is.
+///
+/// Belongs to the thread of the loop.
+final class UpstreamExchange {
+    let wish: UpstreamWish
+    let host: UpstreamHost
+    let upload: UploadPipe?
+    var deadlines: TransferDeadlines
+    /// The end of the time for a connection; `UInt64.max` unless one is being made.
+    var connectBy = UInt64.max
+    /// The end of the time for one address, if others are left.
+    var addressBy = UInt64.max
+    /// Whether it has, or waits for, a permit of the budget.
+    var permit = Permit.none
+    var connection: UpstreamConnection?
+    /// The addresses not tried yet.
+    var addresses: ArraySlice<SocketAddress> = []
+    /// Whether sending the request twice has the same effect as sending it once (RFC 9110 §9.2.2).
+    let isIdempotent: Bool
+    /// How often the request was sent.
+    var sendCount = 0
+
+    enum Permit { case none, awaited, held }
+
+    init(_ wish: UpstreamWish, _ host: UpstreamHost, _ upload: UploadPipe?, now: UInt64) {
+        self.wish = wish
+        self.host = host
+        self.upload = upload
+        deadlines = TransferDeadlines(
+            wish.origin.configuration.deadlines,
+            headSeconds: wish.request?.timeout.map(\.seconds),
+            now: now
+        )
+        isIdempotent =
+            Mutant.repeatsAnyMethod.isOn || wish.request?.method.kind.isIdempotent ?? false
+    }
+
+    var id: TransferID { wish.exchange.id }
+    var exchange: Exchange { wish.exchange }
+    var origin: PlainOrigin { wish.origin }
+
+    /// Gives the address being tried half of the remaining time if another one is left, because
+    /// some networks drop every packet to one of a host's addresses.
+    func limitAddress(now: UInt64) {
+        let hasLimit = !addresses.isEmpty && connectBy != .max && connectBy > now
+        addressBy = hasLimit ? now + (connectBy - now) / 2 : .max
+    }
+}

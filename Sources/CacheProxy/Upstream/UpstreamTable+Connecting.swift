@@ -1,0 +1,222 @@
+import CProxyShims
+import CacheEngine
+import CurlOrigin
+import Platform
+
+/// Finding a connection for an exchange.
+///
+///     start ──permit──▶ idle connection ─────────────────────▶ request
+///                  └──▶ addresses ──▶ connect, one by one ───▶ request
+extension UpstreamTable {
+    func start(_ wish: UpstreamWish) {
+        guard isOpen else { return wish.exchange.finish(.failure(UpstreamFailure.shutDown)) }
+        do throws(CacheError) {
+            let exchange = UpstreamExchange(
+                wish,
+                host(of: wish),
+                try upload(of: wish),
+                now: nanoseconds
+            )
+            exchanges[exchange.id] = exchange
+            exchange.host.exchangeCount += 1
+            takePermit(exchange)
+        } catch {
+            wish.exchange.finish(.failure(error))
+        }
+    }
+
+    private func upload(of wish: UpstreamWish) throws(CacheError) -> UploadPipe? {
+        guard let request = wish.request else { return nil }
+        return UploadPipe(
+            try Self.content(of: request),
+            windowBytesMax: wish.origin.configuration.limits.maximumWindow.bytes,
+            onBytes: { [mailbox, id = wish.exchange.id] in mailbox.resumeUpload(id) }
+        )
+    }
+
+    private static func content(
+        of request: OriginRequest
+    ) throws(CacheError) -> UploadPipe.Content {
+        let framing = try RequestHeadWriter.content(of: request)
+        guard let body = request.body, framing != .none, framing != .length(0) else { return .none }
+        if let chunk = body.availableChunk { return .chunk(chunk) }
+        if case .length(let count) = framing { return .stream(body, count: count) }
+        return .stream(body, count: nil)
+    }
+
+    private func host(of wish: UpstreamWish) -> UpstreamHost {
+        let name = UpstreamHost.Name(
+            origin: wish.origin.number,
+            host: wish.host,
+            port: wish.url.port
+        )
+        if let host = hosts[name] { return host }
+        let host = UpstreamHost(name, budget: wish.origin.budget.place(of: wish.host, name.port))
+        hosts[name] = host
+        return host
+    }
+
+    // MARK: The permit
+
+    private func takePermit(_ exchange: UpstreamExchange) {
+        let budget = exchange.origin.budget
+        guard budget.take(exchange.host.budget, for: exchange.id, at: mailbox) else {
+            exchange.permit = .awaited
+            return
+        }
+        exchange.permit = .held
+        findConnection(exchange)
+    }
+
+    func granted(_ id: TransferID, _ budget: ConnectionBudget, _ host: Int) {
+        // It has ended while it waited.
+        guard let exchange = exchanges[id] else { return budget.give(host) }
+        exchange.permit = .held
+        findConnection(exchange)
+    }
+
+    // MARK: A kept connection, or a new one
+
+    /// Uses an idle connection if the request may be sent twice, as an idle one may be dead.
+    func findConnection(_ exchange: UpstreamExchange) {
+        if exchange.isIdempotent, exchange.sendCount == 0 {
+            while let connection = exchange.host.idle.popLast() {
+                guard !connection.machine.isClosed else { continue }
+                if isSilent(connection) { return begin(exchange, on: connection) }
+                close(connection)
+            }
+        }
+        if let seconds = exchange.origin.configuration.deadlines.connect?.seconds {
+            exchange.connectBy = nanoseconds &+ UInt64(max(0, min(seconds, 1e9)) * 1e9)
+        }
+        let host = exchange.host
+        if host.awaiting != nil {
+            host.awaiting?.append(exchange)
+        } else if now < host.addressesEnd {
+            connectToFirst(exchange, of: host.addresses)
+        } else if let address = SocketAddress.literal(host.name.host, port: host.name.port) {
+            host.addresses = [address]
+            host.addressesEnd = .max
+            connectToFirst(exchange, of: host.addresses)
+        } else {
+            host.awaiting = [exchange]
+            resolve(host.name)
+        }
+    }
+
+    /// Whether the origin has sent nothing on an idle connection, and not ended it.
+    ///
+    /// Bytes that came unasked would be read as the response to the next request.
+    private func isSilent(_ connection: UpstreamConnection) -> Bool {
+        Mutant.trustsIdleConnections.isOn || cp_is_silent(connection.socket) != 0
+    }
+
+    /// Looks the name up on a thread of its own, because the system's resolver blocks.
+    private func resolve(_ name: UpstreamHost.Name) {
+        do {
+            try ProxyServer.startThread { [mailbox] in
+                let result = SocketAddress.resolve(name.host, port: name.port)
+                mailbox.post(.upstream(.resolved(name, result)))
+            }
+        } catch {
+            resolved(name, .failure(UpstreamFailure.noSocket(code: error.code)))
+        }
+    }
+
+    func resolved(_ name: UpstreamHost.Name, _ result: Result<[SocketAddress], CacheError>) {
+        guard let host = hosts[name], let waiting = host.awaiting.take() else { return }
+        switch result {
+        case .success(let addresses):
+            host.addresses = addresses
+            host.addressesEnd = now + UpstreamHost.addressMilliseconds
+            for exchange in waiting where exchanges[exchange.id] != nil {
+                connectToFirst(exchange, of: addresses)
+            }
+        case .failure(let error):
+            for exchange in waiting { finish(exchange, .failure(error)) }
+        }
+    }
+
+    private func connectToFirst(_ exchange: UpstreamExchange, of addresses: [SocketAddress]) {
+        exchange.addresses = addresses[...]
+        connectToNext(exchange, ECONNREFUSED)
+    }
+
+    /// Connects to the next address; the last one's failure ends the exchange.
+    private func connectToNext(_ exchange: UpstreamExchange, _ failure: Int32) {
+        var failure = failure
+        while let address = exchange.addresses.popFirst() {
+            let socket = Self.openSocket(address.family)
+            guard socket >= 0 else {
+                return finish(exchange, .failure(UpstreamFailure.noSocket(code: errno)))
+            }
+            let code = address.connect(socket)
+            guard code == 0 || code == EINPROGRESS else {
+                failure = code
+                closeDescriptor(socket)
+                continue
+            }
+            guard let connection = open(socket, to: exchange.host) else {
+                failure = errno
+                closeDescriptor(socket)
+                continue
+            }
+            exchange.connection = connection
+            connection.exchange = exchange
+            exchange.limitAddress(now: nanoseconds)
+            if code == 0 { connected(connection) }
+            return
+        }
+        let error = UpstreamFailure.unreachable(exchange.host.name.description, code: failure)
+        finish(exchange, .failure(error))
+    }
+
+    /// A socket that does not block, or -1.
+    private static func openSocket(_ family: Int32) -> Int32 {
+        let socket = cp_socket(family)
+        guard socket >= 0 else { return -1 }
+        var on: Int32 = 1
+        let size = socklen_t(MemoryLayout<Int32>.size)
+        setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)
+        setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, size)
+        return socket
+    }
+
+    /// An event came for a connection that was being made.
+    func finishConnecting(_ connection: UpstreamConnection) {
+        guard connection.isWritable else { return }
+        var code: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        getsockopt(connection.socket, SOL_SOCKET, SO_ERROR, &code, &size)
+        guard code != 0 else { return connected(connection) }
+        giveUp(connection, code)
+    }
+
+    /// Goes on with the next address, because `connection` could not be made.
+    func giveUp(_ connection: UpstreamConnection, _ code: Int32) {
+        let exchange = connection.exchange
+        connection.exchange = nil
+        close(connection)
+        guard let exchange else { return }
+        exchange.connection = nil
+        connectToNext(exchange, code)
+    }
+
+    private func connected(_ connection: UpstreamConnection) {
+        connection.machine.connected()
+        connection.isWritable = true
+        guard let exchange = connection.exchange else { return close(connection) }
+        if exchange.wish.request == nil {
+            close(connection)
+            return finish(exchange, .end)
+        }
+        begin(exchange, on: connection)
+    }
+
+    private func begin(_ exchange: UpstreamExchange, on connection: UpstreamConnection) {
+        exchange.connectBy = .max
+        exchange.addressBy = .max
+        connection.begin(exchange)
+        beginSending(connection, exchange)
+    }
+}

@@ -1,0 +1,70 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// When a stored response replaces a failed load, and how the response reports it.
+@Suite struct FailedLoadTests {
+    static let validating: [CachePolicy] = [
+        .revalidate, CachePolicy(.askServerIfModified),
+    ]
+
+    @Test("A policy that always validates gets the error, however fresh the stored answer is")
+    func validatingPolicyGetsTheError() async throws {
+        for directives in ["max-age=60", "max-age=60, stale-if-error=1000"] {
+            for ageSeconds in [0.0, 70] {
+                for policy in Self.validating {
+                    let stage = try await Stage(Resource(["Cache-Control": directives])) {
+                        $0.caching.staleIfError = .seconds(1_000)
+                    }
+                    _ = try await stage.get()
+                    stage.clock.advance(seconds: ageSeconds)
+                    stage.origin.cutOff()
+                    await #expect(throws: CacheError.self) { try await stage.get(policy: policy) }
+                    stage.clock.advance(seconds: 2)
+                    stage.origin.follow { _, _ in .whole(status: 503, body: "busy") }
+                    #expect(try await stage.get(policy: policy).status == 503)
+                    #expect(try await stage.holds())
+                    await stage.end()
+                }
+            }
+        }
+    }
+
+    @Test("With the fallback bit, a policy that always validates gets the stored answer")
+    func fallbackBitAllowsTheStoredResponse() async throws {
+        let stage = try await Stage(Resource())
+        _ = try await stage.get()
+        stage.origin.cutOff()
+        let policy = CachePolicy([.askServerIfModified, .fallbackToCacheIfLoadFails])
+        #expect(try await stage.get(policy: policy).source == .fallback)
+        await stage.end()
+    }
+
+    @Test("Cache-Status tells the failed attempt on an answer that stands in for it")
+    func fallbackNamesTheFailedAttempt() async throws {
+        let stage = try await Stage(Resource(["Cache-Control": "max-age=60, stale-if-error=100"]))
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 70)
+        stage.origin.follow { _, _ in .whole(status: 503, body: "busy") }
+        #expect(
+            try await stage.get().fields["Cache-Status"]
+                == "CacheEngine; fwd=stale; fwd-status=503; ttl=-10; detail=fallback"
+        )
+        stage.clock.advance(seconds: 5)
+        stage.origin.cutOff()
+        #expect(
+            try await stage.get().fields["Cache-Status"]
+                == "CacheEngine; fwd=stale; ttl=-15; detail=originFailed"
+        )
+        let fresh = try await Stage(Resource())
+        _ = try await fresh.get()
+        fresh.origin.cutOff()
+        let answer = try await fresh.get(Stage.url, ["Cache-Control": "no-cache"])
+        #expect(
+            answer.fields["Cache-Status"]
+                == "CacheEngine; fwd=request; ttl=60; detail=originFailed"
+        )
+        await fresh.end()
+        await stage.end()
+    }
+}

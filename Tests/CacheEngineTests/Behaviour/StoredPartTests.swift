@@ -1,0 +1,137 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// Stored parts: the ranges they answer, and the bytes fetched to complete a range.
+@Suite struct StoredPartTests {
+    static let weak: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "W/\"1\""]
+
+    @Test("A part without a strong validator answers exactly its own range, and is never combined")
+    func weakPartAnswersItsOwnRangeOnly() async throws {
+        for fields in [Self.weak, ["Cache-Control": "max-age=60"]] as [HeaderFields] {
+            let stage = try await Stage(RangeTests.origin(fields))
+            func part(_ range: String) async throws -> CacheInfo.Source {
+                let answer = try await stage.get(Stage.url, ["Range": "bytes=\(range)"])
+                #expect(answer.status == 206)
+                let bounds = range.split(separator: "-").compactMap { Int($0) }
+                #expect(answer.body == String(Array(RangeTests.alphabet)[bounds[0]...bounds[1]]))
+                return answer.source
+            }
+            #expect(try await part("0-4") == .origin)
+            #expect(try await part("0-4") == .fresh)
+            #expect(try await part("1-3") == .origin, "Not a part of the part")
+            #expect(try await part("4-9") == .origin)
+            #expect(try await part("4-9") == .fresh)
+            #expect(try await part("0-9") == .origin, "Two parts are not one")
+            #expect(stage.origin.requests.allSatisfy { $0.fields["If-Range"] == nil })
+            #expect(try await stage.get().source == .origin)
+            await stage.end()
+        }
+    }
+
+    struct Rest: CustomTestStringConvertible, Sendable {
+        let stored: [String]
+        let asked: String
+        /// The range that the origin is asked for.
+        let fetched: String
+        let body: String
+        var testDescription: String { "\(asked) of \(stored)" }
+    }
+
+    static let rests: [Rest] = [
+        .init(stored: ["0-4"], asked: "0-9", fetched: "5-9", body: "abcdefghij"),
+        .init(stored: ["0-4"], asked: "2-25", fetched: "5-25", body: "cdefghijklmnopqrstuvwxyz"),
+        .init(stored: ["10-14"], asked: "8-12", fetched: "8-9", body: "ijklm"),
+        .init(stored: ["0-4", "10-14"], asked: "3-11", fetched: "5-9", body: "defghijkl"),
+        .init(stored: ["10-14"], asked: "8-16", fetched: "8-16", body: "ijklmnopq"),
+        .init(stored: ["0-4"], asked: "6-9", fetched: "6-9", body: "ghij"),
+    ]
+
+    @Test("Of a range that is stored but for one gap, the gap alone is fetched", arguments: rests)
+    func onlyTheRestIsFetched(row: Rest) async throws {
+        for isStale in [false, true] {
+            let stage = try await Stage(
+                RangeTests.origin([
+                    "Cache-Control": "max-age=60", "ETag": "\"1\"", "Content-Type": "text/plain",
+                ])
+            )
+            for range in row.stored {
+                _ = try await stage.get(Stage.url, ["Range": "bytes=\(range)"])
+            }
+            if isStale { stage.clock.advance(seconds: 61) }
+            let answer = try await stage.get(Stage.url, ["Range": "bytes=\(row.asked)"])
+            #expect(answer.status == 206)
+            #expect(answer.body == row.body)
+            #expect(answer.fields["Content-Range"] == "bytes \(row.asked)/26")
+            #expect(answer.fields["Content-Length"] == String(row.body.utf8.count))
+            let request = try #require(stage.origin.requests.last)
+            #expect(request.fields["Range"] == "bytes=\(row.fetched)")
+            #expect(request.fields["If-Range"] == (row.fetched == row.asked ? nil : "\"1\""))
+            let again = try await stage.get(Stage.url, ["Range": "bytes=\(row.asked)"])
+            #expect(again.source == .fresh)
+            #expect(again.body == row.body)
+            await stage.end()
+        }
+    }
+
+    /// An origin with one version of a resource, with or without support for If-Range.
+    private static func scripted(_ request: OriginRequest, _ tag: String, heedsIfRange: Bool)
+        -> OriginResponse
+    {
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "ETag": tag]
+        let body = tag == "\"1\"" ? "abcdefghij" : "ABCDEFGHIJ"
+        guard let range = request.fields["Range"],
+            !heedsIfRange || request.fields["If-Range"] == nil
+        else { return .whole(fields: fields, body: body) }
+        let bounds = range.dropFirst(6).split(separator: "-").compactMap { Int($0) }
+        var part = fields
+        part["Content-Range"] = "bytes \(bounds[0])-\(bounds[1])/10"
+        return .whole(
+            status: 206,
+            fields: part,
+            body: String(Array(body)[bounds[0]...bounds[1]])
+        )
+    }
+
+    @Test("A rest that is of another version, or not what was asked for, is not joined")
+    func restOfAnotherVersionIsNotJoined() async throws {
+        for heedsIfRange in [true, false] {
+            let stage = try await Stage(
+                ScriptedOrigin { request, _ in
+                    Self.scripted(request, "\"1\"", heedsIfRange: heedsIfRange)
+                }
+            )
+            _ = try await stage.get(Stage.url, ["Range": "bytes=0-4"])
+            stage.origin.follow { request, _ in
+                Self.scripted(request, "\"2\"", heedsIfRange: heedsIfRange)
+            }
+            let answer = try await stage.get(Stage.url, ["Range": "bytes=2-7"])
+            #expect(answer.status == 206)
+            #expect(answer.body == "CDEFGH")
+            #expect(answer.fields["ETag"] == "\"2\"")
+            let later = try await stage.get(Stage.url, ["Range": "bytes=2-4"])
+            #expect(later.body == "CDE")
+            await stage.end()
+        }
+    }
+
+    @Test("A part of a newer version ends the life of an older whole")
+    func partOfANewerVersionReplacesAWhole() async throws {
+        let stage = try await Stage(RangeTests.origin())
+        _ = try await stage.get()
+        let newer: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"2\""]
+        stage.origin.follow { _, _ in
+            var part = newer
+            part["Content-Range"] = "bytes 0-1/26"
+            return .whole(status: 206, fields: part, body: "AB")
+        }
+        _ = try await stage.get(
+            Stage.url,
+            ["Range": "bytes=0-1"],
+            policy: .reload
+        )
+        stage.origin.follow { _, _ in .whole(fields: newer, body: "new") }
+        #expect(try await stage.get().body == "new")
+        await stage.end()
+    }
+}

@@ -1,0 +1,109 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// Entries are found by their tags, wherever the tags came from.
+@Suite struct TagTests {
+    /// An origin whose responses and 304 responses carry different tags.
+    private static func origin(_ first: String, confirmedWith second: String?) -> ScriptedOrigin {
+        ScriptedOrigin { request, number in
+            var fields: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"1\""]
+            guard request.fields.contains("If-None-Match") else {
+                fields["Cache-Tag"] = first
+                return .whole(fields: fields, body: "hello")
+            }
+            if let second { fields["Cache-Tag"] = second }
+            return OriginResponse(status: 304, fields: fields)
+        }
+    }
+
+    private enum Place: CaseIterable {
+        case memory, disk, both
+    }
+
+    private static func stage(
+        _ place: Place,
+        _ folder: Folder,
+        _ origin: ScriptedOrigin
+    ) async throws -> Stage {
+        try await Stage(origin) {
+            if place == .disk { $0.memory = .disabled }
+            if place != .memory {
+                $0.backing = .disk(path: folder.path("cache"), capacity: .megabytes(16))
+            }
+        }
+    }
+
+    @Test("a purge removes all whose served fields name the tag, also where a 304 brought it")
+    func tagsOfAConfirmationCount() async throws {
+        for place in Place.allCases {
+            for (tag, isFound) in [("blue", true), ("red", true), ("green", false)] {
+                let folder = try Folder()
+                let origin = Self.origin("green", confirmedWith: "red, blue")
+                let stage = try await Self.stage(place, folder, origin)
+                _ = try await stage.get()
+                stage.clock.advance(seconds: 11)
+                let confirmed = try await stage.get()
+                #expect(confirmed.source == .revalidated)
+                #expect(confirmed.fields["Cache-Tag"] == "red, blue")
+                _ = try await stage.cache.purge(tag: tag)
+                #expect(try await stage.holds() != isFound, "\(place) \(tag)")
+                await stage.end()
+            }
+        }
+    }
+
+    @Test func confirmationWithoutTagsKeepsTheStoredTags() async throws {
+        let stage = try await Stage(Self.origin("green", confirmedWith: nil))
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 11)
+        #expect(try await stage.get().source == .revalidated)
+        #expect(try await stage.cache.purge(tag: "green").entries == 1)
+        #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+
+    @Test("a tag that the application added stays when the origin confirms with others")
+    func tagsOfTheApplicationStay() async throws {
+        let stage = try await Stage(Self.origin("green", confirmedWith: "red")) {
+            $0.hooks.willStore = { proposal in
+                var proposal = proposal
+                proposal.tags.append("own")
+                return proposal
+            }
+        }
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 11)
+        #expect(try await stage.get().source == .revalidated)
+        #expect(try await stage.cache.purge(tag: "own").entries == 1)
+        await stage.end()
+    }
+
+    @Test("a confirmation with more tags than the limit leaves nothing that cannot be purged")
+    func aConfirmationWithTooManyTagsEndsTheEntry() async throws {
+        let many = (0..<257).map { "t\($0)" }.joined(separator: ",")
+        let stage = try await Stage(Self.origin("green", confirmedWith: many))
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 11)
+        #expect(try await stage.get().body == "hello")
+        #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+
+    @Test func tagsInTheFieldsOfWhatIsStoredByHandCount() async throws {
+        let stage = try await Stage()
+        let answer = CacheResponse(
+            status: 200,
+            fields: ["Cache-Control": "max-age=60", "Cache-Tag": "green"],
+            body: BodyStream(ByteChunk("by hand"))
+        )
+        var options = HTTPCache.ManualStoreOptions()
+        options.tags = ["own"]
+        for tag in ["own", "green"] {
+            try await stage.cache.store(answer, for: CacheRequest(url: Stage.url), options: options)
+            #expect(try await stage.cache.purge(tag: tag).entries == 1)
+            #expect(try await stage.holds() == false)
+        }
+        await stage.end()
+    }
+}

@@ -1,0 +1,135 @@
+import CacheTestSupport
+import Foundation
+import Testing
+
+@testable import CacheEngine
+
+/// The cache opens its own directory whatever happened to the manifest, and leaves foreign
+/// directories unchanged.
+@Suite struct DirectoryTests {
+    private static let names = ["MANIFEST", "MANIFEST.2"]
+
+    private func stored() async throws -> DiskStore {
+        let store = DiskStore()
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        await store.close()
+        return store
+    }
+
+    private func url(_ store: DiskStore, _ name: String) -> URL {
+        URL(filePath: store.directory + "/" + name)
+    }
+
+    /// Damaged versions of a manifest; `nil` stands for a missing file.
+    private static func broken(_ bytes: Data) -> [Data?] {
+        var flipped = bytes
+        flipped[30] ^= 1
+        var later = bytes
+        later[4] = 99
+        return [flipped, later, Data(), bytes.prefix(10), bytes + [0], nil]
+    }
+
+    private func put(_ bytes: Data?, _ store: DiskStore, _ name: String) throws {
+        try? FileManager.default.removeItem(at: url(store, name))
+        try bytes?.write(to: url(store, name))
+    }
+
+    @Test(arguments: names)
+    func oneDamagedManifestLosesNothing(name: String) async throws {
+        let store = try await stored()
+        let whole = try Data(contentsOf: url(store, name))
+        for broken in Self.broken(whole) {
+            try put(broken, store, name)
+            let tier = try await store.open()
+            #expect(try await store.version(1) == 0)
+            #expect(tier.recovery.notes.count == 1)
+            await store.close()
+            #expect(try Data(contentsOf: url(store, name)) == whole, "mended")
+            #expect(try await store.open().recovery.notes.isEmpty)
+            await store.close()
+        }
+    }
+
+    @Test func twoDamagedManifestsBeginAnew() async throws {
+        let store = try await stored()
+        let whole = try Data(contentsOf: url(store, "MANIFEST"))
+        for broken in Self.broken(whole) {
+            for name in Self.names { try put(broken, store, name) }
+            var tier = try await store.open()
+            #expect(tier.recovery.isFresh && tier.recovery.notes.count == 1)
+            #expect(try await store.version(1) == nil)
+            _ = tier.enqueue(try store.entry(1))
+            tier = try await store.reopen()
+            #expect(!tier.recovery.isFresh && tier.recovery.notes.isEmpty)
+            #expect(try await store.version(1) == 0)
+            await store.close()
+        }
+    }
+
+    @Test func nothingIsWrittenToAForeignDirectory() async throws {
+        let store = DiskStore()
+        let folder = URL(filePath: store.directory)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        try Data("mine".utf8).write(to: url(store, "holiday.jpg"))
+        for manifest in [nil, Data("something else".utf8)] {
+            try put(manifest, store, "MANIFEST")
+            let before = try FileManager.default.contentsOfDirectory(atPath: store.directory)
+            await #expect { try await store.open() } throws: {
+                ($0 as? CacheError)?.code == .directoryForeign
+            }
+            let after = try FileManager.default.contentsOfDirectory(atPath: store.directory)
+            #expect(before.sorted() == after.sorted())
+        }
+    }
+
+    @Test func onlyTheLastComponentOfThePathIsMade() async throws {
+        let store = DiskStore()
+        let parent = store.directory + "-mount"
+        store.configuration.directory = parent + "/cache"
+        await #expect { try await store.open() } throws: {
+            ($0 as? CacheError)?.code == .directoryUnusable
+        }
+        #expect(!FileManager.default.fileExists(atPath: parent))
+        try FileManager.default.createDirectory(
+            atPath: parent,
+            withIntermediateDirectories: false
+        )
+        defer { try? FileManager.default.removeItem(atPath: parent) }
+        _ = try await store.open()
+        await store.close()
+    }
+
+    /// The root of a file system contains `lost+found`.
+    @Test func rootOfAFileSystemIsNotForeign() async throws {
+        let store = DiskStore()
+        try FileManager.default.createDirectory(
+            atPath: store.directory + "/lost+found",
+            withIntermediateDirectories: true
+        )
+        _ = try await store.open()
+        await store.close()
+    }
+
+    @Test func directoryMadeAgainUnderTheTierIsNotTakenForItsOwn() async throws {
+        let store = DiskStore()
+        let first = try await store.open()
+        _ = first.enqueue(try store.entry(1))
+        try await first.flush()
+        try FileManager.default.removeItem(atPath: store.directory)
+        let other = DiskStore()
+        other.configuration = store.configuration
+        let second = try await other.open()
+        _ = second.enqueue(try other.entry(1, version: 4))
+        try await second.flush()
+        _ = first.enqueue(try store.entry(2))
+        await #expect(throws: CacheError.self) { try await first.flush() }
+        await #expect(throws: CacheError.self) { try await first.remove(store.storeKey(1)) }
+        await #expect(throws: CacheError.self) { try await first.removeAll(in: .everything) }
+        #expect(first.enqueue(try store.entry(3)) != .stored)
+        await store.close()
+        #expect(try await other.version(1) == 4)
+        await other.close()
+        try? FileManager.default.removeItem(atPath: store.directory)
+    }
+}

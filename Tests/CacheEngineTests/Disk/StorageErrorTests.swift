@@ -1,0 +1,55 @@
+import CacheTestSupport
+import Synchronization
+import Testing
+
+@testable import CacheEngine
+
+/// Every disk failure is counted; reports to the application are rate-limited.
+@Suite struct StorageErrorTests {
+    @Test func everyFailedWriteIsCountedAndTheFirstIsReported() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let told = Mutex(0)
+        let clock = TestClock()
+        let stage = try await Stage(clock: clock) {
+            $0.backing = .disk(path: "/cache", capacity: .megabytes(16))
+            $0.backing.fileSystem = .replaced(files)
+            $0.backing.flushMilliseconds = 1_000_000
+            $0.hooks.onEvent = { event in
+                if case .storageFailed = event { told.withLock { $0 += 1 } }
+            }
+        }
+        files.plan.writeError = 1_000
+        for number in 0..<10 {
+            _ = try await stage.get("http://example.com/\(number)")
+            await #expect(throws: CacheError.self) { try await stage.cache.flush() }
+        }
+        let counted = await stage.cache.statistics.storageErrors
+        #expect(counted >= 10)
+        let disk = try #require(stage.cache.services.tiers.backing as? DiskTier)
+        #expect(counted == disk.statistics.writeErrors)
+        #expect(told.withLock { $0 } == 1)
+        clock.advance(seconds: 3_600)
+        await #expect(throws: CacheError.self) { try await stage.cache.flush() }
+        #expect(told.withLock { $0 } == 2)
+        await stage.end()
+    }
+
+    @Test func damagedManifestIsReported() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let told = Mutex<[String]>([])
+        for _ in 0..<2 {
+            let stage = try await Stage {
+                $0.backing = .disk(path: "/cache", capacity: .megabytes(16))
+                $0.backing.fileSystem = .replaced(files)
+                $0.hooks.onEvent = { event in
+                    guard case .storageFailed(let error) = event else { return }
+                    told.withLock { $0.append("\(error)") }
+                }
+            }
+            await stage.end()
+            files.replace("/cache/MANIFEST", with: [])
+        }
+        #expect(told.withLock { $0.count } == 1)
+        #expect(told.withLock { $0.first?.contains("MANIFEST") } == true)
+    }
+}

@@ -1,0 +1,54 @@
+import Testing
+
+@testable import CacheEngine
+
+@Suite struct ConfigurationErrorTests {
+    /// A change that makes the configuration invalid, and the error's text.
+    struct Mistake: Sendable {
+        let text: String
+        let make: @Sendable (inout HTTPCache.Configuration) -> Void
+
+        init(
+            _ text: String,
+            _ make: @escaping @Sendable (inout HTTPCache.Configuration) -> Void
+        ) {
+            self.text = text
+            self.make = make
+        }
+    }
+
+    static let mistakes: [Mistake] = [
+        Mistake("name is empty; give the cache a name") { $0.name = "" },
+        Mistake("memory.maximumEntryShare is 1.5; give a number above 0 and at most 1") {
+            $0.memory.maximumEntryShare = 1.5
+        },
+        Mistake("memory.maximumPinnedShare is -1.0; give a number from 0 to 1") {
+            $0.memory.maximumPinnedShare = -1
+        },
+        Mistake("originLimits.windowSize is 0; give a number above 0") {
+            $0.originLimits.windowSize = .zero
+        },
+        Mistake("collapsing.maximumWaiters is 0; give a number above 0") {
+            $0.collapsing.maximumWaiters = 0
+        },
+        Mistake("storeLimits.maximumOperationTime is 0.0; give a number above 0") {
+            $0.backing.storeLimits.maximumOperationTime = .zero
+        },
+        Mistake("storeLimits.maximumQueuedKeys is -3; give a number above 0") {
+            $0.backing.storeLimits.maximumQueuedKeys = -3
+        },
+        Mistake("storeLimits.maximumBarredScopes is -1; give a number from 0 on") {
+            $0.backing.storeLimits.maximumBarredScopes = -1
+        },
+    ]
+
+    @Test(arguments: mistakes)
+    func errorNamesTheSettingAndItsValue(_ mistake: Mistake) {
+        var configuration = HTTPCache.Configuration(memory: .megabytes(4))
+        #expect(throws: Never.self) { try configuration.validate() }
+        mistake.make(&configuration)
+        #expect(throws: CacheError(.configurationInvalid, detail: mistake.text)) {
+            try configuration.validate()
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+/// The executor of a request: a miss that needs no disk never leaves it.
+@Suite struct ExecutorTests {
+    private static let count = 100
+
+    /// An origin that answers at once, and counts the calls from other threads.
+    private final class LocalOrigin: Origin {
+        let executor: ThreadExecutor
+        let fields: HeaderFields
+
+        init(_ executor: ThreadExecutor, _ cacheControl: String) {
+            self.executor = executor
+            fields = ["Cache-Control": cacheControl, "Content-Length": "4"]
+        }
+
+        func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+            #expect(executor.isCurrent)
+            return OriginResponse(
+                status: 200,
+                fields: fields,
+                body: BodyStream(ByteChunk("body"))
+            )
+        }
+    }
+
+    /// The jobs of `count` misses by one task on an executor, which the requests name.
+    private static func jobs(
+        _ cacheControl: String
+    ) async throws -> (all: Int, fromElsewhere: Int) {
+        let executor = ThreadExecutor()
+        defer { executor.stop() }
+        let cache = try await HTTPCache(origin: LocalOrigin(executor, cacheControl))
+        let jobs = try await Task(executorPreference: executor) {
+            let before = executor.counts
+            for number in 0..<count {
+                let request = CacheRequest(
+                    url: "http://example.com/\(number)",
+                    options: RequestOptions(taskExecutor: executor)
+                )
+                let response = try await cache.respond(to: request)
+                #expect(executor.isCurrent)
+                #expect(try await response.body.collect().text == "body")
+                #expect(response.info.source == .origin)
+            }
+            await cache.waitUntilIdle()
+            let after = executor.counts
+            return (
+                all: after.jobs - before.jobs,
+                fromElsewhere: after.fromElsewhere - before.fromElsewhere
+            )
+        }.value
+        await cache.shutDown()
+        return jobs
+    }
+
+    @Test(
+        "a miss in memory is two jobs of its executor, and none elsewhere: its fetch and its end",
+        arguments: ["max-age=60", "no-store"]
+    )
+    func aMissStaysOnItsExecutor(cacheControl: String) async throws {
+        let jobs = try await Self.jobs(cacheControl)
+        #expect(jobs.fromElsewhere == 0)
+        #expect(jobs.all == 2 * Self.count)
+    }
+
+    @Test("the executor is no option that a look-up must know: the hit stays as fast as any")
+    func theExecutorIsNoReasonForASlowHit() {
+        let executor = ThreadExecutor()
+        defer { executor.stop() }
+        #expect(RequestOptions(taskExecutor: executor).isUsual)
+        var options = RequestOptions()
+        options.taskExecutor = executor
+        #expect(options.isUsual && options.taskExecutor === executor)
+        options.partition = "one"
+        #expect(!options.isUsual && options.taskExecutor === executor)
+    }
+}

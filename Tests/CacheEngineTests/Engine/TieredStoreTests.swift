@@ -1,0 +1,260 @@
+import CacheTestSupport
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CacheEngine
+
+/// Memory and disk as one storage: operations take effect in the same order in both.
+@Suite struct TieredStoreTests {
+    /// A clock whose time is constant.
+    ///
+    /// After `holdNext` it blocks the next caller until `release`.
+    final class HoldingClock: CacheClock {
+        private static let nobodyMillisecondsMax = 200
+        private let isHolding = Mutex(false)
+        private let caught = DispatchSemaphore(value: 0)
+        private let letGo = DispatchSemaphore(value: 0)
+
+        func holdNext() { isHolding.withLock { $0 = true } }
+        func waitUntilHeld() async { await PlainThread.run { self.caught.wait() } }
+        func release() { letGo.signal() }
+
+        var nowSeconds: Int64 {
+            let isCaught = isHolding.withLock { isHolding in
+                defer { isHolding = false }
+                return isHolding
+            }
+            if isCaught {
+                caught.signal()
+                // The caller of `release` may itself wait for a lock that this thread holds.
+                _ = letGo.wait(timeout: .now() + .milliseconds(Self.nobodyMillisecondsMax))
+            }
+            return 1_000_000
+        }
+        var monotonicNanoseconds: UInt64 { 1 }
+        func sleep(nanoseconds: UInt64) async throws {}
+    }
+
+    /// A clock whose time is constant and that runs a closure at each reading.
+    final class EventfulClock: CacheClock {
+        private let event = Mutex<(@Sendable () -> Void)?>(nil)
+
+        func atEachLook(_ event: @escaping @Sendable () -> Void) {
+            self.event.withLock { $0 = event }
+        }
+
+        var nowSeconds: Int64 {
+            event.withLock { $0 }?()
+            return 1_000_000
+        }
+        var monotonicNanoseconds: UInt64 { 1 }
+        func sleep(nanoseconds: UInt64) async throws {}
+    }
+
+    /// A memory in front of `disk`, and a key for the tests.
+    private static func tiers(
+        on disk: DiskTier,
+        clock: any CacheClock = FixedClock(nowSeconds: 1_000_000)
+    ) -> (TieredStore, RequestKey) {
+        let tiers = TieredStore(
+            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
+            backing: disk,
+            hasher: disk.hasher,
+            clock: clock,
+            recorder: Recorder(onEvent: nil)
+        )
+        let bytes: [UInt8] = [1, 2, 3]
+        let hash = bytes.withUnsafeBytes { disk.hasher.hash($0) }
+        return (tiers, RequestKey(bytes: bytes, hash: hash))
+    }
+
+    /// The store was permitted before the removal began and reaches the disk after it.
+    ///
+    /// The removed entry must not come back from disk.
+    @Test(arguments: [RemovalScope.tag("news"), .everything, .storedBefore(seconds: 2_000_000)])
+    func removalWaitsForAStoreBetweenMemoryAndDisk(scope: RemovalScope) async throws {
+        let folder = TemporaryFolder()
+        let clock = HoldingClock()
+        let disk = try await DiskTier.open(
+            DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20),
+            clock: clock
+        )
+        let (tiers, key) = Self.tiers(on: disk)
+        let blueprint = EntryBlueprint(
+            key: key,
+            metadata: [0],
+            tags: try #require(TagList(["news"])),
+            createdSeconds: 1_000_000
+        )
+        let entry = blueprint.entry(body: [ByteChunk([4, 5, 6])], sequence: 0)
+        clock.holdNext()
+        async let outcome = PlainThread.run { tiers.store(entry, since: tiers.ledger.ticket()) }
+        await clock.waitUntilHeld()
+        _ = try await tiers.removeAll(in: scope)
+        clock.release()
+        _ = await outcome
+        #expect(await tiers.entry(key) == nil)
+        await tiers.backing.close()
+    }
+
+    @Test(
+        "what is confirmed late does not take the place of what was stored meanwhile, on disk alone"
+    )
+    func lateConfirmationDoesNotReplaceANewerEntry() async throws {
+        let folder = TemporaryFolder()
+        let disk = try await DiskTier.open(
+            DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
+        )
+        let (tiers, key) = Self.tiers(on: disk)
+        func entry(_ metadata: UInt8, _ body: String) -> Entry {
+            EntryBlueprint(key: key, metadata: [metadata], createdSeconds: 1_000_000)
+                .entry(body: [ByteChunk(body)], sequence: 0)
+        }
+        func put(_ entry: Entry) {
+            #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
+        }
+        /// Removes the entry from memory, as an eviction does.
+        func forget() {
+            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) { _ in } }
+        }
+        func isStored(_ metadata: UInt8, _ body: String) async -> Bool {
+            guard let (found, _) = await tiers.entry(key) else { return false }
+            return found.entry.withMetadata { $0.elementsEqual([metadata]) }
+                && found.entry.body.text == body
+        }
+        let missesBefore = disk.statistics.misses
+        #expect(tiers.noteCertainMiss(key))
+        #expect(disk.statistics.misses == missesBefore + 1)
+        put(entry(1, "old"))
+        #expect(!tiers.noteCertainMiss(key))
+        forget()
+        #expect(!tiers.noteCertainMiss(key), "It still waits to be written, or is on disk")
+        let old = try #require(await tiers.entry(key)).0
+        forget()
+        // The entry is still on disk, so it is confirmed.
+        let ticket = tiers.ledger.ticket()
+        await tiers.replace(old, by: StoredEntry(entry(2, "old")), since: ticket)
+        #expect(await isStored(2, "old"))
+        forget()
+        // A newer entry has taken its place and must stay.
+        put(entry(3, "new"))
+        forget()
+        await tiers.replace(old, by: StoredEntry(entry(4, "old")), since: ticket)
+        #expect(await isStored(3, "new"))
+        tiers.removeAtOnce(key)
+        #expect(tiers.noteCertainMiss(key))
+        await tiers.backing.close()
+    }
+
+    @Test("a read of the disk does not bring back into memory what was replaced meanwhile")
+    func diskReadDoesNotRestoreAReplacedEntry() async throws {
+        let folder = TemporaryFolder()
+        let disk = try await DiskTier.open(
+            DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
+        )
+        let clock = EventfulClock()
+        let (tiers, key) = Self.tiers(on: disk, clock: clock)
+        @Sendable func put(_ body: String) {
+            let blueprint = EntryBlueprint(key: key, metadata: [0], createdSeconds: 1_000_000)
+            let entry = blueprint.entry(body: [ByteChunk(body)], sequence: 0)
+            #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
+            // Removes the entry from memory, as an eviction does.
+            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) { _ in } }
+        }
+        @Sendable func hits() -> Int {
+            let statistics = disk.statistics
+            return statistics.hitsQueued + statistics.hitsCached + statistics.hitsWaited
+        }
+        put("old")
+        let isReplaced = Atomic(false)
+        clock.atEachLook {
+            guard hits() > 0, !isReplaced.exchange(true, ordering: .relaxed) else { return }
+            put("new")
+        }
+        #expect(await tiers.entry(key)?.0.entry.body.text == "old")
+        let hasHappened = isReplaced.load(ordering: .relaxed)
+        #expect(hasHappened)
+        #expect(tiers.peek(key) == nil)
+        #expect(await tiers.entry(key)?.0.entry.body.text == "new")
+        // The entry has not been replaced since, so it is promoted.
+        #expect(tiers.peek(key)?.body.text == "new")
+        await tiers.backing.close()
+    }
+
+    /// A custom store that can hold a read after it has found the entry.
+    private actor SlowStore: CacheStore {
+        private var entries: [StoreKey: StoredEntry] = [:]
+        private var isHolding = false
+        private var held: CheckedContinuation<Void, Never>?
+
+        func holdNextRead() { isHolding = true }
+        var isHeld: Bool { held != nil }
+        func release() { held.take()?.resume() }
+
+        func entry(for key: StoreKey) async -> StoredEntry? {
+            let found = entries[key]
+            if isHolding {
+                isHolding = false
+                await withCheckedContinuation { held = $0 }
+            }
+            return found
+        }
+
+        func store(_ entry: StoredEntry) -> StoreOutcome {
+            entries[entry.key] = entry
+            return .stored
+        }
+
+        func remove(_ key: StoreKey) -> Bool { entries.removeValue(forKey: key) != nil }
+        func removeAll(in scope: RemovalScope) -> RemovalCount { RemovalCount() }
+        func usage() -> StoreUsage { StoreUsage() }
+        func flush() {}
+    }
+
+    @Test("a slow read of a custom store does not bring back what was replaced meanwhile")
+    func slowReadDoesNotRestoreAReplacedEntry() async throws {
+        let store = SlowStore()
+        let (supervisor, recorder) = (Supervisor(), Recorder(onEvent: nil))
+        let queue = QueuedStore(store, supervisor: supervisor, recorder: recorder)
+        let tiers = TieredStore(
+            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
+            backing: queue,
+            hasher: .random(),
+            clock: FixedClock(nowSeconds: 1_000_000),
+            recorder: recorder
+        )
+        let bytes: [UInt8] = [1, 2, 3]
+        let key = RequestKey(
+            bytes: bytes,
+            hash: bytes.withUnsafeBytes { tiers.hasher.hash($0) }
+        )
+        func put(_ body: String) {
+            let blueprint = EntryBlueprint(key: key, metadata: [0], createdSeconds: 1_000_000)
+            let entry = blueprint.entry(body: [ByteChunk(body)], sequence: 0)
+            #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
+        }
+        /// Removes the entry from memory, as an eviction does.
+        func forget() {
+            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) { _ in } }
+        }
+        put("old")
+        forget()
+        await tiers.backing.drained()
+        await store.holdNextRead()
+        async let read = tiers.entry(key)
+        for _ in 0..<100_000 where await !store.isHeld { await Task.yield() }
+        #expect(await store.isHeld)
+        put("new")
+        forget()
+        await store.release()
+        _ = await read
+        #expect(tiers.peek(key) == nil)
+        #expect(await tiers.entry(key)?.0.entry.body.text == "new")
+        // The entry has not been replaced since, so it is promoted.
+        #expect(tiers.peek(key)?.body.text == "new")
+        await tiers.backing.close()
+        await supervisor.shutDown()
+    }
+}

@@ -1,0 +1,234 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// The state that one request leaves behind, and the bound on its harm to other requests.
+@Suite struct HarmTests {
+    private static let evil = CacheRequest.page.with { $0.fields["X-Evil"] = "closes" }
+    private static let unreachable = CacheError(.originUnreachable, detail: "refused")
+
+    private static func fails(_ exchange: HeldOrigin.Exchange) {
+        exchange.fail(CacheError(.originFailed, detail: "closed"))
+    }
+
+    @Test func failureIsSharedWithWaitersAndNoLaterRequest() async throws {
+        let scene = try await FlightScene { $0.collapsing.maximumAttempts = 1 }
+        let waiting = await scene.crowd(3)
+        try await scene.fail(0)
+        #expect(waiting.allSatisfy { $0.errorCode == .originFailed })
+        let later = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1)
+        #expect(later.isComplete && later.text == "hello")
+        await scene.close()
+    }
+
+    @Test("a request that makes the origin close, again and again, costs nobody else an answer")
+    func aRequestThatMakesTheOriginCloseFailsAlone() async throws {
+        let scene = try await FlightScene()
+        var victims: [Caller] = []
+        for _ in 0..<20 {
+            _ = await scene.crowd(1, Self.evil)
+            for exchange in scene.origin.held { Self.fails(exchange) }
+            await scene.world.settle()
+            victims += await scene.crowd(3)
+            while let exchange = scene.origin.held.first {
+                exchange.answer(fields: UnshareableTests.unstorable)
+                await scene.world.settle()
+            }
+        }
+        #expect(victims.allSatisfy { $0.isComplete })
+        await scene.close()
+    }
+
+    @Test("those who wait behind many alike that fail are tried before the rest of those")
+    func requestUnlikeTheFailedOneIsTriedNext() async throws {
+        let scene = try await FlightScene { $0.collapsing.maximumAttempts = 3 }
+        let attackers = await scene.crowd(10, Self.evil)
+        let victims = await scene.crowd(5)
+        while let exchange = scene.origin.held.first {
+            if exchange.request.fields.contains("X-Evil") {
+                Self.fails(exchange)
+            } else {
+                exchange.answer()
+            }
+            await scene.world.settle()
+        }
+        #expect(victims.allSatisfy { $0.isComplete })
+        #expect(attackers.filter { $0.isComplete }.count == 9)
+        #expect(scene.origin.count == 2)
+        await scene.close()
+    }
+
+    @Test("where no connection comes about, what is stored stands in, and the origin has its rest")
+    func anUnreachableOriginIsNotAskedAgainAtOnce() async throws {
+        let scene = try await FlightScene { $0.collapsing.maximumAttempts = 1 }
+        _ = await scene.crowd(1)
+        let fields: HeaderFields = ["Cache-Control": "max-age=10, stale-if-error=100"]
+        try await scene.answer(0, fields: fields, body: "stored")
+        await scene.world.advance(seconds: 20)
+        var callers = await scene.crowd(2)
+        scene.origin.exchanges[1].fail(Self.unreachable)
+        await scene.world.settle()
+        callers += await scene.crowd(3)
+        #expect(scene.origin.count == 2)
+        #expect(callers.allSatisfy { $0.isComplete && $0.text == "stored" })
+        #expect(callers.allSatisfy { $0.info?.source == .fallback })
+        await scene.close()
+    }
+
+    @Test("a refresh whose request makes it fail bars the key for the shortest time only")
+    func aProvokedFailureDoesNotGrowTheBackOff() async throws {
+        let scene = try await FlightScene { $0.collapsing.refreshBackOff = .seconds(1) }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        for _ in 0..<10 {
+            _ = await scene.crowd(1, Self.evil)
+            #expect(scene.origin.held.count == 1)
+            for exchange in scene.origin.held { Self.fails(exchange) }
+            await scene.world.settle()
+            await scene.world.advance(seconds: 1)
+        }
+        await scene.close()
+    }
+
+    @Test("a refresh behind asks for the resource, not for what its client wanted besides")
+    func refreshCarriesNoDirectivesOfItsClient() async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        let wishful = CacheRequest.page.with {
+            $0.fields["Cache-Control"] = "odd=1"
+            $0.fields["Pragma"] = "x"
+            $0.fields["Expect"] = "100-continue"
+            $0.fields["Accept"] = "text/html"
+        }
+        _ = await scene.crowd(1, wishful)
+        let asked = try #require(scene.origin.exchanges.dropFirst().first?.request.fields)
+        for name in ["Cache-Control", "Pragma", "Expect"] {
+            #expect(!asked.contains(name), "\(name)")
+        }
+        #expect(asked["Accept"] == "text/html" && asked["If-None-Match"] == "\"1\"")
+        try await scene.answer(1, fields: RemovingTests.windowed, body: "new")
+        #expect(await scene.crowd(1).first?.text == "new")
+        await scene.close()
+    }
+
+    @Test("an answer to one client's own fault says nothing about the key", arguments: [400, 431])
+    func refusalOfOneRequestSetsNoMark(status: Int) async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1, Self.evil)
+        try await scene.answer(0, status: status, fields: [:], body: "yours")
+        let victims = await scene.crowd(4)
+        #expect(scene.origin.held.count == 1)
+        try await scene.answer(1)
+        #expect(victims.allSatisfy { $0.isComplete })
+        #expect(await scene.world.statistics.hitForMissMarks == 0)
+        await scene.close()
+    }
+
+    @Test("a request that makes the origin hang holds the others up for one wait, and no longer")
+    func hangingRequestDelaysOthersForOneWait() async throws {
+        let scene = try await FlightScene {
+            $0.collapsing.maximumWait = .seconds(4)
+            $0.collapsing.maximumEscapes = 2
+        }
+        let attacker = try #require(await scene.crowd(1, Self.evil).first)
+        let victims = await scene.crowd(50)
+        for _ in 0..<7 {
+            await scene.world.advance(seconds: 1)
+            for exchange in scene.origin.held where !exchange.request.fields.contains("X-Evil") {
+                exchange.answer()
+            }
+            await scene.world.settle()
+        }
+        #expect(victims.allSatisfy { $0.isComplete })
+        #expect(scene.origin.count <= 6)
+        #expect(attacker.end == nil)
+        await scene.world.advance(seconds: 60)
+        #expect(attacker.errorCode == .originTimedOut)
+        await scene.close()
+    }
+
+    // MARK: Which requests may lead
+
+    private static let followers: [CacheRequest] = [
+        .page.with { $0.fields["Range"] = "bytes=0-1" },
+        .page.with { $0.method = .head },
+        .page.with { $0.fields["If-None-Match"] = "\"mine\"" },
+    ]
+
+    @Test("a request that cannot lead is passed over when the leader fails", arguments: followers)
+    func onlyRequestsThatMayLeadTakeOver(follower: CacheRequest) async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1)
+        let special = try #require(await scene.crowd(1, follower).first)
+        let rest = await scene.crowd(498)
+        try await scene.fail(0)
+        #expect(scene.origin.held.count == 1)
+        let next = try #require(scene.origin.exchanges.dropFirst().first?.request)
+        #expect(next.method == .get)
+        #expect(!next.fields.contains("Range") && !next.fields.contains("If-None-Match"))
+        try await scene.answer(1)
+        #expect(rest.allSatisfy { $0.isComplete && $0.text == "hello" })
+        #expect(special.isComplete && scene.origin.count == 2)
+        #expect(await scene.world.statistics.hitForMissMarks == 0)
+        await scene.close()
+    }
+
+    @Test("those who cannot lead ask for themselves when nobody is left who can")
+    func requestsThatCannotLeadFetchAlone() async throws {
+        let scene = try await FlightScene()
+        let leader = try #require(await scene.crowd(1).first)
+        var others: [Caller] = []
+        for follower in Self.followers { others += await scene.crowd(1, follower) }
+        try await scene.fail(0)
+        #expect(leader.errorCode == .originFailed)
+        #expect(scene.origin.held.count == Self.followers.count)
+        for exchange in scene.origin.held { exchange.answer(fields: UnshareableTests.unstorable) }
+        await scene.world.settle()
+        #expect(others.allSatisfy { $0.isComplete })
+        #expect(await scene.world.statistics.hitForMissMarks == 0)
+        await scene.close()
+    }
+
+    // MARK: Time limits
+
+    @Test("a head that never comes: every caller is told at its own limit, not after three")
+    func everyCallerFailsAtItsOwnLimit() async throws {
+        let scene = try await FlightScene { $0.originLimits.maximumHeadTime = .seconds(60) }
+        let early = await scene.crowd(100)
+        await scene.world.advance(seconds: 30)
+        let late = await scene.crowd(10)
+        await scene.world.advance(seconds: 33)
+        #expect(early.allSatisfy { $0.errorCode == .originTimedOut })
+        #expect(late.allSatisfy { $0.end == nil })
+        await scene.world.advance(seconds: 30)
+        #expect(late.allSatisfy { $0.errorCode == .originTimedOut })
+        // The first leader, its successor, and the requests that escaped meanwhile.
+        #expect(scene.origin.count <= 2 + 2 * 16)
+        await scene.close()
+    }
+
+    // MARK: A removal between two fetches
+
+    @Test("an answer that a removal keeps from being stored ends the entry of the later fetch")
+    func refusedAnswerEndsTheEntryItOutdates() async throws {
+        let scene = try await FlightScene()
+        let first = try #require(await scene.crowd(1).first)
+        await scene.world.perform { _ = try? await $0.remove(.page) }
+        // The fetch from before the removal is outdated: this one is a second.
+        let second = try #require(await scene.crowd(1).first)
+        try await scene.answer(1, body: "older")
+        #expect(second.text == "older")
+        try await scene.answer(0, body: "newer")
+        #expect(first.text == "newer")
+        let third = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.count == 3 && third.end == nil)
+        try await scene.answer(2, body: "newer")
+        #expect(third.text == "newer")
+        await scene.close()
+    }
+}

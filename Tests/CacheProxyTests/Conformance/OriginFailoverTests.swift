@@ -1,0 +1,123 @@
+import CacheEngine
+import Synchronization
+import Testing
+
+@testable import CacheProxy
+
+/// The choice among several origins, and the responses while an origin is unreachable.
+@Suite struct OriginFailoverTests {
+    private static let connectSeconds = 1.0
+
+    private static func configure(_ configuration: inout ProxyConfiguration) {
+        configuration.connectSeconds = connectSeconds
+        configuration.originSeconds = 3
+    }
+
+    private static func alive() throws -> WireOrigin {
+        try WireOrigin { _, socket in try socket.answer(200, [], "alive") }
+    }
+
+    /// One request waits until the connect limit; later requests do not wait.
+    @Test func originThatSwallowsConnectionsFailsNoRequest() async throws {
+        let mute = try MuteListener()
+        let alive = try Self.alive()
+        defer {
+            mute.stop()
+            alive.stop()
+        }
+        try await withProxy(origins: [mute.port, alive.port], configure: Self.configure) {
+            proxy async throws in
+            let clock = ContinuousClock()
+            var slow: [Duration] = []
+            // Longer than the first back-off pause: no client request serves as a probe.
+            let end = clock.now + .seconds(3.5)
+            var number = 0
+            while clock.now < end {
+                let start = clock.now
+                let response = try await proxy.request("/\(number)")
+                #expect(response.status == 200 && response.text == "alive")
+                if clock.now - start > .seconds(Self.connectSeconds * 0.8) {
+                    slow.append(clock.now - start)
+                }
+                number += 1
+            }
+            #expect(slow.count == 1 && number > 20)
+            #expect(slow.allSatisfy { $0 < .seconds(Self.connectSeconds * 3) })
+        }
+    }
+
+    /// Content that can be read only once goes to the reachable origin.
+    @Test func uploadIsNotLostToAnOriginThatSwallowsConnections() async throws {
+        let mute = try MuteListener()
+        let alive = try WireOrigin { request, socket in
+            try socket.answer(200, [], String(decoding: request.body, as: UTF8.self))
+        }
+        defer {
+            mute.stop()
+            alive.stop()
+        }
+        try await withProxy(origins: [mute.port, alive.port], configure: Self.configure) {
+            proxy async throws in
+            for _ in 0..<4 {
+                let response = try await proxy.request("/", method: "POST", body: "hello")
+                #expect(response.status == 200 && response.text == "hello")
+            }
+            #expect(alive.count == 4)
+        }
+    }
+
+    @Test func originThatCannotBeReachedIsFoundAgainWithoutARequest() async throws {
+        let mute = try MuteListener()
+        let alive = try Self.alive()
+        defer { alive.stop() }
+        try await withProxy(origins: [mute.port, alive.port], configure: Self.configure) {
+            proxy async throws in
+            for number in 0..<2 { _ = try await proxy.request("/\(number)") }
+            let pool = proxy.service.pool
+            #expect(pool.members.map { $0.downUntil == nil } == [false, true])
+            mute.stop()
+            let back = try WireOrigin(port: mute.port) { _, socket in
+                try socket.answer(200, [], "back")
+            }
+            defer { back.stop() }
+            #expect(await eventually { pool.members.allSatisfy { $0.downUntil == nil } })
+            #expect(back.count == 0)
+            for number in 2..<6 { _ = try await proxy.request("/\(number)") }
+            #expect(back.count == 2)
+        }
+    }
+
+    /// A client that stops sending does not count as a fault of the origin.
+    @Test func clientsThatStopSendingTakeNoOriginOut() async throws {
+        let origins = try (0..<2).map { _ in try Self.alive() }
+        defer { for origin in origins { origin.stop() } }
+        try await withProxy(
+            origins: origins.map(\.port),
+            configure: { $0.betweenBytesSeconds = 0.2 }
+        ) { proxy async throws in
+            for _ in 0..<8 {
+                let client = try proxy.client()
+                let response = try await client.exchange(
+                    "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nab"
+                )
+                #expect(response.status == 504)
+            }
+            #expect(proxy.service.pool.members.allSatisfy { $0.downUntil == nil })
+        }
+    }
+
+    @Test func withNoOriginReachableEachIsTriedAndTheAnswerIs502() async throws {
+        let gone = try (0..<2).map { _ in try Self.alive() }
+        for origin in gone { origin.stop() }
+        try await withProxy(origins: gone.map(\.port)) { proxy async throws in
+            for number in 0..<3 { #expect(try await proxy.request("/\(number)").status == 502) }
+            let back = try WireOrigin(port: gone[0].port) { _, socket in
+                try socket.answer(200, [], "back")
+            }
+            defer { back.stop() }
+            // A proxy that refused without a connection attempt would stay down longer than its
+            // origins.
+            #expect(try await proxy.request("/back").text == "back")
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import CacheEngine
+import Foundation
+import Testing
+
+@testable import CacheProxy
+
+/// Clients that read or send slowly, and their effect on other clients (X22).
+@Suite struct SlowClientTests {
+    /// Event streams, slow readers and trickling uploads each hold a connection to the origin.
+    @Test func slowClientsDoNotHoldUpAMiss() async throws {
+        let large = String(repeating: "x", count: 1 << 20)
+        try await withProxy({ request, socket in
+            if request.target.hasPrefix("/events") {
+                try socket.write("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n\r\ndata: 1\n\n")
+                _ = try socket.readToEnd()
+                return .end
+            }
+            if request.target.hasPrefix("/large") {
+                return try socket.answer(200, ["Cache-Control: no-store"], large)
+            }
+            return try socket.answer(200, [], "quick")
+        }) { proxy, _ async throws in
+            var slow: [WireClient] = []
+            for number in 0..<300 {
+                let client = try proxy.client()
+                try await client.send("GET /events/\(number) HTTP/1.1\r\nHost: x\r\n\r\n")
+                slow.append(client)
+            }
+            for _ in 0..<100 {
+                let client = try proxy.client()
+                try await client.send("PUT /u HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\na")
+                slow.append(client)
+            }
+            for number in 0..<20 {
+                let client = try WireClient(proxy.port, receiveBytes: 4_096)
+                try await client.send("GET /large/\(number) HTTP/1.1\r\nHost: x\r\n\r\n")
+                slow.append(client)
+            }
+            let clock = ContinuousClock()
+            var durations: [Duration] = []
+            for number in 0..<20 {
+                let start = clock.now
+                let response = try await proxy.request("/\(number)")
+                #expect(response.status == 200 && response.text == "quick")
+                durations.append(clock.now - start)
+            }
+            // The median, with a wide limit: other tests may occupy the machine for a moment.
+            #expect(durations.sorted()[durations.count / 2] < .milliseconds(500))
+            withExtendedLifetime(slow) {}
+        }
+    }
+
+    /// The pieces arrive in time, but the whole upload takes longer than the limit.
+    @Test(arguments: ["Content-Length: 125", "Transfer-Encoding: chunked"])
+    func steadyUploadMayTakeLongerThanAnAnswer(framing: String) async throws {
+        try await withProxy(
+            { request, socket in try socket.answer(200, [], "\(request.body.count)") },
+            configure: {
+                $0.originSeconds = 1
+                $0.betweenBytesSeconds = 1
+            }
+        ) { proxy, origin async throws in
+            let client = try proxy.client()
+            try await client.send("PUT /u HTTP/1.1\r\nHost: x\r\n\(framing)\r\n\r\n")
+            let isChunked = framing.hasSuffix("chunked")
+            for _ in 0..<25 {
+                _ = try await onThread { poll(nil, 0, 100) }
+                try await client.send(isChunked ? "5\r\n01234\r\n" : "01234")
+            }
+            let response = try await client.exchange(isChunked ? "0\r\n\r\n" : "")
+            #expect(response.status == 200 && response.text == "125")
+            #expect(origin.count == 1)
+        }
+    }
+
+    @Test func originThatHangsAfterAnUploadIs504() async throws {
+        try await withProxy(
+            { _, socket in
+                _ = try socket.readToEnd()
+                return .end
+            },
+            configure: { $0.originSeconds = 0.3 }
+        ) { proxy, origin async throws in
+            #expect(try await proxy.request("/", method: "PUT", body: "hello").status == 504)
+            #expect(origin.count == 1)
+        }
+    }
+}

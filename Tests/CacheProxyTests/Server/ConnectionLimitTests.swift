@@ -1,0 +1,54 @@
+import CacheEngine
+import Testing
+
+@testable import CacheProxy
+
+/// Behaviour of a worker at its limit of connections.
+@Suite struct ConnectionLimitTests {
+    @Test func newClientTakesThePlaceOfTheLongestIdleConnection() async throws {
+        try await withServer(ServerTests.echo) {
+            $0.connectionsMax = 20
+        } _: { server in
+            let idle = try (0..<20).map { _ in try WireClient(server.port) }
+            for client in idle {
+                #expect(try await client.exchange(ServerTests.get).status == 200)
+            }
+            #expect(try await WireClient(server.port).exchange(ServerTests.get).status == 200)
+            #expect(try await idle[0].isClosed())
+            #expect(try await idle[19].exchange(ServerTests.get).status == 200)
+        }
+    }
+
+    @Test func connectionBeingAnsweredKeepsItsPlace() async throws {
+        let gate = Gate()
+        let responder = ScriptedResponder { request in
+            if request.url.hasSuffix("/slow") { await gate.wait() }
+            return .text("done")
+        }
+        try await withServer(responder) {
+            $0.connectionsMax = 2
+        } _: { server in
+            let busy = try WireClient(server.port)
+            try await busy.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(await eventually { !responder.urls.isEmpty })
+            for _ in 0..<3 {
+                let client = try WireClient(server.port)
+                #expect(try await client.exchange(ServerTests.get).status == 200)
+                // The connection stays open and idle while the next client connects.
+                Task { _ = try? await client.rest() }
+            }
+            await gate.open()
+            #expect(try await busy.response().text == "done")
+        }
+    }
+
+    @Test func silentConnectionsDoNotBlockTheAdministrator() async throws {
+        try await AdminTests.withAdmin { _, _, port async throws in
+            let silent = try await onThread { try (0..<256).map { _ in try WireClient(port) } }
+            let begun = ContinuousClock.now
+            #expect(try await AdminTests.ask(port, "GET /healthz").text == "ok\n")
+            #expect(ContinuousClock.now - begun < .seconds(5))
+            withExtendedLifetime(silent) {}
+        }
+    }
+}

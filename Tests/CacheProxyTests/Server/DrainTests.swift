@@ -1,0 +1,97 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CacheProxy
+
+/// The responses of a proxy during its shutdown.
+@Suite(.serialized) struct DrainTests {
+    /// The results of all clients' requests.
+    final class Tally: Sendable {
+        let answered = Atomic(0)
+        let lost = Mutex<[String]>([])
+    }
+
+    /// Sends requests on one connection after another until no server listens.
+    ///
+    /// `pauseMilliseconds` is the idle time between two requests of a connection.
+    static func ask(_ port: UInt16, persists: Bool, pauseMilliseconds: Int32, _ tally: Tally) {
+        let get = "GET / HTTP/1.1\r\nHost: x\r\n\(persists ? "" : "Connection: close\r\n")\r\n"
+        while let client = try? WireClient(port) {
+            var isOpen = true
+            while isOpen {
+                do {
+                    try client.socket.write(get)
+                    let response = try client.read(isHead: false)
+                    tally.answered.add(1, ordering: .relaxed)
+                    isOpen = response["Connection"] != "close"
+                } catch {
+                    tally.lost.withLock { $0.append("\(persists ? "kept" : "new"): \(error)") }
+                    return
+                }
+                if isOpen { poll(nil, 0, pauseMilliseconds) }
+            }
+        }
+    }
+
+    @Test(arguments: [1, 2])
+    func terminationUnderLoadLosesNothing(workers: Int) async throws {
+        let origin = try WireOrigin { _, socket in
+            try socket.answer(200, ["Cache-Control: max-age=600"], "hot")
+        }
+        defer { origin.stop() }
+        for _ in 0..<3 {
+            let program = try await RunningProgram([
+                "--origin", "http://127.0.0.1:\(origin.port)", "--workers", "\(workers)",
+            ])
+            let tally = Tally()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<48 {
+                    group.addTask {
+                        try await onThread {
+                            Self.ask(
+                                program.port,
+                                persists: number % 3 != 0,
+                                pauseMilliseconds: Int32(number % 4),
+                                tally
+                            )
+                        }
+                    }
+                }
+                let isLoaded = await eventually { tally.answered.load(ordering: .relaxed) > 3_000 }
+                #expect(isLoaded)
+                #expect(try await program.end() == 0)
+                try await group.waitForAll()
+            }
+            let lost = tally.lost.withLock { $0 }
+            let answered = tally.answered.load(ordering: .relaxed)
+            #expect(lost.isEmpty, "\(lost.count) beside \(answered): \(lost.prefix(3))")
+        }
+    }
+
+    @Test func keptConnectionIsAnsweredOnceMoreAndIdleOnesEnd() async throws {
+        let server = try ProxyServer(
+            ServerConfiguration(address: .tcp(host: "127.0.0.1", port: 0), name: "me"),
+            responder: ServerTests.echo
+        )
+        let clients = try (0..<3).map { _ in try WireClient(server.port) }
+        for client in clients {
+            #expect(try await client.exchange(ServerTests.get)["Connection"] == nil)
+        }
+        async let drained: Void = server.drain()
+        // The drain has begun once a response carries `Connection: close`.
+        let isDraining = try await onThread {
+            for _ in 0..<10_000 {
+                try clients[0].socket.write(ServerTests.get)
+                if try clients[0].read(isHead: false)["Connection"] == "close" { return true }
+            }
+            return false
+        }
+        #expect(isDraining)
+        let last = try await clients[1].exchange(ServerTests.get)
+        #expect(last.status == 200 && last["Connection"] == "close")
+        #expect(try await clients[1].isClosed())
+        #expect(try await clients[2].isClosed())
+        await drained
+    }
+}

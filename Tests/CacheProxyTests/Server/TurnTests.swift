@@ -1,0 +1,68 @@
+import CacheEngine
+import Testing
+
+@testable import CacheProxy
+
+/// A large response must not delay other clients for long.
+@Suite(.serialized) struct TurnTests {
+    /// A turn ends after the write that reaches its limit.
+    static let turnBytesMax = Worker.turnBytesMax + Worker.sendBytesMax
+
+    static let large = ByteChunk([UInt8](repeating: 7, count: 8 << 20))
+
+    /// 40 clients request 8 MiB each; `reads` states whether they read it.
+    static func flood(_ server: ProxyServer, reads: Bool) async throws -> [WireClient] {
+        try await onThread {
+            let clients = try (0..<40).map { number in
+                let client = try WireClient(server.port)
+                try client.socket.write("GET /\(number) HTTP/1.1\r\nHost: x\r\n\r\n")
+                return client
+            }
+            guard reads else { return clients }
+            for client in clients {
+                let response = try client.read(isHead: false)
+                guard response.body.count == large.count, response.isComplete else {
+                    throw WireFailure("\(response.body.count) bytes")
+                }
+            }
+            return clients
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func bytesOfATurnAreBounded(reads: Bool) async throws {
+        let hot = ScriptedResponder.hot { _ in
+            CacheResponse(status: 200, body: BodyStream(Self.large))
+        }
+        try await withServer(hot) { server in
+            let clients = try await Self.flood(server, reads: reads)
+            let counters = server.counters[0]
+            #expect(await eventually { counters[.hits] == 40 })
+            #expect(counters[.turnBytesMax] <= Self.turnBytesMax)
+            #expect(counters[.turnBytesMax] > 0)
+            withExtendedLifetime(clients) {}
+        }
+    }
+
+    /// A large response in the middle of a pipeline does not change the order.
+    @Test func pipelineOfLargeAndSmallAnswersKeepsItsOrder() async throws {
+        let hot = ScriptedResponder.hot { request in
+            request.url.hasSuffix("/large")
+                ? CacheResponse(status: 200, body: BodyStream(Self.large)) : .text(request.url)
+        }
+        try await withServer(hot) { server in
+            let client = try WireClient(server.port)
+            let targets = (0..<12).map { $0 % 3 == 1 ? "large" : "\($0)" }
+            let text = targets.map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
+            try await client.send(text)
+            for target in targets {
+                let response = try await client.response()
+                #expect(
+                    target == "large"
+                        ? response.body.count == Self.large.count
+                        : response.text == "http://x/\(target)"
+                )
+            }
+        }
+    }
+}

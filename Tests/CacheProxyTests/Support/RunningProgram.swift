@@ -1,0 +1,43 @@
+import Foundation
+import Platform
+import Testing
+
+/// The program in its own process, for the length of one test.
+final class RunningProgram: Sendable {
+    let port: UInt16
+    private let process: Process
+    private let errors: FileHandle
+
+    /// Starts the program on a free port, and returns once it listens.
+    init(_ arguments: [String]) async throws {
+        let program = try #require(ProcessTests.program)
+        process = Process()
+        process.executableURL = program
+        process.arguments = ["--listen", "127.0.0.1:0"] + arguments
+        let pipe = Pipe()
+        process.standardError = pipe
+        errors = pipe.fileHandleForReading
+        try process.run()
+        let handle = errors
+        let line = try await onThread { String(decoding: handle.availableData, as: UTF8.self) }
+        // The line has the address, and perhaps a note after it.
+        port = line.firstMatch(of: /127\.0\.0\.1:(\d+)/).flatMap { UInt16($0.1) } ?? 0
+        guard port > 0 else { throw WireFailure("No port: \(line)") }
+    }
+
+    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+
+    func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    /// Sends the signal and returns the exit status.
+    ///
+    /// Standard error is read to its end first.
+    func end(_ number: Int32 = SIGTERM) async throws -> Int32 {
+        signal(number)
+        return try await onThread { [process, errors] in
+            _ = errors.readDataToEndOfFile()
+            process.waitUntilExit()
+            return process.terminationStatus
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import CurlOrigin
+import Testing
+
+@testable import CacheProxy
+
+/// The limits of connections over all event loops.
+@Suite struct ConnectionBudgetTests {
+    private let mailbox: Mailbox
+
+    init() throws { mailbox = try Mailbox() }
+
+    /// The exchanges that were granted a permit since the last call.
+    private func granted() -> [TransferID] {
+        var messages: [WorkerMessage] = []
+        mailbox.take(into: &messages)
+        return messages.compactMap { message in
+            guard case .upstream(.granted(let id, _, _)) = message else { return nil }
+            return id
+        }
+    }
+
+    @Test func exchangesOverTheLimitOfAHostWaitInLine() {
+        let budget = ConnectionBudget(perHostMax: 2, totalMax: 100)
+        let a = budget.place(of: "a", 80)
+        let b = budget.place(of: "b", 80)
+        let ids = (0..<4).map { _ in TransferID.next() }
+        #expect(budget.take(a, for: ids[0], at: mailbox))
+        #expect(budget.take(a, for: ids[1], at: mailbox))
+        #expect(!budget.take(a, for: ids[2], at: mailbox))
+        #expect(!budget.take(a, for: ids[3], at: mailbox))
+        #expect(budget.take(b, for: .next(), at: mailbox))
+        budget.give(a)
+        #expect(granted() == [ids[2]])
+        budget.give(a)
+        #expect(granted() == [ids[3]])
+        budget.give(a)
+        #expect(granted().isEmpty)
+    }
+
+    @Test func totalLimitHoldsOverAllHosts() {
+        let budget = ConnectionBudget(perHostMax: 2, totalMax: 2)
+        let a = budget.place(of: "a", 80)
+        let b = budget.place(of: "a", 81)
+        let waiter = TransferID.next()
+        #expect(budget.take(a, for: .next(), at: mailbox))
+        #expect(budget.take(a, for: .next(), at: mailbox))
+        #expect(!budget.take(b, for: waiter, at: mailbox))
+        budget.give(a)
+        #expect(granted() == [waiter])
+    }
+
+    @Test func permitUnderTheTotalLimitGoesToTheLongestWaiterOfAnyHost() {
+        let budget = ConnectionBudget(perHostMax: 9, totalMax: 1)
+        let (a, b, c) = (
+            budget.place(of: "a", 1), budget.place(of: "b", 1), budget.place(of: "c", 1)
+        )
+        let ids = (0..<6).map { _ in TransferID.next() }
+        #expect(budget.take(a, for: .next(), at: mailbox))
+        for (id, host) in zip(ids, [a, b, a, c, b, a]) {
+            #expect(!budget.take(host, for: id, at: mailbox))
+        }
+        for (id, host) in zip(ids, [a, a, b, a, c, b]) {
+            budget.give(host)
+            #expect(granted() == [id])
+        }
+    }
+
+    @Test func permitOfAnEndedLoopGoesToTheNextInLine() throws {
+        let budget = ConnectionBudget(perHostMax: 1, totalMax: 9)
+        let ended = try Mailbox()
+        let a = budget.place(of: "a", 80)
+        #expect(budget.place(of: "a", 80) == a)
+        let next = TransferID.next()
+        #expect(budget.take(a, for: .next(), at: mailbox))
+        #expect(!budget.take(a, for: .next(), at: ended))
+        #expect(!budget.take(a, for: next, at: mailbox))
+        ended.close([])
+        budget.give(a)
+        #expect(granted() == [next])
+    }
+}

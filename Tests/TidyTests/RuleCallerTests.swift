@@ -1,0 +1,45 @@
+import Foundation
+import Testing
+
+/// Every type and member that `docs/rfc-map.md` names as the home of a clause is in use.
+@Suite struct RuleCallerTests {
+    /// Named in the map, called by tests alone.
+    ///
+    /// The list must stay empty.
+    private static let notYetCalled: Set<String> = ["InterimResponse"]
+
+    @Test func everySymbolOfTheMapHasACaller() throws {
+        let place = SourceFile.packageRoot.appending(path: "docs/rfc-map.md")
+        let map = try String(contentsOf: place, encoding: .utf8)
+        let sources = try SourceFile.all(in: ["Sources"])
+        var symbols: Set<String> = []
+        for row in map.split(separator: "\n") where row.hasPrefix("| ") {
+            let cells = row.split(separator: "|")
+            guard cells.count > 2 else { continue }
+            for name in cells[1].matches(of: /`([A-Z][\w.]+)/) { symbols.insert(String(name.1)) }
+        }
+        let uncalled = symbols.filter { symbol in
+            !sources.contains { $0.uses(symbol) }
+        }
+        #expect(uncalled == Self.notYetCalled)
+        #expect(symbols.count > 30)
+    }
+}
+
+extension SourceFile {
+    /// Whether the file uses the type, or the member of a type, that another line declares.
+    fileprivate func uses(_ symbol: String) -> Bool {
+        let parts = symbol.split(separator: ".")
+        guard let name = parts.last else { return false }
+        let declaration = /\b(?:struct|class|actor|enum|protocol|extension|func|var|let|case)\s+$/
+        let code = code
+        return code.matches(of: /\w+/).contains { match in
+            guard match.output == name else { return false }
+            let before = code[..<match.range.lowerBound].suffix(24)
+            guard before.firstMatch(of: declaration) == nil else { return false }
+            // A member is used behind a dot, or by its own type without one.
+            return parts.count == 1 || before.hasSuffix(".")
+                || code.contains("struct \(parts[0])") || code.contains("extension \(parts[0])")
+        }
+    }
+}

@@ -1,0 +1,66 @@
+"""The checks of a round, and the choice of rows. Run by TidyTests."""
+import sys
+sys.dont_write_bytecode = True
+import unittest
+from rows import ROWS, selected
+from traffic import Figures, Wrong, checked, is_complete, mixed_paths
+
+
+def row(name):
+    return next(row for row in ROWS if row.name == name)
+
+
+def figures(requests=1000, size=1300, status_errors=0, socket_errors=0):
+    return Figures(requests, requests * size, 2.0, status_errors, socket_errors)
+
+
+class RoundTests(unittest.TestCase):
+    def test_right_responses_give_a_rate(self):
+        self.assertEqual(checked(row("hit-1KiB"), figures(), 0), 500)
+        self.assertEqual(checked(row("miss-1KiB"), figures(), 1064), 500)
+        self.assertEqual(checked(row("304"), figures(size=300), 0), 500)
+
+    def test_wrong_responses_give_none(self):
+        wrong = {
+            "error statuses": ("hit-1KiB", figures(status_errors=1), 0),
+            "broken connections": ("hit-1KiB", figures(socket_errors=1), 0),
+            "no response": ("hit-1KiB", figures(requests=0), 0),
+            "a 200 instead of a 304": ("304", figures(), 0),
+            "a 304 instead of a 200": ("hit-1KiB", figures(size=300), 0),
+            "a whole object instead of a range": ("range", figures(size=1 << 20), 0),
+            "a hit that reaches the origin": ("hit-1KiB", figures(), 500),
+            "a miss that is a hit": ("miss-1KiB", figures(), 900),
+            "a stored no-store": ("pass", figures(), 900),
+            "a mix without misses": ("mix", figures(), 50),
+        }
+        for what, (name, found, origin_requests) in wrong.items():
+            with self.subTest(what), self.assertRaises(Wrong):
+                checked(row(name), found, origin_requests)
+
+
+class RowTests(unittest.TestCase):
+    def test_names_select_rows(self):
+        names = [row.name for row in selected("miss,hit-1KiB,pass", False)]
+        self.assertEqual(names, ["hit-1KiB", "miss-1KiB", "miss-32KiB", "pass"])
+        with self.assertRaises(KeyError):
+            selected("no-such", False)
+
+    def test_quick_leaves_out_what_is_not_named(self):
+        self.assertEqual(selected("", False), ROWS)
+        self.assertNotIn(row("hit-32KiB-zipf"), selected("", True))
+        self.assertIn(row("hit-32KiB-zipf"), selected("hit", True))
+
+    def test_mix_has_its_proportions(self):
+        paths = mixed_paths(row("mix"), 10_000, "x-")
+        unique = [path for path in paths if "x-" in path]
+        self.assertEqual(len(set(unique)), len(unique))
+        self.assertAlmostEqual(len(unique) / 10_000, 0.15, delta=0.01)
+        self.assertAlmostEqual(sum(path.startswith("/pass/") for path in paths) / 10_000, 0.05, delta=0.01)
+
+    def test_a_response_ends_with_its_length(self):
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"
+        self.assertFalse(is_complete(head + b"ab"))
+        self.assertTrue(is_complete(head + b"abc"))
+
+
+unittest.main()
