@@ -13,6 +13,7 @@
 enum Mutant: String {
     // Memory
     case promotesUnasked
+    case promotesEverything
     case freshensWhateverIsThere
     case removesByHashAlone
     case removesOneBatchOnly

@@ -226,6 +226,15 @@ package final class DiskTier: Sendable {
         }
     }
 
+    /// Reads as `read` does, and counts no miss: the caller asks again.
+    package func readAtOnce(
+        _ hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> ReadResult {
+        shard(hash).readAtOnce(hash, key: key, nowSeconds: nowSeconds)
+    }
+
     /// Reads without waiting, from the queue or from the page cache.
     package func read(
         _ hash: KeyHash,

@@ -31,8 +31,8 @@ public final class HTTPCache: Sendable {
 
     /// Returns the response to a request, under `policy`, its own policy, or the cache's.
     ///
-    /// A fresh response in memory is returned without suspending, and without leaving the caller's
-    /// actor.
+    /// A fresh response in memory, or in a file that is in the page cache, is returned without
+    /// suspending, and without leaving the caller's actor.
     ///
     /// - Throws: `CacheError`; its code is `.notCached` if nothing is stored and the policy forbids
     ///   asking the origin.
@@ -40,8 +40,29 @@ public final class HTTPCache: Sendable {
         to request: CacheRequest,
         policy: CachePolicy? = nil
     ) async throws -> CacheResponse {
-        if let response = FastHit(services).response(to: request, policy) { return response }
+        let fast = FastHit(services).response(to: request, policy, reach: .pageCache)
+        if let fast { return fast }
         return try await RequestRunner(services, request, policy).response()
+    }
+
+    /// Answers a request as `respond` does, if that needs no waiting.
+    ///
+    /// Calls `read` with a usual hit in memory with a body of up to `bodyBytesMax`, under the terms
+    /// of `withImmediateResponse`; returns any other response.
+    package func answerWithoutWaiting(
+        _ request: CacheRequest,
+        bodyBytesMax: Int,
+        _ read: (borrowing BorrowedResponse) -> Void
+    ) -> ImmediateAnswer {
+        FastHit(services)
+            .lend(to: request, nil, bodyBytesMax: bodyBytesMax, reach: .pageCache, read)
+    }
+
+    /// Answers a request that `answerWithoutWaiting` could not answer.
+    nonisolated(nonsending) package func respondWaiting(
+        to request: CacheRequest
+    ) async throws -> CacheResponse {
+        try await RequestRunner(services, request, nil).response()
     }
 
     /// Returns the response if it is in memory and needs no work, or `nil` if the request would
@@ -91,7 +112,10 @@ public final class HTTPCache: Sendable {
         to request: CacheRequest,
         _ policy: CachePolicy?,
         _ read: (borrowing BorrowedResponse) -> Void
-    ) { _ = FastHit(services).lend(to: request, policy, read) }
+    ) {
+        let answer = FastHit(services).lend(to: request, policy, read)
+        if case .response(let response) = answer { read(BorrowedResponse(response)) }
+    }
 
     /// Fetches the responses that are not stored or not fresh, at most `concurrency` at a time.
     ///

@@ -117,7 +117,14 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
 
     mutating func noteRefusal(of identity: UInt64) {
         counters.refusals += 1
-        policy.noteRefusal(of: identity)
+        policy.noteUse(of: identity)
+    }
+
+    mutating func noteUse(of identity: UInt64) { policy.noteUse(of: identity) }
+
+    /// Whether the next victim of the main part is worth as much as a newcomer of that priority.
+    mutating func wouldDefend(against rival: Double) -> Bool {
+        policy.wouldDefend(against: rival, Facts(table: table))
     }
 
     mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double {

@@ -67,7 +67,8 @@ package final class MemoryTier: Sendable {
             ?? .refused(.removedMeanwhile)
     }
 
-    /// Stores an entry read from disk, if the key is absent and `isCurrent` under the lock.
+    /// Stores an entry read from disk, if the policy would keep it, the key is absent, and
+    /// `isCurrent` under the lock.
     @discardableResult
     package func promote(
         _ entry: Entry,
@@ -76,7 +77,8 @@ package final class MemoryTier: Sendable {
     ) -> Bool {
         let hash = entry.head.hash
         guard refusal(of: entry, nowSeconds) == nil,
-            shards.door(of: hash).lockedEntry(hash) == nil
+            shards.door(of: hash).lockedEntry(hash) == nil,
+            shards.wouldKeep(entry) || Mutant.promotesEverything.isOn
         else { return false }
         let outcome = put(
             entry,

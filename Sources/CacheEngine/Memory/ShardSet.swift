@@ -98,6 +98,30 @@ final class ShardSet: Sendable {
         return .refused(reason)
     }
 
+    /// Whether an entry read from disk is worth more than the one that it would displace.
+    ///
+    /// If it is not, the request is counted, so that a later one finds it worth more. A promotion
+    /// that is undone at once would cost a copy, an eviction and a wait for readers.
+    func wouldKeep(_ entry: Entry) -> Bool {
+        let charge = entry.chargeBytes
+        guard commons.used.excess(with: charge) > -commons.used.slackBytes,
+            commons.shared.gateIsOn.load(ordering: .relaxed),
+            entry.head.storageClass != .pinned,
+            let index = commons.shardOfLeastRank(in: .main)
+        else { return true }
+        let identity = entry.head.hash.identity
+        let door = door(of: entry.head.hash)
+        let priority = door.state.withLock {
+            $0.priority(ofNew: identity, chargeBytes: charge)
+        }
+        guard doors[index].state.withLock({ $0.wouldDefend(against: priority) }) else {
+            return true
+        }
+        noteRequest(entry, charge)
+        door.state.withLock { $0.noteUse(of: identity) }
+        return false
+    }
+
     private func noteRequest(_ entry: Entry, _ charge: Int) {
         guard entry.head.storageClass != .pinned else { return }
         let identity = entry.head.hash.identity

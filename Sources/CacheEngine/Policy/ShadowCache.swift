@@ -82,7 +82,7 @@ struct ShadowCache: ~Copyable {
         }
         guard chargeBytes <= capacityBytes, makeRoom(for: identity, chargeBytes), freeCount > 0
         else {
-            policy.noteRefusal(of: identity)
+            policy.noteUse(of: identity)
             return false
         }
         freeCount -= 1

@@ -111,8 +111,18 @@ struct SizeAwarePolicy: ~Copyable {
         return .evict(slot)
     }
 
-    /// Counts a newcomer that was refused, so that its next request finds a count.
-    mutating func noteRefusal(of identity: UInt64) { sketch.count(identity) }
+    /// Counts a request for a newcomer that is not kept, so that the next one finds a count.
+    mutating func noteUse(of identity: UInt64) { sketch.count(identity) }
+
+    /// Whether the next victim of the main part is worth as much as a newcomer of that priority.
+    ///
+    /// Nothing changes: a victim that was hit since it was queued would be queued again.
+    mutating func wouldDefend(against rival: Double, _ facts: some SlotFacts) -> Bool {
+        guard let (queue, _) = queues.queueOfLeastStamp(in: Self.mainQueues),
+            let slot = queues.tail(of: queue)
+        else { return false }
+        return rival <= defence(of: slot, facts)
+    }
 
     /// The priority that a newcomer would have.
     mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double {

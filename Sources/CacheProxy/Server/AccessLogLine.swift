@@ -132,9 +132,9 @@ extension Worker {
         )
     }
 
-    func noteLog(_ connection: Connection, _ response: CacheResponse) {
-        connection.logLine?.status = response.status
-        connection.logLine?.source = response.info.source
+    func noteLog(_ connection: Connection, _ status: Int, _ info: CacheInfo) {
+        connection.logLine?.status = status
+        connection.logLine?.source = info.source
         if case .length(let count) = connection.response.framing {
             connection.logLine?.bodyBytes = count
         }

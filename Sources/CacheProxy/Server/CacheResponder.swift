@@ -4,11 +4,20 @@ import CacheEngine
 struct CacheResponder: Responder {
     let cache: HTTPCache
 
-    func immediateResponse(to request: CacheRequest) -> CacheResponse? {
-        cache.immediateResponse(to: request)
+    /// The largest body that is copied behind its head.
+    ///
+    /// Copying it costs less than holding its entry, which all threads that hit one key would write
+    /// to.
+    private static let copiedBodyBytesMax = 4 << 10
+
+    func immediateAnswer(
+        to request: CacheRequest,
+        _ read: (borrowing BorrowedResponse) -> Void
+    ) -> ImmediateAnswer {
+        cache.answerWithoutWaiting(request, bodyBytesMax: Self.copiedBodyBytesMax, read)
     }
 
     func respond(to request: CacheRequest) async throws -> CacheResponse {
-        try await cache.respond(to: request)
+        try await cache.respondWaiting(to: request)
     }
 }

@@ -37,12 +37,34 @@ extension Worker {
             fields: fields
         )
         if !head.hasContent, head.methodKind == .get || head.methodKind == .head,
-            let response = responder.immediateResponse(to: request)
+            answerAtOnce(connection, request)
         {
-            counters.add(1, to: .hits)
-            return answer(connection, response)
+            return counters.add(1, to: .hits)
         }
         startTask(connection, head, request)
+    }
+
+    /// Answers if that needs no waiting.
+    private func answerAtOnce(_ connection: Connection, _ request: CacheRequest) -> Bool {
+        switch responder.immediateAnswer(to: request, { copy($0, to: connection) }) {
+        case .none: return false
+        case .response(let response): answer(connection, response)
+        case .read:
+            connection.response.endedWithHead()
+            endResponse(connection)
+        }
+        return true
+    }
+
+    /// Copies a response behind the output.
+    private func copy(_ lent: borrowing BorrowedResponse, to connection: Connection) {
+        beginResponse(connection, status: lent.status, lent, bodyCount: lent.bodyCount)
+        if connection.response.framing != .none {
+            let start = out.count
+            lent.withBody { out.append($0) }
+            emitHead(connection, from: start)
+        }
+        if connection.logLine != nil { noteLog(connection, lent.status, lent.info) }
     }
 
     /// Answers with a body that is available, or starts a task that waits for it.
@@ -217,7 +239,17 @@ extension Worker {
 
     private func beginResponse(_ connection: Connection, _ response: CacheResponse, bodyCount: Int?)
     {
-        let framing = connection.response.begin(status: response.status, bodyCount: bodyCount)
+        beginResponse(connection, status: response.status, response.fields, bodyCount: bodyCount)
+        if connection.logLine != nil { noteLog(connection, response.status, response.info) }
+    }
+
+    private func beginResponse<Fields: FieldRuns & ~Copyable>(
+        _ connection: Connection,
+        status: Int,
+        _ fields: borrowing Fields,
+        bodyCount: Int?
+    ) {
+        let framing = connection.response.begin(status: status, bodyCount: bodyCount)
         let facts = ConnectionMachine.ResponseFacts(
             mayPersist: connection.response.mayPersist,
             leavesContentUnasked: connection.response.awaitsContinue,
@@ -226,16 +258,15 @@ extension Worker {
         let goesOn = connection.machine.responseBegan(facts)
         let start = out.count
         writer.write(
-            status: response.status,
-            fields: response.fields,
+            status: status,
+            fields: fields,
             framing: framing,
             persistence: connection.response.persistence(goesOn: goesOn),
             nowSeconds: nowSeconds,
             to: out
         )
         emitHead(connection, from: start)
-        counters.count(status: response.status)
-        if connection.logLine != nil { noteLog(connection, response) }
+        counters.count(status: status)
     }
 
     private func endResponse(_ connection: Connection) {

@@ -1,5 +1,19 @@
 package import CacheEngine
-import HTTPCaching
+package import HTTPCaching
+
+/// Field lines in the encoding of the engine, from which a head is written.
+package protocol FieldRuns: ~Copyable {
+    /// Calls `read` with the encoded lines, run by run.
+    func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void)
+    /// A copy of all lines.
+    var section: FieldSection { get }
+}
+
+extension HeaderFields: FieldRuns {}
+
+extension BorrowedResponse: FieldRuns {
+    package var section: FieldSection { response.fields.section }
+}
 
 /// Writes response heads in the form of RFC 9112 §4.
 ///
@@ -31,9 +45,9 @@ package struct ResponseHeadWriter {
     }
 
     /// Appends a complete head with its empty line.
-    package mutating func write(
+    package mutating func write<Fields: FieldRuns & ~Copyable>(
         status: Int,
-        fields: HeaderFields,
+        fields: borrowing Fields,
         framing: ResponseFraming,
         persistence: Persistence,
         nowSeconds: Int64,
@@ -96,8 +110,8 @@ package struct ResponseHeadWriter {
         var hasDate = false
     }
 
-    private static func writeFields(
-        _ fields: HeaderFields,
+    private static func writeFields<Fields: FieldRuns & ~Copyable>(
+        _ fields: borrowing Fields,
         _ omitted: Omitted,
         to out: OutputBuffer
     ) -> Kept {

@@ -50,6 +50,32 @@ import Testing
         await stage.end()
     }
 
+    @Test("H1: a disk hit in the page cache needs no waiting, and is counted once")
+    func diskHitInThePageCacheNeedsNoWaiting() async throws {
+        let stage = try await open()
+        _ = try await stage.get()
+        try await stage.cache.flush()
+        await stage.cache.relieveMemoryPressure()
+        let before = await stage.cache.statistics
+        func answer(_ request: CacheRequest) -> CacheResponse? {
+            let answer = stage.cache.answerWithoutWaiting(request, bodyBytesMax: 0) { _ in }
+            guard case .response(let response) = answer else { return nil }
+            return response
+        }
+        let missing = CacheRequest(url: Self.url(404))
+        #expect(answer(missing) == nil)
+        let hit = try #require(answer(CacheRequest(url: Stage.url)))
+        #expect(hit.info.tier == .disk)
+        #expect(hit.info.source == .fresh)
+        #expect(try await hit.body.collect().text == "hello")
+        #expect(answer(CacheRequest(url: Stage.url))?.info.tier == .memory)
+        let after = await stage.cache.statistics
+        #expect(after.diskHits == before.diskHits + 1)
+        #expect(after.answers[.fresh] == (before.answers[.fresh] ?? 0) + 2)
+        #expect(stage.origin.count == 1)
+        await stage.end()
+    }
+
     @Test("H13: what is too large for memory goes to disk, up to its own limit")
     func largeBodiesGoToDisk() async throws {
         let body = String(repeating: "0123456789abcdef", count: 40_000)

@@ -58,6 +58,20 @@ import Testing
         #expect(tier.look("a").flatMap(MemoryFixtures.version) == 2)
     }
 
+    @Test func promotionIntoAFullMemoryWaitsForASecondRequest() async {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20))
+        for index in 0..<2_000 {
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+        }
+        let evictions = await tier.counters().evictions
+        let entry = MemoryFixtures.entry("from disk", version: 1, bodyCount: 1_000)
+        #expect(!tier.promote(entry, nowSeconds: 0))
+        #expect(await tier.counters().evictions == evictions)
+        #expect(tier.promote(entry, nowSeconds: 0))
+        #expect(tier.look("from disk").flatMap(MemoryFixtures.version) == 1)
+        #expect(tier.usage().bytes <= 1 << 20)
+    }
+
     @Test func freshenedEntryReplacesOnlyTheOneItWasMadeFrom() {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20))
         let first = MemoryFixtures.entry("a", version: 1)

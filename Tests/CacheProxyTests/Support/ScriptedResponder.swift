@@ -26,10 +26,13 @@ final class ScriptedResponder: Responder {
         self.script = script
     }
 
-    func immediateResponse(to request: CacheRequest) -> CacheResponse? {
-        guard let response = cached(request) else { return nil }
+    func immediateAnswer(
+        to request: CacheRequest,
+        _ read: (borrowing BorrowedResponse) -> Void
+    ) -> ImmediateAnswer {
+        guard let response = cached(request) else { return .none }
         asked.withLock { $0.append(request) }
-        return response
+        return .response(response)
     }
 
     func respond(to request: CacheRequest) async throws -> CacheResponse {

@@ -37,6 +37,14 @@ struct DiskIndex: ~Copyable, @unchecked Sendable {
         tables[Self.table(of: identity)].replace(identity, with: place)
     }
 
+    /// Counts a use of the record, if there still is one.
+    mutating func countUse(of identity: UInt64) {
+        var place = place(of: identity)
+        guard !place.isNone, place.frequency < RecordPlace.frequencyMax else { return }
+        place.frequency += 1
+        _ = replace(identity, with: place)
+    }
+
     mutating func set(_ identity: UInt64, to place: RecordPlace) -> RecordPlace {
         changing(Self.table(of: identity)) { $0.set(identity, to: place) }
     }

@@ -17,11 +17,18 @@ extension DiskShard {
         key: UnsafeRawBufferPointer,
         nowSeconds: UInt32
     ) -> ReadResult {
-        let found = state.withLock { state in
-            let found = state.lookUp(hash.identity, nowSeconds: nowSeconds)
-            if case .nothing = found { state.counters.misses += 1 }
-            return found
-        }
+        let result = readAtOnce(hash, key: key, nowSeconds: nowSeconds)
+        if case .miss = result { state.withLock { $0.counters.misses += 1 } }
+        return result
+    }
+
+    /// Reads as `read` does, and counts no miss.
+    nonisolated func readAtOnce(
+        _ hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> ReadResult {
+        let found = state.withLock { $0.lookUp(hash.identity, nowSeconds: nowSeconds) }
         switch found {
         case .nothing: return .miss
         case .queued(let entry, let body, let token):
@@ -61,10 +68,10 @@ extension DiskShard {
                 guard body != nil else { return false }
             }
             guard !isOther, !isExpired, !state.isPurged(entry, sequence: sequence) else {
-                state.counters.misses += 1
                 return false
             }
             state.counters.hitsCached += 1
+            state.index.countUse(of: lease.identity)
             return true
         }
         guard isUsable else {
@@ -83,10 +90,11 @@ extension DiskShard {
     ) -> ReadResult {
         let isSame =
             entry.withKey { $0.hasSameBytes(as: key) } || Mutant.matchesQueuedKeysByHash.isOn
-        state.withLock { state in
-            if isSame { state.counters.hitsQueued += 1 } else { state.counters.misses += 1 }
-        }
         guard isSame else { return .miss }
+        state.withLock { state in
+            state.counters.hitsQueued += 1
+            state.index.countUse(of: entry.head.hash.identity)
+        }
         return .hit(StoredEntry(entry, detachedBody: body.map(DiskBody.init)), token)
     }
 
@@ -102,7 +110,9 @@ extension DiskShard {
             early = join(hash, nowSeconds: nowSeconds, continuation)
         }
         if case .queued(let entry, let body, let token) = early {
-            return key.withUnsafeBytes { queuedHit(entry, body, token, $0) }
+            let result = key.withUnsafeBytes { queuedHit(entry, body, token, $0) }
+            if case .miss = result { state.withLock { $0.counters.misses += 1 } }
+            return result
         }
         guard let loaded else {
             state.withLock { $0.counters.misses += 1 }
@@ -119,6 +129,7 @@ extension DiskShard {
                 return false
             }
             state.counters.hitsWaited += 1
+            state.index.countUse(of: hash.identity)
             return true
         }
         guard isUsable else { return .miss }

@@ -46,16 +46,12 @@ struct LoadedEntry: Sendable {
 }
 
 extension ShardState {
-    /// Finds the newest copy and counts its use.
+    /// Finds the newest copy.
     ///
-    /// The caller must return the lease in the result.
+    /// The caller must return the lease in the result, and count the use of a copy that it takes.
     mutating func lookUp(_ identity: UInt64, nowSeconds: UInt32) -> Found {
-        var place = index.place(of: identity)
+        let place = index.place(of: identity)
         guard !place.isNone, condition != .closed else { return .nothing }
-        if place.frequency < RecordPlace.frequencyMax {
-            place.frequency += 1
-            _ = index.replace(identity, with: place)
-        }
         if place.isQueued { return queued(at: place.queueNode, nowSeconds: nowSeconds) }
         if place.expiry.isPast(nowSeconds: nowSeconds, baseSeconds: settings.baseSeconds) {
             return .nothing

@@ -1,8 +1,9 @@
 import HTTPCaching
 
-/// The synchronous path: a response from memory, which needs no further work.
+/// The synchronous path: a response from memory, or from a file in the page cache, which needs no
+/// further work.
 ///
-/// A plain hit enters no actor, takes no lock and allocates nothing. The attributes in this folder
+/// A plain hit in memory enters no actor, takes no lock and allocates nothing. The attributes in this folder
 /// and in its callers keep it so.
 struct FastHit {
     private let services: Services
@@ -10,18 +11,31 @@ struct FastHit {
     @inline(__always)
     init(_ services: Services) { self.services = services }
 
-    /// The response if it is in memory and needs no work; `nil` if the request would wait.
+    /// The places where a response is looked for.
+    enum Reach {
+        case memory
+        /// Also behind the memory, as far as that is read without waiting.
+        case pageCache
+    }
+
+    /// The response if it needs no work; `nil` if the request would wait.
     ///
     /// Not inlined: its copies would occupy the frame of a caller that waits.
     @inline(never)
-    func response(to request: CacheRequest, _ policy: CachePolicy?) -> CacheResponse? {
+    func response(
+        to request: CacheRequest,
+        _ policy: CachePolicy?,
+        reach: Reach = .memory
+    ) -> CacheResponse? {
         let terms = services.terms(of: request, policy)
         guard terms.reads, request.isAnsweredByKey else { return nil }
         // Before the look-up, so that the processor fetches fields and key at the same time.
         let isPlain = terms.servesFresh && request.isPlain
         let nowSeconds = services.clock.nowSeconds
         guard let entry = entryInMemory(for: request, nowSeconds: EntryHead.seconds(nowSeconds))
-        else { return nil }
+        else {
+            return reach == .memory ? nil : responseBehindMemory(to: request, terms, nowSeconds)
+        }
         if isPlain, !services.tiers.staleMarks.isActive,
             let hit = PlainHit(entry, nowSeconds: nowSeconds)
         {
@@ -36,23 +50,23 @@ struct FastHit {
     /// Copying it takes a few microseconds. A writer that releases entries waits for that long.
     static let lentBodyBytesMax = 64 << 10
 
-    /// Calls `read` with the response that `response(to:)` would return.
+    /// Calls `read` with a plain hit of up to `bodyBytesMax`, or returns the response that
+    /// `response(to:)` would return.
     ///
-    /// A plain hit is read in its entry, which is neither retained nor released: threads that hit
-    /// one key then write to no common cache line. Every other response, and a larger one, holds
-    /// its entry.
-    ///
-    /// - Returns: `false`, without a call of `read`, if the request would wait.
+    /// The hit is read in its entry, which is neither retained nor released: threads that hit one
+    /// key then write to no common cache line. Every other response holds its entry.
     @inline(never)
     func lend(
         to request: CacheRequest,
         _ policy: CachePolicy?,
+        bodyBytesMax: Int = lentBodyBytesMax,
+        reach: Reach = .memory,
         _ read: (borrowing BorrowedResponse) -> Void
-    ) -> Bool {
+    ) -> ImmediateAnswer {
         let terms = services.terms(of: request, policy)
         guard terms.servesFresh, request.isAnsweredByKey, request.isPlain,
             !services.tiers.staleMarks.isActive
-        else { return lendMade(response(to: request, policy), read) }
+        else { return ImmediateAnswer(response(to: request, policy, reach: reach)) }
         let nowSeconds = services.clock.nowSeconds
         // As in `entryInMemory`, the closure must not retain the services.
         let lent = Unmanaged.passUnretained(services)
@@ -60,37 +74,28 @@ struct FastHit {
         let isFound = withEntryInMemory(for: request, nowSeconds: EntryHead.seconds(nowSeconds)) {
             entry in
             guard let hit = PlainHit(entry, nowSeconds: nowSeconds),
-                hit.body.count <= Self.lentBodyBytesMax
+                hit.body.count <= bodyBytesMax
             else {
                 retained = .passRetained(entry.storage)
                 return
             }
             read(BorrowedResponse(hit, of: entry, lent))
         }
-        guard isFound else { return false }
+        guard isFound else {
+            guard reach == .pageCache else { return .none }
+            return ImmediateAnswer(responseBehindMemory(to: request, terms, nowSeconds))
+        }
         guard let retained else {
             // Counted outside the gate: the application's hook may take its time.
             services.recorder.answered(.fresh)
-            return true
+            return .read
         }
         let entry = Entry(unchecked: retained.takeRetainedValue())
         guard let hit = PlainHit(entry, nowSeconds: nowSeconds) else {
-            return lendMade(reuse(entry, for: request, terms, nowSeconds), read)
+            return ImmediateAnswer(reuse(entry, for: request, terms, nowSeconds))
         }
         services.recorder.answered(.fresh)
-        read(BorrowedResponse(hit, of: entry, lent))
-        extendLifetime(entry)
-        return true
-    }
-
-    @inline(never)
-    private func lendMade(
-        _ response: CacheResponse?,
-        _ read: (borrowing BorrowedResponse) -> Void
-    ) -> Bool {
-        guard let response else { return false }
-        read(BorrowedResponse(response))
-        return true
+        return .response(ResponseBuilder(services).response(hit, of: entry))
     }
 
     /// Calls `read` with the entry under the key of the request, inside the readers' gate.
@@ -146,6 +151,31 @@ struct FastHit {
             entry = variant
         }
         guard let stored = StoredResponse(StoredEntry(entry)) else { return nil }
+        return reuse(stored, in: .memory, for: request, terms, nowSeconds)
+    }
+
+    /// The response from behind the memory, if it is read there without waiting and leaves no work.
+    @inline(never)
+    private func responseBehindMemory(
+        to request: CacheRequest,
+        _ terms: ReuseTerms,
+        _ nowSeconds: Int64
+    ) -> CacheResponse? {
+        guard services.tiers.readsBehindAtOnce else { return nil }
+        let found = services.withKey(of: request) { key, _ in
+            services.tiers.entryBehindAtOnce(key, nowSeconds: EntryHead.seconds(nowSeconds))
+        }
+        guard let entry = found ?? nil, let stored = StoredResponse(entry) else { return nil }
+        return reuse(stored, in: .disk, for: request, terms, nowSeconds)
+    }
+
+    private func reuse(
+        _ stored: StoredResponse,
+        in tier: CacheInfo.Tier,
+        for request: CacheRequest,
+        _ terms: ReuseTerms,
+        _ nowSeconds: Int64
+    ) -> CacheResponse? {
         let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
         let step = ReuseStep(
             stored,
@@ -160,11 +190,24 @@ struct FastHit {
                 stored,
                 to: request,
                 facts,
-                CacheInfo(source: source, tier: .memory, ageSeconds: ageSeconds)
+                CacheInfo(source: source, tier: tier, ageSeconds: ageSeconds)
             )
         else { return nil }
         services.recorder.answered(source)
         return response
+    }
+}
+
+/// An answer to a request, given without waiting.
+package enum ImmediateAnswer {
+    /// The response was read where it is stored.
+    case read
+    case response(CacheResponse)
+    /// The request would wait.
+    case none
+
+    init(_ response: CacheResponse?) {
+        self = response.map { .response($0) } ?? .none
     }
 }
 

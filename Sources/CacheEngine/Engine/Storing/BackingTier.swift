@@ -10,6 +10,18 @@ protocol BackingTier: Sendable {
     /// only a look-up can tell.
     func noteCertainMiss(_ hash: KeyHash) -> Bool
 
+    /// Whether `findAtOnce` finds anything.
+    var readsAtOnce: Bool { get }
+
+    /// Looks up the entry without waiting for a device.
+    ///
+    /// Returns `nil`, and counts nothing, if that is impossible or there is none.
+    func findAtOnce(
+        _ hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> BackingEntry?
+
     /// Looks up the entry; `seconds` is the time that the reader has.
     func find(
         _ key: RequestKey,
@@ -112,6 +124,12 @@ protocol StaleMarkKeeper: Sendable {
 /// The behaviour that most tiers share.
 extension BackingTier {
     var isLookUpConclusive: Bool { true }
+    var readsAtOnce: Bool { false }
+    func findAtOnce(
+        _ hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> BackingEntry? { nil }
     var hitCounter: Counter? { nil }
     func openBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter? { nil }
     func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool { false }

@@ -1,5 +1,21 @@
 /// The disk as the tier behind the memory.
 extension DiskTier: BackingTier {
+    var readsAtOnce: Bool { true }
+
+    /// Finds what is queued, or in the page cache, except for an entry whose body is in a file of
+    /// its own: such a body is a stream.
+    func findAtOnce(
+        _ hash: KeyHash,
+        key: UnsafeRawBufferPointer,
+        nowSeconds: UInt32
+    ) -> BackingEntry? {
+        let result = readAtOnce(hash, key: key, nowSeconds: nowSeconds)
+        guard case .hit(let found, let token) = result, found.detachedBody == nil else {
+            return nil
+        }
+        return BackingEntry(entry: found) { [self] in isCurrent(token, hash) }
+    }
+
     /// A hit in the page cache does not suspend.
     func find(
         _ key: RequestKey,

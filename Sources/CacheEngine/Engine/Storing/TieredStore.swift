@@ -9,6 +9,8 @@ final class TieredStore: Sendable {
     let staleMarks: StaleMarks
     let clock: any CacheClock
     let recorder: Recorder
+    /// Whether the tier behind the memory finds some entries without waiting.
+    let readsBehindAtOnce: Bool
 
     init(
         memory: MemoryTier,
@@ -22,6 +24,7 @@ final class TieredStore: Sendable {
         self.hasher = hasher
         self.clock = clock
         self.recorder = recorder
+        readsBehindAtOnce = backing.readsAtOnce
         staleMarks = StaleMarks(startSeconds: clock.nowSeconds)
         if backing.staleMarkKeeper?.hasStaleMarks == true { staleMarks.activate() }
     }
@@ -51,7 +54,7 @@ final class TieredStore: Sendable {
         return isInMemory ? false : backing.noteCertainMiss(key.hash)
     }
 
-    /// The entry in any tier; an entry found behind the memory is promoted into it.
+    /// The entry in any tier; one found behind the memory is promoted if the memory would keep it.
     ///
     /// A custom store is waited for no longer than `seconds`, if given.
     func entry(
@@ -65,6 +68,25 @@ final class TieredStore: Sendable {
         guard
             let found = await backing.find(key, nowSeconds: nowSeconds, withinSeconds: seconds)
         else { return nil }
+        use(found, since: ticket, nowSeconds: nowSeconds)
+        return (found.entry, .disk)
+    }
+
+    /// The entry behind the memory, if it is read without waiting and its body lies beside its head.
+    func entryBehindAtOnce(_ key: UnsafeRawBufferPointer, nowSeconds: UInt32) -> StoredEntry? {
+        let ticket = ledger.ticket()
+        let found = backing.findAtOnce(hasher.hash(key), key: key, nowSeconds: nowSeconds)
+        guard let found else { return nil }
+        use(found, since: ticket, nowSeconds: nowSeconds)
+        return found.entry
+    }
+
+    /// Counts a hit behind the memory and promotes the entry.
+    private func use(
+        _ found: BackingEntry,
+        since ticket: RemovalLedger.Ticket,
+        nowSeconds: UInt32
+    ) {
         if found.entry.detachedBody == nil {
             let entry = found.entry.entry
             memory.promote(entry, nowSeconds: nowSeconds) {
@@ -73,7 +95,6 @@ final class TieredStore: Sendable {
             }
         }
         if let counter = backing.hitCounter { recorder.counters.add(counter) }
-        return (found.entry, .disk)
     }
 
     // MARK: Writing
