@@ -32,7 +32,7 @@ enum HitRatioCommand: Command {
             Terminal.say("Missing traces: \(replays.missing.joined(separator: ", "))")
         }
         let result = RunResult(measurements: score.measurements + measurements)
-        if let file { try TextFile.write(result.json.encoded, to: file) }
+        if let file { try TextFile.write(JSONText.encode(result), to: file) }
         return .success
     }
 

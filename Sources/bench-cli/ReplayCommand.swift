@@ -55,7 +55,7 @@ enum ReplayCommand: Command {
         }
         let result = RunResult(measurements: measurements)
         Terminal.say(ResultTable.text(result))
-        if let file { try TextFile.write(result.json.encoded, to: file) }
+        if let file { try TextFile.write(JSONText.encode(result), to: file) }
         return .success
     }
 

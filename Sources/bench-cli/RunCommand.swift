@@ -29,7 +29,7 @@ enum RunCommand: Command {
         if let file { try TextFile.write("", to: file) }
         let result = RunResult(measurements: try await measure(workloads, plan))
         Terminal.say(ResultTable.text(result))
-        if let file { try TextFile.write(result.json.encoded, to: file) }
+        if let file { try TextFile.write(JSONText.encode(result), to: file) }
         let violations = thresholds?.violations(in: result.measurements) ?? []
         for violation in violations { Terminal.complain(violation) }
         return violations.isEmpty ? .success : .failure

@@ -31,7 +31,7 @@ enum VersusCommand: Command {
         let result = RunResult(measurements: try await RunCommand.measure(workloads, plan))
         Terminal.say("\n" + ResultTable.text(result))
         Terminal.say(TargetTable.text(name, result.measurements))
-        if let file { try TextFile.write(result.json.encoded, to: file) }
+        if let file { try TextFile.write(JSONText.encode(result), to: file) }
         return .success
     }
 }

@@ -106,7 +106,7 @@ import Testing
                 better: .lower,
                 rounds: Rounds([value])
             )
-            try TextFile.write(RunResult(measurements: [row]).json.encoded, to: path)
+            try TextFile.write(JSONText.encode(RunResult(measurements: [row])), to: path)
             return path
         }
         let base = try write("base.json", 100)

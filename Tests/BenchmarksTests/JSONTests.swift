@@ -2,46 +2,31 @@ import Benchmarks
 import Testing
 
 @Suite struct JSONTests {
-    @Test func writtenJSONIsReadBack() throws {
-        let value = JSONValue.object(of: [
-            ("text", .string("quote \" backslash \\ line\nbreak \u{1} é 😀")),
-            ("numbers", .array([.number(0), .number(-1.5), .number(1e300), .number(123_456_789)])),
-            (
-                "nested",
-                .object(of: [("empty", .array([])), ("none", .null), ("yes", .bool(true))])
-            ),
-            ("left out", nil),
-        ])
-        #expect(try JSONValue(parsing: value.encoded) == value)
+    @Test func textsAndNumbersThatNeedCareAreReadBack() throws {
+        let texts = ["quote \" backslash \\ line\nbreak \u{1} é 😀": 1e300]
+        #expect(try JSONText.decode(from: try JSONText.encode(texts)) == texts)
+        // A spread around zero is infinite.
+        let spreads = [Rounds([-1, 1]).spread, -0.5]
+        #expect(try JSONText.decode(from: try JSONText.encode(spreads)) == spreads)
+        #expect(spreads[0] == .infinity)
     }
 
     @Test(arguments: [
-        (#"{"a":[1,2.5e3,-0]}"#, #"{"a":[1,2500,0]}"#),
-        (#" [ true , false , null ] "#, "[true,false,null]"),
-        (#""\u00e9\ud83d\ude00\n\/""#, "\"é😀\\n/\""),
+        "", "{", "[1,]", "{\"results\"}", "nul", "\"open", "1 2", "[]", "{}",
+        #"{"machine": {}, "build": {}, "results": 7}"#,
+        #"{"machine": {}, "build": {}, "results": [{"workload": "x", "metric": "y"}]}"#,
+        String(repeating: "[", count: 100_000),
     ])
-    func differentSpellingsMeanTheSame(text: String, plain: String) throws {
-        #expect(try JSONValue(parsing: text) == JSONValue(parsing: plain))
+    func textThatIsNoResultIsRefused(text: String) {
+        #expect(throws: JSONError.self) { try JSONText.decode(RunResult.self, from: text) }
     }
 
-    @Test(arguments: [
-        "", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "nul", "\"open", "\"\\x\"", "1 2", "+1", ".5",
-        "\"\\ud800\"", "\"tab\there\"", "[1e999]", "{a:1}", "\"\\u12g4\"", "--1",
-    ])
-    func invalidJSONIsRefused(text: String) {
-        #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
-    }
-
-    @Test func depthIsBounded() {
-        let deep = String(repeating: "[", count: 100_000)
-        #expect(throws: JSONError.self) { try JSONValue(parsing: deep) }
-    }
-
-    @Test func everyTruncationIsRefusedNotTrapped() {
-        let text = Array(#"{"a": [1, "b\u00e9", {"c": true}], "d": -1.5e3}"#.utf8)
-        for count in 0..<text.count {
-            let part = String(decoding: text[..<count], as: UTF8.self)
-            #expect(throws: JSONError.self) { try JSONValue(parsing: part) }
+    @Test func missingMemberIsNamed() {
+        let text = #"{"machine": {}, "build": {}, "results": [{"workload": "x", "metric": "y"}]}"#
+        #expect {
+            try JSONText.decode(RunResult.self, from: text)
+        } throws: { error in
+            "\(error)".contains("`results.Index 0.value` is missing")
         }
     }
 }

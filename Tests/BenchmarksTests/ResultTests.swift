@@ -14,22 +14,18 @@ import Testing
         probeNanoseconds: 1_000
     )
 
-    @Test func aResultIsReadBackFromItsJSON() throws {
+    @Test func resultIsReadBackFromItsJSON() throws {
         let result = RunResult(measurements: [Self.sample])
-        let json = try JSONValue(parsing: result.json.encoded)
-        #expect(RunResult(json) == result)
+        #expect(try JSONText.decode(from: try JSONText.encode(result)) == result)
     }
 
-    @Test func theJSONNamesWhatOthersReadByName() {
-        let json = Self.sample.json
-        #expect(json["workload"]?.text == "memory-hit")
-        #expect(json["metric"]?.text == "time_per_hit keys=1024 threads=2")
-        #expect(json["unit"]?.text == "ns")
-        #expect(json["value"]?.double == 50)
-        #expect(json["better"]?.text == "lower")
-        #expect(json["ratio_to"]?.text == "caffeine")
-        #expect(json["ratio"]?.double == 0.8)
-        #expect(json["percentiles"]?["p99.9"]?.double == 200)
+    @Test(arguments: [
+        #""workload" : "memory-hit""#, #""metric" : "time_per_hit""#, #""keys" : "1024""#,
+        #""threads" : "2""#, #""unit" : "ns""#, #""value" : 50"#, #""better" : "lower""#,
+        #""ratio_to" : "caffeine""#, #""ratio" : 0.8"#, #""p99.9" : 200"#,
+    ])
+    func theJSONNamesWhatOthersReadByName(member: String) throws {
+        #expect(try JSONText.encode(Self.sample).contains(member))
     }
 
     @Test func rowsOfAnotherToolNeedOnlyTheFixedMembers() throws {
@@ -37,14 +33,9 @@ import Testing
             {"machine": {}, "build": {}, "results": [
             {"workload": "proxy", "metric": "hot", "unit": "op/s", "value": 9, "better": "higher"}]}
             """
-        let result = try #require(RunResult(JSONValue(parsing: text)))
+        let result: RunResult = try JSONText.decode(from: text)
         #expect(result.measurements[0].value == 9)
         #expect(result.measurements[0].better == .higher)
-    }
-
-    @Test func aBrokenRowIsNotOverlooked() throws {
-        let text = #"{"results": [{"workload": "x", "metric": "y"}]}"#
-        #expect(RunResult(try JSONValue(parsing: text)) == nil)
     }
 
     @Test(arguments: [

@@ -89,7 +89,12 @@ package struct Histogram: Hashable, Sendable {
 }
 
 /// Five points of a latency distribution, in nanoseconds.
-package struct Percentiles: Hashable, Sendable {
+package struct Percentiles: Hashable, Codable, Sendable {
+    private enum CodingKeys: String, CodingKey {
+        case p50, p90, p99, max
+        case p999 = "p99.9"
+    }
+
     package var p50: Double
     package var p90: Double
     package var p99: Double

@@ -42,14 +42,14 @@ package final class PeerProgram {
 
     /// The peer's description of itself and its configuration.
     package func describe() throws -> String {
-        try request("describe")["configuration"]?.text ?? "no description"
+        try request("describe").configuration ?? "no description"
     }
 
     /// Has the peer perform a command; throws unless every operation was correct.
     package func perform(_ command: String) throws -> Answer {
         let answer = try request(command)
-        guard let time = answer["nanoseconds_per_operation"]?.double,
-            let operations = answer["operations"]?.double, let correct = answer["correct"]?.double
+        guard let time = answer.nanosecondsPerOperation, let operations = answer.operations,
+            let correct = answer.correct
         else { throw WorkloadFailure("\(name): the answer to \(command) has no figures") }
         guard correct == operations, operations > 0 else {
             throw WorkloadFailure(
@@ -59,13 +59,27 @@ package final class PeerProgram {
         return Answer(nanosecondsPerOperation: time, operations: operations)
     }
 
-    private func request(_ command: String) throws -> JSONValue {
+    /// A line of the peer.
+    private struct Line: Decodable {
+        var configuration: String?
+        var nanosecondsPerOperation: Double?
+        var operations: Double?
+        var correct: Double?
+        var error: String?
+
+        enum CodingKeys: String, CodingKey {
+            case configuration, operations, correct, error
+            case nanosecondsPerOperation = "nanoseconds_per_operation"
+        }
+    }
+
+    private func request(_ command: String) throws -> Line {
         try process.send(command)
         guard let line = try process.receiveLine() else {
             throw WorkloadFailure("\(name) ended before its answer to \(command)")
         }
-        let answer = try JSONValue(parsing: line)
-        if let error = answer["error"]?.text { throw WorkloadFailure("\(name): \(error)") }
+        let answer: Line = try JSONText.decode(from: line)
+        if let error = answer.error { throw WorkloadFailure("\(name): \(error)") }
         return answer
     }
 

@@ -1,5 +1,5 @@
 /// The compiler and the configuration of the measured program.
-package struct BuildDescription: Hashable, Sendable {
+package struct BuildDescription: Hashable, Codable, Sendable {
     package var compiler: String
     package var configuration: String
     package var invariantsChecked: Bool
@@ -12,13 +12,9 @@ package struct BuildDescription: Hashable, Sendable {
         revision: Subprocess.firstLine(of: ["git", "rev-parse", "--short", "HEAD"])
     )
 
-    package var json: JSONValue {
-        .object(of: [
-            ("compiler", .string(compiler)),
-            ("configuration", .string(configuration)),
-            ("invariants_checked", .bool(invariantsChecked)),
-            ("revision", revision.map { .string($0) }),
-        ])
+    private enum CodingKeys: String, CodingKey {
+        case compiler, configuration, revision
+        case invariantsChecked = "invariants_checked"
     }
 
     /// One line for the head of a table.
@@ -63,12 +59,16 @@ package struct BuildDescription: Hashable, Sendable {
 }
 
 extension BuildDescription {
-    init(_ json: JSONValue) {
+    /// Reads the description; other tools leave members out.
+    package init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        let isChecked = try members.decodeIfPresent(Bool.self, forKey: .invariantsChecked)
         self.init(
-            compiler: json["compiler"]?.text ?? "unknown",
-            configuration: json["configuration"]?.text ?? "unknown",
-            invariantsChecked: json["invariants_checked"] == .bool(true),
-            revision: json["revision"]?.text
+            compiler: try members.decodeIfPresent(String.self, forKey: .compiler) ?? "unknown",
+            configuration: try members.decodeIfPresent(String.self, forKey: .configuration)
+                ?? "unknown",
+            invariantsChecked: isChecked ?? false,
+            revision: try members.decodeIfPresent(String.self, forKey: .revision)
         )
     }
 }

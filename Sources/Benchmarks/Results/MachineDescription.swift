@@ -1,7 +1,7 @@
 import Platform
 
 /// The machine of a run, as far as the system describes it.
-package struct MachineDescription: Hashable, Sendable {
+package struct MachineDescription: Hashable, Codable, Sendable {
     package var processor: String
     package var cores: Int
     package var memoryBytes: Int
@@ -19,14 +19,9 @@ package struct MachineDescription: Hashable, Sendable {
     /// The number of threads that can run at once.
     package static let coreCount = Machine.processorCount
 
-    package var json: JSONValue {
-        .object(of: [
-            ("processor", .string(processor)),
-            ("cores", .number(Double(cores))),
-            ("memory_bytes", .number(Double(memoryBytes))),
-            ("system", .string(system)),
-            ("kernel", .string(kernel)),
-        ])
+    private enum CodingKeys: String, CodingKey {
+        case processor, cores, system, kernel
+        case memoryBytes = "memory_bytes"
     }
 
     /// One line for the head of a table.
@@ -62,13 +57,18 @@ package struct MachineDescription: Hashable, Sendable {
 }
 
 extension MachineDescription {
-    init(_ json: JSONValue) {
+    /// Reads the description; other tools leave members out.
+    package init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        func text(_ key: CodingKeys) throws -> String {
+            try members.decodeIfPresent(String.self, forKey: key) ?? "unknown"
+        }
         self.init(
-            processor: json["processor"]?.text ?? "unknown",
-            cores: json["cores"]?.double.map { Int($0) } ?? 0,
-            memoryBytes: json["memory_bytes"]?.double.map { Int($0) } ?? 0,
-            system: json["system"]?.text ?? "unknown",
-            kernel: json["kernel"]?.text ?? "unknown"
+            processor: try text(.processor),
+            cores: try members.decodeIfPresent(Int.self, forKey: .cores) ?? 0,
+            memoryBytes: try members.decodeIfPresent(Int.self, forKey: .memoryBytes) ?? 0,
+            system: try text(.system),
+            kernel: try text(.kernel)
         )
     }
 }

@@ -1,7 +1,7 @@
 /// One figure of a run, with its rounds and its ratio to a peer.
 package struct Measurement: Hashable, Sendable {
     /// Which direction is an improvement.
-    package enum Direction: String, Hashable, Sendable {
+    package enum Direction: String, Hashable, Codable, Sendable {
         case lower
         case higher
     }
@@ -31,6 +31,7 @@ package struct Measurement: Hashable, Sendable {
     package let workload: String
     /// The measured quantity, without the parameters.
     package let quantity: String
+    /// In the order of their names.
     package let parameters: [Parameter]
     package let unit: Unit
     package let better: Direction
@@ -53,7 +54,7 @@ package struct Measurement: Hashable, Sendable {
     ) {
         self.workload = workload
         self.quantity = quantity
-        self.parameters = parameters
+        self.parameters = parameters.sorted { $0.name < $1.name }
         self.unit = unit
         self.better = better
         self.rounds = rounds
@@ -75,61 +76,55 @@ package struct Measurement: Hashable, Sendable {
     }
 }
 
-extension Measurement {
-    package var json: JSONValue {
-        .object(of: [
-            ("workload", .string(workload)),
-            ("metric", .string(metric)),
-            ("unit", .string(unit.rawValue)),
-            ("value", .number(value)),
-            ("better", .string(better.rawValue)),
-            (
-                "percentiles",
-                percentiles.map { .object(of: $0.named.map { ($0.name, .number($0.value)) }) }
-            ),
-            ("ratio_to", ratio.map { .string($0.peer) }),
-            ("ratio", ratio.map { .number($0.value) }),
-            (
-                "parameters",
-                parameters.isEmpty
-                    ? nil : .object(of: parameters.map { ($0.name, .string($0.value)) })
-            ),
-            ("rounds", .array(rounds.values.map { .number($0) })),
-            ("probe", probeNanoseconds.map { .number($0) }),
-        ])
+extension Measurement: Codable {
+    private enum Member: String, CodingKey {
+        case workload, metric, parameters, unit, value, better, percentiles, ratio, rounds, probe
+        case peer = "ratio_to"
     }
 
-    /// Parses a row; a row without rounds, from another tool, counts as one round.
-    package init?(_ json: JSONValue) {
-        guard let workload = json["workload"]?.text, let metric = json["metric"]?.text,
-            let unit = json["unit"]?.text, let value = json["value"]?.double
-        else { return nil }
-        let parameters = (json["parameters"]?.members ?? []).compactMap { member in
-            member.value.text.map { Parameter(member.name, $0) }
+    package func encode(to encoder: any Encoder) throws {
+        var members = encoder.container(keyedBy: Member.self)
+        try members.encode(workload, forKey: .workload)
+        try members.encode(quantity, forKey: .metric)
+        if !parameters.isEmpty {
+            let pairs = parameters.map { ($0.name, $0.value) }
+            try members.encode(
+                Dictionary(pairs) { first, _ in first },
+                forKey: .parameters
+            )
         }
-        let suffix = parameters.map { " \($0.name)=\($0.value)" }.joined()
+        try members.encode(unit, forKey: .unit)
+        try members.encode(value, forKey: .value)
+        try members.encode(better, forKey: .better)
+        try members.encodeIfPresent(percentiles, forKey: .percentiles)
+        try members.encodeIfPresent(ratio?.peer, forKey: .peer)
+        try members.encodeIfPresent(ratio?.value, forKey: .ratio)
+        try members.encode(rounds.values, forKey: .rounds)
+        try members.encodeIfPresent(probeNanoseconds, forKey: .probe)
+    }
+
+    /// Reads a row; a row without rounds, from another tool, counts as one round.
+    package init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: Member.self)
+        let value = try members.decode(Double.self, forKey: .value)
+        let parameters =
+            try members.decodeIfPresent([String: String].self, forKey: .parameters) ?? [:]
+        let rounds = try members.decodeIfPresent([Double].self, forKey: .rounds)
+        let better = try members.decodeIfPresent(Direction.self, forKey: .better)
         self.init(
-            workload: workload,
-            quantity: metric.hasSuffix(suffix) ? String(metric.dropLast(suffix.count)) : metric,
-            parameters: metric.hasSuffix(suffix) ? parameters : [],
-            unit: Unit(rawValue: unit),
-            better: json["better"]?.text.flatMap(Direction.init(rawValue:)) ?? .lower,
-            rounds: Rounds(json["rounds"]?.elements?.compactMap(\.double) ?? [value]),
-            percentiles: json["percentiles"].flatMap(Percentiles.init),
-            probeNanoseconds: json["probe"]?.double
+            workload: try members.decode(String.self, forKey: .workload),
+            quantity: try members.decode(String.self, forKey: .metric),
+            parameters: parameters.map { Parameter($0.key, $0.value) },
+            unit: try members.decode(Unit.self, forKey: .unit),
+            better: better ?? .lower,
+            rounds: Rounds(rounds ?? [value]),
+            percentiles: try members.decodeIfPresent(Percentiles.self, forKey: .percentiles),
+            probeNanoseconds: try members.decodeIfPresent(Double.self, forKey: .probe)
         )
-        if let peer = json["ratio_to"]?.text, let value = json["ratio"]?.double {
+        if let peer = try members.decodeIfPresent(String.self, forKey: .peer),
+            let value = try members.decodeIfPresent(Double.self, forKey: .ratio)
+        {
             ratio = Ratio(to: peer, value)
         }
-    }
-}
-
-extension Percentiles {
-    init?(_ json: JSONValue) {
-        func value(_ name: String) -> Double? { json[name]?.double }
-        guard let p50 = value("p50"), let p90 = value("p90"), let p99 = value("p99"),
-            let p999 = value("p99.9"), let max = value("max")
-        else { return nil }
-        self.init(p50: p50, p90: p90, p99: p99, p999: p999, max: max)
     }
 }

@@ -1,5 +1,5 @@
 /// The results of one run: the machine, the build and the figures.
-package struct RunResult: Hashable, Sendable {
+package struct RunResult: Hashable, Codable, Sendable {
     package var machine: MachineDescription
     package var build: BuildDescription
     package var measurements: [Measurement]
@@ -14,33 +14,17 @@ package struct RunResult: Hashable, Sendable {
         self.measurements = measurements
     }
 
-    package var json: JSONValue {
-        .object(of: [
-            ("machine", machine.json),
-            ("build", build.json),
-            ("results", .array(measurements.map(\.json))),
-        ])
-    }
-
-    package init?(_ json: JSONValue) {
-        guard let rows = json["results"]?.elements else { return nil }
-        let measurements = rows.compactMap(Measurement.init)
-        guard measurements.count == rows.count else { return nil }
-        self.init(
-            machine: MachineDescription(json["machine"] ?? .null),
-            build: BuildDescription(json["build"] ?? .null),
-            measurements: measurements
-        )
+    private enum CodingKeys: String, CodingKey {
+        case machine, build
+        case measurements = "results"
     }
 
     /// Reads a file written by `--json`.
     package static func read(_ path: String) throws -> RunResult {
-        let text = try TextFile.read(path)
         do {
-            if let result = RunResult(try JSONValue(parsing: text)) { return result }
+            return try JSONText.decode(from: try TextFile.read(path))
         } catch let error as JSONError {
-            throw UsageError("\(path): \(error)")
+            throw UsageError("\(path): \(error); give a file that --json wrote")
         }
-        throw UsageError("\(path): the file has no results; give one that --json wrote")
     }
 }

@@ -5,15 +5,23 @@ package struct Thresholds: Sendable {
 
     /// Parses `{"allocations_per_operation": {"memory-hit": 0, …}}`.
     package init(parsing text: String) throws {
-        let json = try JSONValue(parsing: text)
-        guard let members = json["allocations_per_operation"]?.members, !members.isEmpty else {
-            throw UsageError("the file has no member allocations_per_operation")
+        let file: File = try JSONText.decode(from: text)
+        guard !file.limits.isEmpty else {
+            throw UsageError("allocations_per_operation is empty; give a limit for each workload")
         }
-        allocationsMax = try members.map { member in
-            guard let limit = member.value.double, limit >= 0 else {
-                throw UsageError("\(member.name): the limit is not a number of 0 or more")
+        allocationsMax = try file.limits.sorted { $0.key < $1.key }.map { workload, limit in
+            guard limit >= 0 else {
+                throw UsageError("\(workload): the limit \(limit) is negative; give 0 or more")
             }
-            return (member.name, limit)
+            return (workload, limit)
+        }
+    }
+
+    private struct File: Decodable {
+        let limits: [String: Double]
+
+        enum CodingKeys: String, CodingKey {
+            case limits = "allocations_per_operation"
         }
     }
 

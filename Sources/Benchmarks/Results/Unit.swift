@@ -1,5 +1,5 @@
 /// The unit of a figure; the set is open because a peer's tool may use a unit of its own.
-package struct Unit: RawRepresentable, Hashable, Sendable {
+package struct Unit: RawRepresentable, Hashable, Codable, Sendable {
     package let rawValue: String
     package init(rawValue: String) { self.rawValue = rawValue }
 
