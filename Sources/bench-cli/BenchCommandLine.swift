@@ -8,8 +8,8 @@ enum BenchCommandLine {
     static var commands: [any Command.Type] {
         [
             ListCommand.self, RunCommand.self, ReplayCommand.self, CompareCommand.self,
-            ReportCommand.self,
-            VersusCommand.self, HitRatioCommand.self, ProfileCommand.self, FlameCommand.self,
+            ReportCommand.self, VersusCommand.self, HitRatioCommand.self, ProfileCommand.self,
+            FlameCommand.self,
         ]
     }
 
@@ -39,6 +39,10 @@ enum BenchCommandLine {
         }
         if ["--help", "-h", "help"].contains(name) {
             Terminal.say(overview)
+            return .success
+        }
+        if name == "--version" {
+            Terminal.say("bench-cli, built with \(BuildDescription.current.summary)\n")
             return .success
         }
         guard let command = commands.first(where: { $0.name == name }) else {

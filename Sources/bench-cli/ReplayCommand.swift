@@ -5,19 +5,23 @@ import CacheEngine
 enum ReplayCommand: Command {
     static let name = "replay"
     static let synopsis =
-        "--trace FILE [--memory BYTES | --memory-fraction F] [--disk BYTES] [--unit-size] "
-        + "[--policy NAME] [--json FILE]"
-    static let summary = "replays a trace (time,id,size lines, also .zst) and tells the hit ratios"
+        "--trace FILE [--format NAME] [--memory BYTES | --memory-fraction F | --curve] "
+        + "[--disk BYTES] [--unit-size] [--policy NAME,…] [--json FILE]"
+    static let summary = "replays recorded requests and tells the hit ratios"
     static let flags: [Arguments.Flag] = [
-        .init("--trace", "FILE", "the trace; a name ending in .zst goes through zstd"),
+        .init("--trace", "FILE", "the trace; .gz and .zst are unpacked, - is the standard input"),
+        .init("--format", "NAME", "auto, " + formats),
         .init("--memory", "BYTES", "memory to use, such as 64M"),
         .init("--memory-fraction", "F", "memory as a share of all distinct bytes (default 0.1)"),
+        .init("--curve", nil, "seven sizes of the memory; `report` draws them"),
         .init("--disk", "BYTES", "a disk behind the memory, with real bodies in real files"),
         .init("--directory", "DIR", "where the disk puts its files"),
         .init("--unit-size", nil, "every object counts the same"),
-        .init("--policy", "NAME", policies.map(\.name).joined(separator: ", ")),
+        .init("--policy", "NAME,…", policies.map(\.name).joined(separator: ", ")),
         .init("--json", "FILE", "write the results there as JSON"),
     ]
+
+    private static let formats = TraceFormat.allCases.map(\.rawValue).joined(separator: ", ")
 
     static let policies: [(name: String, policy: EvictionPolicy)] = [
         ("balanced", .sizeAware(.balanced)), ("requests", .sizeAware(.requests)),
@@ -29,34 +33,56 @@ enum ReplayCommand: Command {
         guard let path = arguments.value("--trace") else {
             throw UsageError("--trace: the flag is missing; give --trace FILE")
         }
-        var options = try options(arguments)
+        let options = try options(arguments)
         let disk = try arguments.bytes("--disk")
         if disk != nil, arguments.has("--unit-size") {
             throw UsageError("--disk and --unit-size exclude each other; give one")
         }
         let file = arguments.value("--json")
         if let file { try TextFile.write("", to: file) }
-        let trace = try RequestTrace(path: path)
-        if case .fraction = options.capacity, disk != nil {
-            options.capacity = .bytes(TraceReplay(trace).capacityBytes(options))
-        }
-        let policy = arguments.value("--policy") ?? "default"
-        let report = ReplayReport(
-            trace: ReplayReport.traceName(path),
-            policy: policy,
-            capacity: try capacityParameter(arguments)
+        let trace = try RequestTrace(path: path, format: try format(arguments))
+        Terminal.say(
+            "\(path): \(trace.requests.count) requests of \(trace.objectCount) objects, "
+                + "\(Unit.bytes.readable(Double(trace.distinctBytes))) in all\n"
         )
-        let measurements: [Measurement]
-        if let disk {
-            let outcome = try await replay(trace, options, disk, arguments)
-            measurements = report.measurements(outcome)
-        } else {
-            measurements = report.measurements(TraceReplay(trace).run(options))
+        let rounds = arguments.has("--curve") ? curve(options) : [options]
+        var measurements: [Measurement] = []
+        for options in rounds {
+            for policy in policyNames(arguments) {
+                measurements += try await measure(trace, options, policy, disk, arguments)
+            }
         }
         let result = RunResult(measurements: measurements)
         Terminal.say(ResultTable.text(result))
         if let file { try TextFile.write(JSONText.encode(result), to: file) }
         return .success
+    }
+
+    /// The same replay over a range of sizes, as shares of all distinct bytes.
+    private static func curve(_ options: TraceReplay.Options) -> [TraceReplay.Options] {
+        [0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4].map { fraction in
+            var options = options
+            options.capacity = .fraction(fraction)
+            return options
+        }
+    }
+
+    private static func measure(
+        _ trace: RequestTrace,
+        _ options: TraceReplay.Options,
+        _ policyName: String,
+        _ disk: Int?,
+        _ arguments: Arguments
+    ) async throws -> [Measurement] {
+        var options = options
+        if policyName != defaultPolicy { options.policy = try policy(policyName) }
+        let report = ReplayReport(
+            trace: ReplayReport.traceName(arguments.value("--trace") ?? ""),
+            policy: policyName,
+            capacity: capacityParameter(options)
+        )
+        guard let disk else { return report.measurements(TraceReplay(trace).run(options)) }
+        return report.measurements(try await replay(trace, options, disk, arguments))
     }
 
     private static func replay(
@@ -87,9 +113,30 @@ enum ReplayCommand: Command {
         case (nil, let fraction?): options.capacity = .fraction(fraction)
         case (nil, nil): break
         }
+        if arguments.has("--curve"),
+            arguments.value("--memory") != nil
+                || arguments.value("--memory-fraction") != nil
+        {
+            throw UsageError("--curve and a size of the memory exclude each other; give one")
+        }
         if arguments.has("--unit-size") { options.sizing = .unit }
-        if let name = arguments.value("--policy") { options.policy = try policy(name) }
+        for name in policyNames(arguments) where name != defaultPolicy { _ = try policy(name) }
         return options
+    }
+
+    private static let defaultPolicy = "default"
+
+    private static func policyNames(_ arguments: Arguments) -> [String] {
+        let names = arguments.value("--policy") ?? defaultPolicy
+        return names.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    }
+
+    private static func format(_ arguments: Arguments) throws -> TraceFormat? {
+        guard let name = arguments.value("--format"), name != "auto" else { return nil }
+        guard let format = TraceFormat(rawValue: name) else {
+            throw UsageError("--format: `\(name)` is not a format; give auto or one of \(formats)")
+        }
+        return format
     }
 
     static func policy(_ name: String) throws -> EvictionPolicy {
@@ -100,8 +147,10 @@ enum ReplayCommand: Command {
         return found.policy
     }
 
-    private static func capacityParameter(_ arguments: Arguments) throws -> Measurement.Parameter {
-        if let bytes = try arguments.bytes("--memory") { return .init("memory", bytes) }
-        return .init("memory_fraction", try arguments.fraction("--memory-fraction") ?? 0.1)
+    private static func capacityParameter(_ options: TraceReplay.Options) -> Measurement.Parameter {
+        switch options.capacity {
+        case .bytes(let bytes): .init("memory", bytes)
+        case .fraction(let fraction): .init("memory_fraction", fraction)
+        }
     }
 }

@@ -6,18 +6,16 @@ package struct ReplayReport {
         parameters = [.init("trace", trace), .init("policy", policy), capacity]
     }
 
-    /// The file's name without its folders and its endings `.zst` and `.csv`.
+    /// The file's name without its folders and the endings of archives and tables.
     package static func traceName(_ path: String) -> String {
-        var name = path.split(separator: "/").last.map(String.init) ?? path
-        for ending in [".zst", ".csv"] where name.hasSuffix(ending) {
-            name.removeLast(ending.count)
-        }
-        return name
+        let name = TraceSource(path: path).name
+        return name.hasSuffix(".csv") ? String(name.dropLast(4)) : name
     }
 
     package func measurements(_ outcome: TraceReplay.Outcome) -> [Measurement] {
         let peak = Double(outcome.usedBytesPeak) / Double(max(1, outcome.capacityBytes))
         return hitRatios(outcome.requestHitRatio, outcome.byteHitRatio) + [
+            row("requests", Double(outcome.requests), .count, .higher),
             row("throughput", outcome.requestsPerSecond, .operationsPerSecond, .higher),
             row("overhead_per_entry", outcome.overheadBytesPerEntry, .bytes, .lower),
             row("memory_peak_over_capacity", peak, .share, .lower),
