@@ -162,11 +162,17 @@ struct FastHit {
         _ nowSeconds: Int64
     ) -> CacheResponse? {
         guard services.tiers.readsBehindAtOnce else { return nil }
+        let tiers = services.tiers
+        let seconds = EntryHead.seconds(nowSeconds)
+        let ticket = tiers.ledger.ticket()
         let found = services.withKey(of: request) { key, _ in
-            services.tiers.entryBehindAtOnce(key, nowSeconds: EntryHead.seconds(nowSeconds))
+            tiers.findBehindAtOnce(key, nowSeconds: seconds)
         }
-        guard let entry = found ?? nil, let stored = StoredResponse(entry) else { return nil }
-        return reuse(stored, in: .disk, for: request, terms, nowSeconds)
+        guard let found = found ?? nil, let stored = StoredResponse(found.entry),
+            let response = reuse(stored, in: .disk, for: request, terms, nowSeconds)
+        else { return nil }
+        tiers.use(found, since: ticket, nowSeconds: seconds)
+        return response
     }
 
     private func reuse(

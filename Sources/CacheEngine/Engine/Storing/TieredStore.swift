@@ -73,16 +73,14 @@ final class TieredStore: Sendable {
     }
 
     /// The entry behind the memory, if it is read without waiting and its body lies beside its head.
-    func entryBehindAtOnce(_ key: UnsafeRawBufferPointer, nowSeconds: UInt32) -> StoredEntry? {
-        let ticket = ledger.ticket()
-        let found = backing.findAtOnce(hasher.hash(key), key: key, nowSeconds: nowSeconds)
-        guard let found else { return nil }
-        use(found, since: ticket, nowSeconds: nowSeconds)
-        return found.entry
+    ///
+    /// The caller that uses it calls `use`.
+    func findBehindAtOnce(_ key: UnsafeRawBufferPointer, nowSeconds: UInt32) -> BackingEntry? {
+        backing.findAtOnce(hasher.hash(key), key: key, nowSeconds: nowSeconds)
     }
 
-    /// Counts a hit behind the memory and promotes the entry.
-    private func use(
+    /// Counts a hit behind the memory, looked up since `ticket`, and promotes the entry.
+    func use(
         _ found: BackingEntry,
         since ticket: RemovalLedger.Ticket,
         nowSeconds: UInt32
