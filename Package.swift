@@ -57,6 +57,10 @@ let package = Package(
             swiftSettings: house
         ),
 
+        // The wire format of Redis: pure values.
+        .target(name: "RESP", dependencies: ["Platform"], swiftSettings: house),
+        .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: house),
+
         // HTTP in, HTTP out: the engine as a server.
         .target(name: "CProxyShims"),
         .target(
