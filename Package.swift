@@ -26,7 +26,8 @@ let package = Package(
         .target(name: "CEngineShims"),
 
         // Threads, clocks and the C library of the system.
-        .target(name: "Platform", swiftSettings: house),
+        .systemLibrary(name: "CEpoll"),
+        .target(name: "Platform", dependencies: ["CEpoll"], swiftSettings: house),
 
         // The rules of HTTP caching: pure values.
         .target(name: "HTTPCaching", swiftSettings: house),
@@ -60,6 +61,14 @@ let package = Package(
         // The wire format of Redis: pure values.
         .target(name: "RESP", dependencies: ["Platform"], swiftSettings: house),
         .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: house),
+
+        // A client of Redis: one server, a cluster, or the master that sentinels name.
+        .target(name: "RedisClient", dependencies: ["RESP", "Platform"], swiftSettings: house),
+        .testTarget(
+            name: "RedisClientTests",
+            dependencies: ["RedisClient", "RESP", "Platform"],
+            swiftSettings: house
+        ),
 
         // HTTP in, HTTP out: the engine as a server.
         .target(name: "CProxyShims"),

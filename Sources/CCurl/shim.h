@@ -5,12 +5,6 @@
 
 #include <curl/curl.h>
 
-#ifdef __linux__
-// The calls that wait for libcurl's sockets; the C library's Swift module leaves them out.
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#endif
-
 static inline CURLcode ccurl_set_long(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);
 }

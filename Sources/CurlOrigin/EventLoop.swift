@@ -34,7 +34,12 @@ final class EventLoop: Sendable {
         guard isLibraryReady else {
             throw CacheError(.originFailed, detail: "libcurl could not be initialised")
         }
-        let poller = try SocketPoller()
+        let poller: SocketPoller
+        do {
+            poller = try SocketPoller()
+        } catch {
+            throw CacheError(.originFailed, detail: "Cannot watch sockets: \(error.reason)")
+        }
         let loop = EventLoop(configuration, waker: poller.waker)
         guard let transfers = TransferTable(loop, poller) else {
             poller.close()

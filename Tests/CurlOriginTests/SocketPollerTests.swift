@@ -1,8 +1,6 @@
 import Platform
 import Testing
 
-@testable import CurlOrigin
-
 /// The contract that the event loop relies on, for this system's poller and for the portable one.
 @Suite struct SocketPollerTests {
     /// A pair of connected descriptors that closes itself.

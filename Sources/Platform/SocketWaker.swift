@@ -1,12 +1,10 @@
-import Platform
-
 /// Ends another thread's wait.
 ///
 /// It must not be used after the poller is closed.
-struct SocketWaker: Sendable {
+package struct SocketWaker: Sendable {
     let descriptor: Int32
 
-    func wake() {
+    package func wake() {
         // An eventfd accepts only eight bytes. If the pipe is full, the thread is already being
         // woken.
         var one: UInt64 = 1

@@ -1,32 +1,30 @@
 #if os(Linux)
-    internal import CCurl
-    internal import CacheEngine
-    import Platform
+    internal import CEpoll
 
     /// Waits for sockets by epoll; the cost depends only on the number of ready sockets.
     ///
     /// One thread owns the poller. Any thread may call `wake` of its waker until the poller is
     /// closed.
-    final class EpollPoller {
+    package final class EpollPoller {
         private let epoll: Int32
         private let wakeup: Int32
         private var ready = [epoll_event](repeating: epoll_event(), count: 256)
 
-        init() throws(CacheError) {
+        package init() throws(PollerFailure) {
             epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
             wakeup = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
             guard epoll >= 0, wakeup >= 0, control(EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue) else {
-                let reason = String(cString: strerror(errno))
+                let failure = PollerFailure()
                 close()
-                throw CacheError(.originFailed, detail: "Cannot watch sockets: \(reason)")
+                throw failure
             }
         }
 
         /// A handle that other threads may use until the poller is closed.
-        var waker: SocketWaker { SocketWaker(descriptor: wakeup) }
+        package var waker: SocketWaker { SocketWaker(descriptor: wakeup) }
 
         /// Replaces the interest in a socket; an empty interest ends the watch.
-        func watch(_ socket: Int32, for interest: SocketInterest) {
+        package func watch(_ socket: Int32, for interest: SocketInterest) {
             guard !interest.isEmpty else {
                 _ = control(EPOLL_CTL_DEL, socket, 0)
                 return
@@ -41,7 +39,7 @@
 
         /// Waits for at most `timeoutMilliseconds` and visits the ready sockets; -1 waits without a
         /// limit.
-        func wait(timeoutMilliseconds: Int32, _ visit: (SocketReadiness) -> Void) {
+        package func wait(timeoutMilliseconds: Int32, _ visit: (SocketReadiness) -> Void) {
             let count = epoll_wait(epoll, &ready, Int32(ready.count), timeoutMilliseconds)
             for index in 0..<Int(max(0, count)) {
                 let event = ready[index]
@@ -62,7 +60,7 @@
             }
         }
 
-        func close() {
+        package func close() {
             if epoll >= 0 { _ = Platform.close(epoll) }
             if wakeup >= 0 { _ = Platform.close(wakeup) }
         }

@@ -1,23 +1,15 @@
-internal import CacheEngine
-import Platform
-
 /// Waits for sockets by poll(2), which every system has; the cost depends on the number of all
 /// sockets.
 ///
 /// One thread owns the poller. Any thread may call `wake` of its waker until the poller is closed.
-final class PortablePoller {
+package final class PortablePoller {
     private var interests: [Int32: SocketInterest] = [:]
     private let wakeIn: Int32
     private let wakeOut: Int32
 
-    init() throws(CacheError) {
+    package init() throws(PollerFailure) {
         var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else {
-            throw CacheError(
-                .originFailed,
-                detail: "Cannot watch sockets: \(String(cString: strerror(errno)))"
-            )
-        }
+        guard pipe(&ends) == 0 else { throw PollerFailure() }
         wakeIn = ends[0]
         wakeOut = ends[1]
         for end in ends {
@@ -26,13 +18,13 @@ final class PortablePoller {
         }
     }
 
-    var waker: SocketWaker { SocketWaker(descriptor: wakeOut) }
+    package var waker: SocketWaker { SocketWaker(descriptor: wakeOut) }
 
-    func watch(_ socket: Int32, for interest: SocketInterest) {
+    package func watch(_ socket: Int32, for interest: SocketInterest) {
         interests[socket] = interest.isEmpty ? nil : interest
     }
 
-    func wait(timeoutMilliseconds: Int32, _ visit: (SocketReadiness) -> Void) {
+    package func wait(timeoutMilliseconds: Int32, _ visit: (SocketReadiness) -> Void) {
         var polled = [pollfd(fd: wakeIn, events: Int16(POLLIN), revents: 0)]
         for (socket, interest) in interests {
             var events: Int16 = 0
@@ -58,7 +50,7 @@ final class PortablePoller {
         }
     }
 
-    func close() {
+    package func close() {
         for end in [wakeIn, wakeOut] {
             _ = Platform.close(end)
         }

@@ -1,0 +1,27 @@
+#if ENGINE_CHECKS
+    import Platform
+
+    /// The deliberate bug of this process, from `ENGINE_MUTANT`; `nil` if there is none.
+    private let mutantInForce = getenv("ENGINE_MUTANT").map { String(cString: $0) }
+#endif
+
+/// Deliberate bugs in the client, each of which a test must catch.
+///
+/// `make mutants` runs that test in a process with this one bug. Only a build with
+/// `-DENGINE_CHECKS` can contain any bug: in other builds `isOn` is a constant, and the optimiser
+/// removes the branch.
+enum Mutant: String {
+    case neverOpens
+    case keepsLateConnections
+    case admitsAnyNumber
+    case showsThePassword
+    case asksWithoutAsking
+
+    var isOn: Bool {
+        #if ENGINE_CHECKS
+            rawValue == mutantInForce
+        #else
+            false
+        #endif
+    }
+}

@@ -1,0 +1,26 @@
+internal import Synchronization
+
+/// What tells one connection of a client from another.
+struct NodeKey: Hashable, Sendable {
+    let address: NodeAddress
+    let lane: RedisLane
+    /// A sentinel gets no credentials.
+    let isSentinel: Bool
+
+    init(_ address: NodeAddress, _ lane: RedisLane = .data, isSentinel: Bool = false) {
+        self.address = address
+        self.lane = lane
+        self.isSentinel = isSentinel
+    }
+}
+
+/// One connection of a client, as its callers see it.
+final class Node: Sendable {
+    let key: NodeKey
+    let admission: Mutex<Admission>
+
+    init(_ key: NodeKey, _ options: RedisOptions) {
+        self.key = key
+        admission = Mutex(Admission(key.address, options))
+    }
+}

@@ -1,0 +1,242 @@
+import Platform
+internal import RESP
+internal import Synchronization
+
+/// One connection with its socket and its breaker; the thread of the loop uses it.
+///
+/// It makes a connection when commands wait, and sends a PING when the breaker's time is over. It
+/// holds no rule: `NodeConnection` and `CircuitBreaker` decide.
+final class NodeLink {
+    private let node: Node
+    private unowned let table: LinkTable
+    private var connection: NodeConnection
+    private var breaker: CircuitBreaker
+    private var socket: NodeSocket?
+    private var interest: SocketInterest = []
+    /// The addresses of the server's name that are still to be tried.
+    private var candidates: ArraySlice<SocketAddress> = []
+    private var isResolving = false
+    private var connectionCount = 0
+    private var openingCount = 0
+
+    init(
+        _ node: Node,
+        _ table: LinkTable,
+        _ options: RedisOptions,
+        _ credentials: RedisURL.Credentials?
+    ) {
+        self.node = node
+        self.table = table
+        let isBlocking = node.key.lane == .blocking
+        connection = NodeConnection(
+            .init(
+                address: node.key.address,
+                greeting: Greeting(
+                    node.key.isSentinel ? nil : credentials,
+                    connectionName: options.connectionName
+                ),
+                connectNanoseconds: options.connectLimit.nanoseconds,
+                oldestReplyNanoseconds: isBlocking ? .max : options.oldestReplyLimit.nanoseconds,
+                replies: options.replies
+            )
+        )
+        breaker = CircuitBreaker(options.breaker)
+    }
+
+    var nextMoment: UInt64 { min(connection.nextMoment, breaker.nextMoment) }
+
+    func enqueue(_ batch: Batch, _ now: UInt64) { connection.enqueue(batch, now: now) }
+
+    /// Lets time pass, connects if commands wait, and writes.
+    func step(_ now: UInt64) {
+        if let closing = connection.timePassed(now: now) { lose(closing, now) }
+        if breaker.timePassed(now: now) {
+            begin(now)
+        } else if connection.isWanted, connection.phase == .idle {
+            if breaker.isClosed { begin(now) } else { connection.fail(suspendedError) }
+        }
+        write(now)
+    }
+
+    /// A batch was accepted before the breaker opened.
+    private var suspendedError: RedisError {
+        RedisError(.suspended, detail: "The server \(node.key.address) is suspended after failures")
+    }
+
+    /// Moves what is finished behind `all`, and frees the places of these batches.
+    func takeFinished(into all: inout [NodeConnection.Finished]) {
+        let finished = connection.takeFinished()
+        guard !finished.isEmpty || connectionCount > 0 || openingCount > 0 else { return }
+        node.admission.withLock { admission in
+            for one in finished { admission.release(one) }
+            admission.counts.connections += connectionCount
+            admission.counts.openings += openingCount
+        }
+        connectionCount = 0
+        openingCount = 0
+        all += finished
+    }
+
+    func shutDown() {
+        closeSocket()
+        connection.fail(RedisLoop.shutDownError)
+    }
+}
+
+// MARK: - Connecting
+
+extension NodeLink {
+    private func begin(_ now: UInt64) {
+        connection.begin(now: now)
+        // The result of an earlier attempt serves this one too.
+        guard !isResolving else { return }
+        let addresses = SocketAddress.resolve(node.key.address, numericOnly: true)
+        if !addresses.isEmpty {
+            candidates = addresses[...]
+            connectNext("", now)
+        } else if table.resolve(node) {
+            isResolving = true
+        } else {
+            let text = "Cannot start a thread for Redis; raise the limit of threads"
+            lose(.failed(RedisError(.systemFailed, detail: text)), now)
+        }
+    }
+
+    func resolved(_ addresses: [SocketAddress], _ now: UInt64) {
+        isResolving = false
+        guard connection.phase == .connecting, socket == nil else { return }
+        candidates = addresses[...]
+        connectNext("the name is unknown", now)
+    }
+
+    /// Tries the next address; `reason` says why the last one failed.
+    private func connectNext(_ reason: String, _ now: UInt64) {
+        var reason = reason
+        while let address = candidates.popFirst() {
+            if let socket = NodeSocket(connectingTo: address) {
+                self.socket = socket
+                interest = [.readable, .writable]
+                table.watch(socket, for: interest, self)
+                return
+            }
+            reason = String(cString: strerror(errno))
+        }
+        let text = "Cannot connect to the server \(node.key.address): \(reason)"
+        lose(.failed(RedisError(.unreachable, detail: text)), now)
+    }
+
+    private func finishConnecting(_ now: UInt64) {
+        guard let socket else { return }
+        let code = socket.connectError()
+        guard code == 0 else {
+            closeSocket()
+            return connectNext(String(cString: strerror(code)), now)
+        }
+        connectionCount += 1
+        connection.opened()
+        watchForInput(socket)
+    }
+
+    private func watchForInput(_ socket: NodeSocket) {
+        guard interest != .readable else { return }
+        interest = .readable
+        table.watch(socket, for: interest, self)
+    }
+
+    private func closeSocket() {
+        guard let socket = socket.take() else { return }
+        table.forget(socket)
+        socket.close()
+        interest = []
+    }
+
+    /// Closes the connection after a failure, and tells the breaker.
+    private func lose(_ closing: NodeConnection.Closing, _ now: UInt64) {
+        let wasOpen = !breaker.isClosed && breaker.state != .probing
+        let error: RedisError
+        switch closing {
+        case .failed(let reason):
+            error = reason
+            breaker.failed(now: now)
+        case .hung(let reason):
+            error = reason
+            breaker.hung(now: now)
+        }
+        candidates = []
+        closeSocket()
+        connection.fail(error)
+        guard !wasOpen, !breaker.isClosed else { return }
+        openingCount += 1
+        node.admission.withLock { $0.suspension = error }
+    }
+}
+
+// MARK: - Bytes
+
+extension NodeLink {
+    /// The socket is ready; `room` takes its bytes.
+    func happened(
+        _ event: SocketReadiness,
+        _ room: UnsafeMutableRawBufferPointer,
+        _ now: UInt64
+    ) {
+        // An event of this turn may be older than the socket that now has its number.
+        guard let socket, socket.descriptor == event.socket else { return }
+        if connection.phase == .connecting {
+            if event.isWritable || event.isBroken { finishConnecting(now) }
+            return
+        }
+        if event.isWritable { watchForInput(socket) }
+        if event.isReadable { read(socket, room, now) }
+    }
+
+    private func read(
+        _ socket: NodeSocket,
+        _ room: UnsafeMutableRawBufferPointer,
+        _ now: UInt64
+    ) {
+        switch socket.receive(into: room) {
+        case .moved(let count):
+            let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
+            let closing = connection.received(bytes, now: now)
+            if !connection.finished.isEmpty { breaker.succeeded() }
+            if let closing { return lose(closing, now) }
+            if connection.phase == .ready, breaker.state == .probing { endProbe() }
+        case .wouldBlock: break
+        case .ended: ended("the server closed it", now)
+        case .failed(let code): ended(String(cString: strerror(code)), now)
+        }
+    }
+
+    private func endProbe() {
+        breaker.probeSucceeded()
+        node.admission.withLock { $0.suspension = nil }
+    }
+
+    /// The connection has ended; without a missing reply that is no failure.
+    private func ended(_ reason: String, _ now: UInt64) {
+        guard connection.isOwed else {
+            closeSocket()
+            return connection.close()
+        }
+        let text = "The connection to the server \(node.key.address) was cut: \(reason)"
+        lose(.failed(RedisError(.cut, detail: text)), now)
+    }
+
+    /// Writes once; the rest waits until the socket takes more.
+    private func write(_ now: UInt64) {
+        guard let socket, connection.hasOutput, !interest.contains(.writable) else { return }
+        let outcome = connection.output.withUnsafeBytes { bytes in
+            socket.send(UnsafeRawBufferPointer(rebasing: bytes[connection.outputStart...]))
+        }
+        switch outcome {
+        case .moved(let count): connection.wrote(count)
+        case .wouldBlock: break
+        case .ended: return
+        case .failed(let code): return ended(String(cString: strerror(code)), now)
+        }
+        guard connection.hasOutput else { return }
+        interest = [.readable, .writable]
+        table.watch(socket, for: interest, self)
+    }
+}

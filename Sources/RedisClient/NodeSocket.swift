@@ -1,0 +1,103 @@
+import Platform
+
+/// A resolved address of a server, as the system's calls take it.
+struct SocketAddress: Sendable {
+    let family: Int32
+    fileprivate let bytes: [UInt8]
+
+    /// Resolves `address`; a name may block for seconds, a numeric address does not.
+    static func resolve(_ address: NodeAddress, numericOnly: Bool) -> [SocketAddress] {
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = streamSocketType
+        hints.ai_flags = AI_NUMERICSERV | (numericOnly ? AI_NUMERICHOST : 0)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(address.host, String(address.port), &hints, &list) == 0 else {
+            return []
+        }
+        defer { freeaddrinfo(list) }
+        var found: [SocketAddress] = []
+        var next = list
+        while let entry = next?.pointee, found.count < resolvedMax {
+            if let start = entry.ai_addr {
+                let bytes = UnsafeRawBufferPointer(start: start, count: Int(entry.ai_addrlen))
+                found.append(SocketAddress(family: entry.ai_family, bytes: Array(bytes)))
+            }
+            next = entry.ai_next
+        }
+        return found
+    }
+
+    /// The addresses of one name that are tried.
+    private static let resolvedMax = 8
+}
+
+/// The system calls on one connected socket, none of which blocks.
+struct NodeSocket {
+    enum Outcome: Hashable {
+        case moved(Int)
+        case wouldBlock
+        /// The peer has closed its end.
+        case ended
+        case failed(code: Int32)
+    }
+
+    let descriptor: Int32
+
+    /// Begins to connect; `nil` with `errno` if the system refuses at once.
+    init?(connectingTo address: SocketAddress) {
+        descriptor = socket(address.family, streamSocketType, 0)
+        guard descriptor >= 0 else { return nil }
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
+        Self.set(descriptor, SOL_SOCKET, SO_KEEPALIVE)
+        #if canImport(Darwin)
+            Self.set(descriptor, SOL_SOCKET, SO_NOSIGPIPE)
+        #endif
+        let result = address.bytes.withUnsafeBytes { bytes in
+            bytes.baseAddress.map {
+                connect(
+                    descriptor,
+                    $0.assumingMemoryBound(to: sockaddr.self),
+                    socklen_t(bytes.count)
+                )
+            } ?? -1
+        }
+        guard result == 0 || errno == EINPROGRESS else {
+            let code = errno
+            close()
+            errno = code
+            return nil
+        }
+    }
+
+    private static func set(_ descriptor: Int32, _ level: Int32, _ option: Int32) {
+        var one: Int32 = 1
+        setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// The error of the attempt to connect; 0 if it succeeded.
+    func connectError() -> Int32 {
+        var code: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 ? code : errno
+    }
+
+    func receive(into room: UnsafeMutableRawBufferPointer) -> Outcome {
+        let count = recv(descriptor, room.baseAddress, room.count, 0)
+        return count == 0 ? .ended : Self.outcome(count)
+    }
+
+    func send(_ bytes: UnsafeRawBufferPointer) -> Outcome {
+        Self.outcome(Platform.send(descriptor, bytes.baseAddress, bytes.count, sendsNoSignal))
+    }
+
+    private static func outcome(_ count: Int) -> Outcome {
+        if count >= 0 { return .moved(count) }
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR
+            ? .wouldBlock : .failed(code: errno)
+    }
+
+    func close() { _ = Platform.close(descriptor) }
+}

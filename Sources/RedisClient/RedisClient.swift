@@ -1,0 +1,180 @@
+import Platform
+package import RESP
+internal import Synchronization
+
+/// A client of Redis or a server that speaks its protocol: one server, a cluster, or the master that
+/// sentinels name.
+///
+/// One thread moves the bytes of all connections. Commands of many callers share a connection to
+/// each server, so that they travel together. Every wait has a limit, and an error costs a caller at
+/// most that limit.
+package final class RedisClient: Sendable {
+    /// The redirections of one command that are followed.
+    private static let redirectionsMax = 3
+
+    private let router: Router
+
+    /// Starts the thread; connections are made when commands need them.
+    package init(_ url: RedisURL, _ options: RedisOptions = RedisOptions()) throws(RedisError) {
+        router = Router(url, try RedisLoop.start(options, url.credentials))
+    }
+
+    deinit { router.loop.post(.stop(FollowUp { _ in })) }
+
+    /// Ends the thread; commands without a reply fail with `shutDown`.
+    package func shutDown() async {
+        _ = await withUnsafeContinuation { continuation in
+            let sink = FollowUp { _ in continuation.resume(returning: ()) }
+            if !router.loop.post(.stop(sink)) { continuation.resume(returning: ()) }
+        }
+    }
+
+    /// What has happened on all connections so far.
+    package var counts: RedisCounts {
+        router.loop.allNodes.reduce(router.counts) { sum, node in
+            sum + node.admission.withLock { $0.counts }
+        }
+    }
+}
+
+// MARK: - Commands
+
+extension RedisClient {
+    /// Sends one command and waits for its reply, for at most `limit`.
+    ///
+    /// - Throws: `RedisError`, also for an error reply.
+    package func send(
+        _ command: RESPCommand,
+        within limit: Duration? = nil,
+        lane: RedisLane = .data
+    ) async throws(RedisError) -> RESPValue {
+        let route = try router.route(for: command.slot)
+        let trip = trip(limit, lane)
+        let replies = try await exchange([command], with: route, trip)
+        let (reply, server) = try await settle(replies[0], to: command, from: route, trip)
+        if case .error(let text) = reply { throw RedisError(reply: text, from: server) }
+        return reply
+    }
+
+    /// Sends commands together, and returns their replies in order; an error reply is a value.
+    ///
+    /// In a cluster the commands are grouped by server. If one group fails, the whole call does.
+    package func pipeline(
+        _ commands: [RESPCommand],
+        within limit: Duration? = nil,
+        lane: RedisLane = .data
+    ) async throws(RedisError) -> [RESPValue] {
+        guard !commands.isEmpty else { return [] }
+        let trip = trip(limit, lane)
+        var groups: [NodeAddress: [Int]] = [:]
+        for (index, command) in commands.enumerated() {
+            groups[try router.route(for: command.slot), default: []].append(index)
+        }
+        if groups.count == 1, let route = groups.keys.first {
+            return try await replies(to: commands, from: route, trip)
+        }
+        return try await gather(groups, commands, trip)
+    }
+
+    private func gather(
+        _ groups: [NodeAddress: [Int]],
+        _ commands: [RESPCommand],
+        _ trip: Trip
+    ) async throws(RedisError) -> [RESPValue] {
+        typealias Part = Result<[(Int, RESPValue)], RedisError>
+        var all = [RESPValue](repeating: .nilBulk, count: commands.count)
+        var failure: RedisError?
+        await withTaskGroup(of: Part.self) { tasks in
+            for (route, places) in groups {
+                tasks.addTask {
+                    do throws(RedisError) {
+                        let own = places.map { commands[$0] }
+                        let replies = try await self.replies(to: own, from: route, trip)
+                        return .success(Array(zip(places, replies)))
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+            for await part in tasks {
+                switch part {
+                case .success(let replies): for (place, reply) in replies { all[place] = reply }
+                case .failure(let error): failure = failure ?? error
+                }
+            }
+        }
+        if let failure { throw failure }
+        return all
+    }
+
+    /// The replies of one server, with every redirection followed.
+    private func replies(
+        to commands: [RESPCommand],
+        from route: NodeAddress,
+        _ trip: Trip
+    ) async throws(RedisError) -> [RESPValue] {
+        var replies = try await exchange(commands, with: route, trip)
+        for (index, command) in commands.enumerated() {
+            guard case .error = replies[index] else { continue }
+            replies[index] = try await settle(replies[index], to: command, from: route, trip).reply
+        }
+        return replies
+    }
+}
+
+// MARK: - One exchange
+
+extension RedisClient {
+    /// The limits of one call, redirections included.
+    private struct Trip: Sendable {
+        let deadline: UInt64
+        let lane: RedisLane
+    }
+
+    private func trip(_ limit: Duration?, _ lane: RedisLane) -> Trip {
+        let nanoseconds = (limit ?? router.loop.options.readLimit).nanoseconds
+        return Trip(deadline: monotonicNanoseconds() &+ nanoseconds, lane: lane)
+    }
+
+    private func exchange(
+        _ commands: [RESPCommand],
+        with server: NodeAddress,
+        _ trip: Trip
+    ) async throws(RedisError) -> [RESPValue] {
+        let outcome = await Waiter.outcome { waiter in
+            let batch = Batch(commands, deadline: trip.deadline, sink: waiter)
+            router.loop.send(batch, to: NodeKey(server, trip.lane))
+        }
+        if case .failure(let error) = outcome { router.note(error, of: server) }
+        return try outcome.get()
+    }
+
+    /// Follows the redirections of a reply; returns the last reply and the server that sent it.
+    private func settle(
+        _ first: RESPValue,
+        to command: RESPCommand,
+        from server: NodeAddress,
+        _ trip: Trip
+    ) async throws(RedisError) -> (reply: RESPValue, server: NodeAddress) {
+        var (reply, server) = (first, server)
+        var followed = 0
+        while case .error(let text) = reply {
+            guard let redirection = router.redirection(reply, from: server) else {
+                router.note(RedisError(reply: text, from: server), of: server)
+                break
+            }
+            guard followed < Self.redirectionsMax else {
+                let text = "The server \(server) redirects a command that was redirected before"
+                throw RedisError(.redirected, detail: text)
+            }
+            followed += 1
+            server = redirection.target
+            if case .ask = redirection, !Mutant.asksWithoutAsking.isOn {
+                reply = try await exchange([RESPCommand("ASKING"), command], with: server, trip)[1]
+            } else {
+                reply = try await exchange([command], with: server, trip)[0]
+            }
+        }
+        return (reply, server)
+    }
+}

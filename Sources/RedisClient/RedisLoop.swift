@@ -1,0 +1,153 @@
+import Platform
+internal import RESP
+internal import Synchronization
+
+/// A message to the thread of a client.
+enum LoopMessage: Sendable {
+    case send(Batch, Node)
+    /// A name was resolved; the list is empty if it is unknown.
+    case resolved(Node, [SocketAddress])
+    /// Fail what is open, close every socket, and end.
+    case stop(any ReplySink)
+}
+
+/// Passes batches to the one thread that owns all sockets of a client.
+///
+/// Only a message that meets a sleeping thread rings its bell. The bell is rung inside the lock,
+/// because the thread closes its descriptor after it has closed the inbox.
+final class RedisLoop: Sendable {
+    private struct Inbox: Sendable {
+        var messages: [LoopMessage] = []
+        var isAsleep = false
+        var isOpen = true
+    }
+
+    /// The connections of one client; a server that redirects to ever new names is stopped here.
+    static let nodesMax = 4_096
+
+    let options: RedisOptions
+    let credentials: RedisURL.Credentials?
+    private let waker: SocketWaker
+    private let inbox = Mutex(Inbox())
+    private let nodes = Mutex<[NodeKey: Node]>([:])
+
+    private init(
+        _ options: RedisOptions,
+        _ credentials: RedisURL.Credentials?,
+        _ waker: SocketWaker
+    ) {
+        self.options = options
+        self.credentials = credentials
+        self.waker = waker
+    }
+
+    /// Starts a thread.
+    static func start(
+        _ options: RedisOptions,
+        _ credentials: RedisURL.Credentials?
+    ) throws(RedisError) -> RedisLoop {
+        let poller: SocketPoller
+        do {
+            poller = try SocketPoller()
+        } catch {
+            throw RedisError(.systemFailed, detail: "Cannot watch sockets: \(error.reason)")
+        }
+        let loop = RedisLoop(options, credentials, poller.waker)
+        guard startThread(LinkTable(loop, poller)) else {
+            poller.close()
+            throw RedisError(
+                .systemFailed,
+                detail: "Cannot start a thread for Redis; raise the limit of threads"
+            )
+        }
+        return loop
+    }
+
+    /// The thread blocks all signals, so that those of the program reach its own threads.
+    private static func startThread(_ table: LinkTable) -> Bool {
+        // `nonisolated(unsafe)`: from here on the new thread alone uses the table. If it does not
+        // start, no code does.
+        nonisolated(unsafe) let links = table
+        let thread = try? SystemThread {
+            var signals = sigset_t()
+            sigfillset(&signals)
+            pthread_sigmask(SIG_SETMASK, &signals, nil)
+            links.run()
+        }
+        thread?.detach()
+        return thread != nil
+    }
+
+    // MARK: - From any thread
+
+    /// Queues a batch, or refuses it at once.
+    func send(_ batch: Batch, to key: NodeKey) {
+        guard let node = node(for: key) else {
+            let text = "The client already knows \(Self.nodesMax) servers"
+            return batch.sink.finish(.failure(RedisError(.overloaded, detail: text)))
+        }
+        if let refusal = node.admission.withLock({ $0.admit(batch) }) {
+            return batch.sink.finish(.failure(refusal))
+        }
+        guard post(.send(batch, node)) else {
+            node.admission.withLock { $0.release(batch) }
+            return batch.sink.finish(.failure(Self.shutDownError))
+        }
+    }
+
+    static var shutDownError: RedisError {
+        RedisError(.shutDown, detail: "The client of Redis was shut down")
+    }
+
+    private func node(for key: NodeKey) -> Node? {
+        nodes.withLock { nodes in
+            if let node = nodes[key] { return node }
+            guard nodes.count < Self.nodesMax else { return nil }
+            let node = Node(key, options)
+            nodes[key] = node
+            return node
+        }
+    }
+
+    /// The connections that were ever asked for.
+    var allNodes: [Node] { nodes.withLock { Array($0.values) } }
+
+    /// Adds a message; returns `false` if the thread has ended.
+    @discardableResult
+    func post(_ message: LoopMessage) -> Bool {
+        inbox.withLock { inbox in
+            guard inbox.isOpen else { return false }
+            inbox.messages.append(message)
+            if inbox.isAsleep { waker.wake() }
+            inbox.isAsleep = false
+            return true
+        }
+    }
+
+    // MARK: - On the thread
+
+    /// Lets the next message ring the bell; returns `false` if there is one already.
+    func fallAsleep() -> Bool {
+        inbox.withLock { inbox in
+            inbox.isAsleep = inbox.messages.isEmpty
+            return inbox.isAsleep
+        }
+    }
+
+    /// Takes every message; `spare`, which is empty, becomes the storage of the next ones.
+    func take(into spare: inout [LoopMessage]) {
+        inbox.withLock { inbox in
+            inbox.isAsleep = false
+            swap(&inbox.messages, &spare)
+        }
+    }
+
+    /// Refuses every further message, and returns the last ones.
+    func close() -> [LoopMessage] {
+        inbox.withLock { inbox in
+            inbox.isOpen = false
+            defer { inbox.messages = [] }
+            return inbox.messages
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Platform
+internal import RESP
+internal import Synchronization
+
+/// Finds the server of a command, and asks for the servers when they may have changed.
+///
+/// The questions run behind the callers, as steps on the thread of the loop.
+final class Router: Sendable {
+    /// The limit for each step of a question.
+    private static let questionNanoseconds: UInt64 = 500_000_000
+
+    private struct State: Sendable {
+        var directory: Directory
+        var counts = RedisCounts()
+    }
+
+    let loop: RedisLoop
+    private let state: Mutex<State>
+
+    init(_ url: RedisURL, _ loop: RedisLoop) {
+        self.loop = loop
+        state = Mutex(State(directory: Directory(url)))
+    }
+
+    /// The redirections and questions so far.
+    var counts: RedisCounts { state.withLock { $0.counts } }
+
+    /// The server for a slot.
+    func route(for slot: UInt16?) throws(RedisError) -> NodeAddress {
+        let (server, question) = state.withLock { state in
+            let question = state.directory.wanted(now: monotonicNanoseconds())
+            return (state.directory.server(for: slot), question)
+        }
+        ask(question)
+        guard let server else {
+            throw RedisError(.masterUnknown, detail: "No sentinel has named a master yet")
+        }
+        return server
+    }
+
+    /// The redirection in a reply of a cluster; the servers are asked for if a slot has moved.
+    func redirection(_ reply: RESPValue, from server: NodeAddress) -> Redirection? {
+        guard let redirection = Redirection(reply, from: server) else { return nil }
+        let (isFollowed, question) = state.withLock { state in
+            guard state.directory.isCluster else { return (false, nil as Directory.Question?) }
+            state.counts.redirections += 1
+            let now = monotonicNanoseconds()
+            return (true, state.directory.redirected(redirection, by: server, now: now))
+        }
+        ask(question)
+        return isFollowed ? redirection : nil
+    }
+
+    /// A failure may mean that another server has taken over.
+    func note(_ error: RedisError, of server: NodeAddress) {
+        switch error.code {
+        case .unreachable, .timedOut, .cut, .suspended, .readOnly, .clusterDown, .loading: break
+        default: return
+        }
+        ask(state.withLock { $0.directory.failed(server, now: monotonicNanoseconds()) })
+    }
+}
+
+// MARK: - Questions
+
+extension Router {
+    private func ask(_ question: Directory.Question?) {
+        guard let question else { return }
+        let name = state.withLock { state in
+            state.counts.refreshes += 1
+            return state.directory.masterName
+        }
+        if let name {
+            let command = RESPCommand("SENTINEL", key: nil, "get-master-addr-by-name", name)
+            perform(command, NodeKey(question.address, isSentinel: true)) { reply in
+                self.sentinelAnswered(reply)
+            }
+        } else {
+            perform(RESPCommand("CLUSTER", key: nil, "SLOTS"), NodeKey(question.address)) { reply in
+                self.state.withLock { $0.directory.slotsAnswered(reply, by: question.address) }
+            }
+        }
+    }
+
+    private func sentinelAnswered(_ reply: RESPValue?) {
+        let named = state.withLock { $0.directory.sentinelAnswered(reply) }
+        guard let named else { return }
+        perform(RESPCommand("ROLE"), NodeKey(named)) { reply in
+            self.state.withLock { $0.directory.roleAnswered(reply, by: named) }
+        }
+    }
+
+    /// Sends a command of the client itself; `follow` gets `nil` if there is no reply.
+    private func perform(
+        _ command: RESPCommand,
+        _ key: NodeKey,
+        follow: @escaping @Sendable (RESPValue?) -> Void
+    ) {
+        let sink = FollowUp { outcome in follow(try? outcome.get().first) }
+        let deadline = monotonicNanoseconds() + Self.questionNanoseconds
+        loop.send(Batch([command], deadline: deadline, sink: sink), to: key)
+    }
+}

@@ -1,0 +1,309 @@
+import Platform
+import RESP
+import Synchronization
+import Testing
+
+@testable import RedisClient
+
+/// The client against a scripted server.
+@Suite(.timeLimit(.minutes(1))) struct RedisClientTests {
+    /// A server that replies with the last word of each command.
+    private func echo() throws -> FakeServer {
+        try FakeServer { connection in connection.serve { "+\($0.last ?? "")\r\n" } }
+    }
+
+    @Test func everyCallerGetsItsOwnReply() async throws {
+        let server = try echo()
+        let client = try RedisClient(server.url)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            for caller in 0..<64 {
+                tasks.addTask {
+                    for number in 0..<50 {
+                        let word = "\(caller).\(number)"
+                        let reply = try await client.send(RESPCommand("ECHO", key: nil, word))
+                        #expect(reply == .simple(word))
+                    }
+                }
+            }
+            try await tasks.waitForAll()
+        }
+        #expect(client.counts.replies == 3_200)
+        #expect(client.counts.failures == 0)
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func pipelineIsAnsweredInOrder() async throws {
+        let server = try FakeServer { connection in
+            connection.serve { $0.last == "5" ? "-ERR five\r\n" : "+\($0.last ?? "")\r\n" }
+        }
+        let client = try RedisClient(server.url)
+        let commands = (0..<1_000).map { RESPCommand("ECHO", key: nil, "\($0)") }
+        let replies = try await client.pipeline(commands)
+        #expect(replies.count == 1_000)
+        for (number, reply) in replies.enumerated() {
+            #expect(reply == (number == 5 ? .error("ERR five") : .simple("\(number)")))
+        }
+        #expect(try await client.pipeline([]) == [])
+    }
+
+    /// Each pair of megabytes fills the socket's buffers, so that output waits.
+    @Test func largeCommandsAndRepliesAreWhole() async throws {
+        let server = try FakeServer { connection in
+            connection.serve { "$\($0[1].utf8.count)\r\n\($0[1])\r\n" }
+        }
+        let client = try RedisClient(server.url)
+        let words = (0..<6).map { String(repeating: "\($0)", count: 4 << 20) }
+        let replies = try await client.pipeline(words.map { RESPCommand("ECHO", key: nil, $0) })
+        #expect(replies.map(\.text) == words)
+    }
+
+    @Test func errorReplyIsAnErrorOfTheCaller() async throws {
+        let server = try FakeServer { connection in connection.serve { "-\($0[1])\r\n" } }
+        let client = try RedisClient(server.url)
+        for (text, code) in [
+            ("ERR\u{7}x", RedisError.Code.refused), ("LOADING x", .loading),
+            ("READONLY x", .readOnly), ("CLUSTERDOWN x", .clusterDown), ("TRYAGAIN x", .tryAgain),
+            ("NOPERM x", .notPermitted), ("MOVED 1 127.0.0.1:1", .refused),
+        ] {
+            let error = await #expect(throws: RedisError.self) {
+                try await client.send(RESPCommand("X", key: nil, text))
+            }
+            #expect(error?.code == code)
+            #expect(error?.detail.contains("\u{7}") == false)
+        }
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func lateReplyEndsTheConnectionAndTheNextOneServes() async throws {
+        let server = try FakeServer { connection in
+            connection.serve { words in
+                guard connection.number == 1, words[1] == "slow" else { return "+fast\r\n" }
+                connection.waitForClose()
+                return nil
+            }
+        }
+        let client = try RedisClient(server.url)
+        #expect(try await client.send(RESPCommand("GET", key: "a")) == .simple("fast"))
+        let slow = await client.code(of: RESPCommand("GET", key: "slow"), within: .milliseconds(30))
+        #expect(slow == .timedOut)
+        #expect(try await client.send(RESPCommand("GET", key: "slow")) == .simple("fast"))
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test func commandsBehindALateReplyFailWithIt() async throws {
+        let server = try FakeServer { connection in connection.serve { _ in "" } }
+        let client = try RedisClient(server.url)
+        let started = monotonicNanoseconds()
+        let codes = await withTaskGroup(of: RedisError.Code?.self) { tasks in
+            for number in 0..<20 {
+                let limit = Duration.milliseconds(number == 7 ? 100 : 10_000)
+                tasks.addTask { await client.code(within: limit) }
+            }
+            return await tasks.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes == Array(repeating: .timedOut, count: 20))
+        #expect(monotonicNanoseconds() - started < 9_000_000_000)
+        #expect(client.counts.failures == 20)
+    }
+
+    @Test func cutConnectionFailsWhatItOwesAndIsMadeAgain() async throws {
+        let server = try FakeServer { connection in
+            connection.serve { connection.number == 1 && $0[1] == "cut" ? nil : "+ok\r\n" }
+        }
+        let client = try RedisClient(server.url)
+        #expect(await client.code(of: RESPCommand("GET", key: "cut")) == .cut)
+        #expect(await client.code(of: RESPCommand("GET", key: "cut")) == nil)
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 400 Bad Request\r\n\r\n", "$1073741824\r\n", "*99999999999\r\n", "+a\n", "\0",
+        "+ok\r\n+one too many\r\n",
+    ])
+    func invalidReplyEndsTheConnection(text: String) async throws {
+        let server = try FakeServer { connection in
+            connection.serve { connection.number == 1 && $0[1] == "bad" ? text : "+ok\r\n" }
+        }
+        let client = try RedisClient(server.url)
+        let code = await client.code(of: RESPCommand("GET", key: "bad"))
+        // The reply in front of one too many is a reply.
+        #expect(code == (text.hasPrefix("+ok") ? nil : .misbehaved))
+        let isServed = await eventually {
+            await client.code() == nil && server.connectionCount == 2
+        }
+        #expect(isServed)
+    }
+
+    @Test func idleConnectionThatEndsIsNoFailure() async throws {
+        let server = try FakeServer { connection in
+            _ = connection.next()
+            connection.send("+PONG\r\n")
+            _ = connection.next()
+            connection.send("+ok\r\n")
+            connection.end()
+        }
+        let client = try RedisClient(server.url)
+        for number in 1...20 {
+            #expect(await client.code() == nil)
+            let isClosed = await eventually { server.openCount == 0 }
+            #expect(isClosed && server.connectionCount == number)
+        }
+        #expect(client.counts.failures == 0)
+    }
+
+    @Test func wrongServerIsNamed() async throws {
+        let port = try FakeServer.freePort()
+        let client = try RedisClient("redis://127.0.0.1:\(port)")
+        let error = await #expect(throws: RedisError.self) {
+            try await client.send(RESPCommand("GET", key: "k"))
+        }
+        #expect(error?.code == .unreachable)
+        #expect(error?.detail.contains("127.0.0.1:\(port)") == true)
+    }
+
+    @Test func nameIsResolved() async throws {
+        let server = try echo()
+        let client = try RedisClient("redis://localhost:\(server.port)")
+        #expect(try await client.send(RESPCommand("ECHO", key: nil, "a")) == .simple("a"))
+        let unknown = try RedisClient("redis://does-not-exist.invalid")
+        #expect(await unknown.code() == .unreachable)
+    }
+
+    @Test func credentialsAndNameAreSentOnce() async throws {
+        let seen = Mutex<[[String]]>([])
+        let server = try FakeServer { connection in
+            connection.serve { words in
+                seen.withLock { $0.append(words) }
+                return "+OK\r\n"
+            }
+        }
+        var options = RedisOptions.patient
+        options.connectionName = "engine"
+        let client = try RedisClient("redis://me:p%20w@127.0.0.1:\(server.port)", options)
+        #expect(await client.code() == nil)
+        #expect(await client.code() == nil)
+        let get = ["GET", "k"]
+        let expected = [["AUTH", "me", "p w"], ["CLIENT", "SETNAME", "engine"], get, get]
+        #expect(seen.withLock { $0 } == expected)
+    }
+
+    @Test func commandsBeyondTheLimitAreRefusedAtOnce() async throws {
+        let server = try FakeServer { connection in connection.serve { _ in "" } }
+        var options = RedisOptions.patient
+        options.outstandingCountMax = 10
+        let client = try RedisClient(server.url, options)
+        let held = Task { await client.code(of: RESPCommand("GET", key: "held")) }
+        let isRefused = await eventually {
+            let commands = Array(repeating: RESPCommand("GET", key: "k"), count: 10)
+            do throws(RedisError) {
+                _ = try await client.pipeline(commands, within: .zero)
+                return false
+            } catch {
+                return error.code == .overloaded
+            }
+        }
+        #expect(isRefused)
+        #expect(client.counts.refusedByLimits >= 10)
+        await client.shutDown()
+        #expect([.shutDown, .timedOut].contains(await held.value))
+    }
+
+    @Test func cancelledCallerLeavesAndTheOrderStays() async throws {
+        let gate = Mutex(false)
+        let server = try FakeServer { connection in
+            connection.serve { words in
+                while words[1] == "first", !gate.withLock({ $0 }) { poll(nil, 0, 1) }
+                return "+\(words[1])\r\n"
+            }
+        }
+        let client = try RedisClient(server.url)
+        let first = Task { await client.code(of: RESPCommand("GET", key: "first")) }
+        let hasConnection = await eventually { server.connectionCount == 1 }
+        #expect(hasConnection)
+        first.cancel()
+        #expect(await first.value == .cancelled)
+        async let second = client.send(RESPCommand("GET", key: "second"))
+        gate.withLock { $0 = true }
+        #expect(try await second == .simple("second"))
+        let cancelled = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await client.code()
+        }
+        #expect(await cancelled.value == .cancelled)
+    }
+
+    @Test func shutDownFailsWhatIsOpenAndClosesEverything() async throws {
+        let server = try FakeServer { connection in connection.serve { _ in "" } }
+        let client = try RedisClient(server.url)
+        let open = Task { await client.code() }
+        let hasConnection = await eventually { server.openCount == 1 }
+        #expect(hasConnection)
+        await client.shutDown()
+        #expect(await open.value == .shutDown)
+        #expect(await client.code() == .shutDown)
+        await client.shutDown()
+        let isClosed = await eventually { server.openCount == 0 }
+        #expect(isClosed)
+    }
+
+    @Test func droppedClientClosesItsConnections() async throws {
+        let server = try echo()
+        for _ in 0..<20 {
+            let client = try RedisClient(server.url)
+            _ = try await client.send(RESPCommand("ECHO", key: nil, "a"))
+        }
+        let isClosed = await eventually { server.openCount == 0 }
+        #expect(isClosed)
+        #expect(server.connectionCount == 20)
+    }
+
+    @Test func silentServerIsSuspendedAndUsedAgain() async throws {
+        let isSilent = Mutex(true)
+        let server = try FakeServer { connection in
+            while let words = connection.next() {
+                if !isSilent.withLock({ $0 }) { connection.send("+\(words[0])\r\n") }
+            }
+        }
+        var options = RedisOptions(connectLimit: .milliseconds(40))
+        options.breaker.openLimitMin = .milliseconds(30)
+        let client = try RedisClient(server.url, options)
+        let isSuspended = await eventually { await client.code() == .suspended }
+        #expect(isSuspended)
+        #expect(client.counts.refusedByBreaker > 0 && client.counts.openings > 0)
+        isSilent.withLock { $0 = false }
+        let isUsed = await eventually { await client.code() == nil }
+        #expect(isUsed)
+    }
+
+    @Test func lanesHaveConnectionsOfTheirOwn() async throws {
+        let server = try FakeServer { connection in
+            connection.serve { $0[0] == "XREAD" ? "" : "+ok\r\n" }
+        }
+        var options = RedisOptions.patient
+        options.oldestReplyLimit = .milliseconds(50)
+        let client = try RedisClient(server.url, options)
+        let blocked = Task { () -> RedisError.Code? in
+            do throws(RedisError) {
+                _ = try await client.send(
+                    RESPCommand("XREAD"),
+                    within: .milliseconds(400),
+                    lane: .blocking
+                )
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(await client.code() == nil)
+        #expect(await blocked.value == .timedOut)
+        // The age of the blocked command did not open a breaker.
+        #expect(client.counts.openings == 0)
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test func waitIsLimitedWhileTheConnectionIsMade() async throws {
+        let server = try FakeServer { connection in connection.waitForClose() }
+        let client = try RedisClient(server.url)
+        #expect(await client.code(within: .milliseconds(20)) == .timedOut)
+    }
+}

@@ -1,0 +1,110 @@
+import Platform
+import RESP
+import Synchronization
+
+@testable import RedisClient
+
+/// Remembers the outcome of one batch.
+final class OutcomeBox: ReplySink {
+    private let outcomes = Mutex<[Result<[RESPValue], RedisError>]>([])
+
+    func finish(_ outcome: Result<[RESPValue], RedisError>) {
+        outcomes.withLock { $0.append(outcome) }
+    }
+}
+
+extension Batch {
+    /// A batch for tests of values, whose bytes are `count` commands.
+    init(_ name: String, count: Int = 1, deadline: UInt64 = .max) {
+        let command = RESPCommand("ECHO", key: nil, name)
+        let commands = Array(repeating: command, count: count)
+        self.init(commands, deadline: deadline, sink: OutcomeBox())
+    }
+
+    /// The word of its first command.
+    var name: String {
+        var parser = RESPParser()
+        guard case .value(let value, _) = bytes.withUnsafeBytes({ parser.parse($0) }) else {
+            return ""
+        }
+        return value.elements?.last?.text ?? ""
+    }
+}
+
+extension NodeAddress {
+    init(_ port: UInt16) { self.init(host: "127.0.0.1", port: port) }
+}
+
+/// A stream of numbers from a seed (SplitMix64).
+struct Random: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(_ seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+}
+
+extension RedisOptions {
+    /// Limits that a busy machine keeps too.
+    static var patient: RedisOptions {
+        RedisOptions(
+            connectLimit: .seconds(20),
+            readLimit: .seconds(20),
+            oldestReplyLimit: .seconds(20)
+        )
+    }
+}
+
+extension RedisClient {
+    convenience init(_ url: String, _ options: RedisOptions = .patient) throws {
+        try self.init(RedisURL(url), options)
+    }
+
+    /// The code of the error that a command ends with; `nil` if it has a reply.
+    func code(
+        of command: RESPCommand = RESPCommand("GET", key: "k"),
+        within limit: Duration? = nil
+    ) async -> RedisError.Code? {
+        do {
+            _ = try await send(command, within: limit)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+}
+
+/// Repeats a step until it returns `true`, for at most 20 seconds; returns whether it did.
+func eventually(_ step: () async -> Bool) async -> Bool {
+    let end = monotonicNanoseconds() + 20_000_000_000
+    while monotonicNanoseconds() < end {
+        if await step() { return true }
+        await pause(milliseconds: 2)
+    }
+    return false
+}
+
+/// Waits on a thread of its own, because a test may have only one or two threads for its tasks.
+func pause(milliseconds: Int32) async {
+    await withUnsafeContinuation { continuation in
+        let thread = try? SystemThread {
+            poll(nil, 0, milliseconds)
+            continuation.resume()
+        }
+        if thread == nil { continuation.resume() }
+        thread?.detach()
+    }
+}
+
+/// The descriptors of this process.
+func openDescriptorCount() -> Int {
+    var descriptors = 0
+    for number: Int32 in 0..<4_096 where fcntl(number, F_GETFD) >= 0 { descriptors += 1 }
+    return descriptors
+}
