@@ -8,17 +8,41 @@ final class RedisServer {
 
     let port: UInt16
     private let directory: URL
-    private let options: [String]
+    private let words: [String]
     private var process: pid_t?
 
     /// Starts a server with further words of a command line, such as `--requirepass x`.
     init(_ options: String...) throws {
         port = try FakeServer.freePort()
-        self.options = options
-        directory = URL(filePath: NSTemporaryDirectory())
+        directory = try Self.makeDirectory()
+        words =
+            ["--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--dir"]
+            + [directory.path(), "--loglevel", "warning"] + options
+        try start()
+    }
+
+    /// Starts a sentinel of its own, which watches `master` under the name `m`.
+    init(sentinelOf master: RedisServer) throws {
+        port = try FakeServer.freePort()
+        directory = try Self.makeDirectory()
+        let file = directory.appending(path: "sentinel.conf")
+        let configuration = """
+            port \(port)
+            bind 127.0.0.1
+            dir \(directory.path())
+            sentinel monitor m 127.0.0.1 \(master.port) 1
+
+            """
+        try configuration.write(to: file, atomically: true, encoding: .utf8)
+        words = [file.path(), "--sentinel"]
+        try start()
+    }
+
+    private static func makeDirectory() throws -> URL {
+        let directory = URL(filePath: NSTemporaryDirectory())
             .appending(path: "cache-engine-redis-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        try start()
+        return directory
     }
 
     deinit {
@@ -32,10 +56,7 @@ final class RedisServer {
     /// Starts the server again after `kill`.
     func start() throws {
         guard let program = Self.path(of: "redis-server") else { throw FakeServer.Failure() }
-        let words =
-            [program, "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--dir"]
-            + [directory.path(), "--loglevel", "warning"] + options
-        process = try Self.spawn(program, words)
+        process = try Self.spawn(program, [program] + words)
     }
 
     /// Ends the server at once.
@@ -54,7 +75,7 @@ final class RedisServer {
 
     /// The output of redis-cli.
     @discardableResult
-    static func command(_ words: String...) throws -> String {
+    static func command(_ words: [String]) throws -> String {
         let process = Process()
         process.executableURL = URL(filePath: path(of: "redis-cli") ?? "redis-cli")
         process.arguments = words

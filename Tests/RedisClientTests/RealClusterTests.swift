@@ -1,0 +1,123 @@
+import Platform
+import RESP
+import Testing
+
+@testable import RedisClient
+
+/// The client against a real cluster of three masters.
+@Suite(
+    .serialized,
+    .enabled(if: RedisServer.isInstalled, "\(RedisServer.remedy)"),
+    .timeLimit(.minutes(2))
+)
+struct RealClusterTests {
+    /// Starts masters that share the slots in equal parts.
+    private func startedCluster() async throws -> [RedisServer] {
+        let buses = try (0..<3).map { _ in "\(try FakeServer.freePort())" }
+        let servers = try buses.map { bus in
+            try RedisServer(
+                "--cluster-enabled",
+                "yes",
+                "--cluster-node-timeout",
+                "1000",
+                "--cluster-port",
+                bus
+            )
+        }
+        for (number, server) in servers.enumerated() {
+            let isUp = await eventually {
+                (try? RedisServer.command(["-p", "\(server.port)", "PING"])) == "PONG\n"
+            }
+            try #require(isUp)
+            let last = number == 2 ? KeySlot.count - 1 : (number + 1) * 5_461 - 1
+            try command(server, "ADDSLOTSRANGE", "\(number * 5_461)", "\(last)")
+            try command(server, "MEET", "127.0.0.1", "\(servers[0].port)", buses[0])
+        }
+        for server in servers {
+            let isReady = await eventually {
+                let state = try? command(server, "INFO")
+                return state?.contains("cluster_state:ok") == true
+                    && state?.contains("cluster_known_nodes:3") == true
+            }
+            try #require(isReady)
+        }
+        return servers
+    }
+
+    @discardableResult
+    private func command(_ server: RedisServer, _ words: String...) throws -> String {
+        try RedisServer.command(["-p", "\(server.port)", "CLUSTER"] + words)
+    }
+
+    @Test func keysOfAllMastersAreWrittenAndRead() async throws {
+        let servers = try await startedCluster()
+        let client = try RedisClient("redis-cluster://\(servers[1].address)")
+        let written = try await client.pipeline(
+            (0..<2_000).map { RESPCommand("SET", key: "k\($0)", "v\($0)") }
+        )
+        #expect(written == Array(repeating: .simple("OK"), count: 2_000))
+        for number in 0..<2_000 where number % 20 == 0 {
+            let value = try await client.send(RESPCommand("GET", key: "k\(number)"))
+            #expect(value.text == "v\(number)")
+        }
+        // All slots are known now: no command is redirected.
+        let redirections = client.counts.redirections
+        let read = try await client.pipeline((0..<2_000).map { RESPCommand("GET", key: "k\($0)") })
+        #expect(read.map(\.text) == (0..<2_000).map { "v\($0)" })
+        #expect(client.counts.redirections == redirections)
+        #expect(client.counts.failures == 0)
+        withExtendedLifetime(servers) {}
+    }
+
+    @Test func slotThatIsBeingMovedIsServed() async throws {
+        let servers = try await startedCluster()
+        let client = try RedisClient("redis-cluster://\(servers[0].address)")
+        // The slot of {a}1 and {a}2 is 15495, at the third master.
+        let (source, target) = (servers[2], servers[0])
+        let slot = "\(KeySlot.slot(of: Array("a".utf8)))"
+        #expect(try await client.send(RESPCommand("SET", key: "{a}1", "old")) == .simple("OK"))
+        let identities = try [source, target].map {
+            try command($0, "MYID").split(separator: "\n").first.map(String.init) ?? ""
+        }
+        try command(target, "SETSLOT", slot, "IMPORTING", identities[0])
+        try command(source, "SETSLOT", slot, "MIGRATING", identities[1])
+        // A key that is there still is served there; a new one is asked for at the target.
+        #expect(try await client.send(RESPCommand("GET", key: "{a}1")).text == "old")
+        #expect(try await client.send(RESPCommand("SET", key: "{a}2", "new")) == .simple("OK"))
+        #expect(try await client.send(RESPCommand("GET", key: "{a}2")).text == "new")
+        let both = RESPCommand("MGET", key: "{a}1", "{a}2")
+        #expect(await client.code(of: both) == .tryAgain)
+        let port = "\(source.port)"
+        try RedisServer.command(
+            ["-p", port, "MIGRATE", "127.0.0.1", "\(target.port)", "{a}1", "0", "1000"]
+        )
+        for server in [target, source] {
+            try command(server, "SETSLOT", slot, "NODE", identities[1])
+        }
+        #expect(try await client.send(both).elements?.map(\.text) == ["old", "new"])
+        #expect(client.counts.failures == 0)
+    }
+
+    @Test func lostMasterIsATypedErrorAndTheOthersServe() async throws {
+        let servers = try await startedCluster()
+        let client = try RedisClient("redis-cluster://\(servers[0].address)")
+        #expect(await client.code() == nil)
+        servers[2].kill()
+        // The key of another master: a cluster without all slots serves none.
+        let isDown = await eventually {
+            await client.code(of: RESPCommand("GET", key: "b")) == .clusterDown
+        }
+        #expect(isDown)
+        try servers[2].start()
+        let isUsed = await eventually {
+            for key in ["k1", "{a}", "b"] {
+                guard await client.code(of: RESPCommand("GET", key: key)) == nil else {
+                    return false
+                }
+            }
+            return true
+        }
+        #expect(isUsed)
+        withExtendedLifetime(servers) {}
+    }
+}

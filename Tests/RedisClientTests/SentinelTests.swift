@@ -1,0 +1,83 @@
+import Platform
+import RESP
+import Testing
+
+@testable import RedisClient
+
+/// The client with sentinels that name its master: scripted ones, and a real one.
+@Suite(.timeLimit(.minutes(2))) struct SentinelTests {
+    private func reply(_ words: String...) -> String {
+        words.reduce("*\(words.count)\r\n") { $0 + "$\($1.utf8.count)\r\n\($1)\r\n" }
+    }
+
+    private func server(role: String) throws -> FakeServer {
+        try FakeServer { connection in
+            connection.serve { $0 == ["ROLE"] ? reply(role, "0") : "+\(role)\r\n" }
+        }
+    }
+
+    @Test func masterIsAskedForAtASentinelThatIsUp() async throws {
+        let master = try server(role: "master")
+        let port = master.port
+        let sentinel = try FakeServer { connection in
+            connection.serve { words in
+                words == ["SENTINEL", "get-master-addr-by-name", "m"]
+                    ? reply("127.0.0.1", "\(port)") : "-ERR \(words)\r\n"
+            }
+        }
+        let dead = try FakeServer.freePort()
+        let hosts = "127.0.0.1:\(dead),127.0.0.1:\(sentinel.port)"
+        let client = try RedisClient("redis-sentinel://u:p@\(hosts)#m")
+        #expect(await client.code() == .masterUnknown)
+        let isServed = await eventually { await client.code() == nil }
+        #expect(isServed)
+        #expect(master.connectionCount == 1)
+    }
+
+    @Test func serverThatIsNoMasterIsNotUsed() async throws {
+        let replica = try server(role: "slave")
+        let port = replica.port
+        let sentinel = try FakeServer { connection in
+            connection.serve { _ in reply("127.0.0.1", "\(port)") }
+        }
+        let client = try RedisClient("redis-sentinel://127.0.0.1:\(sentinel.port)#m")
+        let isAsked = await eventually {
+            #expect(await client.code() == .masterUnknown)
+            return client.counts.refreshes >= 2
+        }
+        #expect(isAsked)
+    }
+
+    /// A failover by hand: the replica becomes the master, and the sentinel says so.
+    @Test(.enabled(if: RedisServer.isInstalled, "\(RedisServer.remedy)"))
+    func failoverIsFollowed() async throws {
+        let master = try RedisServer()
+        let replica = try RedisServer("--replicaof", "127.0.0.1", "\(master.port)")
+        let sentinel = try RedisServer(sentinelOf: master)
+        let client = try RedisClient("redis-sentinel://\(sentinel.address)#m")
+        let isServed = await eventually {
+            await client.code(of: RESPCommand("SET", key: "k", "v")) == nil
+        }
+        try #require(isServed)
+        let isReplicated = await eventually {
+            (try? RedisServer.command(["-p", "\(replica.port)", "GET", "k"])) == "v\n"
+        }
+        try #require(isReplicated)
+        let isBegun = await eventually {
+            let words = ["-p", "\(sentinel.port)", "SENTINEL", "failover", "m"]
+            return (try? RedisServer.command(words)) == "OK\n"
+        }
+        try #require(isBegun)
+        let isPromoted = await eventually {
+            let role = try? RedisServer.command(["-p", "\(replica.port)", "ROLE"])
+            return role?.hasPrefix("master") == true
+        }
+        try #require(isPromoted)
+        let isFollowed = await eventually {
+            _ = await client.code(of: RESPCommand("SET", key: "k", "w"))
+            return (try? RedisServer.command(["-p", "\(replica.port)", "GET", "k"])) == "w\n"
+        }
+        #expect(isFollowed)
+        withExtendedLifetime((master, replica, sentinel)) {}
+    }
+}
