@@ -1,5 +1,6 @@
 internal import CCurl
 internal import CacheEngine
+import Platform
 
 /// The running transfers, and the loop of the event thread that moves them.
 ///
