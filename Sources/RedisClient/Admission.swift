@@ -1,6 +1,6 @@
 internal import RESP
 
-/// What has happened on the connections of a client, or on one of them.
+/// The events on the connections of a client, or on one of them.
 package struct RedisCounts: Hashable, Sendable {
     /// Commands with a reply, error replies included.
     package var replies = 0
@@ -59,15 +59,17 @@ struct Admission: Sendable {
     mutating func admit(_ batch: Batch) -> RedisError? {
         if let suspension {
             counts.refusedByBreaker += batch.count
-            let text = "The server \(address) is suspended after failures: \(suspension.detail)"
-            return RedisError(.suspended, detail: text)
+            let detail = "The server \(address) is suspended after failures: \(suspension.detail)"
+            return RedisError(.suspended, detail: detail)
         }
         let fits = batch.count <= countMax - count && batch.bytes.count <= bytesMax - bytes
         guard fits || Mutant.admitsAnyNumber.isOn else {
             counts.refusedByLimits += batch.count
-            let text = "The server \(address) owes \(count) replies to \(bytes) bytes; "
-            let rest = "\(batch.count) commands of \(batch.bytes.count) bytes exceed the limits"
-            return RedisError(.overloaded, detail: text + rest)
+            return RedisError(
+                .overloaded,
+                detail: "The server \(address) owes \(count) replies to \(bytes) bytes; "
+                    + "\(batch.count) commands of \(batch.bytes.count) bytes exceed the limits"
+            )
         }
         count += batch.count
         bytes += batch.bytes.count

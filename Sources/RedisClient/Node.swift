@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// What tells one connection of a client from another.
+/// The connection of a client: its server, and the commands that it is for.
 struct NodeKey: Hashable, Sendable {
     let address: NodeAddress
     let lane: RedisLane

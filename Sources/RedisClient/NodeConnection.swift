@@ -126,8 +126,8 @@ struct NodeConnection {
             switch parser.parse(bytes, from: place) {
             case .needsMore: return nil
             case .refused(let fault):
-                let text = "The server \(rules.address) sent an invalid reply: \(fault)"
-                return .failed(RedisError(.misbehaved, detail: text))
+                let detail = "The server \(rules.address) sent an invalid reply: \(fault)"
+                return .failed(RedisError(.misbehaved, detail: detail))
             case .value(let value, let end):
                 place = end
                 if let closing = accept(value, now: now) { return closing }
@@ -144,8 +144,8 @@ struct NodeConnection {
             return nil
         }
         guard let batch = sent.first?.batch else {
-            let text = "The server \(rules.address) sent a reply to no command"
-            return .failed(RedisError(.misbehaved, detail: text))
+            let detail = "The server \(rules.address) sent a reply to no command"
+            return .failed(RedisError(.misbehaved, detail: detail))
         }
         partial.append(value)
         guard partial.count == batch.count else { return nil }
@@ -169,12 +169,12 @@ struct NodeConnection {
     /// Ends the batches that wait for too long; returns the reason to close if a reply is late.
     mutating func timePassed(now: UInt64) -> Closing? {
         for batch in waiting.removeExpired(now: now) {
-            let text = "The server \(rules.address) was not connected within the limit"
-            finish(batch, RedisError(.timedOut, detail: text))
+            let detail = "The server \(rules.address) was not connected within the limit"
+            finish(batch, RedisError(.timedOut, detail: detail))
         }
         if connectDeadline <= now {
-            let text = "The server \(rules.address) was not connected within the limit"
-            return .failed(RedisError(.unreachable, detail: text))
+            let detail = "The server \(rules.address) was not connected within the limit"
+            return .failed(RedisError(.unreachable, detail: detail))
         }
         let late = RedisError(
             .timedOut,

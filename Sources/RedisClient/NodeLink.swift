@@ -97,8 +97,8 @@ extension NodeLink {
         } else if table.resolve(node) {
             isResolving = true
         } else {
-            let text = "Cannot start a thread for Redis; raise the limit of threads"
-            lose(.failed(RedisError(.systemFailed, detail: text)), now)
+            let detail = "Cannot start a thread for Redis; raise the limit of threads"
+            lose(.failed(RedisError(.systemFailed, detail: detail)), now)
         }
     }
 
@@ -121,8 +121,8 @@ extension NodeLink {
             }
             reason = String(cString: strerror(errno))
         }
-        let text = "Cannot connect to the server \(node.key.address): \(reason)"
-        lose(.failed(RedisError(.unreachable, detail: text)), now)
+        let detail = "Cannot connect to the server \(node.key.address): \(reason)"
+        lose(.failed(RedisError(.unreachable, detail: detail)), now)
     }
 
     private func finishConnecting(_ now: UInt64) {
@@ -219,8 +219,8 @@ extension NodeLink {
             closeSocket()
             return connection.close()
         }
-        let text = "The connection to the server \(node.key.address) was cut: \(reason)"
-        lose(.failed(RedisError(.cut, detail: text)), now)
+        let detail = "The connection to the server \(node.key.address) was cut: \(reason)"
+        lose(.failed(RedisError(.cut, detail: detail)), now)
     }
 
     /// Writes once; the rest waits until the socket takes more.

@@ -29,7 +29,7 @@ package final class RedisClient: Sendable {
         }
     }
 
-    /// What has happened on all connections so far.
+    /// The counts of all connections so far.
     package var counts: RedisCounts {
         router.loop.allNodes.reduce(router.counts) { sum, node in
             sum + node.admission.withLock { $0.counts }
@@ -164,8 +164,8 @@ extension RedisClient {
                 break
             }
             guard followed < Self.redirectionsMax else {
-                let text = "The server \(server) redirects a command that was redirected before"
-                throw RedisError(.redirected, detail: text)
+                let detail = "The server \(server) redirects a command that was redirected before"
+                throw RedisError(.redirected, detail: detail)
             }
             followed += 1
             server = redirection.target

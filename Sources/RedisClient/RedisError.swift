@@ -73,7 +73,8 @@ extension RedisError {
             case "READONLY": .readOnly
             default: .refused
             }
-        self.init(code, detail: "The server \(address) replied: \(Self.plain(text))")
+        let detail = "The server \(address) replied: \(Self.plain(text))"
+        self.init(code, detail: detail)
     }
 
     /// A server's text without control characters, shortened.

@@ -83,8 +83,8 @@ final class RedisLoop: Sendable {
     /// Queues a batch, or refuses it at once.
     func send(_ batch: Batch, to key: NodeKey) {
         guard let node = node(for: key) else {
-            let text = "The client already knows \(Self.nodesMax) servers"
-            return batch.sink.finish(.failure(RedisError(.overloaded, detail: text)))
+            let detail = "The client already knows \(Self.nodesMax) servers"
+            return batch.sink.finish(.failure(RedisError(.overloaded, detail: detail)))
         }
         if let refusal = node.admission.withLock({ $0.admit(batch) }) {
             return batch.sink.finish(.failure(refusal))

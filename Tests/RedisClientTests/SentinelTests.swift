@@ -51,7 +51,7 @@ import Testing
     /// A failover by hand: the replica becomes the master, and the sentinel says so.
     @Test(.enabled(if: RedisServer.isInstalled, "\(RedisServer.remedy)"))
     func failoverIsFollowed() async throws {
-        let master = try RedisServer()
+        let master = try RedisServer("--repl-diskless-sync-delay", "0")
         let replica = try RedisServer("--replicaof", "127.0.0.1", "\(master.port)")
         let sentinel = try RedisServer(sentinelOf: master)
         let client = try RedisClient("redis-sentinel://\(sentinel.address)#m")
@@ -63,6 +63,12 @@ import Testing
             (try? RedisServer.command(["-p", "\(replica.port)", "GET", "k"])) == "v\n"
         }
         try #require(isReplicated)
+        // It looks for replicas each 10 seconds unless it is told to hurry.
+        let isQuick = await eventually {
+            let words = ["-p", "\(sentinel.port)", "SENTINEL", "DEBUG", "info-period", "200"]
+            return (try? RedisServer.command(words)) == "OK\n"
+        }
+        #expect(isQuick)
         let isBegun = await eventually {
             let words = ["-p", "\(sentinel.port)", "SENTINEL", "failover", "m"]
             return (try? RedisServer.command(words)) == "OK\n"

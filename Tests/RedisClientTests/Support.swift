@@ -101,10 +101,3 @@ func pause(milliseconds: Int32) async {
         thread?.detach()
     }
 }
-
-/// The descriptors of this process.
-func openDescriptorCount() -> Int {
-    var descriptors = 0
-    for number: Int32 in 0..<4_096 where fcntl(number, F_GETFD) >= 0 { descriptors += 1 }
-    return descriptors
-}

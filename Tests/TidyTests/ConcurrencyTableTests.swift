@@ -8,7 +8,7 @@ import Testing
     /// Locks of tests, tools and benchmarks are their own business.
     private static let folders = [
         "Sources/CacheEngine", "Sources/CacheEngineFoundation", "Sources/CacheProxy",
-        "Sources/CurlOrigin", "Sources/HTTPCaching",
+        "Sources/CurlOrigin", "Sources/HTTPCaching", "Sources/RESP", "Sources/RedisClient",
     ]
 
     /// The names in one column of the table below `heading`, from its first backticks on.

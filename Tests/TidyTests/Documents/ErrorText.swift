@@ -36,7 +36,7 @@ struct ErrorText: Hashable {
     /// The beginnings of those calls; an answer of the administration has a status from 400 on.
     private static var builders: Regex<Substring> {
         #/
-            \b(?:CacheError|UsageError|WorkloadFailure|ValueFault|ConfigurationError|misbehaved
+            \b(?:CacheError|RedisError|UsageError|WorkloadFailure|ValueFault|ConfigurationError|misbehaved
             |invalid|failure|fail|die|require|faults\.note|notes\.append)\(
             |\btext\(\s*4\d\d,
             |\b(?:fault|detail)\ =\ (?=")|\bcase\ \w+\ =\ (?="[A-Z]\w*\ )|fprintf\(stderr,
