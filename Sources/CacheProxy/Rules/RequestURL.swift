@@ -14,63 +14,66 @@ package struct RequestURL: Hashable, Sendable {
     package let hostOverride: String?
 
     /// Reads a target of RFC 9112 §3.2, with the authority of `Host` or of the listener.
+    ///
+    /// `scheme` is the scheme of the client's connection if it is known. It replaces the scheme of an
+    /// absolute target, which is only the client's claim.
     package static func make(
         _ head: RequestHead,
         _ bytes: UnsafeRawBufferPointer,
-        defaultAuthority: String
+        defaultAuthority: String,
+        scheme: RequestScheme? = nil
     ) -> Result<RequestURL, RequestFault> {
-        let target = UnsafeRawBufferPointer(rebasing: bytes[head.target])
-        if target[0] == 0x2F { return originForm(target, head, bytes, defaultAuthority) }
-        if head.methodKind == .options, target.count == 1, target[0] == 0x2A {
+        var target = UnsafeRawBufferPointer(rebasing: bytes[head.target])
+        let isForServer = head.methodKind == .options
+        if target[0] != 0x2F {
+            guard isForServer, target.count == 1, target[0] == 0x2A else {
+                return absoluteForm(target, isForServer: isForServer, scheme)
+            }
             // RFC 9112 §3.2.4: a URL without a path stands for the server as a whole.
-            return originForm(.init(rebasing: target[1...]), head, bytes, defaultAuthority)
+            target = UnsafeRawBufferPointer(rebasing: target[1...])
         }
-        return absoluteForm(target, isForServer: head.methodKind == .options)
+        return originForm(target, head, bytes, defaultAuthority, scheme ?? .http)
     }
 
     private static func originForm(
         _ target: UnsafeRawBufferPointer,
         _ head: RequestHead,
         _ bytes: UnsafeRawBufferPointer,
-        _ defaultAuthority: String
+        _ defaultAuthority: String,
+        _ scheme: RequestScheme
     ) -> Result<RequestURL, RequestFault> {
         if let host = head.host {
             let authority = UnsafeRawBufferPointer(rebasing: bytes[host])
-            guard let end = normalizedEnd(authority, defaultPort: "80") else {
+            guard let end = normalizedEnd(authority, defaultPort: scheme.port) else {
                 return .failure(.malformedHost)
             }
-            let text = join("http://", .init(rebasing: authority[..<end]), target)
+            let text = join(scheme.prefix, .init(rebasing: authority[..<end]), target)
             return .success(RequestURL(text: text, hostOverride: nil))
         }
         var authority = defaultAuthority
-        let text = authority.withUTF8 { join("http://", UnsafeRawBufferPointer($0), target) }
+        let text = authority.withUTF8 { join(scheme.prefix, UnsafeRawBufferPointer($0), target) }
         return .success(RequestURL(text: text, hostOverride: defaultAuthority))
     }
 
     /// `isForServer`: a missing path stands for the server as a whole, not for its root.
     private static func absoluteForm(
         _ target: UnsafeRawBufferPointer,
-        isForServer: Bool
+        isForServer: Bool,
+        _ known: RequestScheme?
     ) -> Result<RequestURL, RequestFault> {
-        let scheme: StaticString
-        let port: StaticString
-        if hasPrefix(target, "http://") {
-            (scheme, port) = ("http://", "80")
-        } else if hasPrefix(target, "https://") {
-            (scheme, port) = ("https://", "443")
-        } else {
-            return .failure(.malformedTarget)
-        }
-        let rest = UnsafeRawBufferPointer(rebasing: target[scheme.utf8CodeUnitCount...])
+        let claimed = RequestScheme.allCases.first { hasPrefix(target, $0.prefix) }
+        guard let claimed else { return .failure(.malformedTarget) }
+        let scheme = known ?? claimed
+        let rest = UnsafeRawBufferPointer(rebasing: target[claimed.prefix.utf8CodeUnitCount...])
         let authorityEnd = rest.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? rest.count
         let authority = UnsafeRawBufferPointer(rebasing: rest[..<authorityEnd])
         guard authority.allSatisfy(ByteClass.isAuthority),
-            let end = normalizedEnd(authority, defaultPort: port)
+            let end = normalizedEnd(authority, defaultPort: scheme.port)
         else { return .failure(.malformedTarget) }
         var path = UnsafeRawBufferPointer(rebasing: rest[authorityEnd...])
         if path.isEmpty, !isForServer { path = root }
         let host = UnsafeRawBufferPointer(rebasing: authority[..<end])
-        let text = join(scheme, host, path)
+        let text = join(scheme.prefix, host, path)
         return .success(
             RequestURL(text: text, hostOverride: String(decoding: authority, as: UTF8.self))
         )

@@ -57,6 +57,31 @@ import Testing
         #expect(made?.text == row.url)
     }
 
+    /// The target, the scheme that the proxy in front told, and the URL.
+    @Test(arguments: [
+        ("/a", "x", RequestScheme.https, "https://x/a"), ("/a", "x:443", .https, "https://x/a"),
+        ("/a", "x:80", .https, "https://x:80/a"), ("/a", "x:80", .http, "http://x/a"),
+        ("http://y/b", "x", .https, "https://y/b"), ("https://y/b", "x", .http, "http://y/b"),
+        ("http://y:443/b", "x", .https, "https://y/b"),
+        ("https://y:443/b", "x", .http, "http://y:443/b"),
+    ])
+    func toldSchemeReplacesTheClaimOfTheTarget(
+        _ row: (target: String, host: String, scheme: RequestScheme, url: String)
+    ) throws {
+        let text = "GET \(row.target) HTTP/1.1\r\nHost: \(row.host)\r\n\r\n"
+        let url = try Array(text.utf8).withUnsafeBytes { bytes in
+            var parser = RequestParser()
+            _ = parser.parse(bytes, WireLimits())
+            return try RequestURL.make(
+                parser.head,
+                bytes,
+                defaultAuthority: "default:9",
+                scheme: row.scheme
+            ).get()
+        }
+        #expect(url.text == row.url)
+    }
+
     @Test func asteriskIsForOptionsOnly() {
         #expect(Self.make("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")?.text == "http://x")
         #expect(Self.make("OPTIONS http://X HTTP/1.1\r\nHost: x\r\n\r\n")?.text == "http://x")
