@@ -25,6 +25,8 @@ enum Mutant: String {
     case keepsOriginLengthBesideCoding
     case takesResetForEnd
     case forgetsPermits
+    case believesAnyPeer
+    case ignoresAnnouncedAddress
 
     var isOn: Bool {
         #if ENGINE_CHECKS

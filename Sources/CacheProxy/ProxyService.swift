@@ -55,7 +55,8 @@ public final class ProxyService: Sendable {
             server = try ProxyServer(
                 Self.serverConfiguration(configuration),
                 responder: CacheResponder(cache: cache),
-                clock: clock
+                clock: clock,
+                report: ProxyProgram.say
             )
         } catch {
             await started?.stop()
@@ -167,6 +168,7 @@ public final class ProxyService: Sendable {
         server.timeouts.drainIdleMilliseconds = min(server.timeouts.drainIdleMilliseconds, quarter)
         server.tags = configuration.tags
         server.forwarded = configuration.forwarded
+        server.proxyPeers = configuration.proxyPeers
         server.wire.contentBytesMax = configuration.contentMax.bytes
         return server
     }

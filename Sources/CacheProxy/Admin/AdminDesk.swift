@@ -185,6 +185,14 @@ package final class AdminDesk: Responder {
 
     private static let counters: [(name: String, WorkerCounters.Counter, help: String)] = [
         ("connections_total", .connections, "Connections accepted from clients."),
+        (
+            "peers_refused_total", .peersRefused,
+            "Connections refused because --proxy-protocol-from does not name their address."
+        ),
+        (
+            "header_faults_total", .headerFaults,
+            "Connections closed because their PROXY header was missing, invalid or late."
+        ),
         ("connections_displaced_total", .displaced, "Idle connections closed to make room."),
         ("requests_total", .requests, "Requests read whole up to the end of their head."),
         ("loop_hits_total", .hits, "Requests answered from memory by the event loop."),

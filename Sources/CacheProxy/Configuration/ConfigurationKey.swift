@@ -142,6 +142,12 @@ struct ConfigurationKey: Sendable {
             Value.choice
         ),
         .init(
+            "proxy-protocol-from",
+            "NETWORK,...|unix",
+            "proxies in front, which send PROXY headers (none)",
+            \.proxyPeers
+        ) { text throws(ValueFault) in try ProxyPeers(parsing: text) },
+        .init(
             "ignore-client-no-cache",
             "",
             "do not obey Cache-Control of clients",

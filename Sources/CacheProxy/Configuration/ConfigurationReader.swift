@@ -236,6 +236,13 @@ public enum ConfigurationReader {
                         + "give 1"
                 )
             }
+            guard configuration.proxyPeers?.includesUnix != false else {
+                throw ConfigurationError(
+                    .optionsConflicting,
+                    "--proxy-protocol-from: clients of `\(configuration.listen)` have no address; "
+                        + "give unix"
+                )
+            }
         }
     }
 }

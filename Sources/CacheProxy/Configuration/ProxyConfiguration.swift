@@ -61,6 +61,9 @@ public struct ProxyConfiguration: Sendable {
     public var ignoresClientCacheControl = false
     /// The fields that tell origins about clients.
     public var forwarded = Forwarded.off
+    /// The proxies in front, which name their clients in PROXY headers; `nil` if clients connect
+    /// directly.
+    public var proxyPeers: ProxyPeers?
 
     /// The treatment of responses with `Set-Cookie` in a shared cache.
     public enum Cookies: String, CaseIterable, Hashable, Sendable {

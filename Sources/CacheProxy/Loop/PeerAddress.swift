@@ -2,6 +2,9 @@ import Platform
 
 /// The address at the other end of a socket.
 enum PeerAddress {
+    /// The address as a value; `nil` for a socket in the file system.
+    static func address(_ socket: Int32) -> IPAddress? { IPAddress(text(socket)) }
+
     /// The numeric address; empty for a socket in the file system.
     static func text(_ socket: Int32) -> String {
         var storage = sockaddr_storage()

@@ -84,20 +84,21 @@ extension Worker {
         _ url: RequestURL,
         _ bytes: UnsafeRawBufferPointer
     ) -> HeaderFields {
-        let peer = connection.peer ?? PeerAddress.text(connection.socket)
-        connection.peer = peer
         let sent = head.host.map { String(decoding: bytes[$0], as: UTF8.self) }
         let forwarded = ForwardedFields(
-            client: peer,
+            client: connection.clientAddress,
             host: url.hostOverride ?? sent ?? "",
-            // The listener speaks plain HTTP, so another scheme is the client's claim.
-            scheme: configuration.forwarded == .add && url.text.hasPrefix("https:")
-                ? "https" : "http"
+            scheme: (connection.scheme ?? claimedScheme(url)).rawValue
         )
         switch configuration.forwarded {
         case .off: return fields
         case .add: return forwarded.added(to: fields)
         case .replace: return forwarded.replacing(fields)
         }
+    }
+
+    /// The listener speaks plain HTTP, so another scheme is the client's claim.
+    private func claimedScheme(_ url: RequestURL) -> RequestScheme {
+        configuration.forwarded == .add && url.text.hasPrefix("https:") ? .https : .http
     }
 }

@@ -122,7 +122,7 @@ extension Worker {
         }
         let version: StaticString = head.flags.contains(.isOldVersion) ? " HTTP/1.0" : " HTTP/1.1"
         connection.logLine = AccessLogLine(
-            client: PeerAddress.text(connection.socket),
+            client: connection.clientAddress,
             requestLine: [UInt8](bytes[head.method.lowerBound..<head.target.upperBound])
                 + Array("\(version)".utf8),
             referer: value("referer"),

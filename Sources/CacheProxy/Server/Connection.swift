@@ -9,7 +9,7 @@ import CacheEngine
 /// Invariants:
 /// 1. `task` is set only while `machine` has an open request.
 /// 2. `content` is set exactly while `machine` has content, and `sink` only while `content` is.
-/// 3. `pending` is set exactly while `machine` holds input.
+/// 3. `pending` is set exactly while `machine` holds input or awaits the PROXY header.
 final class Connection {
     let socket: Int32
     let id: ConnectionID
@@ -28,15 +28,38 @@ final class Connection {
     @exclusivity(unchecked) var content: ContentDecoder?
     /// The reader of the content; `nil` if the content is dropped.
     var sink: RequestContent?
-    /// The client's address, after its first use.
-    var peer: String?
+    /// The client's address, from the PROXY header or after its first use.
+    private var knownAddress: String?
+    /// The scheme of the client's own connection, if a PROXY header told it.
+    private(set) var scheme: RequestScheme?
     /// The log's line about the open request.
     var logLine: AccessLogLine?
 
-    init(socket: Int32, id: ConnectionID, discardedBytesMax: Int) {
+    init(
+        socket: Int32,
+        id: ConnectionID,
+        discardedBytesMax: Int,
+        beginsAs course: ConnectionMachine.Course
+    ) {
         self.socket = socket
         self.id = id
-        machine = ConnectionMachine(discardedBytesMax: discardedBytesMax)
+        machine = ConnectionMachine(discardedBytesMax: discardedBytesMax, beginsAs: course)
+        // Held input takes the way that a PROXY header needs, so requests are not asked about it.
+        if course == .announcing { pending = PendingInput(bytes: [], parser: RequestParser()) }
+    }
+
+    /// The client's numeric address; empty for a socket in the file system.
+    var clientAddress: String {
+        let address = knownAddress ?? PeerAddress.text(socket)
+        knownAddress = address
+        return address
+    }
+
+    /// Takes the client that the proxy in front names.
+    func take(_ header: ProxyHeader) {
+        guard case .client(let address, let scheme) = header else { return }
+        self.scheme = scheme
+        if !Mutant.ignoresAnnouncedAddress.isOn { knownAddress = address?.text ?? "" }
     }
 }
 

@@ -29,6 +29,8 @@ extension ConnectionMachine {
     }
 
     enum Course: UInt8, Comparable {
+        /// The proxy in front names its client first, in a PROXY header.
+        case announcing
         /// Another request may follow.
         case open
         /// The connection ends behind the last response.
@@ -44,7 +46,8 @@ extension ConnectionMachine {
 
     /// The time limits of a connection, one of which runs at a time.
     enum Deadline: UInt8, CaseIterable {
-        /// For the head of a request, and for the first request of a connection.
+        /// For the head of a request, for the first request of a connection, and for the PROXY
+        /// header in front of it.
         case head
         /// Between two requests.
         case idle

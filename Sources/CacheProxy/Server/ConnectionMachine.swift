@@ -1,5 +1,8 @@
 /// When a client's connection is read, which time limit runs on it, and how it ends.
 ///
+///     announcing ──PROXY header──▶ open
+///       └──fault, time limit, client's end──▶ closed
+///
 ///     open: idle ──bytes──▶ head ──request──▶ answering ──response──▶ idle
 ///
 ///     open ──last response, fault──▶ ending ──input may be unread──▶ lingering
@@ -14,6 +17,8 @@
 /// 1. In turn, at most one request is open.
 /// 2. A lingering connection has no open request, no content, no held input and no queued output.
 /// 3. A closed connection stays closed.
+/// 4. A connection whose PROXY header is awaited has no request, no content and no queued output,
+///    and a time limit that nothing it receives prolongs.
 struct ConnectionMachine {
     let order: Order
     /// Bytes of unwanted content that are read to save the connection.
@@ -21,7 +26,7 @@ struct ConnectionMachine {
 
     private(set) var input = Input.empty
     private(set) var content = Content.none
-    private(set) var course = Course.open
+    private(set) var course: Course
     /// The limit that runs, if one does.
     private(set) var deadline: Deadline? = .head
     /// The socket may take bytes.
@@ -38,8 +43,9 @@ struct ConnectionMachine {
     private(set) var openRequests: Int32 = 0
     private var discardedBytes = 0
 
-    init(order: Order = .inTurn, discardedBytesMax: Int) {
+    init(order: Order = .inTurn, discardedBytesMax: Int, beginsAs course: Course = .open) {
         self.order = order
+        self.course = course
         self.discardedBytesMax = discardedBytesMax
     }
 
@@ -51,6 +57,7 @@ struct ConnectionMachine {
     func usesInput(hasRoom: Bool) -> Bool {
         switch course {
         case .closed: false
+        case .announcing: true
         case .lingering: discardedBytes <= discardedBytesMax
         case .open, .ending, .endingUnread:
             switch (order, content) {
@@ -65,7 +72,7 @@ struct ConnectionMachine {
     /// Whether bytes that could not be used are kept for later.
     var holdsInput: Bool {
         switch course {
-        case .open: true
+        case .announcing, .open: true
         case .ending, .endingUnread: content != .none || order == .interleaved && openRequests > 0
         case .lingering, .closed: false
         }
@@ -99,6 +106,10 @@ struct ConnectionMachine {
         #if ENGINE_CHECKS
             precondition(order == .interleaved || openRequests <= 1)
             precondition(openRequests >= 0)
+            if course == .announcing {
+                precondition(openRequests == 0 && content == .none && !hasQueuedOutput)
+                precondition(deadline == .head)
+            }
             guard course == .lingering else { return }
             precondition(openRequests == 0 && content == .none)
             precondition(!hasHeldInput && !hasQueuedOutput)
@@ -143,21 +154,32 @@ extension ConnectionMachine {
         case goOn
         /// Send what is queued, and close: the open request can never be complete.
         case close
+        /// Close, and report a PROXY header that broke off.
+        case refuseHeader
     }
 
     mutating func inputEnded() -> InputEndAction {
         input = .ended
+        // A connection without a byte is a probe of the port.
+        if course == .announcing { return hasHeldInput ? .refuseHeader : .close }
         return course == .lingering || content != .none && openRequests > 0 ? .close : .goOn
     }
 
     /// Bytes are kept that could not be used; a head may have begun, and its time with it.
     mutating func inputHeld() -> DeadlineChange {
         hasHeldInput = true
+        if course == .announcing { return .keep }
         return openRequests == 0 && content == .none ? start(.head) : .keep
     }
 
     /// No bytes are kept any more.
     mutating func heldInputUsed() { hasHeldInput = false }
+
+    /// The PROXY header is complete; requests may follow.
+    mutating func announced() {
+        defer { checkInvariants() }
+        if course == .announcing { course = .open }
+    }
 
     /// Bytes were dropped: some are read to save the connection, or to let the response arrive.
     mutating func discarded(_ count: Int) {
@@ -302,7 +324,7 @@ extension ConnectionMachine {
         defer { checkInvariants() }
         if hasQueuedOutput { return .wait(startIfNone(.write)) }
         if openRequests > 0 || course == .lingering { return .wait(.keep) }
-        if course != .open { return finish() }
+        if course > .open { return finish() }
         // The held bytes can never become a complete request.
         if input == .ended { return .close }
         if content != .none { return .wait(.keep) }
@@ -328,11 +350,14 @@ extension ConnectionMachine {
         /// Read no more content; the response goes on.
         case ignoreContent
         case close
+        /// Close, and report that the PROXY header is late.
+        case refuseHeader
     }
 
     /// The limit that ran has passed; none runs now.
     mutating func deadlinePassed(isResponseRunning: Bool) -> TimeOutAction {
         deadline = nil
+        if course == .announcing { return .refuseHeader }
         guard !hasQueuedOutput, course < .lingering else { return .close }
         if openRequests == 0, content == .none { return hasHeldInput ? .refuse : .close }
         // The client reads a response that began before the end of its content.

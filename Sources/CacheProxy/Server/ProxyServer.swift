@@ -23,7 +23,8 @@ package final class ProxyServer: Sendable {
     package init(
         _ configuration: ServerConfiguration,
         responder: any Responder,
-        clock: any CacheClock = SystemClock()
+        clock: any CacheClock = SystemClock(),
+        report: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(SystemError) {
         let count = max(1, configuration.workers)
         var isUnix = false
@@ -60,7 +61,8 @@ package final class ProxyServer: Sendable {
                 configuration: configuration,
                 responder: responder,
                 log: log,
-                clock: clock
+                clock: clock,
+                report: report
             )
             try Self.startThread { [self] in
                 if let worker = try? Worker(seed) {

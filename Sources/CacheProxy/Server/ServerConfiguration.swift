@@ -24,6 +24,10 @@ public struct ServerConfiguration: Hashable, Sendable {
     /// The fields that tell the responder about clients.
     public var forwarded = ProxyConfiguration.Forwarded.off
 
+    /// The peers whose connections must begin with a PROXY header, with no others accepted; `nil`
+    /// for clients that connect directly.
+    public var proxyPeers: ProxyPeers?
+
     /// The treatment of PURGE.
     public var purging = Purging.refused
 

@@ -72,6 +72,11 @@ extension Worker {
     }
 
     private func open(_ socket: Int32) {
+        var course = ConnectionMachine.Course.open
+        if let peers = configuration.proxyPeers {
+            guard peers.contains(PeerAddress.address(socket)) else { return refusePeer(socket) }
+            course = .announcing
+        }
         let index: Int
         if let reused = free.popLast() {
             index = reused
@@ -90,7 +95,8 @@ extension Worker {
         let connection = Connection(
             socket: socket,
             id: id,
-            discardedBytesMax: configuration.discardedBytesMax
+            discardedBytesMax: configuration.discardedBytesMax,
+            beginsAs: course
         )
         connections[index] = connection
         change(connection, .start(.head))

@@ -17,7 +17,12 @@ extension Worker {
         default: break
         }
         let url: RequestURL
-        switch RequestURL.make(head, bytes, defaultAuthority: defaultAuthority) {
+        switch RequestURL.make(
+            head,
+            bytes,
+            defaultAuthority: defaultAuthority,
+            scheme: connection.scheme
+        ) {
         case .success(let made): url = made
         case .failure(let fault): return refuse(connection, fault)
         }

@@ -51,10 +51,14 @@ extension Worker {
 
     /// The client sends no more; it may still wait for responses.
     private func endInput(_ connection: Connection) {
-        guard connection.machine.inputEnded() == .close else { return }
-        // A complete response still has to be sent.
-        flushLast(connection)
-        close(connection)
+        switch connection.machine.inputEnded() {
+        case .goOn: break
+        case .close:
+            // A complete response still has to be sent.
+            flushLast(connection)
+            close(connection)
+        case .refuseHeader: refuseHeader(connection, .cut)
+        }
     }
 
     private func take(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) {
@@ -74,6 +78,9 @@ extension Worker {
     /// Uses bytes that were held.
     private func usePending(_ connection: Connection) {
         guard let pending = connection.pending, mayUseInput(connection) else { return }
+        if connection.machine.course == .announcing {
+            guard useHeader(connection, pending) else { return }
+        }
         swap(&parser, &pending.parser)
         let wasWaiting = pending.bytes
         let used = wasWaiting.withUnsafeBytes { use(connection, $0) }

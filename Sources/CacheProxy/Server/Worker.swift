@@ -23,6 +23,7 @@ final class Worker {
         let responder: any Responder
         let log: AccessLogFile?
         let clock: any CacheClock
+        let report: @Sendable (String) -> Void
     }
 
     /// Bytes of one read.
@@ -50,6 +51,8 @@ final class Worker {
     let mailbox: Mailbox
     let counters: WorkerCounters
     let clock: any CacheClock
+    /// Takes one line for people.
+    let report: @Sendable (String) -> Void
     let poller: Poller
     /// The exchanges with origins of this worker's requests.
     let upstream: UpstreamTable
@@ -90,6 +93,8 @@ final class Worker {
     /// Connections that may make room for others, the longest idle one last.
     var candidates: [Candidate] = []
     var nextCandidateSearch = Int64.min
+    var refusedPeers = ReportLimit()
+    var refusedHeaders = ReportLimit()
     var isStopped = false
 
     init(_ seed: Seed) throws(SystemError) {
@@ -98,6 +103,7 @@ final class Worker {
         mailbox = seed.mailbox
         counters = seed.counters
         clock = seed.clock
+        report = seed.report
         listener = seed.listener.descriptor
         poller = try Poller()
         upstream = UpstreamTable(poller, seed.mailbox)
@@ -284,6 +290,7 @@ extension Worker {
             advance(connection)
         case .ignoreContent: break
         case .close: close(connection)
+        case .refuseHeader: refuseHeader(connection, .late)
         }
     }
 }

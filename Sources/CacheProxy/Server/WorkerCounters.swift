@@ -13,6 +13,10 @@ package final class WorkerCounters: Sendable {
         case refused
         case aborted
         case timeouts
+        /// Connections of peers that may not connect.
+        case peersRefused
+        /// Connections whose PROXY header was missing, invalid or late.
+        case headerFaults
         /// Idle connections that were closed for new ones.
         case displaced
         /// The most bytes sent between two waits for events.

@@ -182,6 +182,32 @@ struct OtherOrder: Error {}
             .optionsConflicting,
             "--workers: `2` workers cannot share a unix socket; give 1"
         ),
+        .init(
+            ["--proxy-protocol-from", "10.0.0.0/33"],
+            .valueInvalid,
+            "--proxy-protocol-from: `10.0.0.0/33` is not a network; give ADDRESS or ADDRESS/BITS, as 10.0.0.0/8 or ::1, or unix"
+        ),
+        .init(
+            ["--proxy-protocol-from", "10.1.2.3/8"],
+            .valueInvalid,
+            "--proxy-protocol-from: `10.1.2.3/8` has address bits behind its prefix; give 10.0.0.0/8"
+        ),
+        .init(
+            [
+                "--proxy-protocol-from",
+                Array(repeating: "::1", count: 257).joined(separator: ","),
+            ],
+            .valueInvalid,
+            "--proxy-protocol-from: the list has 257 networks; give at most 256"
+        ),
+        .init(
+            [
+                "--origin", "http://a", "--listen", "unix:/tmp/s", "--proxy-protocol-from",
+                "127.0.0.1",
+            ],
+            .optionsConflicting,
+            "--proxy-protocol-from: clients of `unix:/tmp/s` have no address; give unix"
+        ),
     ]
 
     @Test(arguments: mistakes)

@@ -58,6 +58,16 @@ import Testing
         }
     }
 
+    @Test func everyReportAboutAProxyHeaderIsOnThePage() throws {
+        let lines =
+            [ProxyHeaderReport.refused("192.0.2.1") + ReportLimit.note(skipped: 3)]
+            + ProxyHeaderFault.allCases.map { ProxyHeaderReport.closed("192.0.2.1", $0) }
+        let templates = try Self.templates()
+        for line in lines { #expect(templates.contains { Self.fits(line, $0) }, "\(line)") }
+        let page = try Self.page()
+        for fault in ProxyHeaderFault.allCases { #expect(page.contains(fault.text), "\(fault)") }
+    }
+
     @Test func everyFailedSystemCallIsOnThePage() throws {
         let page = try Self.page()
         for attempt: SystemError.Attempt in [.listen, .openLog, .watch, .startThread, .openPipe] {

@@ -16,6 +16,7 @@ import Testing
         case inputEnded
         case inputHeld
         case heldInputUsed
+        case announced
         case discarded(Int)
         case request
         case pending
@@ -54,6 +55,7 @@ import Testing
         case .inputEnded: return "\(machine.inputEnded())"
         case .inputHeld: return "\(machine.inputHeld())"
         case .heldInputUsed: machine.heldInputUsed()
+        case .announced: machine.announced()
         case .discarded(let count): machine.discarded(count)
         case .request: machine.requestCame()
         case .pending: return "\(machine.responsePending())"

@@ -91,6 +91,7 @@ final class FedBody: BodySource {
 func withServer<Result>(
     _ responder: any Responder,
     configure: (inout ServerConfiguration) -> Void = { _ in },
+    report: @escaping @Sendable (String) -> Void = { _ in },
     _ body: (ProxyServer) async throws -> Result
 ) async throws -> Result {
     var configuration = ServerConfiguration(
@@ -98,7 +99,7 @@ func withServer<Result>(
         name: "me"
     )
     configure(&configuration)
-    let server = try ProxyServer(configuration, responder: responder)
+    let server = try ProxyServer(configuration, responder: responder, report: report)
     do {
         let result = try await body(server)
         await server.stop()
