@@ -8,7 +8,7 @@ struct CommandProof {
     /// The programs that a document may name; lines with other programs would be untested.
     static let programs: Set<String> = [
         "make", "swift", "bench-cli", "cache-proxy", "curl", "perf/compare", "perf/profile",
-        "perf/soak", "Fuzz/run",
+        "perf/soak", "Fuzz/run", "Examples/Fleet/fleet",
     ]
 
     /// A substitute for a command that no script runs.
@@ -48,6 +48,7 @@ struct CommandProof {
         case "curl": curl(command)
         case "perf/compare", "perf/profile", "perf/soak", "Fuzz/run":
             try await script(command.program, command.arguments)
+        case "Examples/Fleet/fleet": try await fleet(command)
         default: "no proof knows \(command.program)"
         }
     }
@@ -110,6 +111,13 @@ struct CommandProof {
             command.document == "docs/cache-proxy.md"
             && tests.contains("func everyDocumentedRequestIsAnswered(")
         return isCarriedOut ? nil : "no test carries it out"
+    }
+
+    /// A test runs each command with the real HAProxy.
+    private func fleet(_ command: DocumentedCommand) async throws -> String? {
+        for word in command.arguments.filter(isOwnWord).prefix(1)
+        where !tests.contains("run(\"\(word)\"") { return "no test runs \(word)" }
+        return try await help(of: [command.program], mentions: command.arguments.filter(isFlag))
     }
 
     private func script(_ program: String, _ arguments: [String]) async throws -> String? {

@@ -51,7 +51,8 @@ import Testing
         "swift run nobody", "swift build --product nobody", "bench-cli run --no-such-flag",
         "bench-cli no-such-command x", "cache-proxy --no-such-flag", "cache-proxy --memory lots",
         "perf/compare nothing", "perf/compare memory --no-such-flag", "perf/profile no-workload",
-        "perf/soak --hours 3", "Fuzz/run no-target", "curl http://127.0.0.1/",
+        "perf/soak --hours 3", "Examples/Fleet/fleet fly", "Fuzz/run no-target",
+        "curl http://127.0.0.1/",
     ])
     func aCommandThatDoesNotWorkIsFoundOut(text: String) async throws {
         let command = try #require(DocumentedCommand(document: "x.md", text: text))

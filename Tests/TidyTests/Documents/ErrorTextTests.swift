@@ -111,7 +111,7 @@ import Testing
     }
 
     private static func scriptTexts() -> [ErrorText] {
-        ["perf", "Tests", "docs", "Fuzz", ".ci"].flatMap { folder -> [ErrorText] in
+        ["perf", "Tests", "docs", "Fuzz", "Examples", ".ci"].flatMap { folder -> [ErrorText] in
             let root = SourceFile.packageRoot.appending(path: folder)
             let paths = FileManager.default.enumerator(atPath: root.path())?.allObjects ?? []
             return paths.compactMap { $0 as? String }
