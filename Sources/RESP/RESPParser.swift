@@ -214,7 +214,8 @@ extension RESPParser {
             guard !isTooLarge, !overflows else { throw .malformedNumber(type: type) }
             value = next
         }
-        guard isNegative || value != .min else { throw .malformedNumber(type: type) }
+        // No server writes -0, and other parsers refuse it.
+        guard isNegative ? value != 0 : value != .min else { throw .malformedNumber(type: type) }
         return isNegative ? value : -value
     }
 
