@@ -28,7 +28,7 @@ import Testing
             ("HTTP/1.1 400 Bad Request\r\n", .unknownType(0x48)), ("\r\n", .unknownType(0x0D)),
             ("+OK\n", .malformedLineEnd), ("+a\rb\r\n", .malformedLineEnd),
             (":\r\n", .malformedNumber(type: 0x3A)), (":-\r\n", .malformedNumber(type: 0x3A)),
-        ("*-0\r\n", .malformedNumber(type: 0x2A)),
+            ("*-0\r\n", .malformedNumber(type: 0x2A)),
             (":1x\r\n", .malformedNumber(type: 0x3A)), (":1 \r\n", .malformedNumber(type: 0x3A)),
             (":9223372036854775808\r\n", .malformedNumber(type: 0x3A)),
             (":-9223372036854775809\r\n", .malformedNumber(type: 0x3A)),

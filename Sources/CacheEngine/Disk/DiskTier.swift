@@ -226,7 +226,12 @@ package final class DiskTier: Sendable {
         }
     }
 
-    /// Reads as `read` does, and counts no miss: the caller asks again.
+    /// Counts a hit of `readAtOnce` that was used.
+    package func countUse(_ hash: KeyHash, of token: DiskToken) {
+        shard(hash).countUse(hash, isQueued: token.isQueued)
+    }
+
+    /// Reads as `read` does, and counts nothing: the caller counts what it uses.
     package func readAtOnce(
         _ hash: KeyHash,
         key: UnsafeRawBufferPointer,

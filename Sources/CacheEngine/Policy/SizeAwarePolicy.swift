@@ -116,10 +116,11 @@ struct SizeAwarePolicy: ~Copyable {
 
     /// Whether the next victim of the main part is worth as much as a newcomer of that priority.
     ///
-    /// Nothing changes: a victim that was hit since it was queued would be queued again.
+    /// A victim that was hit since it was queued defends nothing: the eviction queues it again and
+    /// finds the next one.
     mutating func wouldDefend(against rival: Double, _ facts: some SlotFacts) -> Bool {
         guard let (queue, _) = queues.queueOfLeastStamp(in: Self.mainQueues),
-            let slot = queues.tail(of: queue)
+            let slot = queues.tail(of: queue), facts.hits(of: slot) == 0
         else { return false }
         return rival <= defence(of: slot, facts)
     }

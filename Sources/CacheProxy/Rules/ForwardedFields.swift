@@ -8,13 +8,17 @@ struct ForwardedFields: Hashable, Sendable {
     let client: String
     let host: String
     let scheme: String
+    /// Whether a PROXY header told the scheme: then it stands in place of the client's claim.
+    var isSchemeKnown = false
 
     /// The fields with this client appended to the lists; its scheme and host are added if they are
     /// missing.
     func added(to fields: HeaderFields) -> HeaderFields {
         var section = fields.section
         if !client.isEmpty { Self.append(client, to: "X-Forwarded-For", of: &section) }
-        if fields["X-Forwarded-Proto"] == nil { section.set("X-Forwarded-Proto", scheme) }
+        if isSchemeKnown || fields["X-Forwarded-Proto"] == nil {
+            section.set("X-Forwarded-Proto", scheme)
+        }
         if fields["X-Forwarded-Host"] == nil { section.set("X-Forwarded-Host", host) }
         Self.append(element, to: "Forwarded", of: &section)
         return HeaderFields(section)
@@ -88,7 +92,8 @@ extension Worker {
         let forwarded = ForwardedFields(
             client: connection.clientAddress,
             host: url.hostOverride ?? sent ?? "",
-            scheme: (connection.scheme ?? claimedScheme(url)).rawValue
+            scheme: (connection.scheme ?? claimedScheme(url)).rawValue,
+            isSchemeKnown: connection.scheme != nil
         )
         switch configuration.forwarded {
         case .off: return fields

@@ -72,6 +72,19 @@ import Testing
         #expect(tier.usage().bytes <= 1 << 20)
     }
 
+    @Test func victimWithHitsKeepsNoPromotionOut() {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20, policy: .sizeAware(.bytes)))
+        for index in 0..<2_000 {
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+        }
+        // Every entry that is left was hit often, and none is requested any more.
+        for _ in 0..<20 { for index in 0..<2_000 { _ = tier.look("k\(index)") } }
+        let entry = MemoryFixtures.entry("from disk", version: 1, bodyCount: 1_000)
+        var requests = 0
+        while requests < 40, !tier.promote(entry, nowSeconds: 0) { requests += 1 }
+        #expect(requests < 40)
+    }
+
     @Test func freshenedEntryReplacesOnlyTheOneItWasMadeFrom() {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20))
         let first = MemoryFixtures.entry("a", version: 1)

@@ -18,11 +18,23 @@ extension DiskShard {
         nowSeconds: UInt32
     ) -> ReadResult {
         let result = readAtOnce(hash, key: key, nowSeconds: nowSeconds)
-        if case .miss = result { state.withLock { $0.counters.misses += 1 } }
+        switch result {
+        case .hit(_, let token): countUse(hash, isQueued: token.isQueued)
+        case .miss: state.withLock { $0.counters.misses += 1 }
+        case .mustWait: break
+        }
         return result
     }
 
-    /// Reads as `read` does, and counts no miss.
+    /// Counts a hit that was found without waiting.
+    nonisolated func countUse(_ hash: KeyHash, isQueued: Bool) {
+        state.withLock { state in
+            if isQueued { state.counters.hitsQueued += 1 } else { state.counters.hitsCached += 1 }
+            state.index.countUse(of: hash.identity)
+        }
+    }
+
+    /// Reads as `read` does, and counts neither a hit nor a miss.
     nonisolated func readAtOnce(
         _ hash: KeyHash,
         key: UnsafeRawBufferPointer,
@@ -70,8 +82,6 @@ extension DiskShard {
             guard !isOther, !isExpired, !state.isPurged(entry, sequence: sequence) else {
                 return false
             }
-            state.counters.hitsCached += 1
-            state.index.countUse(of: lease.identity)
             return true
         }
         guard isUsable else {
@@ -91,10 +101,6 @@ extension DiskShard {
         let isSame =
             entry.withKey { $0.hasSameBytes(as: key) } || Mutant.matchesQueuedKeysByHash.isOn
         guard isSame else { return .miss }
-        state.withLock { state in
-            state.counters.hitsQueued += 1
-            state.index.countUse(of: entry.head.hash.identity)
-        }
         return .hit(StoredEntry(entry, detachedBody: body.map(DiskBody.init)), token)
     }
 
@@ -111,7 +117,11 @@ extension DiskShard {
         }
         if case .queued(let entry, let body, let token) = early {
             let result = key.withUnsafeBytes { queuedHit(entry, body, token, $0) }
-            if case .miss = result { state.withLock { $0.counters.misses += 1 } }
+            if case .hit = result {
+                countUse(hash, isQueued: true)
+            } else {
+                state.withLock { $0.counters.misses += 1 }
+            }
             return result
         }
         guard let loaded else {

@@ -28,6 +28,9 @@ package struct DiskToken: Hashable, Sendable {
     /// The segment's generation, or the sequence number of a queued entry.
     let generation: UInt64
     let purgeSequence: UInt64
+
+    /// Whether the copy waits in the queue of writes.
+    var isQueued: Bool { location == .max }
 }
 
 /// Readers of one key that share one read of the device.

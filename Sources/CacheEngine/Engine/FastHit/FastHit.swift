@@ -161,7 +161,8 @@ struct FastHit {
         _ terms: ReuseTerms,
         _ nowSeconds: Int64
     ) -> CacheResponse? {
-        guard services.tiers.readsBehindAtOnce else { return nil }
+        // A response that will be validated is read once, by the longer way.
+        guard services.tiers.readsBehindAtOnce, terms.servesFresh else { return nil }
         let tiers = services.tiers
         let seconds = EntryHead.seconds(nowSeconds)
         let ticket = tiers.ledger.ticket()
@@ -171,6 +172,7 @@ struct FastHit {
         guard let found = found ?? nil, let stored = StoredResponse(found.entry),
             let response = reuse(stored, in: .disk, for: request, terms, nowSeconds)
         else { return nil }
+        found.countUse()
         tiers.use(found, since: ticket, nowSeconds: seconds)
         return response
     }

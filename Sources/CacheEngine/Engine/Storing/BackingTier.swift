@@ -107,6 +107,8 @@ struct BackingEntry: Sendable {
     let entry: StoredEntry
     /// Whether it is still the newest copy; called while the key is locked.
     let isCurrent: @Sendable () -> Bool
+    /// Counts the use of an entry that `findAtOnce` found; `find` has counted it.
+    var countUse: @Sendable () -> Void = {}
 }
 
 /// A tier that keeps the marks of soft purges beside its entries.

@@ -13,7 +13,11 @@ extension DiskTier: BackingTier {
         guard case .hit(let found, let token) = result, found.detachedBody == nil else {
             return nil
         }
-        return BackingEntry(entry: found) { [self] in isCurrent(token, hash) }
+        return BackingEntry(entry: found) { [self] in
+            isCurrent(token, hash)
+        } countUse: { [self] in
+            countUse(hash, of: token)
+        }
     }
 
     /// A hit in the page cache does not suspend.
