@@ -48,7 +48,7 @@ package struct CircuitBreaker: Hashable, Sendable {
 
     package var isClosed: Bool { state == .closed }
 
-    /// The moment to call `timePassed`; `UInt64.max` if there is none.
+    /// The moment to call `timePassed`; `UInt64.max` while no time limit runs.
     package var nextMoment: UInt64 {
         if case .open(let moment) = state { moment } else { .max }
     }

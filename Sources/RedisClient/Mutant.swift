@@ -1,8 +1,5 @@
 #if ENGINE_CHECKS
-    import Platform
-
-    /// The deliberate bug of this process, from `ENGINE_MUTANT`; `nil` if there is none.
-    private let mutantInForce = getenv("ENGINE_MUTANT").map { String(cString: $0) }
+    import RESP
 #endif
 
 /// Deliberate bugs in the client, each of which a test must catch.

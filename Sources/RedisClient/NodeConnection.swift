@@ -68,7 +68,7 @@ struct NodeConnection {
     var isOwed: Bool { !sent.isEmpty || !greetingSteps.isEmpty }
     var hasOutput: Bool { outputStart < output.count }
 
-    /// The moment to call `timePassed`; `UInt64.max` if there is none.
+    /// The moment to call `timePassed`; `UInt64.max` while no time limit runs.
     var nextMoment: UInt64 {
         var moment = min(waiting.earliestDeadline, sent.earliestDeadline, connectDeadline)
         if let oldest = sent.first {

@@ -3,8 +3,8 @@ import HTTPCaching
 /// The synchronous path: a response from memory, or from a file in the page cache, which needs no
 /// further work.
 ///
-/// A plain hit in memory enters no actor, takes no lock and allocates nothing. The attributes in this folder
-/// and in its callers keep it so.
+/// A plain hit in memory enters no actor, takes no lock and allocates nothing. The attributes in
+/// this folder and in its callers keep it so.
 struct FastHit {
     private let services: Services
 
@@ -161,7 +161,7 @@ struct FastHit {
         _ terms: ReuseTerms,
         _ nowSeconds: Int64
     ) -> CacheResponse? {
-        // A response that will be validated is read once, by the longer way.
+        // A response that may be validated or refreshed ahead is read once, by the longer way.
         guard services.tiers.readsBehindAtOnce, terms.servesFresh else { return nil }
         let tiers = services.tiers
         let seconds = EntryHead.seconds(nowSeconds)

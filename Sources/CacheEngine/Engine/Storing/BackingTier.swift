@@ -15,7 +15,8 @@ protocol BackingTier: Sendable {
 
     /// Looks up the entry without waiting for a device.
     ///
-    /// Returns `nil`, and counts nothing, if that is impossible or there is none.
+    /// Returns `nil`, and counts nothing, for an entry that is absent or that the device must be waited
+    /// for.
     func findAtOnce(
         _ hash: KeyHash,
         key: UnsafeRawBufferPointer,
