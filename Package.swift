@@ -66,7 +66,7 @@ let package = Package(
         .target(name: "RedisClient", dependencies: ["RESP", "Platform"], swiftSettings: house),
         .testTarget(
             name: "RedisClientTests",
-            dependencies: ["RedisClient", "RESP", "Platform"],
+            dependencies: ["RedisClient", "RESP", "CacheTestSupport", "Platform"],
             swiftSettings: house
         ),
 

@@ -4,22 +4,33 @@ import Platform
 enum LoopbackSocket {
     /// Returns a socket that listens on 127.0.0.1, and its port.
     static func listen() throws -> (socket: Int32, port: UInt16) {
+        let (socket, port) = try bind()
+        guard listen(socket) else {
+            let reason = errno
+            close(socket)
+            throw LoopbackFailure(description: "listen: errno \(reason)")
+        }
+        return (socket, port)
+    }
+
+    /// Returns a socket that has a port of 127.0.0.1 and does not listen, and that port.
+    static func bind() throws -> (socket: Int32, port: UInt16) {
         let socket = socket(AF_INET, streamSocketType, 0)
         guard socket >= 0 else { throw LoopbackFailure(description: "socket: errno \(errno)") }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(socket, address, length) == 0 && Self.listen(socket)
+                Platform.bind(socket, address, length) == 0
                     && getsockname(socket, address, &length) == 0
             }
         }
-        guard isListening else {
+        guard isBound else {
             let reason = errno
             close(socket)
-            throw LoopbackFailure(description: "listen: errno \(reason)")
+            throw LoopbackFailure(description: "bind: errno \(reason)")
         }
         return (socket, UInt16(bigEndian: address.sin_port))
     }

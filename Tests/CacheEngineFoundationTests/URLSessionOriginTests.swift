@@ -64,9 +64,7 @@ import Testing
             connection.close()
         }
         #expect(await failure(OriginRequest(url: short.baseURL)) == .bodyTruncated)
-        let gone = try LoopbackServer { _, connection in connection.respond() }
-        let url = gone.baseURL
-        gone.stop()
+        let url = "http://127.0.0.1:\(ClosedPort.number)"
         #expect(await failure(OriginRequest(url: url)) == .originUnreachable)
         #expect(await failure(OriginRequest(url: "nonsense")) == .requestInvalid)
     }

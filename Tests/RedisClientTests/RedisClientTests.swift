@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Platform
 import RESP
 import Synchronization
@@ -152,7 +153,7 @@ import Testing
     }
 
     @Test func wrongServerIsNamed() async throws {
-        let port = try FakeServer.freePort()
+        let port = ClosedPort.number
         let client = try RedisClient("redis://127.0.0.1:\(port)")
         let error = await #expect(throws: RedisError.self) {
             try await client.send(RESPCommand("GET", key: "k"))

@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Platform
 import RESP
 import Testing
@@ -25,8 +26,7 @@ import Testing
                     ? reply("127.0.0.1", "\(port)") : "-ERR \(words)\r\n"
             }
         }
-        let dead = try FakeServer.freePort()
-        let hosts = "127.0.0.1:\(dead),127.0.0.1:\(sentinel.port)"
+        let hosts = "127.0.0.1:\(ClosedPort.number),127.0.0.1:\(sentinel.port)"
         let client = try RedisClient("redis-sentinel://u:p@\(hosts)#m")
         #expect(await client.code() == .masterUnknown)
         let isServed = await eventually { await client.code() == nil }

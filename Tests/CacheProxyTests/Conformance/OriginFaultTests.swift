@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Synchronization
 import Testing
 
@@ -43,9 +44,7 @@ import Testing
     }
 
     @Test func originThatCannotBeReachedIs502() async throws {
-        let gone = try WireOrigin { _, _ in .end }
-        gone.stop()
-        try await withProxy(origins: [gone.port]) { proxy async throws in
+        try await withProxy(origins: [ClosedPort.number]) { proxy async throws in
             let response = try await proxy.request("/")
             #expect(response.status == 502)
             #expect(try await proxy.request("/", method: "POST", body: "x").status == 502)
@@ -55,13 +54,11 @@ import Testing
     /// The content can be read only once.
     @Test(arguments: ["Content-Length: 5", "Transfer-Encoding: chunked"])
     func uploadReachesTheNextOriginWhole(framing: String) async throws {
-        let gone = try WireOrigin { _, _ in .end }
-        gone.stop()
         let origin = try WireOrigin { request, socket in
             try socket.answer(200, [], String(decoding: request.body, as: UTF8.self))
         }
         defer { origin.stop() }
-        try await withProxy(origins: [gone.port, origin.port]) { proxy async throws in
+        try await withProxy(origins: [ClosedPort.number, origin.port]) { proxy async throws in
             // The origins take turns, so one of the requests goes to the stopped origin first.
             for _ in 0..<2 {
                 let client = try proxy.client()
@@ -207,9 +204,7 @@ import Testing
     @Test func deadOriginsAreLeftOut() async throws {
         let alive = try WireOrigin { _, socket in try socket.answer(200, [], "alive") }
         defer { alive.stop() }
-        let dead = try WireOrigin { _, _ in .end }
-        dead.stop()
-        try await withProxy(origins: [dead.port, alive.port]) { proxy async throws in
+        try await withProxy(origins: [ClosedPort.number, alive.port]) { proxy async throws in
             for number in 0..<12 {
                 #expect(try await proxy.request("/\(number)").text == "alive")
             }
