@@ -113,9 +113,16 @@ struct NodeConnection {
     /// The socket accepted bytes of the output.
     mutating func wrote(_ count: Int) {
         outputStart += count
-        guard outputStart == output.count else { return }
-        // The storage is kept if it is small; one large value does not keep its memory.
-        output.removeAll(keepingCapacity: output.capacity <= 1 << 20)
+        let restCount = output.count - outputStart
+        if restCount == 0 {
+            // The storage is kept if it is small; one large value does not keep its memory.
+            output.removeAll(keepingCapacity: output.capacity <= 1 << 20)
+        } else if outputStart >= max(restCount, 64 << 10) {
+            // Each byte moves at most once for one that was sent.
+            output.removeFirst(outputStart)
+        } else {
+            return
+        }
         outputStart = 0
     }
 
@@ -130,23 +137,28 @@ struct NodeConnection {
                 return .failed(RedisError(.misbehaved, detail: detail))
             case .value(let value, let end):
                 place = end
-                if let closing = accept(value, now: now) { return closing }
+                let isFollowed = end < bytes.count
+                if let closing = accept(value, isFollowed: isFollowed, now: now) { return closing }
             }
         }
     }
 
-    private mutating func accept(_ value: RESPValue, now: UInt64) -> Closing? {
+    private mutating func accept(
+        _ value: RESPValue,
+        isFollowed: Bool,
+        now: UInt64
+    ) -> Closing? {
         if let step = greetingSteps.popFirst() {
             if let fault = Greeting.fault(value, to: step, from: rules.address) {
                 return .failed(fault)
             }
-            if greetingSteps.isEmpty { becomeReady(now: now) }
+            guard greetingSteps.isEmpty else { return nil }
+            // No command is sent yet, so what follows replies to none.
+            if isFollowed { return .failed(surplusReply) }
+            becomeReady(now: now)
             return nil
         }
-        guard let batch = sent.first?.batch else {
-            let detail = "The server \(rules.address) sent a reply to no command"
-            return .failed(RedisError(.misbehaved, detail: detail))
-        }
+        guard let batch = sent.first?.batch else { return .failed(surplusReply) }
         partial.append(value)
         guard partial.count == batch.count else { return nil }
         _ = sent.popFirst()
@@ -155,13 +167,23 @@ struct NodeConnection {
         return nil
     }
 
+    private var surplusReply: RedisError {
+        let detail = "The server \(rules.address) sent a reply to no command"
+        return RedisError(.misbehaved, detail: detail)
+    }
+
     private mutating func becomeReady(now: UInt64) {
         phase = .ready
         connectDeadline = .max
         for batch in waiting.removeAll() { write(batch, now: now) }
     }
 
+    /// A batch whose caller has gone is not sent: its late reply would end the connection.
     private mutating func write(_ batch: Batch, now: UInt64) {
+        guard batch.deadline > now else {
+            let detail = "The command for \(rules.address) was late before it was sent"
+            return finish(batch, RedisError(.timedOut, detail: detail))
+        }
         output += batch.bytes
         sent.append(batch, moment: now)
     }

@@ -112,6 +112,54 @@ import Testing
         #expect(connection.output.isEmpty && connection.outputStart == 0)
     }
 
+    @Test func sentOutputIsNotKept() throws {
+        var connection = try readyConnection()
+        for number in 0..<2_000 {
+            connection.enqueue(Batch("\(number)", count: 10), now: 1)
+            // The server never has the last byte.
+            connection.wrote(connection.output.count - connection.outputStart - 1)
+            #expect(connection.output.count <= 65 << 10)
+        }
+        #expect(connection.written() == "\n")
+    }
+
+    @Test func lateCommandIsNotSent() throws {
+        var connection = try readyConnection()
+        connection.enqueue(Batch("a", deadline: 9), now: 5)
+        #expect(connection.written().hasSuffix("a\r\n"))
+        connection.enqueue(Batch("late", deadline: 6), now: 6)
+        #expect(!connection.hasOutput && connection.ended() == ["late: timedOut"])
+        #expect(connection.timePassed(now: 6) == nil)
+        #expect(connection.receive("+x\r\n") == nil)
+        #expect(connection.ended() == ["a: +x"])
+    }
+
+    @Test func commandThatBecameLateInTheGreetingIsNotSent() throws {
+        var connection = try connection()
+        connection.begin(now: 0)
+        connection.enqueue(Batch("late", deadline: 1), now: 0)
+        connection.enqueue(Batch("b"), now: 0)
+        connection.opened()
+        connection.wrote(connection.output.count)
+        #expect(connection.receive("+PONG\r\n") == nil)
+        #expect(connection.ended() == ["late: timedOut"])
+        #expect(connection.written() == "*2\r\n$4\r\nECHO\r\n$1\r\nb\r\n")
+    }
+
+    @Test func replyBehindTheGreetingIsAFailure() throws {
+        var connection = try connection()
+        connection.enqueue(Batch("a"), now: 0)
+        connection.begin(now: 0)
+        connection.opened()
+        guard case .failed(let error) = connection.receive("+PONG\r\n+x\r\n") else {
+            Issue.record("no failure")
+            return
+        }
+        #expect(error.code == .misbehaved)
+        connection.fail(error)
+        #expect(connection.ended() == ["a: misbehaved"])
+    }
+
     @Test func replyToNoCommandIsAFailure() throws {
         var connection = try readyConnection()
         guard case .failed(let error) = connection.receive("+OK\r\n") else {
@@ -161,7 +209,8 @@ import Testing
         #expect(connection.timePassed(now: 30) == nil)
         #expect(connection.ended() == ["a: timedOut"])
         connection.opened()
-        #expect(connection.receive("+PONG\r\n+x\r\n") == nil)
+        #expect(connection.receive("+PONG\r\n") == nil)
+        #expect(connection.receive("+x\r\n") == nil)
         #expect(connection.ended() == ["b: +x"])
     }
 
@@ -190,7 +239,8 @@ import Testing
         connection.opened()
         #expect(connection.written() == "*1\r\n$4\r\nPING\r\n")
         connection.enqueue(Batch("b"), now: 9)
-        #expect(connection.receive("+PONG\r\n+y\r\n") == nil)
+        #expect(connection.receive("+PONG\r\n") == nil)
+        #expect(connection.receive("+y\r\n") == nil)
         #expect(connection.ended() == ["b: +y"])
     }
 }
