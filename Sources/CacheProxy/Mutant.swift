@@ -1,5 +1,5 @@
 #if ENGINE_CHECKS
-    import CacheEngine
+    import Platform
 #endif
 
 /// Deliberate bugs in the proxy, each of which a test must catch.

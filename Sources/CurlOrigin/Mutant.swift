@@ -1,5 +1,5 @@
 #if ENGINE_CHECKS
-    internal import CacheEngine
+    import Platform
 #endif
 
 /// Deliberate bugs in the origin, each of which a test must catch.

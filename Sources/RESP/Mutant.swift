@@ -1,8 +1,5 @@
 #if ENGINE_CHECKS
     import Platform
-
-    /// The deliberate bug of this process, from `ENGINE_MUTANT`; `nil` without the variable.
-    package let mutantInForce = getenv("ENGINE_MUTANT").map { String(cString: $0) }
 #endif
 
 /// Deliberate bugs in the codec, each of which a test must catch.

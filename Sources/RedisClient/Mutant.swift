@@ -1,5 +1,5 @@
 #if ENGINE_CHECKS
-    import RESP
+    import Platform
 #endif
 
 /// Deliberate bugs in the client, each of which a test must catch.

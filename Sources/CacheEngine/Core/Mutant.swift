@@ -1,8 +1,5 @@
 #if ENGINE_CHECKS
     import Platform
-
-    /// The deliberate bug of this process, from `ENGINE_MUTANT`; `nil` if there is none.
-    package let mutantInForce = getenv("ENGINE_MUTANT").map { String(cString: $0) }
 #endif
 
 /// Deliberate bugs in the engine; a test must catch each of them.

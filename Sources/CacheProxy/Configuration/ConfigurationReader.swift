@@ -243,6 +243,12 @@ public enum ConfigurationReader {
                         + "give unix"
                 )
             }
+        } else if let peers = configuration.proxyPeers, peers.networks.isEmpty {
+            throw ConfigurationError(
+                .optionsConflicting,
+                "--proxy-protocol-from: clients of `\(configuration.listen)` have addresses; "
+                    + "give their networks"
+            )
         }
     }
 }

@@ -208,6 +208,11 @@ struct OtherOrder: Error {}
             .optionsConflicting,
             "--proxy-protocol-from: clients of `unix:/tmp/s` have no address; give unix"
         ),
+        .init(
+            ["--origin", "http://a", "--listen", "127.0.0.1:1", "--proxy-protocol-from", "unix"],
+            .optionsConflicting,
+            "--proxy-protocol-from: clients of `127.0.0.1:1` have addresses; give their networks"
+        ),
     ]
 
     @Test(arguments: mistakes)
