@@ -16,6 +16,9 @@ enum CompareCommand: Command {
         if base.machine != new.machine {
             Terminal.complain("The runs are of different machines; only ratios compare.")
         }
+        if base.isShort, new.isShort {
+            Terminal.complain("Both runs were --quick; run without it to decide on a small change.")
+        }
         let comparison = Comparison(base: base, new: new)
         Terminal.say(comparison.text)
         return comparison.hasRegression ? .failure : .success

@@ -21,7 +21,7 @@ enum HitRatioCommand: Command {
         let reference = try readReference(path)
         let policy = try arguments.value("--policy").map(ReplayCommand.policy)
         let file = arguments.value("--json")
-        if let file { try TextFile.write("", to: file) }
+        if let file { try TextFile.checkWritable(file) }
         var line = Terminal.ProgressLine()
         let replays = HitRatioReplays(directory: directory, reference: reference)
         let (score, measurements) = try replays.run(policy: policy) { trace in line.show(trace) }

@@ -39,7 +39,7 @@ enum ReplayCommand: Command {
             throw UsageError("--disk and --unit-size exclude each other; give one")
         }
         let file = arguments.value("--json")
-        if let file { try TextFile.write("", to: file) }
+        if let file { try TextFile.checkWritable(file) }
         let trace = try RequestTrace(path: path, format: try format(arguments))
         Terminal.say(
             "\(path): \(trace.requests.count) requests of \(trace.objectCount) objects, "
@@ -47,11 +47,15 @@ enum ReplayCommand: Command {
         )
         let rounds = arguments.has("--curve") ? curve(options) : [options]
         var measurements: [Measurement] = []
-        for options in rounds {
+        var line = Terminal.ProgressLine()
+        defer { line.clear() }
+        for (number, options) in rounds.enumerated() {
             for policy in policyNames(arguments) {
+                line.show("replaying with \(policy)", percent: number * 100 / rounds.count)
                 measurements += try await measure(trace, options, policy, disk, arguments)
             }
         }
+        line.clear()
         let result = RunResult(measurements: measurements)
         Terminal.say(ResultTable.text(result))
         if let file { try TextFile.write(JSONText.encode(result), to: file) }

@@ -25,9 +25,11 @@ enum RunCommand: Command {
         plan.keys = try arguments.count("--keys")
         if let directory = arguments.value("--directory") { plan.scratchDirectory = directory }
         let file = arguments.value("--json")
-        // The file is created before the work, so that an invalid path is reported at once.
-        if let file { try TextFile.write("", to: file) }
-        let result = RunResult(measurements: try await measure(workloads, plan))
+        // Checked before the work, so that an invalid path is reported at once.
+        if let file { try TextFile.checkWritable(file) }
+        _ = try ScratchDirectory(in: plan.scratchDirectory)
+        let measurements = try await measure(workloads, plan)
+        let result = RunResult(scale: plan.scale, measurements: measurements)
         Terminal.say(ResultTable.text(result))
         if let file { try TextFile.write(JSONText.encode(result), to: file) }
         let violations = thresholds?.violations(in: result.measurements) ?? []

@@ -24,11 +24,17 @@ enum VersusCommand: Command {
         var plan = WorkloadPlan(scale: try RunCommand.scale(arguments))
         if let directory = arguments.value("--directory") { plan.scratchDirectory = directory }
         let peers = try arguments.values("--peer").map(PeerProgram.Launch.init(parsing:))
+        guard !peers.isEmpty else {
+            throw UsageError(
+                "--peer: no peer is given; give --peer NAME=COMMAND, or run perf/compare \(name)"
+            )
+        }
         let file = arguments.value("--json")
-        if let file { try TextFile.write("", to: file) }
+        if let file { try TextFile.checkWritable(file) }
         for line in try versus.descriptions(peers, plan) { Terminal.say(line) }
         let workloads = try versus.workloads(peers)
-        let result = RunResult(measurements: try await RunCommand.measure(workloads, plan))
+        let measurements = try await RunCommand.measure(workloads, plan)
+        let result = RunResult(scale: plan.scale, measurements: measurements)
         Terminal.say("\n" + ResultTable.text(result))
         Terminal.say(TargetTable.text(name, result.measurements))
         if let file { try TextFile.write(JSONText.encode(result), to: file) }

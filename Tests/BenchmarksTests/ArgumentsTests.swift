@@ -76,10 +76,13 @@ import Testing
         [], ["nope"], ["run", "--nope"], ["run", "no-such-workload"], ["list", "extra"],
         ["compare", "one.json"], ["compare", "/nonexistent/a.json", "/nonexistent/b.json"],
         ["report"], ["report", "a.json"], ["run", "--threads", "0"], ["profile", "memory-hit"],
-        ["run", "--json", "/nonexistent/x.json"], ["flame", "/nonexistent", "--output", "x"],
+        ["run", "--json", "/nonexistent/x.json"],
+        ["run", "memory-hit", "--smoke", "--directory", "/nonexistent"],
+        ["flame", "/nonexistent", "--output", "x"],
         ["run", "--quick", "--smoke"], ["replay"], ["replay", "--trace", "/nonexistent"],
         ["replay", "--trace", "x", "--memory", "1M", "--memory-fraction", "0.1"],
-        ["replay", "--trace", "x", "--policy", "nope"], ["versus", "nope"], ["hit-ratio"],
+        ["replay", "--trace", "x", "--policy", "nope"], ["versus", "nope"], ["versus", "memory"],
+        ["hit-ratio"],
         ["hit-ratio", "--traces", "/nonexistent"],
     ])
     func mistakesOfTheCallerExitWithTwo(words: [String]) async {
@@ -93,6 +96,20 @@ import Testing
             #expect(command.help.contains("usage: bench-cli \(command.name)"))
             for flag in command.flags { #expect(command.help.contains(flag.name)) }
         }
+    }
+
+    /// The results of an earlier run are not lost to one that fails.
+    @Test func failedRunLeavesTheFileOfResults() async throws {
+        let scratch = try ScratchDirectory(in: WorkloadPlan.defaultScratchDirectory)
+        let old = scratch.path + "/old.json"
+        try TextFile.write("{}", to: old)
+        let new = scratch.path + "/new.json"
+        for file in [old, new] {
+            let words = ["run", "disk-hit-warm", "--directory", "/nonexistent", "--json", file]
+            #expect(await BenchCommandLine.run(words) == .usage)
+        }
+        #expect(try TextFile.read(old) == "{}")
+        #expect(scratch.files().map(\.path) == [old])
     }
 
     @Test func aRegressionExitsWithOneAndNoChangeWithZero() async throws {

@@ -58,6 +58,59 @@ import Testing
         #expect(Self.page.contains(">\(title)</h2>"))
     }
 
+    @Test func tilesNameTheirRunAndItsDate() {
+        let run = RunResult(date: "2026-01-31T12:00:00Z", measurements: Self.rows)
+        let page = ReportPage([.init(name: "first", result: run)]).html
+        #expect(page.contains("<span>first, 2026-01-31 12:00 UTC</span>"))
+    }
+
+    @Test func twoRunsHaveATableOfWhatChanged() {
+        var slower = Self.rows
+        slower[0] = Measurement(
+            workload: "memory-hit",
+            quantity: "time_per_hit",
+            parameters: [.init("keys", 1024)],
+            unit: .nanoseconds,
+            better: .lower,
+            rounds: Rounds([100])
+        )
+        let base = ReportPage.Run(name: "base", result: RunResult(measurements: Self.rows))
+        let new = ReportPage.Run(name: "new", result: RunResult(measurements: slower))
+        let page = ReportPage([base, new]).html
+        #expect(page.contains(">From base to new</h2>"))
+        #expect(page.contains("5 rows: 1 regressed, 0 improved"))
+        #expect(page.contains("+100.0 %"))
+        #expect(!Self.page.contains(" regressed, "))
+        #expect(ReportPage([base, base]).html.contains("5 rows: no change"))
+    }
+
+    /// There are eight colours; a ninth curve needs a plot of its own.
+    @Test func everyCurveIsDrawn() {
+        let tail = Percentiles(p50: 40, p90: 60, p99: 90, p999: 200, max: 5_000)
+        let rows = (1...19).map { number in
+            Measurement(
+                workload: "memory-hit",
+                quantity: "time_per_hit",
+                parameters: [.init("keys", number)],
+                unit: .nanoseconds,
+                better: .lower,
+                rounds: Rounds([50]),
+                percentiles: tail
+            )
+        }
+        let page = ReportPage([.init(name: "run", result: RunResult(measurements: rows))]).html
+        for number in 1...19 { #expect(page.contains("<title>keys \(number): p99 ")) }
+        #expect(page.contains(">memory-hit, 3 of 3</figcaption>"))
+    }
+
+    @Test func curvesOfTwoRunsAreApart() {
+        let runs = ["a", "b"].map {
+            ReportPage.Run(name: $0, result: RunResult(measurements: Self.rows))
+        }
+        let page = ReportPage(runs).html
+        #expect(page.contains(">a: lru</span>") && page.contains(">b: lru</span>"))
+    }
+
     @Test func sectionsWithoutFiguresAreLeftOut() {
         let page = ReportPage([.init(name: "run", result: RunResult())]).html
         #expect(!page.contains("Throughput against latency"))
@@ -119,6 +172,28 @@ import Testing
             samples.counts[["[libc.so.6]", "MemoryHit.round()", "MemoryTier.entry(for:)"]] == 1
         )
         #expect(samples.counts[["[libc.so.6]", "MemoryHit.round()", "memcmp:avx2"]] == 1)
+    }
+
+    @Test func swiftNamesAreReadable() {
+        let samples = StackSamples(
+            parsing: """
+                x 1 1.0: 1 cpu-clock:
+                \t 55d0 $s11CacheEngine9HTTPCacheC8shutDownyyYaF+0x1c (/x)
+                \t 55d4 $sNotASymbol (/x)
+
+                """
+        )
+        #expect(
+            samples.counts.keys.first
+                == ["$sNotASymbol", "CacheEngine.HTTPCache.shutDown() async -> ()"]
+        )
+    }
+
+    @Test func deepStacksAreClipped() {
+        var samples = StackSamples()
+        samples.add((1...100).map { "call\($0)" }, times: 1)
+        let svg = FlameGraph(samples, title: "t").svg
+        #expect(svg.contains("call60: 1 samples") && !svg.contains("call61"))
     }
 
     @Test func foldedStacksMeanTheSame() {

@@ -30,7 +30,8 @@ package struct FlameGraph {
     private static let rowHeight = 18.0
     /// The smallest width of a visible box, in the units of the picture.
     private static let boxWidthMin = 0.4
-    private static let frameCountMax = 200
+    /// Calls above this one are left out: a picture of recursion is as tall as the recursion.
+    private static let frameCountMax = 60
 
     private let root = Node(name: "all")
     private let title: String

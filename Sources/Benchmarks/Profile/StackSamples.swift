@@ -75,7 +75,7 @@ package struct StackSamples: Sendable {
             return "[\(library.split(separator: "/").last ?? "unknown")]"
         }
         // A frame name may contain the separator of frames.
-        return String(name.map { $0 == ";" ? ":" : $0 })
+        return String(SymbolName.readable(String(name)).map { $0 == ";" ? ":" : $0 })
     }
 
     private static func folded(_ line: Substring) -> (stack: [String], count: Int)? {

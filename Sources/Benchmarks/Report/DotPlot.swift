@@ -1,4 +1,7 @@
 /// A row for each question and a dot for each answer, on one axis, to show their distances.
+///
+/// The names and values of a row stand above its dots, so that the plot is narrow enough for a
+/// telephone and no text is cut.
 struct DotPlot {
     struct Dot {
         let name: String
@@ -19,17 +22,16 @@ struct DotPlot {
     /// A value to which all rows are compared, with the meaning of either side.
     var mark: (value: Double, left: String, right: String)?
 
-    private static let width = 960.0
-    private static let left = 330.0
-    private static let right = 96.0
-    private static let rowHeight = 24.0
+    private static let width = LinePlot.width
+    private static let margin = 12.0
+    private static let rowHeight = 38.0
     private static let top = 24.0
 
     var svg: Markup {
         let bottom = Self.top + Double(rows.count) * Self.rowHeight + 4
         let height = bottom + 42
         var markup = Markup()
-        markup.element("figure", [("class", "wide")]) { figure in
+        markup.element("figure", []) { figure in
             figure.element("figcaption", [], text: title)
             let box = "0 0 \(Self.width.fixed(0)) \(height.fixed(0))"
             figure.element("svg", [("viewBox", box), ("role", "img"), ("aria-label", title)]) {
@@ -50,7 +52,7 @@ struct DotPlot {
     }
 
     private func x(_ value: Double) -> Double {
-        Self.left + horizontal.position(value) * (Self.width - Self.left - Self.right)
+        Self.margin + horizontal.position(value) * (Self.width - 2 * Self.margin)
     }
 
     private func drawAxes(bottom: Double, into svg: inout Markup) {
@@ -58,8 +60,7 @@ struct DotPlot {
             svg.line(from: (x(tick.value), Self.top), to: (x(tick.value), bottom), "grid")
             svg.label(tick.label, at: (x(tick.value), bottom + 15), anchor: "middle", "tick")
         }
-        let middle = (Self.left + Self.width - Self.right) / 2
-        svg.label(horizontalTitle, at: (middle, bottom + 34), anchor: "middle", "title")
+        svg.label(horizontalTitle, at: (Self.width / 2, bottom + 34), anchor: "middle", "title")
         guard let mark else { return }
         let place = x(mark.value)
         svg.line(from: (place, Self.top - 6), to: (place, bottom), "mark")
@@ -68,8 +69,13 @@ struct DotPlot {
     }
 
     private func draw(_ row: Row, at index: Int, into svg: inout Markup) {
-        let height = Self.top + (Double(index) + 0.5) * Self.rowHeight
-        svg.label(row.name, at: (Self.left - 14, height + 4), anchor: "end", "row")
+        let top = Self.top + Double(index) * Self.rowHeight
+        let height = top + 27
+        svg.label(row.name, at: (Self.margin, top + 15), anchor: "start", "row")
+        // In the order of the dots, so that each value can be found.
+        let values = row.dots.sorted { $0.value < $1.value }.map(\.label)
+        let end = Self.width - Self.margin
+        svg.label(values.joined(separator: " · "), at: (end, top + 15), anchor: "end", "row")
         let places = row.dots.map { x($0.value) }
         let ends = places + (mark.map { [x($0.value)] } ?? [])
         if let first = ends.min(), let last = ends.max(), last > first {
@@ -83,22 +89,6 @@ struct DotPlot {
             svg.element("circle", place) {
                 $0.element("title", [], text: "\(row.name): \(dot.name) \(dot.label)")
             }
-        }
-        label(row, at: height, into: &svg)
-    }
-
-    /// Labels a row.
-    ///
-    /// A single value stands beside its dot. Several values stand in the order of their dots, on
-    /// the side without the connecting line.
-    private func label(_ row: Row, at height: Double, into svg: inout Markup) {
-        let dots = row.dots.sorted { $0.value < $1.value }
-        guard let first = dots.first, let last = dots.last else { return }
-        let text = dots.map(\.label).joined(separator: " · ")
-        if let mark, last.value < mark.value {
-            svg.label(text, at: (x(first.value) - 10, height + 4), anchor: "end", "tick")
-        } else {
-            svg.label(text, at: (x(last.value) + 10, height + 4), anchor: "start", "tick")
         }
     }
 }

@@ -1,7 +1,13 @@
 extension ReportSection {
     /// Hit ratio against cache size: a plot for each trace and a curve for each policy.
     static func hitRatio(_ runs: [ReportPage.Run]) -> Self {
-        let rows = runs.flatMap(\.result.measurements).compactMap(ReplayRow.init)
+        let rows = runs.flatMap { run in
+            run.result.measurements.compactMap(ReplayRow.init).map { row in
+                var row = row
+                row.policy = run.label(row.policy, among: runs)
+                return row
+            }
+        }
         var traces: [String] = []
         var policies: [String] = []
         for row in rows {
@@ -51,7 +57,7 @@ extension ReportSection {
 /// One point of a hit-ratio curve.
 private struct ReplayRow {
     let trace: String
-    let policy: String
+    var policy: String
     let quantity: String
     let capacity: Double
     let isFraction: Bool

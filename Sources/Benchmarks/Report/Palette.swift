@@ -27,8 +27,9 @@ enum Palette {
         .tile,figure{background:var(--card);border:1px solid var(--edge);border-radius:10px}
         .tile{padding:12px 14px}.tile b{display:block;font-size:22px;letter-spacing:-.01em}
         .tile span{display:block;color:var(--soft);font-size:13px}
-        .plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(430px,1fr));gap:14px}
-        figure{margin:0;padding:14px 16px 12px;min-width:0}figure.wide{grid-column:1/-1}
+        .plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(430px,1fr));gap:14px;
+        align-items:start}
+        figure{margin:0;padding:14px 16px 12px;min-width:0}
         figcaption{font-weight:600;font-size:14px;margin-bottom:4px}
         svg{display:block;width:100%;height:auto;overflow:visible}
         svg text{fill:var(--soft);font-size:11px;font-variant-numeric:tabular-nums}
@@ -45,10 +46,10 @@ enum Palette {
         border-radius:10px}
         table{border-collapse:collapse;width:100%;font-size:13px;
         font-variant-numeric:tabular-nums}
-        th,td{padding:5px 12px;text-align:right;white-space:nowrap}
+        th,td{padding:5px 8px;text-align:right;white-space:nowrap}
         th{color:var(--soft);font-weight:500}
         tr+tr td{border-top:1px solid var(--grid)}
-        .l{text-align:left}.good{color:var(--good)}.bad{color:var(--bad)}
+        .l{text-align:left;white-space:normal;min-width:8em}.good{color:var(--good)}.bad{color:var(--bad)}
         @media(max-width:520px){main{padding:24px 12px}.plots{grid-template-columns:1fr}}
         \(classes)
         """

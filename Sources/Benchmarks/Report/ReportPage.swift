@@ -26,11 +26,11 @@ package struct ReportPage {
             page.element(
                 "p",
                 [],
-                text: (runs.count > 1 ? "\(run.name): " : "") + run.result.machine.summary + " · "
-                    + run.result.build.summary
+                text: (runs.count > 1 ? "\(run.name): " : "") + run.result.summary
             )
         }
         appendTiles(to: &page)
+        if runs.count == 2 { page.append(DifferenceTable.markup(runs[0], runs[1])) }
         for section in sections where !section.figures.isEmpty {
             page.element("h2", [], text: section.title)
             page.element("p", [], text: section.explanation)
@@ -50,7 +50,11 @@ package struct ReportPage {
     }
 
     /// Appends the most important figures as tiles.
+    ///
+    /// They are of the last run, which each tile names.
     private func appendTiles(to page: inout Markup) {
+        guard let run = runs.last else { return }
+        let origin = [run.name, run.result.minute].compactMap(\.self).joined(separator: ", ")
         let wanted: [(workload: String, quantity: String, title: String)] = [
             ("memory-hit", "time_per_hit", "memory hit"),
             ("http-hit", "time_per_hit", "fresh HTTP hit"),
@@ -64,7 +68,7 @@ package struct ReportPage {
         var tiles = Markup()
         for tile in wanted {
             guard
-                let found = runs.last?.result.measurements.first(where: {
+                let found = run.result.measurements.first(where: {
                     $0.workload == tile.workload && $0.quantity == tile.quantity
                 })
             else { continue }
@@ -78,6 +82,7 @@ package struct ReportPage {
                     [],
                     text: ([tile.title] + setting).joined(separator: ", ")
                 )
+                $0.element("span", [], text: origin)
             }
         }
         if !tiles.text.isEmpty {

@@ -23,38 +23,42 @@ extension ReportSection {
         )
     }
 
-    /// A row for each piece of work, with a dot for each peer that did the same work.
+    /// A row for each piece of work, with a dot for each peer that did the same work; the rows of
+    /// several runs lie side by side.
     ///
     /// Replays are left out; they have curves of their own.
     private static func ratioRows(_ runs: [ReportPage.Run]) -> [DotPlot.Row] {
-        var rows: [DotPlot.Row] = []
+        var rows: [(work: String, row: DotPlot.Row)] = []
         for run in runs {
             for one in run.result.measurements where one.workload != "replay" {
                 guard let ratio = one.ratio, ratio.value > 0 else { continue }
-                // The ratio is inverted where lower is better, so that right of the mark is always
-                // better.
-                let gain = one.better == .lower ? 1 / ratio.value : ratio.value
-                let dot = DotPlot.Dot(
-                    name: ratio.peer,
-                    value: gain,
-                    colour: peerColour(ratio.peer),
-                    label: "\(gain.threeDigits) x"
-                )
                 let setting = one.parameters.map { "\($0.name) \($0.value)" }
-                var name = ([one.workload] + setting).joined(separator: ", ")
-                func has(_ row: DotPlot.Row) -> Bool {
-                    row.name == name && row.dots.contains { $0.name == dot.name }
-                }
-                // The same work in another run gets a row of its own with the run's name.
-                if rows.contains(where: has) { name = "\(run.name): \(name)" }
-                if let index = rows.firstIndex(where: { $0.name == name }) {
-                    rows[index].dots.append(dot)
+                let work = ([one.workload] + setting).joined(separator: ", ")
+                let name = run.label(work, among: runs)
+                if let index = rows.firstIndex(where: { $0.row.name == name }) {
+                    rows[index].row.dots.append(dot(of: ratio, one.better))
                 } else {
-                    rows.append(DotPlot.Row(name: name, dots: [dot]))
+                    let end = rows.lastIndex { $0.work == work }.map { $0 + 1 } ?? rows.count
+                    let row = DotPlot.Row(name: name, dots: [dot(of: ratio, one.better)])
+                    rows.insert((work, row), at: end)
                 }
             }
         }
-        return rows
+        return rows.map(\.row)
+    }
+
+    /// The dot of a ratio, which is inverted where lower is better: right of the mark is always
+    /// better.
+    private static func dot(of ratio: Measurement.Ratio, _ better: Measurement.Direction)
+        -> DotPlot.Dot
+    {
+        let gain = better == .lower ? 1 / ratio.value : ratio.value
+        return DotPlot.Dot(
+            name: ratio.peer,
+            value: gain,
+            colour: peerColour(ratio.peer),
+            label: "\(gain.threeDigits) x"
+        )
     }
 
     /// Latency from the median to the maximum, for each workload with percentiles.
@@ -66,33 +70,51 @@ extension ReportSection {
         }
         return Self(
             title: "Latency, from the median to the worst",
-            explanation: "Every step to the right is ten times rarer. A flat curve is a promise "
-                + "that can be kept; where it bends, something else wanted the processor or the lock.",
-            figures: names.map { latencyPlot($0, runs) }
+            explanation:
+                "From p90 on, each step to the right is ten times rarer; the last point is "
+                + "the slowest operation of the run. A flat curve is a promise that can be kept; "
+                + "where it bends, something else wanted the processor or the lock.",
+            figures: names.flatMap { latencyPlots($0, runs) }
         )
     }
 
-    private static func latencyPlot(_ name: String, _ runs: [ReportPage.Run]) -> Markup {
-        var series: [LinePlot.Series] = []
+    /// The curves of one workload, in as many plots as their colours need.
+    private static func latencyPlots(_ name: String, _ runs: [ReportPage.Run]) -> [Markup] {
+        let series = latencyCurves(name, runs).enumerated().map { number, curve in
+            LinePlot.Series(name: curve.name, points: curve.points, colour: number)
+        }
+        let starts = Array(stride(from: 0, to: series.count, by: Palette.count))
+        return starts.enumerated().map { number, start in
+            latencyPlot(
+                starts.count > 1 ? "\(name), \(number + 1) of \(starts.count)" : name,
+                Array(series[start..<min(start + Palette.count, series.count)])
+            )
+        }
+    }
+
+    /// The curves of one workload; those of several runs with the same setting lie side by side.
+    private static func latencyCurves(
+        _ workload: String,
+        _ runs: [ReportPage.Run]
+    ) -> [(name: String, points: [(Double, Double)])] {
+        var curves: [(setting: String, name: String, points: [(Double, Double)])] = []
         for run in runs {
-            for one in run.result.measurements where one.workload == name {
-                guard let percentiles = one.percentiles, series.count < Palette.count else {
-                    continue
-                }
-                let setting = one.parameters.map { "\($0.name) \($0.value)" }
-                let label = setting.isEmpty ? one.quantity : setting.joined(separator: ", ")
+            for one in run.result.measurements where one.workload == workload {
+                guard let percentiles = one.percentiles else { continue }
+                let parameters = one.parameters.map { "\($0.name) \($0.value)" }
+                let setting =
+                    parameters.isEmpty ? one.quantity : parameters.joined(separator: ", ")
                 let points = zip(rareness, percentiles.named).map { ($0.x, max(1, $1.value)) }
-                series.append(
-                    LinePlot.Series(
-                        name: run.label(label, among: runs),
-                        points: points,
-                        colour: series.count
-                    )
-                )
+                let end = curves.lastIndex { $0.setting == setting }.map { $0 + 1 } ?? curves.count
+                curves.insert((setting, run.label(setting, among: runs), points), at: end)
             }
         }
-        return LinePlot(
-            title: name,
+        return curves.map { ($0.name, $0.points) }
+    }
+
+    private static func latencyPlot(_ title: String, _ series: [LinePlot.Series]) -> Markup {
+        LinePlot(
+            title: title,
             horizontalTitle: "percentile",
             verticalTitle: "latency",
             horizontal: PlotScale(

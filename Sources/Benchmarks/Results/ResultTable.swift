@@ -51,28 +51,40 @@ extension Rounds {
 extension Comparison {
     /// The comparison as a table with verdicts, followed by a summary line.
     package var text: String {
-        var table = TextTable([
-            ("workload", .left), ("what", .left), ("base", .right), ("new", .right),
-            ("change", .right), ("noise", .right), ("verdict", .left),
-        ])
-        for row in rows {
-            func value(_ measurement: Measurement?) -> String {
-                measurement.map { $0.unit.readable($0.value) } ?? "-"
-            }
-            let isPair = row.base != nil && row.new != nil
-            table.append([
-                row.workload, row.metric, value(row.base), value(row.new),
-                isPair ? Self.percent(row.change) : "",
-                isPair ? "±" + Self.percent(row.noise, signed: .never) : "",
-                row.verdict.rawValue,
-            ])
-        }
+        var table = TextTable(Self.columns)
+        for row in rows { table.append(row.cells) }
+        return table.text + "\n" + summary + "\n"
+    }
+
+    static let columns: [(title: String, alignment: TextTable.Alignment)] = [
+        ("workload", .left), ("what", .left), ("base", .right), ("new", .right),
+        ("change", .right), ("noise", .right), ("verdict", .left),
+    ]
+
+    /// The number of rows of each verdict.
+    var summary: String {
         let changed = count(.regressed) + count(.improved)
         let verdict =
             changed == 0
             ? "no change"
             : "\(count(.regressed)) regressed, \(count(.improved)) improved"
-        return table.text + "\n\(rows.count) rows: \(verdict)\n"
+        return "\(rows.count) rows: \(verdict)"
+    }
+}
+
+extension Comparison.Row {
+    /// The texts of the columns.
+    var cells: [String] {
+        func value(_ measurement: Measurement?) -> String {
+            measurement.map { $0.unit.readable($0.value) } ?? "-"
+        }
+        let isPair = base != nil && new != nil
+        return [
+            workload, metric, value(base), value(new),
+            isPair ? Self.percent(change) : "",
+            isPair ? "±" + Self.percent(noise, signed: .never) : "",
+            verdict.rawValue,
+        ]
     }
 
     private enum Sign { case always, never }

@@ -13,6 +13,15 @@ package enum TextFile {
         try write(Array(text.utf8), to: path)
     }
 
+    /// Throws if the file cannot be written; what it contains stays as it is.
+    package static func checkWritable(_ path: String) throws {
+        let isNew = access(path, F_OK) != 0
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw unwritable(path) }
+        close(descriptor)
+        if isNew { unlink(path) }
+    }
+
     static func write(_ bytes: [UInt8], to path: String) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { throw unwritable(path) }

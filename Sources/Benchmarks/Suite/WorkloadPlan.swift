@@ -1,7 +1,7 @@
 /// The size of a run and the caller's choices for it.
 package struct WorkloadPlan: Sendable {
     /// The amount of work in a run.
-    package enum Scale: String, Sendable {
+    package enum Scale: String, Codable, Sendable {
         /// The least work that runs every line, for `make check`.
         case smoke
         /// Enough for a first impression: the whole suite takes about a minute.
