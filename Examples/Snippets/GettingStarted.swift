@@ -5,7 +5,7 @@ import CacheEngine
 enum GettingStarted {
     static func first(origin: any Origin) async throws {
         let cache = try await HTTPCache(
-            configuration: HTTPCache.Configuration(memory: .megabytes(256)),
+            configuration: HTTPCache.Configuration(memory: .megabytes(256), mode: .shared),
             origin: origin
         )
         let response = try await cache.respond(to: CacheRequest(url: "https://example.com/"))

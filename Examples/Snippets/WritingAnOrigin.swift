@@ -14,6 +14,15 @@ struct TableOrigin: Origin {
     }
 }
 
+/// A response whose body is a sequence of lines.
+func response(_ lines: AsyncStream<String>) -> OriginResponse {
+    OriginResponse(
+        status: 200,
+        fields: ["Content-Type": "text/event-stream"],
+        body: BodyStream(lines.map { ByteChunk($0) })
+    )
+}
+
 /// A body that is produced one piece at a time, on demand of its reader.
 actor Countdown: BodySource {
     private var left: Int

@@ -50,7 +50,8 @@ private enum FirstProgram {
 
         let url = CommandLine.arguments.dropFirst().first ?? "https://example.com/"
         let cache = try await HTTPCache(
-            configuration: HTTPCache.Configuration(memory: .megabytes(64)),
+            // One user's cache. A server, which answers many users, has the mode `.shared`.
+            configuration: HTTPCache.Configuration(memory: .megabytes(64), mode: .private),
             origin: CurlOrigin()
         )
         for _ in 1...2 {

@@ -43,6 +43,16 @@ public struct BodyStream: AsyncSequence, Sendable {
         self.init(.source(SourceLease(source), count: OptionalNumber(count)))
     }
 
+    /// A body of the chunks that an asynchronous sequence delivers, for example
+    /// `BodyStream(lines.map { ByteChunk($0) })`.
+    ///
+    /// The sequence is read at the pace of the body's reader, and its iterator is released with
+    /// the last copy of the stream. An error of the sequence breaks the body off.
+    public init<Chunks: AsyncSequence & Sendable>(_ chunks: Chunks, count: Int? = nil)
+    where Chunks.Element == ByteChunk {
+        self.init(SequenceSource(chunks), count: count)
+    }
+
     /// A body that is read from a store piece by piece.
     public init(_ reader: any BodyReader, range: Range<Int>? = nil) {
         self.init(.stored(reader, range ?? 0..<reader.count))

@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// let cache = try await HTTPCache(
-///     configuration: HTTPCache.Configuration(memory: .megabytes(256)),
+///     configuration: HTTPCache.Configuration(memory: .megabytes(256), mode: .shared),
 ///     origin: origin
 /// )
 /// let response = try await cache.respond(to: CacheRequest(url: "https://example.com/"))

@@ -2,8 +2,8 @@
 public struct CacheHooks: Sendable {
     /// Returns the key of a request's entry, or `nil` to keep method and URL as the key.
     ///
-    /// It serves signed URLs, and parameters that do not change the response. It is called for each
-    /// request.
+    /// It serves signed URLs, and parameters that do not change the response. A key that it returns
+    /// never equals that of a URL. It is called for each request, and perhaps several times.
     public var key: (@Sendable (CacheRequest) -> String?)?
 
     /// Changes or refuses a response that may be stored; called once, before any of it is stored.
