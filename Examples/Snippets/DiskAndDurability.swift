@@ -22,7 +22,9 @@ enum Disk {
     }
 
     static func asFile(cache: HTTPCache, request: CacheRequest) async throws {
-        _ = try await cache.download(request, to: "/tmp/movie.mp4")
+        _ = try await cache.download(request, to: "/tmp/movie.mp4", resuming: true) { progress in
+            print(progress.receivedBytes, progress.totalBytes ?? 0)
+        }
         try await cache.withBodyFile(for: request) { path, response in
             print(path, response.status)
         }

@@ -20,7 +20,13 @@ enum Tuning {
     static func events() -> HTTPCache.Configuration {
         var configuration = HTTPCache.Configuration()
         configuration.hooks.onEvent = { event in
-            if case .originFailed(let error) = event { print("origin failed:", error) }
+            switch event {
+            case .answered(let answer):
+                print(answer.request.url, answer.status, answer.source, answer.duration)
+            case .originFailed(let error, let request):
+                print(request.url, "failed at the origin:", error)
+            default: break
+            }
         }
         return configuration
     }

@@ -73,6 +73,7 @@ enum Mutant: String {
     case keepsTheOutdated
     case storesOverlongBodies
     case replacesWholeByPart
+    case joinsPartsOfOtherVersions
 
     var isOn: Bool {
         #if ENGINE_CHECKS

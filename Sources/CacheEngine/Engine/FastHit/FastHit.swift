@@ -39,8 +39,9 @@ struct FastHit {
         if isPlain, !services.tiers.staleMarks.isActive,
             let hit = PlainHit(entry, nowSeconds: nowSeconds)
         {
-            services.recorder.answered(.fresh)
-            return ResponseBuilder(services).response(hit, of: entry)
+            let response = ResponseBuilder(services).response(hit, of: entry)
+            services.recorder.answered(.fresh, .init(request, response))
+            return response
         }
         return reuse(entry, for: request, terms, nowSeconds)
     }
@@ -71,6 +72,7 @@ struct FastHit {
         // As in `entryInMemory`, the closure must not retain the services.
         let lent = Unmanaged.passUnretained(services)
         var retained: Unmanaged<ByteStorage>?
+        var (status, bodyCount) = (0, 0)
         let isFound = withEntryInMemory(for: request, nowSeconds: EntryHead.seconds(nowSeconds)) {
             entry in
             guard let hit = PlainHit(entry, nowSeconds: nowSeconds),
@@ -79,6 +81,7 @@ struct FastHit {
                 retained = .passRetained(entry.storage)
                 return
             }
+            (status, bodyCount) = (Int(hit.fresh.status), hit.body.count)
             read(BorrowedResponse(hit, of: entry, lent))
         }
         guard isFound else {
@@ -87,15 +90,19 @@ struct FastHit {
         }
         guard let retained else {
             // Counted outside the gate: the application's hook may take its time.
-            services.recorder.answered(.fresh)
+            services.recorder.answered(
+                .fresh,
+                .init(request, status: status, .fresh, bodyCount: bodyCount)
+            )
             return .read
         }
         let entry = Entry(unchecked: retained.takeRetainedValue())
         guard let hit = PlainHit(entry, nowSeconds: nowSeconds) else {
             return ImmediateAnswer(reuse(entry, for: request, terms, nowSeconds))
         }
-        services.recorder.answered(.fresh)
-        return .response(ResponseBuilder(services).response(hit, of: entry))
+        let response = ResponseBuilder(services).response(hit, of: entry)
+        services.recorder.answered(.fresh, .init(request, response))
+        return .response(response)
     }
 
     /// Calls `read` with the entry under the key of the request, inside the readers' gate.
@@ -201,7 +208,7 @@ struct FastHit {
                 CacheInfo(source: source, tier: tier, ageSeconds: ageSeconds)
             )
         else { return nil }
-        services.recorder.answered(source)
+        services.recorder.answered(source, .init(request, response))
         return response
     }
 }

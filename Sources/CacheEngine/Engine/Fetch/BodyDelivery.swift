@@ -15,7 +15,7 @@ struct BodyDelivery {
         let hook = StoreHook(services: services, context: context)
         let builder = body.storage == .none ? nil : await hook.entry(of: body)
         let entry = FetchedEntry(services: services, context: context, body: body)
-        var keeper = BodyKeeper(services, body, chain, builder)
+        var keeper = BodyKeeper(services, context.request, body, chain, builder)
         if !keeper.isKeeping { await pass(entry) }
         // A reader of the whole body that repeats its request must find the body stored, and no
         // flight to join. The last piece, if the length tells which it is, is delivered once both
@@ -46,7 +46,7 @@ struct BodyDelivery {
             if let last { chain.append(last) }
             // A body that broke off is not stored, and its readers get an error.
             let error = services.supervisor.isOpen ? error : CacheError.cacheShutDown
-            services.recorder.originFailed(error)
+            services.recorder.originFailed(error, context.request)
             chain.fail(error)
             return await keeper.abandon()
         }

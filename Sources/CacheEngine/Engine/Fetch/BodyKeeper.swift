@@ -12,6 +12,7 @@ struct BodyKeeper {
     }
 
     private let services: Services
+    private let request: CacheRequest
     private let body: PendingBody
     private let chain: BodyChain
     /// Whether a body that is too large for memory may go to a file.
@@ -22,11 +23,13 @@ struct BodyKeeper {
     /// `builder` is `nil` for a body that must not be stored.
     init(
         _ services: Services,
+        _ request: CacheRequest,
         _ body: PendingBody,
         _ chain: BodyChain,
         _ builder: EntryBuilder?
     ) {
         self.services = services
+        self.request = request
         self.body = body
         self.chain = chain
         maySpill = builder?.place == .everywhere && body.storage == .whole
@@ -55,7 +58,7 @@ struct BodyKeeper {
                 if maySpill, let writer = try await spill(pieces) {
                     return place = .onDisk(writer)
                 }
-                services.recorder.refused(.tooLarge)
+                services.recorder.refused(.tooLarge, request)
             }
         } catch {
             // Bytes on disk stay for readers that lag behind, until the chain is released.

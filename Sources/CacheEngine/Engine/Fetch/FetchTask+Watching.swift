@@ -35,7 +35,7 @@ extension FetchTask: WatchedFlight {
     /// Ends a flight whose body makes no progress.
     private func expire(_ error: CacheError) {
         flight.retire()
-        services.recorder.originFailed(error)
+        services.recorder.originFailed(error, context.request)
         endDelivery(error)
         end()
     }

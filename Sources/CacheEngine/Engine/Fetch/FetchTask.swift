@@ -129,7 +129,7 @@ final class FetchTask: Sendable {
             }
         )
         if case .superseded = failure { return failure }
-        services.recorder.originFailed(error)
+        services.recorder.originFailed(error, context.request)
         let isUnreachable = (error as? CacheError)?.code == .originUnreachable
         if context.purpose == .refresh {
             noteRefresh(context, isUnreachable ? .unreachable : .failed)
@@ -156,7 +156,7 @@ final class FetchTask: Sendable {
         _ context: FetchContext,
         _ end: RefreshEnd
     ) {
-        services.recorder.refreshed(succeeded: end == .succeeded)
+        services.recorder.refreshed(succeeded: end == .succeeded, context.request)
         desk?.noteRefresh(
             context.lookup.key.hash,
             end,
@@ -243,7 +243,9 @@ final class FetchTask: Sendable {
         if context.purpose == .refresh {
             noteRefresh(context, outcome.sharing == .failure ? .failed : .succeeded)
         }
-        if let refusal = outcome.answer.refusal { services.recorder.refused(refusal) }
+        if let refusal = outcome.answer.refusal {
+            services.recorder.refused(refusal, context.request)
+        }
         return true
     }
 

@@ -78,7 +78,7 @@ struct FetchedEntry {
     /// the resource. Only this entry is removed: a removal that also refused fetches under way
     /// could be provoked again and again, and the key would never be stored.
     private func note(_ outcome: StoreOutcome) {
-        services.recorder.note(outcome)
+        services.recorder.note(outcome, context.request)
         guard outcome == .refused(.removedMeanwhile), !body.isGivenUp,
             !Mutant.keepsTheOutdated.isOn
         else { return }
@@ -108,7 +108,7 @@ struct FetchedEntry {
         let blueprint = builder.blueprint
         guard blueprint.isEncodable else { return }
         let entry = tiers.entry(blueprint, body: pieces)
-        services.recorder.note(tiers.store(entry, since: body.ticket))
+        services.recorder.note(tiers.store(entry, since: body.ticket), context.request)
     }
 
     private func isJoinable(_ stored: StoredResponse) -> Bool {

@@ -23,9 +23,9 @@ struct StoreHook {
             let changed = try await within(seconds: hooks.maximumWillStoreTime.seconds) {
                 try await willStore(proposal)
             }
-            if changed == nil { services.recorder.refused(.hook) }
+            if changed == nil { services.recorder.refused(.hook, context.request) }
             guard TagList(changed?.tags ?? []) != nil else {
-                services.recorder.refused(.tooManyTags)
+                services.recorder.refused(.tooManyTags, context.request)
                 return nil
             }
             guard let changed else { return nil }
@@ -33,7 +33,7 @@ struct StoreHook {
             builder.apply(changed)
             return builder
         } catch {
-            services.recorder.hookFailed(error)
+            services.recorder.hookFailed(error, context.request)
             return nil
         }
     }

@@ -43,7 +43,9 @@ struct ManualStore {
             )
         }
         let ticket = tiers.ledger.ticket()
-        guard let body = try await body(of: response) else { return await refuse(.tooLarge, key) }
+        guard let body = try await body(of: response) else {
+            return await refuse(.tooLarge, key, request)
+        }
         let received = received(response, for: request)
         var builder = EntryBuilder(received, lifetime: received.lifetime, under: key)
         builder.omit(lowercased: "cache-status")
@@ -52,7 +54,7 @@ struct ManualStore {
         }
         if response.status == 206 {
             guard let held = Self.held(received.facts.contentRange, bodyCount: body.count) else {
-                return await refuse(.invalidPart, key)
+                return await refuse(.invalidPart, key, request)
             }
             builder.hold(held)
         }
@@ -65,7 +67,9 @@ struct ManualStore {
                 ticket: ticket
             )
             let variance = await registry.enter(vary, flightKey: key.hash)
-            guard variance.isStored else { return await refuse(.notAdmitted, variance.key) }
+            guard variance.isStored else {
+                return await refuse(.notAdmitted, variance.key, request)
+            }
             builder.key = variance.key
         }
         builder.userInfo = options.userInfo
@@ -73,9 +77,9 @@ struct ManualStore {
         builder.storageClass = options.storageClass
         builder.place = options.place
         let blueprint = builder.blueprint
-        guard blueprint.isEncodable else { return await refuse(.tooLarge, builder.key) }
+        guard blueprint.isEncodable else { return await refuse(.tooLarge, builder.key, request) }
         let outcome = tiers.store(tiers.entry(blueprint, body: [body]), since: ticket)
-        services.recorder.note(outcome)
+        services.recorder.note(outcome, request)
         await tiers.settle(builder.key.hash)
         return outcome
     }
@@ -111,9 +115,13 @@ struct ManualStore {
     }
 
     /// Stores nothing, and removes the older entry.
-    private func refuse(_ reason: StoreOutcome.Reason, _ key: RequestKey) async -> StoreOutcome {
+    private func refuse(
+        _ reason: StoreOutcome.Reason,
+        _ key: RequestKey,
+        _ request: CacheRequest
+    ) async -> StoreOutcome {
         await tiers.remove(key)
-        services.recorder.note(.refused(reason))
+        services.recorder.note(.refused(reason), request)
         return .refused(reason)
     }
 

@@ -19,29 +19,31 @@ final class Recorder: Sendable {
 
     init(onEvent: (@Sendable (CacheEvent) -> Void)?) { self.onEvent = onEvent }
 
-    func answered(_ source: CacheInfo.Source) {
+    /// Counts a response; `answer` is made only for a hook.
+    @inline(__always)
+    func answered(_ source: CacheInfo.Source, _ answer: @autoclosure () -> CacheEvent.Answer) {
         counters.add(Self.counter(source))
-        onEvent?(.answered(source))
+        if let onEvent { onEvent(.answered(answer())) }
     }
 
-    func refused(_ reason: StoreRefusalReason) {
+    func refused(_ reason: StoreRefusalReason, _ request: CacheRequest) {
         counters.add(.refused)
         byReason.withLock { $0.refusals[reason, default: 0] += 1 }
-        onEvent?(.refused(reason))
+        onEvent?(.refused(reason, request: request))
     }
 
     /// Counts the outcome of storing an entry.
-    func note(_ outcome: StoreOutcome) {
+    func note(_ outcome: StoreOutcome, _ request: CacheRequest) {
         switch outcome {
         case .stored: counters.add(.stored)
-        case .refused(let reason): refused(StoreRefusalReason(reason))
+        case .refused(let reason): refused(StoreRefusalReason(reason), request)
         }
     }
 
-    func escaped(_ escape: FlightEscape) {
+    func escaped(_ escape: FlightEscape, _ request: CacheRequest) {
         counters.add(.escapes)
         byReason.withLock { $0.escapes[escape.rawValue, default: 0] += 1 }
-        onEvent?(.escaped(escape.rawValue))
+        onEvent?(.escaped(escape.rawValue, request: request))
     }
 
     func waited(nanoseconds: UInt64) {
@@ -52,14 +54,14 @@ final class Recorder: Sendable {
         }
     }
 
-    func originFailed(_ error: any Error) {
+    func originFailed(_ error: any Error, _ request: CacheRequest) {
         counters.add(.originFailures)
-        onEvent?(.originFailed(error))
+        onEvent?(.originFailed(error, request: request))
     }
 
-    func hookFailed(_ error: any Error) {
+    func hookFailed(_ error: any Error, _ request: CacheRequest) {
         counters.add(.hookFailures)
-        onEvent?(.hookFailed(error))
+        onEvent?(.hookFailed(error, request: request))
     }
 
     func storageFailed(_ error: any Error, isTold: Bool = true) {
@@ -67,9 +69,9 @@ final class Recorder: Sendable {
         if isTold { onEvent?(.storageFailed(error)) }
     }
 
-    func refreshed(succeeded: Bool) {
+    func refreshed(succeeded: Bool, _ request: CacheRequest) {
         counters.add(succeeded ? .refreshes : .refreshFailures)
-        onEvent?(.refreshed(succeeded: succeeded))
+        onEvent?(.refreshed(succeeded: succeeded, request: request))
     }
 
     var snapshot: HTTPCache.Statistics {

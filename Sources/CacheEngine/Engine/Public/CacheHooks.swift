@@ -57,23 +57,3 @@ public struct StoreProposal: Sendable {
         return proposal
     }
 }
-
-/// An event in a cache.
-public enum CacheEvent: Sendable {
-    /// A caller received its response.
-    case answered(CacheInfo.Source)
-    /// A response was not stored.
-    case refused(StoreRefusalReason)
-    /// The origin could not be reached, or broke off its response.
-    case originFailed(any Error)
-    /// A request left a shared fetch, for the given reason, and was sent to the origin alone.
-    case escaped(String)
-    /// A background refresh ended.
-    case refreshed(succeeded: Bool)
-    /// The `willStore` hook threw or took too long.
-    case hookFailed(any Error)
-    /// A store operation failed, or a cache directory was found damaged.
-    ///
-    /// Failures of a disk are reported once, and then at most once a minute.
-    case storageFailed(any Error)
-}

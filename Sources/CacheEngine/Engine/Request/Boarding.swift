@@ -208,7 +208,8 @@ struct Boarding {
         limit.map { startedNanoseconds &+ UInt64(nanosecondsIn: $0.seconds) }
     }
 
-    private var waitedNanoseconds: UInt64 {
+    /// The time since the request began.
+    var waitedNanoseconds: UInt64 {
         services.clock.monotonicNanoseconds &- startedNanoseconds
     }
 

@@ -18,7 +18,7 @@ extension RequestRunner {
             }
             response = answered
         }
-        services.recorder.answered(response.info.source)
+        noteAnswer(response)
         return response
     }
 

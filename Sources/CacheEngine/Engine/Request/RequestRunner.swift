@@ -76,7 +76,7 @@ final class RequestRunner: Sendable {
             case .fetchAlone(let context, let reason):
                 step = try await fetchAlone(context, because: reason)
             case .respond(let response, let refresh):
-                services.recorder.answered(response.info.source)
+                noteAnswer(response)
                 if let refresh { boarding.refresh(refresh) }
                 return response
             }
@@ -85,6 +85,15 @@ final class RequestRunner: Sendable {
 
     /// Whether the policy and the method let a stored response be used, or the response be stored.
     var isCacheable: Bool { (policy.reads || policy.writes) && request.isAnsweredByKey }
+
+    /// Counts the response, and reports it to the application's hook.
+    @inline(never)
+    func noteAnswer(_ response: CacheResponse) {
+        services.recorder.answered(
+            response.info.source,
+            .init(request, response, nanoseconds: boarding.waitedNanoseconds)
+        )
+    }
 
     var builder: ResponseBuilder { ResponseBuilder(services) }
 
@@ -223,7 +232,7 @@ final class RequestRunner: Sendable {
         _ context: FetchContext,
         because reason: FlightEscape
     ) async throws -> Step {
-        if reason != .requested { services.recorder.escaped(reason) }
+        if reason != .requested { services.recorder.escaped(reason, request) }
         // A request that waited too long does not store: the fetch that it waited for does.
         let own = reason == .waitedTooLong ? context.withoutStoring : context
         let outcome = await boarding.outcomeAlone(of: own)

@@ -1,0 +1,95 @@
+import Platform
+
+/// The bytes that a download writes and that the next one continues, and what they are part of.
+///
+///     movie.mp4.part       the bytes
+///     movie.mp4.part-of    the URL and the entity tag of their response, each on a line
+///
+/// The second file exists only while the bytes of the first one belong to it, whenever the process
+/// ends: it is removed before the bytes are, and written before they are. One download at a time
+/// has the files; the lock ends with the process.
+final class PartialFile {
+    private let file: BodyFile
+    private let notePath: String
+    private(set) var count: Int
+
+    /// The longest note that is read.
+    private static let noteBytesMax = 16 << 10
+
+    /// Takes the files beside `path`; returns `nil` if another download has them.
+    init?(beside path: String) throws {
+        let file = try BodyFile(path + ".part", O_RDWR)
+        guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { return nil }
+        // The holder of the lock may have moved or removed the file since it was opened.
+        var (held, named) = (stat(), stat())
+        guard fstat(file.descriptor, &held) == 0, stat(file.path, &named) == 0,
+            held.st_ino == named.st_ino, held.st_dev == named.st_dev
+        else { return nil }
+        self.file = file
+        notePath = path + ".part-of"
+        count = Int(held.st_size)
+    }
+
+    /// The entity tag of the response that the bytes are part of; `nil` if they cannot be continued.
+    func tag(of url: String) -> String? {
+        guard count > 0, let note = try? Self.read(notePath) else { return nil }
+        let lines = note.split(separator: "\n", omittingEmptySubsequences: false)
+        guard lines.count == 3, lines[0] == url, lines[2].isEmpty else { return nil }
+        return String(lines[1])
+    }
+
+    /// Drops the bytes, and begins with those of a response that has the entity tag.
+    ///
+    /// Without a tag they cannot be continued later.
+    func begin(_ url: String, tag: String?) throws {
+        unlink(notePath)
+        guard ftruncate(file.descriptor, 0) == 0 else {
+            throw BodyFile.failed("truncate", file.path)
+        }
+        count = 0
+        guard let tag else { return }
+        let note = try BodyFile(creating: notePath)
+        var text = "\(url)\n\(tag)\n"
+        try text.withUTF8 { try note.append(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Writes the body behind the bytes; `report` is called with the count after each piece.
+    func append(_ body: BodyStream, _ report: (Int) -> Void) async throws {
+        guard lseek(file.descriptor, off_t(count), SEEK_SET) == count else {
+            throw BodyFile.failed("seek in", file.path)
+        }
+        try await file.append(body) {
+            count += $0
+            report(count)
+        }
+    }
+
+    /// The bytes are complete: they become the file at `path`.
+    func finish(as path: String) throws {
+        try file.move(to: path)
+        unlink(notePath)
+    }
+
+    /// Leaves the bytes to the next download if it can continue them.
+    func leave(_ url: String) {
+        if tag(of: url) == nil { remove() }
+    }
+
+    /// Removes both files.
+    func remove() {
+        unlink(notePath)
+        unlink(file.path)
+    }
+
+    private static func read(_ path: String) throws -> String {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw BodyFile.failed("open", path) }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: noteBytesMax)
+        let count = bytes.withUnsafeMutableBytes {
+            Platform.read(descriptor, $0.baseAddress, $0.count)
+        }
+        guard count >= 0 else { throw BodyFile.failed("read", path) }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+}

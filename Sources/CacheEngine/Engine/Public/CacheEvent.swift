@@ -1,0 +1,60 @@
+/// An event in a cache, with the request that it belongs to.
+public enum CacheEvent: Sendable {
+    /// A caller received the head of its response.
+    case answered(Answer)
+    /// A response to the request was not stored.
+    case refused(StoreRefusalReason, request: CacheRequest)
+    /// The origin could not be reached, or broke off its response.
+    case originFailed(any Error, request: CacheRequest)
+    /// A request left a shared fetch, for the given reason, and was sent to the origin alone.
+    case escaped(String, request: CacheRequest)
+    /// A background refresh ended.
+    case refreshed(succeeded: Bool, request: CacheRequest)
+    /// The `willStore` hook threw or took too long.
+    case hookFailed(any Error, request: CacheRequest)
+    /// A store operation failed, or a cache directory was found damaged.
+    ///
+    /// Failures of a disk are reported once, and then at most once a minute.
+    case storageFailed(any Error)
+}
+
+extension CacheEvent {
+    /// A response that a caller received.
+    public struct Answer: Sendable {
+        /// The caller's request.
+        public let request: CacheRequest
+        /// The status code.
+        public let status: Int
+        /// The source of the response.
+        public let source: CacheInfo.Source
+        /// The length of the body in bytes; `nil` if it is known at the body's end only.
+        public let bodyCount: Int?
+        /// The time from the request to the head of its response; zero for a response that needed
+        /// no waiting.
+        public let duration: Duration
+
+        init(
+            _ request: CacheRequest,
+            status: Int,
+            _ source: CacheInfo.Source,
+            bodyCount: Int?,
+            nanoseconds: UInt64 = 0
+        ) {
+            self.request = request
+            self.status = status
+            self.source = source
+            self.bodyCount = bodyCount
+            duration = .nanoseconds(Int64(clamping: nanoseconds))
+        }
+
+        init(_ request: CacheRequest, _ response: CacheResponse, nanoseconds: UInt64 = 0) {
+            self.init(
+                request,
+                status: response.status,
+                response.info.source,
+                bodyCount: response.body.count,
+                nanoseconds: nanoseconds
+            )
+        }
+    }
+}
