@@ -21,6 +21,27 @@ import Testing
         await cache.shutDown()
     }
 
+    @Test func workBehindAResponse() async throws {
+        let clock = TestClock()
+        let origin = ScriptedOrigin(
+            fields: ["Cache-Control": "max-age=60, stale-while-revalidate=60"],
+            body: "hello"
+        )
+        var configuration = HTTPCache.Configuration()
+        configuration.clock = clock
+        let cache = try await HTTPCache(configuration: configuration, origin: origin)
+        let request = CacheRequest(url: "http://example.com/")
+
+        _ = try await cache.respond(to: request)
+        await cache.waitUntilIdle()
+        clock.advance(seconds: 61)
+        let stale = try await cache.respond(to: request)
+        #expect(stale.info.source == .stale)
+        await cache.waitUntilIdle()
+        #expect(origin.count == 2)
+        await cache.shutDown()
+    }
+
     @Test func unchangedResponseIsConfirmed() async throws {
         let origin = ScriptedOrigin { request, number in
             if request.fields.contains("If-None-Match") { return OriginResponse(status: 304) }
