@@ -34,6 +34,7 @@ enum Mutant: String {
     case invalidatesOtherOrigins
     case combinesByDateAlone
     case forgetsOverlaps
+    case validatesByPost
 
     var isOn: Bool {
         #if ENGINE_CHECKS

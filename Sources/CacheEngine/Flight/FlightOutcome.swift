@@ -35,5 +35,5 @@ enum FlightEscape: String, Hashable, Sendable, CaseIterable {
     /// The request looked and waited the maximum number of times.
     case lookedTooOften
     /// The request may not join a flight, or may not lead one.
-    case requested
+    case mayNotShare
 }

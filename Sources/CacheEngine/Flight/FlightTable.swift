@@ -55,12 +55,12 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
                 return .aboard(flight, flight.join(request, terms, nowNanoseconds: nowNanoseconds))
             }
             // A request that cannot lead leaves the flight to requests that can use it.
-            guard checks.mayLead else { return .outcome(.goAlone(.requested)) }
+            guard checks.mayLead else { return .outcome(.goAlone(.mayNotShare)) }
             flight.retire()
             remove(flight)
         }
         if let known = knownOutcome(key, nowNanoseconds) { return .outcome(known) }
-        guard checks.mayLead else { return .outcome(.goAlone(.requested)) }
+        guard checks.mayLead else { return .outcome(.goAlone(.mayNotShare)) }
         guard flights.count < flightsMax else { return .outcome(.goAlone(.tableFull)) }
         if checks.hasNews() { return .outcome(.lookAgain) }
         let isWanted = limits.abandoned == .finish

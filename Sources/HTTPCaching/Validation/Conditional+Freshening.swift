@@ -61,13 +61,14 @@ extension Conditional {
         new.contains(lowercased: "vary") && Vary.read(new) != Vary.read(stored)
     }
 
-    /// The effect of a response to HEAD on a stored response to GET (RFC 9111 §4.3.5).
-    package enum HeadEffect: Hashable, Sendable {
-        /// Update the stored response, as a 304 does.
+    /// The effect of a 304, or of a response to HEAD (RFC 9111 §4.3.5), on a stored response to GET.
+    package enum BodilessEffect: Hashable, Sendable {
+        /// It updates the stored response.
         case freshens
         /// The version differs: the stored response counts as stale.
         case invalidates
-        /// The status is not 200, or the validator that identifies the version is missing.
+        /// It does not tell about this version: of HEAD the status is not 200, or the validator that
+        /// identifies the version is missing.
         case nothing
     }
 
@@ -76,7 +77,7 @@ extension Conditional {
         storedBodySize: Int?,
         headStatus: Int,
         headFields: FieldSection
-    ) -> HeadEffect {
+    ) -> BodilessEffect {
         guard headStatus == 200 else { return .nothing }
         let tags = compareTags(stored, headFields)
         let dates = compareDates(stored, headFields)

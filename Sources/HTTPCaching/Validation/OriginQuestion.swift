@@ -22,6 +22,10 @@ extension OriginQuestion {
         parts: PartialBody?,
         nowSeconds: Int64
     ) -> OriginQuestion {
+        // RFC 9110 §13.1.2: with another method, If-None-Match asks for a 412, and a second request
+        // after a 304 that confirms nothing would do the work twice.
+        guard [.get, .head, .query].contains(requestFacts.method) || Mutant.validatesByPost.isOn
+        else { return .asItCame }
         // RFC 9110 §13.1.1, §13.1.4: both conditions concern the origin's current state. The
         // response to the cache's own condition does not tell whether they hold.
         guard requestFacts.flags.isDisjoint(with: .writeConditions) else { return .asItCame }

@@ -175,7 +175,7 @@ struct FresheningTests {
     @Test(
         "§4.3.5: what an answer to HEAD does to a stored GET",
         arguments: [
-            Row("nothing to compare", (200, []), Conditional.HeadEffect.nothing),
+            Row("nothing to compare", (200, []), Conditional.BodilessEffect.nothing),
             Row("the date alone", (200, ["", "-60", "5"]), .nothing),
             Row("the tag alone", (200, ["\"a\""]), .freshens),
             Row("nothing but another length", (200, ["", "", "6"]), .invalidates),
@@ -186,9 +186,9 @@ struct FresheningTests {
             Row("a length that is none", (200, ["", "", "x"]), .invalidates),
             Row("another status", (410, ["\"b\""]), .nothing),
             Row("not modified", (304, []), .nothing),
-        ] as [Row<(Int, [String]), Conditional.HeadEffect>]
+        ] as [Row<(Int, [String]), Conditional.BodilessEffect>]
     )
-    func headEffect(_ row: Row<(Int, [String]), Conditional.HeadEffect>) {
+    func headEffect(_ row: Row<(Int, [String]), Conditional.BodilessEffect>) {
         var head = FieldSection()
         let (status, parts) = row.input
         if let tag = parts.first, !tag.isEmpty { head.append("ETag", tag) }

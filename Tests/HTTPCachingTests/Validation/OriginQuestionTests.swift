@@ -42,13 +42,13 @@ struct OriginQuestionTests {
             let conditions = Self.conditions.enumerated().filter { mask >> $0.offset & 1 == 1 }
                 .map(\.element)
             for (index, range) in Self.ranges.enumerated() {
-                for method in [MethodKind.get, .head] {
+                for method in [MethodKind.get, .head, .post, .patch] {
                     for tag in ["\"a\"", "W/\"a\""] {
                         for status in [200, 206] {
                             let scene = Scene([("ETag", tag)], status: status)
                             let question = Self.question(conditions + range, scene, method: method)
                             let expected: OriginQuestion
-                            if mask & 3 != 0 {
+                            if mask & 3 != 0 || method.isUnsafe {
                                 expected = .asItCame
                             } else if status == 200 {
                                 expected = .confirm

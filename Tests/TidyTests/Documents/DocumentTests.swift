@@ -19,6 +19,27 @@ import Testing
         #expect(blocks > 40)
     }
 
+    /// A reason that a user meets in a metric must be explained.
+    @Test func everyRefusalReasonIsExplained() throws {
+        let sources = [
+            ("Sources/HTTPCaching/Storing/StoreRefusal.swift", #"case \.\w+: "([a-z-]+)""#),
+            ("Sources/CacheEngine/Engine/Storing/RefusalReasons.swift", #"Reason\("([a-z-]+)"\)"#),
+            ("Sources/CacheEngine/Core/CacheStore.swift", #"case \w+ = "([a-z-]+)""#),
+        ]
+        let article = try SourceFile.documents().first { $0.path.hasSuffix("/WhatIsStored.md") }
+        let text = try #require(article).text
+        for (path, pattern) in sources {
+            let file = try SourceFile.all(in: ["Sources"]).first { $0.path == path }
+            let reasons = try Regex(pattern)
+            let matches = try #require(file).code.matches(of: reasons)
+            #expect(matches.count > 2, "\(path)")
+            for match in matches {
+                let reason = String(match.output[1].substring ?? "")
+                #expect(text.contains("`\(reason)`"), "WhatIsStored.md lacks \(reason)")
+            }
+        }
+    }
+
     @Test func everyLinkIsAlive() throws {
         for document in try SourceFile.documents() {
             for target in document.linkTargets {

@@ -17,9 +17,9 @@ struct BodyDelivery {
         let entry = FetchedEntry(services: services, context: context, body: body)
         var keeper = BodyKeeper(services, context.request, body, chain, builder)
         if !keeper.isKeeping { await pass(entry) }
-        // A reader of the whole body that repeats its request must find the body stored, and no
-        // flight to join. The last piece, if the length tells which it is, is delivered once both
-        // hold.
+        // Who has read the whole body and asks again must find it stored, and no flight to join.
+        // So the last piece, which the length tells, is held back until the body is stored and the
+        // flight has left its desk.
         var last: ByteChunk?
         do {
             var total = 0

@@ -220,7 +220,10 @@ struct FetchAttempt {
         return tiers.hasRoom(forBody: bodyBytes, headBytes: headBytes) ? nil : .tooLarge
     }
 
-    /// The POST invalidates first: no earlier fetch may store its response, and this one may.
+    /// Stores the response to a POST for later GETs.
+    ///
+    /// The POST first removes what is stored, and forbids fetches under way to store; its own
+    /// response gets a new ticket and may be stored.
     private func storePost(
         _ answer: OriginAnswer,
         _ response: ReceivedResponse,

@@ -83,12 +83,12 @@ extension FetchDecision {
 
     /// The effect of a 304, or of the response to HEAD, on the stored response.
     ///
-    /// A 304 with another strong tag has no effect (`Conditional.identifies`): the client's own
-    /// request is sent next.
+    /// A 304 that does not identify the stored response, by its tag or its date, has no effect
+    /// (`Conditional.identifies`): the client's own request is sent next.
     private static func effect(
         of answer: OriginAnswer,
         on stored: StoredResponse
-    ) -> Conditional.HeadEffect {
+    ) -> Conditional.BodilessEffect {
         let old = stored.fields()
         guard answer.status == 304 else {
             return Conditional.headFreshens(

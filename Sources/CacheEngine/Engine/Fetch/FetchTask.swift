@@ -255,8 +255,10 @@ final class FetchTask: Sendable {
         if body.isPermitted { desk?.withdraw(flight) }
     }
 
-    /// The requests that get the response: one that must be confirmed before each use serves the
-    /// requests that waited for it, and no later request.
+    /// The requests that get the response.
+    ///
+    /// A response that must be confirmed before each use is for the requests that waited for it,
+    /// and for no later request.
     private func audience(of outcome: FetchOutcome) -> FlightAudience {
         guard outcome.sharing == .everyone else { return .leader }
         let facts: StoredFacts?

@@ -5,9 +5,9 @@ import Platform
 ///     movie.mp4.part       the bytes
 ///     movie.mp4.part-of    the URL and the entity tag of their response, each on a line
 ///
-/// The second file exists only while the bytes of the first one belong to it, whenever the process
-/// ends: it is removed before the bytes are, and written before they are. One download at a time
-/// has the files; the lock ends with the process.
+/// Whenever the process ends, bytes beside a second file are those that it names: new bytes are
+/// written only after the second file of the old ones is removed and their own is written. One
+/// download at a time has the files; the lock ends with the process.
 final class PartialFile {
     private let file: BodyFile
     private let notePath: String

@@ -44,7 +44,7 @@ struct Boarding {
     @inline(never)
     private func board(_ context: FetchContext) -> FlightBoarding<FetchContext, FlightAnswer> {
         let company = company(context)
-        if case .none = company { return .outcome(.goAlone(.requested)) }
+        if case .none = company { return .outcome(.goAlone(.mayNotShare)) }
         let desk = services.desk(context.key.hash)
         var mayLead = true
         if case .follow = company { mayLead = false }

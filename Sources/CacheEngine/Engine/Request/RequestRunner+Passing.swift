@@ -1,7 +1,7 @@
 import HTTPCaching
 
-/// Requests that neither read nor fill the store: they are sent to the origin, and stored responses
-/// that they may have changed are removed.
+/// Requests that the store cannot answer: they are sent to the origin, and stored responses that
+/// they may have changed are removed. The response to a POST may be stored for later GETs.
 extension RequestRunner {
     @inline(never)
     nonisolated(nonsending) func pass() async throws -> CacheResponse {

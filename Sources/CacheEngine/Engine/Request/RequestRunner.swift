@@ -232,7 +232,7 @@ final class RequestRunner: Sendable {
         _ context: FetchContext,
         because reason: FlightEscape
     ) async throws -> Step {
-        if reason != .requested { services.recorder.escaped(reason, request) }
+        if reason != .mayNotShare { services.recorder.escaped(reason, request) }
         // A request that waited too long does not store: the fetch that it waited for does.
         let own = reason == .waitedTooLong ? context.withoutStoring : context
         let outcome = await boarding.outcomeAlone(of: own)
