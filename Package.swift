@@ -13,6 +13,7 @@ let package = Package(
     products: [
         .library(name: "CacheEngine", targets: ["CacheEngine"]),
         .library(name: "CurlOrigin", targets: ["CurlOrigin"]),
+        .library(name: "CacheEngineRedis", targets: ["CacheEngineRedis"]),
         .library(name: "CacheEngineFoundation", targets: ["CacheEngineFoundation"]),
         .library(name: "CacheTestSupport", targets: ["CacheTestSupport"]),
     ],
@@ -70,11 +71,29 @@ let package = Package(
             swiftSettings: house
         ),
 
+        // Several machines with one cache each: their purges travel through Redis.
+        .target(
+            name: "CacheEngineRedis",
+            dependencies: ["CacheEngine", "RedisClient", "RESP", "Platform"],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "CacheEngineRedisTests",
+            dependencies: [
+                "CacheEngineRedis", "CacheProxy", "CacheEngine", "RedisClient", "RESP",
+                "CacheTestSupport", "Platform",
+            ],
+            swiftSettings: house
+        ),
+
         // HTTP in, HTTP out: the engine as a server.
         .target(name: "CProxyShims"),
         .target(
             name: "CacheProxy",
-            dependencies: ["CacheEngine", "HTTPCaching", "CurlOrigin", "CProxyShims", "Platform"],
+            dependencies: [
+                "CacheEngine", "CacheEngineRedis", "HTTPCaching", "CurlOrigin", "CProxyShims",
+                "Platform",
+            ],
             swiftSettings: house
         ),
         .executableTarget(
@@ -193,15 +212,15 @@ let package = Package(
         // The code that the documents show.
         .target(
             name: "Snippets",
-            dependencies: ["CacheEngine", "CurlOrigin"],
+            dependencies: ["CacheEngine", "CacheEngineRedis", "CurlOrigin"],
             path: "Examples/Snippets",
             swiftSettings: house
         ),
         .testTarget(
             name: "CacheProxyTests",
             dependencies: [
-                "CacheProxy", "cache-proxy", "CacheEngine", "HTTPCaching", "CurlOrigin",
-                "CacheTestSupport", "Platform",
+                "CacheProxy", "cache-proxy", "CacheEngine", "CacheEngineRedis", "HTTPCaching",
+                "CurlOrigin", "CacheTestSupport", "Platform",
             ],
             swiftSettings: house
         ),

@@ -68,6 +68,8 @@ extension ProxyService {
         .init("first-byte-timeout", \.originSeconds),
         .init("between-bytes-timeout", \.betweenBytesSeconds),
         .init("drain-timeout", \.drainSeconds),
+        .init("fleet", \.fleet), .init("fleet-purge-lag", \.fleetLagSeconds),
+        .init("fleet-cut-off", \.fleetCutOff),
         // Each connection gets the new time at once; the engine's limit over the attempts at all
         // origins was set from the old one.
         .init("connect-timeout") { $1.connectSecondsOfAll > $0.connectSecondsOfAll },

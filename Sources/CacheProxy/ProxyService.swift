@@ -1,4 +1,5 @@
 public import CacheEngine
+import CacheEngineRedis
 package import CurlOrigin
 import Synchronization
 
@@ -22,8 +23,12 @@ public final class ProxyService: Sendable {
         let upstream = Self.upstream(Self.curlConfiguration(configuration))
         try await self.init(configuration, upstream: upstream) {
             $0.hooks.onEvent = { event in
-                guard case .storageFailed(let error) = event else { return }
-                ProxyProgram.say("Storage: \(error)")
+                switch event {
+                case .storageFailed(let error): ProxyProgram.say("Storage: \(error)")
+                case .fleetFailed(let error): ProxyProgram.say("Fleet: \(error)")
+                case .fleetLinked: ProxyProgram.say("Fleet: the log is read")
+                default: break
+                }
             }
         }
     }
@@ -41,7 +46,11 @@ public final class ProxyService: Sendable {
         var engine = Self.engineConfiguration(configuration, clock)
         adjust(&engine)
         let token = try configuration.purgeTokenFile.map { try ConfigurationReader.token($0) }
-        cache = try await HTTPCache(configuration: engine, origin: pool)
+        cache = try await HTTPCache(
+            configuration: engine,
+            origin: pool,
+            fleet: try Self.fleet(configuration)
+        )
         desk = AdminDesk(cache: cache, pool: pool, token: token)
         var started: ProxyServer?
         do {
@@ -100,6 +109,13 @@ public final class ProxyService: Sendable {
             configuration: configuration,
             secure: CurlOrigin(configuration: configuration)
         )
+    }
+
+    private static func fleet(_ configuration: ProxyConfiguration) throws -> Fleet? {
+        var options = RedisFleetOptions()
+        options.maximumLag = .seconds(configuration.fleetLagSeconds)
+        options.whenCutOff = configuration.fleetCutOff
+        return try configuration.fleet.map { try Fleet.redis($0, options: options) }
     }
 
     private static func engineConfiguration(

@@ -27,7 +27,7 @@ final class NodeLink {
     ) {
         self.node = node
         self.table = table
-        let isBlocking = node.key.lane == .blocking
+        let waitsOnPurpose = node.key.lane.waitsOnPurpose
         connection = NodeConnection(
             .init(
                 address: node.key.address,
@@ -36,7 +36,8 @@ final class NodeLink {
                     connectionName: options.connectionName
                 ),
                 connectNanoseconds: options.connectLimit.nanoseconds,
-                oldestReplyNanoseconds: isBlocking ? .max : options.oldestReplyLimit.nanoseconds,
+                oldestReplyNanoseconds: waitsOnPurpose
+                    ? .max : options.oldestReplyLimit.nanoseconds,
                 replies: options.replies
             )
         )

@@ -76,6 +76,54 @@ extension RedisClient {
         return try await gather(groups, commands, trip)
     }
 
+    /// Sends commands to the server of `key` in one piece, and returns their replies in order; an
+    /// error reply is a value.
+    ///
+    /// A command without a key, such as WAIT, so concerns the commands before it. If the server
+    /// redirects one command, all are sent again to the server that it names: repeating them must be
+    /// harmless.
+    package func together(
+        _ commands: [RESPCommand],
+        by key: String,
+        within limit: Duration? = nil,
+        lane: RedisLane = .data
+    ) async throws(RedisError) -> [RESPValue] {
+        var server = try router.route(for: KeySlot.slot(of: Array(key.utf8)))
+        let trip = trip(limit, lane)
+        var isAsking = false
+        for _ in 0...Self.redirectionsMax {
+            var replies: [RESPValue]
+            if isAsking {
+                let asked = commands.flatMap { [RESPCommand("ASKING"), $0] }
+                let all = try await exchange(asked, with: server, trip)
+                replies = stride(from: 1, to: all.count, by: 2).map { all[$0] }
+            } else {
+                replies = try await exchange(commands, with: server, trip)
+            }
+            var redirection: Redirection?
+            for reply in replies where redirection == nil {
+                redirection = router.redirection(reply, from: server)
+            }
+            guard let redirection else {
+                for case .error(let text) in replies {
+                    router.note(RedisError(reply: text, from: server), of: server)
+                }
+                return replies
+            }
+            server = redirection.target
+            isAsking = if case .ask = redirection { true } else { false }
+        }
+        let detail = "The server \(server) redirects a command that was redirected before"
+        throw RedisError(.redirected, detail: detail)
+    }
+
+    /// Whether the breaker of a server is open.
+    package var isSuspended: Bool {
+        router.loop.allNodes.contains { node in
+            node.admission.withLock { $0.suspension != nil }
+        }
+    }
+
     private func gather(
         _ groups: [NodeAddress: [Int]],
         _ commands: [RESPCommand],

@@ -8,4 +8,12 @@ package enum RedisLane: Hashable, Sendable {
     ///
     /// The age of a missing reply does not count here; the limit of each command does.
     case blocking
+    /// Commands that are followed by WAIT, and so wait for replicas; a read that blocks does not
+    /// delay them.
+    ///
+    /// The age of a missing reply does not count here either.
+    case appending
+
+    /// Whether the age of a missing reply says nothing about the server.
+    var waitsOnPurpose: Bool { self == .blocking || self == .appending }
 }

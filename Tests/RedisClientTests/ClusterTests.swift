@@ -52,6 +52,34 @@ import Testing
         #expect(commands == once + once)
     }
 
+    /// A command without a key follows those before it, also through redirections.
+    @Test func commandsThatBelongTogetherStayTogether() async throws {
+        let cluster = try FakeCluster(3)
+        let client = try cluster.client()
+        let commands = [
+            RESPCommand("GET", key: "a"), RESPCommand("GET", key: "a"),
+            RESPCommand("WAIT", key: nil, "1", "50"),
+        ]
+        for (owner, asked, replies) in [(0, nil, 0), (1, nil, 1), (1, 2, 2)] as [(Int, Int?, Int)] {
+            cluster.change { state in
+                state.owners["a"] = owner
+                state.askedAt["a"] = asked
+                state.commands = []
+            }
+            let all = try await client.together(commands, by: "a", lane: .appending)
+            #expect(
+                all == [.simple("\(replies)"), .simple("\(replies)"), .integer(Int64(replies))]
+            )
+            let last = cluster.current.commands.filter { !$0.hasSuffix("SLOTS") }.suffix(1)
+            #expect(last == ["\(replies): WAIT 1 50"])
+        }
+        cluster.change { $0.redirectsForEver = true }
+        let error = await #expect(throws: RedisError.self) {
+            try await client.together(commands, by: "a")
+        }
+        #expect(error?.code == .redirected)
+    }
+
     @Test func redirectionsAreLimited() async throws {
         let cluster = try FakeCluster(2)
         cluster.change { $0.redirectsForEver = true }

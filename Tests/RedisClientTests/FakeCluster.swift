@@ -27,6 +27,7 @@ final class FakeCluster: Sendable {
             let wasAsking = isAsking
             isAsking = words == ["ASKING"]
             if isAsking { return "+OK\r\n" }
+            if words[0] == "WAIT" { return ":\(server)\r\n" }
             let key = words[1]
             if redirectsForEver { return redirection("MOVED", key, to: (server + 1) % ports.count) }
             if askedAt[key] == server, wasAsking { return "+\(server)\r\n" }

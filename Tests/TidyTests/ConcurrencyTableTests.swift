@@ -7,7 +7,8 @@ import Testing
     ///
     /// Locks of tests, tools and benchmarks are their own business.
     private static let folders = [
-        "Sources/CacheEngine", "Sources/CacheEngineFoundation", "Sources/CacheProxy",
+        "Sources/CacheEngine", "Sources/CacheEngineFoundation", "Sources/CacheEngineRedis",
+        "Sources/CacheProxy",
         "Sources/CurlOrigin", "Sources/HTTPCaching", "Sources/RESP", "Sources/RedisClient",
     ]
 

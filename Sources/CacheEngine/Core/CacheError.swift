@@ -45,6 +45,10 @@ public struct CacheError: Error, Hashable, Sendable {
         public static let storageFailed = Code(description: "storageFailed")
         /// The application's store did not return in time.
         public static let storageTimedOut = Code(description: "storageTimedOut")
+        /// A purge was applied on this machine, and the log of the fleet has not confirmed it.
+        public static let purgeNotShared = Code(description: "purgeNotShared")
+        /// The address of the fleet's log cannot be used, or the log cannot be reached.
+        public static let fleetFailed = Code(description: "fleetFailed")
         /// The settings of the configuration contradict each other.
         public static let configurationInvalid = Code(description: "configurationInvalid")
     }

@@ -69,6 +69,7 @@ enum Mutant: String {
     case ledgerIgnoresTags
     case variantsWithoutNumber
     case staleMarksEndEarly
+    case servesWhatIsDoubted
     case keepsTheReplaced
     case keepsTheOutdated
     case storesOverlongBodies

@@ -5,6 +5,11 @@ import Synchronization
 /// The tier holds it while it works; the lock is released with the last reference.
 final class DiskDirectory: Sendable {
     static let lockName = "LOCK"
+    /// The position in the log of a fleet.
+    static let noteName = "FLEET"
+    private static let noteDraftName = "FLEET.new"
+    /// The longest note.
+    private static let noteBytesMax = 4_096
 
     let path: String
     let manifest: Manifest
@@ -195,9 +200,39 @@ final class DiskDirectory: Sendable {
         }
     }
 
+    /// The note's bytes; `nil` if there is no note, or none that can be read.
+    func note() -> [UInt8]? {
+        guard let file = try? volume.open(path + "/" + Self.noteName, .existing) else { return nil }
+        defer { volume.close(file) }
+        var bytes = [UInt8](repeating: 0, count: Self.noteBytesMax)
+        let count = bytes.withUnsafeMutableBytes { bytes in
+            (try? volume.read(file, into: bytes, at: 0)) ?? 0
+        }
+        return Array(bytes[..<count])
+    }
+
+    /// Replaces the note.
+    func keep(note bytes: [UInt8]) throws(FileFault) {
+        // A released directory may belong to another cache.
+        guard lock.withLock({ $0 != nil }) else { throw .notFound }
+        let draft = path + "/" + Self.noteDraftName
+        try? volume.unlink(draft)
+        let file = try volume.open(draft, .createNew)
+        defer { volume.close(file) }
+        var fault: FileFault?
+        bytes.withUnsafeBytes { bytes in
+            do throws(FileFault) { try volume.write(file, from: bytes, at: 0) } catch {
+                fault = error
+            }
+        }
+        if let fault { throw fault }
+        try volume.rename(draft, to: path + "/" + Self.noteName)
+    }
+
     /// Whether a cache creates files or directories of this name.
     static func isOwn(_ name: String) -> Bool {
-        name == lockName || name == ManifestSearch.draftName || ManifestSearch.names.contains(name)
+        name == lockName || name == ManifestSearch.draftName || name == noteName
+            || name == noteDraftName || ManifestSearch.names.contains(name)
             || isShard(name)
     }
 

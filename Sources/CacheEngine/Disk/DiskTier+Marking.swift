@@ -7,11 +7,18 @@ extension DiskTier {
     /// Marks stale every entry that carries the tag and is stored by now.
     ///
     /// The mark is in the log of every shard when this returns.
-    package func markStale(_ tag: String) async throws {
+    package func markStale(_ tag: String) async throws { try await mark(.tag(tag)) }
+
+    /// Marks every entry that is stored by now: the origin must confirm it before its next use.
+    ///
+    /// The mark is in the log of every shard when this returns.
+    package func markEverythingStale() async throws { try await mark(.everything) }
+
+    private func mark(_ scope: RemovalScope) async throws {
         // Mark in every shard first: a failing device in one shard must not leave the others
         // unmarked.
         var isOpen = true
-        for shard in shards { if !shard.markStale(tag) { isOpen = false } }
+        for shard in shards { if !shard.markStale(scope) { isOpen = false } }
         guard isOpen else { throw CacheError(.shutDown, detail: "The disk tier is closed") }
         try await confirmEverywhere()
     }
@@ -43,6 +50,12 @@ extension DiskTier {
                 )
             }
         }
+    }
+
+    /// Whether the entry was stored before everything was marked stale.
+    package func isDoubted(_ entry: Entry) -> Bool {
+        let head = entry.head
+        return shard(head.hash).state.withLock { $0.stale.coversAll(before: head.sequence) }
     }
 
     /// The sequence number of an entry stored now; every later mark gets a larger one.
@@ -82,14 +95,14 @@ extension DiskTier {
 
 extension DiskShard {
     /// Returns `false` if the shard is closed.
-    nonisolated func markStale(_ tag: String) -> Bool {
+    nonisolated func markStale(_ scope: RemovalScope) -> Bool {
         state.withLock { state in
             guard state.condition != .closed else {
                 // Entries in memory become stale even if the shard is closed.
-                state.stale.insert(.tag(tag), sequence: state.takeSequence())
+                state.stale.insert(scope, sequence: state.takeSequence())
                 return false
             }
-            state.markStale(tag)
+            state.markStale(scope)
             return true
         }
     }
@@ -103,10 +116,15 @@ extension ShardState {
         return place.isQueued && queue[place.queueNode].coversOlderRecord
     }
 
-    mutating func markStale(_ tag: String) {
+    /// `scope` is a tag or everything.
+    mutating func markStale(_ scope: RemovalScope) {
         let sequence = takeSequence()
-        stale.insert(.tag(tag), sequence: sequence)
-        push(.stale(tag: tag), sequence)
+        stale.insert(scope, sequence: sequence)
+        if case .tag(let tag) = scope {
+            push(.stale(tag: tag), sequence)
+        } else {
+            push(.everythingStale, sequence)
+        }
     }
 
     /// Whether a purge or a stale mark covers the record.
@@ -125,9 +143,11 @@ extension ShardState {
     }
 
     mutating func replay(_ record: PurgeRecord, sequence: UInt64) {
-        guard case .removal(let scope) = record else {
-            if case .stale(let tag) = record { stale.insert(.tag(tag), sequence: sequence) }
-            return
+        let scope: RemovalScope
+        switch record {
+        case .stale(let tag): return stale.insert(.tag(tag), sequence: sequence)
+        case .everythingStale: return stale.insert(.everything, sequence: sequence)
+        case .removal(let removed): scope = removed
         }
         purges.insert(scope, sequence: sequence)
         switch scope {

@@ -310,6 +310,27 @@ package final class DiskTier: Sendable {
         directory.unlock()
     }
 
+    /// The bytes that `keep` wrote last; `nil` if there are none.
+    package func note() async -> [UInt8]? {
+        await pool.run { [directory] in directory.note() } ?? nil
+    }
+
+    /// Keeps a few bytes in the directory, beside the shards.
+    package func keep(note: [UInt8]) async throws {
+        let fault = await pool.run { [directory] () -> FileFault? in
+            do throws(FileFault) {
+                try directory.keep(note: note)
+                return nil
+            } catch { return error }
+        }
+        if let fault = fault ?? .inputOutput {
+            throw CacheError(
+                .storageFailed,
+                detail: "The position in the fleet's log cannot be written: \(fault.text)"
+            )
+        }
+    }
+
     package var statistics: DiskStatistics {
         var total = DiskStatistics()
         for shard in shards { total += shard.statistics }

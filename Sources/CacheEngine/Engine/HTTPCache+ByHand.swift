@@ -1,6 +1,8 @@
 /// Looking up, storing and removing by hand.
 extension HTTPCache {
     private var manual: ManualStore { ManualStore(services: services) }
+    private var removal: ManualRemoval { ManualRemoval(services: services) }
+    private var desk: PurgeDesk { PurgeDesk(services) }
 
     /// Returns the stored response to the request, of any age, without asking the origin or
     /// changing the store.
@@ -49,7 +51,7 @@ extension HTTPCache {
     /// - Returns: Whether there was an entry.
     @discardableResult
     public func remove(_ request: CacheRequest) async throws -> Bool {
-        try await manual.remove(request)
+        try await desk.sharing(desk.scope(of: request)) { try await removal.remove(request) }
     }
 
     /// Removes the one variant that the request selects.
@@ -57,10 +59,12 @@ extension HTTPCache {
     /// The response of a fetch under way, of any variant, is delivered to the requests that wait
     /// for it, and is not stored.
     ///
+    /// The other machines of a fleet remove all variants.
+    ///
     /// - Returns: Whether there was an entry.
     @discardableResult
     public func removeVariant(_ request: CacheRequest) async throws -> Bool {
-        try await manual.removeVariant(request)
+        try await desk.sharing(desk.scope(of: request)) { try await removal.removeVariant(request) }
     }
 
     /// Removes all entries that carry the tag.
@@ -72,13 +76,48 @@ extension HTTPCache {
         try await removeAll(in: .tag(tag))
     }
 
+    /// Removes or, if `isSoft`, makes stale what `target` names, here and on all machines of the
+    /// fleet.
+    ///
+    /// The report has the receipt of the fleet's log. A soft purge of everything lets no entry be
+    /// used before the origin has confirmed it. A soft purge of a request whose response varies
+    /// removes the variants on the other machines.
+    ///
+    /// - Throws: `CacheError`; its code is `.purgeNotShared` if the purge was applied here and the
+    ///   log has not confirmed it.
+    @discardableResult
+    public func purge(
+        _ target: PurgeTarget,
+        isSoft: Bool = false
+    ) async throws -> PurgeReport {
+        try await desk.purge([target], isSoft: isSoft).report()
+    }
+
+    /// Purges several targets; they travel to the log together.
+    package func purge(
+        _ targets: [PurgeTarget],
+        isSoft: Bool
+    ) async throws -> (entries: Int, sharing: Result<FleetReceipt, CacheError>?) {
+        let outcome = try await desk.purge(targets, isSoft: isSoft)
+        return (outcome.entries, outcome.sharing)
+    }
+
     /// Removes all entries in `scope`.
+    ///
+    /// In a fleet, the removal of a tag or of everything reaches all machines; that of a storage
+    /// class or of a time concerns this machine only.
     ///
     /// On disk the removal survives the end of the process once this method has returned, and a
     /// power cut if `BackingStore.durability` is `.onRemoval`.
     @discardableResult
     public func removeAll(in scope: RemovalScope = .everything) async throws -> RemovalCount {
-        try await manual.removeAll(in: scope)
+        switch scope {
+        case .everything:
+            try await desk.sharing(.everything) { try await removal.removeAll(in: scope) }
+        case .tag(let tag):
+            try await desk.sharing(.tag(tag)) { try await removal.removeAll(in: scope) }
+        case .storageClass, .storedAfter, .storedBefore: try await removal.removeAll(in: scope)
+        }
     }
 
     /// Ends the session: removes all entries of the session class.
@@ -92,7 +131,9 @@ extension HTTPCache {
     /// - Returns: Whether there was an entry.
     @discardableResult
     public func markStale(_ request: CacheRequest) async throws -> Bool {
-        try await manual.markStale(request)
+        try await desk.sharing(desk.scope(of: request), isSoft: true) {
+            try await removal.markStale(request)
+        }
     }
 
     /// Makes all entries stale that carry the tag and are stored now.
@@ -101,7 +142,9 @@ extension HTTPCache {
     /// this method has returned, and a power cut if `BackingStore.durability` is `.onRemoval`. In
     /// front of a custom store only this process remembers the mark.
     public func markStale(tagged tag: String) async throws {
-        try await services.tiers.markStale(tag)
+        try await desk.sharing(.tag(tag), isSoft: true) {
+            try await services.tiers.markStale(tag)
+        }
     }
 
     // MARK: Room

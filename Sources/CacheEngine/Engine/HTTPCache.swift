@@ -17,14 +17,20 @@ public final class HTTPCache: Sendable {
 
     /// Opens a cache in front of `origin`.
     ///
+    /// If `fleet` is given, purges reach all its machines. The purges that this machine has missed
+    /// are applied before the first answer, unless the log cannot be read within two seconds.
+    ///
     /// - Throws: `CacheError` if the directory is in use, unusable or holds other files, or if the
     ///   configuration contradicts itself.
     public init(
         configuration: HTTPCache.Configuration = HTTPCache.Configuration(),
-        origin: any Origin
+        origin: any Origin,
+        fleet: Fleet? = nil
     ) async throws {
         self.configuration = configuration
-        services = try await Services(configuration, origin)
+        let relay = try fleet?.makeRelay()
+        services = try await Services(configuration, origin, relay)
+        await relay?.start(PurgeInbox(services))
     }
 
     // MARK: Answering
@@ -151,6 +157,7 @@ public final class HTTPCache: Sendable {
             statistics.memory = tiers.memory.usage()
             statistics.disk = await tiers.backing.usage()
             statistics.owedRemovals = tiers.backing.owedCount
+            statistics.fleet = services.relay?.statistics
             statistics.evictions = await tiers.memory.counters().evictions
             return statistics
         }

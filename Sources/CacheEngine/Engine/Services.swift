@@ -8,6 +8,8 @@ final class Services: Sendable {
     let configuration: HTTPCache.Configuration
     let clock: any CacheClock
     let origin: any Origin
+    /// The way to the other machines; `nil` without a fleet.
+    let relay: (any PurgeRelay)?
     let tiers: TieredStore
     let supervisor: Supervisor
     let recorder: Recorder
@@ -28,10 +30,15 @@ final class Services: Sendable {
     ///
     /// - Throws: `CacheError` if the directory is in use, unusable or holds other files, or the
     ///   configuration contradicts itself.
-    init(_ configuration: HTTPCache.Configuration, _ origin: any Origin) async throws {
+    init(
+        _ configuration: HTTPCache.Configuration,
+        _ origin: any Origin,
+        _ relay: (any PurgeRelay)? = nil
+    ) async throws {
         try configuration.validate()
         self.configuration = configuration
         self.origin = origin
+        self.relay = relay
         clock = configuration.clock
         supervisor = Supervisor(executor: configuration.taskExecutor)
         recorder = Recorder(onEvent: configuration.hooks.onEvent)

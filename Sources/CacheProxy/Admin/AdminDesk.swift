@@ -8,6 +8,9 @@ import Synchronization
 ///     PURGE / with Cache-Tag: a, b       removes entries with one of the tags (Surrogate-Key: a b)
 ///     … with Soft-Purge: 1               makes them stale instead
 ///
+/// In a fleet, the response to a purge has the number of replicas that confirmed it; its status is
+/// 202 if the log's server has replicas and none of them did, and 503 if the log has not taken it.
+///
 /// Purges need `Authorization: Bearer <token>`; without a token file they are disabled.
 package final class AdminDesk: Responder {
     private let cache: HTTPCache
@@ -82,26 +85,34 @@ package final class AdminDesk: Responder {
             let text = "\(tags.count) tags are too many; send at most \(Self.tagsMax)\n"
             return Self.text(413, text)
         }
-        var removed = 0
-        if tags.isEmpty {
-            let target = CacheRequest(url: request.url)
-            let isFound =
-                isSoft
-                ? try await cache.markStale(target) : try await cache.remove(target)
-            removed = isFound ? 1 : 0
+        let targets: [PurgeTarget] =
+            tags.isEmpty ? [.request(CacheRequest(url: request.url))] : tags.map { .tag($0) }
+        let outcome = try await cache.purge(targets, isSoft: isSoft)
+        var rows = [
+            // A soft purge of tags counts nothing.
+            ("removed", String(outcome.entries)), ("tags", String(tags.count)),
+            ("soft", String(isSoft)),
+        ]
+        var status = 200
+        switch outcome.sharing {
+        case nil: break
+        case .success(let receipt):
+            rows.append(("replicated", String(receipt.replicas)))
+            if !receipt.isReplicated { status = 202 }
+        case .failure(let error):
+            rows += [("replicated", "null"), ("error", Self.quoted(error.detail))]
+            status = 503
         }
-        for tag in tags {
-            if isSoft {
-                try await cache.markStale(tagged: tag)
-            } else {
-                removed += try await cache.purge(tag: tag).entries
-            }
+        let text = rows.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",")
+        return Self.text(status, "{\(text)}\n", type: "application/json")
+    }
+
+    /// A text as JSON writes it.
+    private static func quoted(_ text: String) -> String {
+        let escaped = PlainText.escaped(text).map { character in
+            character == "\"" || character == "\\" ? "\\\(character)" : String(character)
         }
-        return Self.text(
-            200,
-            "{\"removed\":\(removed),\"tags\":\(tags.count),\"soft\":\(isSoft)}\n",
-            type: "application/json"
-        )
+        return "\"\(escaped.joined())\""
     }
 
     private static func tags(_ fields: HeaderFields) -> [String] {

@@ -43,16 +43,17 @@ public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvert
 struct ValueFault: Error, Hashable {
     /// A sentence that quotes the value.
     let problem: String
-    /// The text behind `give`.
-    let remedy: String
+    /// The text behind `give`; `nil` if the sentence says what to do.
+    let remedy: String?
 
-    init(_ problem: String, give remedy: String) {
+    init(_ problem: String, give remedy: String? = nil) {
         self.problem = problem
         self.remedy = remedy
     }
 
     /// One line about the value of the option at `place`.
     func error(at place: String) -> ConfigurationError {
-        ConfigurationError(.valueInvalid, "\(place): \(problem); give \(remedy)")
+        let advice = remedy.map { "; give \($0)" } ?? ""
+        return ConfigurationError(.valueInvalid, "\(place): \(problem)\(advice)")
     }
 }

@@ -40,6 +40,27 @@ struct ConfigurationKey: Sendable {
             \.purgeTokenFile,
             Value.path
         ),
+        .init(
+            "fleet",
+            "redis://HOST:PORT/NAME",
+            "log of the purges of several machines (none)",
+            \.fleet,
+            Value.fleet
+        ),
+        .init(
+            "fleet-purge-lag",
+            "SECONDS",
+            "without the log until this machine is cut off (10)",
+            \.fleetLagSeconds,
+            Value.seconds
+        ),
+        .init(
+            "fleet-cut-off",
+            "serve|revalidate",
+            "what it does when it is cut off (serve)",
+            \.fleetCutOff,
+            Value.choice
+        ),
         .init("access-log", "FILE|-", "log of requests (none)", \.accessLog, Value.path),
         .init(
             "name",

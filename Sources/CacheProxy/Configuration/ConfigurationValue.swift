@@ -1,4 +1,5 @@
 import CacheEngine
+import CacheEngineRedis
 
 /// How the values of options are read.
 enum ConfigurationValue {
@@ -87,6 +88,14 @@ enum ConfigurationValue {
                 "`\(text)` is not a token (RFC 9110 §5.6.2)",
                 give: "letters, digits, hyphens and dots"
             )
+        }
+        return text
+    }
+
+    /// The URL of a fleet's log, which is kept as it was given.
+    static func fleet(_ text: String) throws(ValueFault) -> String {
+        do { _ = try Fleet.redis(text) } catch {
+            throw ValueFault((error as? CacheError)?.detail ?? "\(error)")
         }
         return text
     }

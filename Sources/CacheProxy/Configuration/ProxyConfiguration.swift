@@ -1,4 +1,5 @@
 public import CacheEngine
+public import CacheEngineRedis
 
 /// The settings of `cache-proxy`, from its command line and its file.
 public struct ProxyConfiguration: Sendable {
@@ -64,6 +65,13 @@ public struct ProxyConfiguration: Sendable {
     /// The proxies in front, which name their clients in PROXY headers; `nil` if clients connect
     /// directly.
     public var proxyPeers: ProxyPeers?
+
+    /// The Redis servers and the namespace of the fleet's log, or `nil` for no fleet.
+    public var fleet: String?
+    /// Seconds without the fleet's log after which this machine counts as cut off.
+    public var fleetLagSeconds = 10.0
+    /// The behaviour of this machine while it is cut off from the fleet's log.
+    public var fleetCutOff = RedisFleetOptions.CutOff.serve
 
     /// The treatment of responses with `Set-Cookie` in a shared cache.
     public enum Cookies: String, CaseIterable, Hashable, Sendable {

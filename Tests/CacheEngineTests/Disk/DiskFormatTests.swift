@@ -209,7 +209,10 @@ import Testing
         let mark = PurgeRecord.stale(tag: "user:42")
         #expect(mark.encoded == [5] + Array("user:42".utf8))
         #expect(mark.encoded.withUnsafeBytes { PurgeRecord(decoding: $0) } == mark)
-        for bytes: [UInt8] in [[], [0, 0], [2], [2, 9], [3, 1], [4, 1, 2, 3], [9]] {
+        let all = PurgeRecord.everythingStale
+        #expect(all.encoded == [6])
+        #expect(all.encoded.withUnsafeBytes { PurgeRecord(decoding: $0) } == all)
+        for bytes: [UInt8] in [[], [0, 0], [6, 1], [2], [2, 9], [3, 1], [4, 1, 2, 3], [9]] {
             #expect(bytes.withUnsafeBytes { PurgeRecord(decoding: $0) } == nil)
         }
     }

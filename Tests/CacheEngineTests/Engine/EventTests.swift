@@ -21,7 +21,7 @@ import Testing
         var others: [String] {
             events.withLock { $0 }.compactMap { event in
                 switch event {
-                case .answered, .storageFailed: nil
+                case .answered, .storageFailed, .fleetFailed, .fleetLinked: nil
                 case .refused(let reason, let request): "refused \(reason) \(request.url)"
                 case .originFailed(_, let request): "failed \(request.url)"
                 case .escaped(_, let request): "escaped \(request.url)"

@@ -104,7 +104,7 @@ import Testing
     private static func sourceTexts() throws -> [ErrorText] {
         let targets = [
             "CacheEngine", "HTTPCaching", "CurlOrigin", "CacheEngineFoundation", "CacheProxy",
-            "Benchmarks", "bench-cli", "RESP", "RedisClient",
+            "Benchmarks", "bench-cli", "RESP", "RedisClient", "CacheEngineRedis",
         ]
         return try SourceFile.all(in: targets.map { "Sources/\($0)" })
             .flatMap(ErrorText.inCalls)

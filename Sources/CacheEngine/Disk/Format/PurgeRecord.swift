@@ -2,12 +2,14 @@
 ///
 ///     0 everything · 1 tag: its bytes · 2 storage class: u8
 ///     3 stored after: i64 · 4 stored before: i64          seconds since 1970
-///     5 stale: the tag's bytes
+///     5 stale: the tag's bytes · 6 everything stale
 package enum PurgeRecord: Hashable, Sendable {
     /// Removes every earlier entry in the scope.
     case removal(RemovalScope)
     /// Makes every earlier entry with the tag stale.
     case stale(tag: String)
+    /// Makes every earlier entry stale; the origin must confirm it before its next use.
+    case everythingStale
 
     package var encoded: [UInt8] {
         switch self {
@@ -17,6 +19,7 @@ package enum PurgeRecord: Hashable, Sendable {
         case .removal(.storedAfter(let seconds)): [3] + Self.littleEndian(seconds)
         case .removal(.storedBefore(let seconds)): [4] + Self.littleEndian(seconds)
         case .stale(let tag): [5] + Array(tag.utf8)
+        case .everythingStale: [6]
         }
     }
 
@@ -35,6 +38,7 @@ package enum PurgeRecord: Hashable, Sendable {
         case 4 where value.count == 8:
             self = .removal(.storedBefore(seconds: value.littleEndian(at: 0)))
         case 5: self = .stale(tag: String(decoding: value, as: UTF8.self))
+        case 6 where value.isEmpty: self = .everythingStale
         default: return nil
         }
     }

@@ -69,6 +69,11 @@ struct PurgeTable {
         return isDead
     }
 
+    /// Whether a purge of everything covers a record with that sequence number.
+    ///
+    /// A full table counts its forgotten purges as one of everything.
+    func coversAll(before sequence: UInt64) -> Bool { sequence < floor }
+
     /// Drops purges whose record has left the log; the records that they covered left before it.
     mutating func forget(upTo sequence: UInt64) {
         if Mutant.forgetsPurgesEarly.isOn { tags = [:] }

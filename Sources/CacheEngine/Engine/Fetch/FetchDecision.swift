@@ -168,6 +168,7 @@ extension FetchContext {
             return stored.facts.stalenessSeconds(at: now) <= staleMax.wholeSeconds
         case .whereAllowed: break
         }
+        guard !services.tiers.isDoubted(stored.entry) else { return false }
         return StaleOnError.allows(
             failure,
             stored: stored.facts,

@@ -69,6 +69,8 @@ final class Recorder: Sendable {
         if isTold { onEvent?(.storageFailed(error)) }
     }
 
+    func note(_ event: CacheEvent) { onEvent?(event) }
+
     func refreshed(succeeded: Bool, _ request: CacheRequest) {
         counters.add(succeeded ? .refreshes : .refreshFailures)
         onEvent?(.refreshed(succeeded: succeeded, request: request))

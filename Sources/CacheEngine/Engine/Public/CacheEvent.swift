@@ -16,6 +16,10 @@ public enum CacheEvent: Sendable {
     ///
     /// Failures of a disk are reported once, and then at most once a minute.
     case storageFailed(any Error)
+    /// The log of the fleet cannot be read or written; reported once until it can be.
+    case fleetFailed(any Error)
+    /// The log of the fleet is read again, or for the first time.
+    case fleetLinked
 }
 
 extension CacheEvent {

@@ -30,6 +30,17 @@ enum MetricHelp {
         "entries": "Entries held, by tier.",
         "bytes": "Bytes in use, by tier.",
         "capacity_bytes": "Bytes that may be in use, by tier.",
+        "fleet_linked": "1 while the log of the fleet is read, 0 while it cannot be.",
+        "fleet_lag_milliseconds": "Time since the fleet's log was last read to its end.",
+        "fleet_suspended": "1 while a server of the fleet's log is not asked after failures.",
+        "fleet_appended_total": "Purges of this machine that the fleet's log has taken.",
+        "fleet_refused_total": "Purges of this machine that the fleet's log has not taken.",
+        "fleet_applied_total": "Purges of other machines that were applied here.",
+        "fleet_not_applied_total": "Purges of other machines that the storage could not apply.",
+        "fleet_replays_total": "Gaps in the fleet's log that were replayed.",
+        "fleet_restored_total": "Purges that the fleet's log had lost and was given again.",
+        "fleet_all_marked_stale_total": "Times that all entries were marked stale.",
+        "fleet_cut_offs_total": "Times that the fleet's log was not read within the lag.",
         "removals_total": "Removals and purges asked for.",
     ]
 }

@@ -52,6 +52,9 @@ extension HTTPCache {
         /// The contents of the disk.
         public var disk = StoreUsage()
 
+        /// The counts of the fleet; `nil` if the cache belongs to no fleet.
+        public var fleet: FleetStatistics?
+
         /// The share of responses served without the origin.
         public var hitRatio: Double {
             let hits = (answers[.fresh] ?? 0) + (answers[.stale] ?? 0)
@@ -120,7 +123,7 @@ extension HTTPCache.Statistics {
         gauge("entries") { $0.entries }
         gauge("bytes") { $0.bytes }
         gauge("capacity_bytes") { $0.capacityBytes }
-        return text
+        return text + (fleet?.prometheusText(prefix: prefix) ?? "")
     }
 
     private func histogram(_ prefix: String) -> String {

@@ -26,6 +26,10 @@ enum ReuseStep {
         var current = stored.facts
         if tiers.staleMarks.isActive, tiers.isMarkedStale(stored.entry) {
             current.freshnessLifetimeSeconds = 0
+            // The entry may have been purged: it must not be served stale either.
+            if tiers.isDoubted(stored.entry), !Mutant.servesWhatIsDoubted.isOn {
+                current.flags.insert(.noCache)
+            }
         }
         let decision = ReuseDecision.decide(
             stored: current,

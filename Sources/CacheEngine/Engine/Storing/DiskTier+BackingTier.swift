@@ -51,7 +51,11 @@ extension DiskTier: BackingTier {
 
     var staleMarkKeeper: (any StaleMarkKeeper)? { self }
 
+    var noteKeeper: (any NoteKeeper)? { self }
+
+    var mayHoldOlderEntries: Bool { !recovery.isFresh }
+
     func changeCapacity(toBytes bytes: Int) async throws { await setCapacity(bytes) }
 }
 
-extension DiskTier: StaleMarkKeeper {}
+extension DiskTier: StaleMarkKeeper, NoteKeeper {}

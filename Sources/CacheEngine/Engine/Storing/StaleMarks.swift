@@ -55,6 +55,19 @@ final class StaleMarks: Sendable {
         activate()
     }
 
+    /// Marks every entry that is stored by now.
+    func markEverything(nowSeconds: Int64) {
+        state.withLock { state in
+            state.sequence = max(state.sequence + 1, Self.sequence(atSeconds: nowSeconds))
+            state.marks = [:]
+            state.floor = state.sequence
+        }
+        activate()
+    }
+
+    /// Whether an entry with that number was stored before everything was marked.
+    func coversAll(before sequence: UInt64) -> Bool { state.withLock { sequence < $0.floor } }
+
     /// Whether an entry with that number and these encoded tags is marked.
     func covers(_ tags: UnsafeRawBufferPointer, sequence: UInt64) -> Bool {
         let sequence = sequence + (Mutant.staleMarksEndEarly.isOn ? 1 : 0)

@@ -105,7 +105,27 @@ extension TieredStore {
         try await keeper.markStale(tag)
     }
 
-    /// Whether a tag of the entry has been declared stale since it was stored.
+    /// Makes all entries stale that are stored now, so that the origin must confirm each before its
+    /// next use; the responses of fetches under way are not stored.
+    func markEverythingStale() async throws {
+        ledger.begin(.everything)
+        defer { ledger.end(.everything) }
+        memory.letWritersFinish()
+        guard let keeper = backing.staleMarkKeeper else {
+            return staleMarks.markEverything(nowSeconds: clock.nowSeconds)
+        }
+        staleMarks.activate()
+        try await keeper.markEverythingStale()
+    }
+
+    /// Whether everything has been declared stale since the entry was stored.
+    func isDoubted(_ entry: Entry) -> Bool {
+        guard staleMarks.isActive else { return false }
+        if let keeper = backing.staleMarkKeeper { return keeper.isDoubted(entry) }
+        return staleMarks.coversAll(before: backing.staleSequence(of: entry))
+    }
+
+    /// Whether the entry, or a tag of it, has been declared stale since it was stored.
     func isMarkedStale(_ entry: Entry) -> Bool {
         if let keeper = backing.staleMarkKeeper { return keeper.isMarkedStale(entry) }
         return entry.withTags { staleMarks.covers($0, sequence: backing.staleSequence(of: entry)) }

@@ -19,6 +19,7 @@ struct LifeCycle {
     func shutDown() async {
         let (tiers, supervisor) = (services.tiers, services.supervisor)
         supervisor.close()
+        await services.relay?.shutDown()
         for desk in services.desks { desk.abortAll(CacheError.cacheShutDown) }
         // In separate tasks: the caller's may have been cancelled, and the cache must still shut
         // down.

@@ -30,6 +30,9 @@ extension QueuedStore: BackingTier {
         return false
     }
 
+    /// The store may be older than this process.
+    var mayHoldOlderEntries: Bool { true }
+
     func ring(_ hash: KeyHash) { startWork() }
 
     var gatheredBytesMax: Int { Self.entryBytesMax }

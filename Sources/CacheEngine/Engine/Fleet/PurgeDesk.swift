@@ -1,0 +1,104 @@
+/// The purges that the application asks for: applied here first, then handed to the fleet.
+///
+/// The order matters: the fleet's log returns each purge to its machine, which must not remove
+/// entries that were stored since.
+struct PurgeDesk {
+    private let services: Services
+
+    init(_ services: Services) { self.services = services }
+
+    /// The result of purges on this machine and in the fleet.
+    struct Outcome {
+        var entries = 0
+        /// `nil` if the cache belongs to no fleet.
+        var sharing: Result<FleetReceipt, CacheError>?
+
+        /// - Throws: `CacheError` if the fleet has not taken the purges.
+        func report() throws -> PurgeReport {
+            var report = PurgeReport()
+            report.entries = entries
+            report.receipt = try sharing?.get()
+            return report
+        }
+    }
+
+    /// Applies the purges here, and then hands them to the fleet together.
+    ///
+    /// - Throws: The error of a purge that could not be applied here; the others get it first.
+    func purge(_ targets: [PurgeTarget], isSoft: Bool) async throws -> Outcome {
+        // A request without a key is an error before anything is purged.
+        let shared = try targets.map { SharedPurge(try scope(of: $0), isSoft: isSoft) }
+        var outcome = Outcome()
+        var failure: (any Error)?
+        for target in targets {
+            do { outcome.entries += try await apply(target, isSoft: isSoft) } catch {
+                failure = failure ?? error
+            }
+        }
+        outcome.sharing = await share(shared, areApplied: failure == nil)
+        if let failure { throw failure }
+        return outcome
+    }
+
+    /// Hands over a purge that `body` applies here.
+    func sharing<Value>(
+        _ scope: SharedPurge.Scope,
+        isSoft: Bool = false,
+        _ body: () async throws -> Value
+    ) async throws -> Value {
+        let result: Result<Value, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        let isApplied = if case .success = result { true } else { false }
+        let sharing = await share([SharedPurge(scope, isSoft: isSoft)], areApplied: isApplied)
+        let value = try result.get()
+        _ = try sharing?.get()
+        return value
+    }
+
+    /// The resource of a request, as other machines know it.
+    func scope(of request: CacheRequest) throws -> SharedPurge.Scope {
+        .key(try services.key(of: request).key.bytes)
+    }
+
+    private func share(
+        _ purges: [SharedPurge],
+        areApplied: Bool
+    ) async -> Result<FleetReceipt, CacheError>? {
+        guard let relay = services.relay, !purges.isEmpty else { return nil }
+        do {
+            return .success(try await relay.share(purges, areApplied: areApplied))
+        } catch {
+            let reason = (error as? CacheError)?.detail ?? "\(error)"
+            return .failure(
+                CacheError(
+                    .purgeNotShared,
+                    detail: "The purge was applied on this machine, but the fleet's log "
+                        + "has not confirmed it; send it again: \(reason)"
+                )
+            )
+        }
+    }
+
+    private func scope(of target: PurgeTarget) throws -> SharedPurge.Scope {
+        switch target {
+        case .request(let request): try scope(of: request)
+        case .tag(let tag): .tag(tag)
+        case .everything: .everything
+        }
+    }
+
+    private func apply(_ target: PurgeTarget, isSoft: Bool) async throws -> Int {
+        let removal = ManualRemoval(services: services)
+        switch target {
+        case .request(let request):
+            let isFound =
+                isSoft ? try await removal.markStale(request) : try await removal.remove(request)
+            return isFound ? 1 : 0
+        case .tag(let tag) where isSoft: try await services.tiers.markStale(tag)
+        case .tag(let tag): return try await removal.removeAll(in: .tag(tag)).entries
+        case .everything where isSoft: try await services.tiers.markEverythingStale()
+        case .everything: return try await removal.removeAll(in: .everything).entries
+        }
+        return 0
+    }
+}

@@ -1,0 +1,62 @@
+/// A purge as it travels between machines.
+package struct SharedPurge: Hashable, Sendable {
+    /// The entries that it concerns.
+    package enum Scope: Hashable, Sendable {
+        /// The bytes of a resource's key; the hash of a key differs from machine to machine.
+        case key([UInt8])
+        case tag(String)
+        case everything
+    }
+
+    package let scope: Scope
+    /// Whether entries become stale instead of being removed.
+    package let isSoft: Bool
+
+    package init(_ scope: Scope, isSoft: Bool) {
+        self.scope = scope
+        self.isSoft = isSoft
+    }
+}
+
+/// The way of purges to other machines, and from them.
+package protocol PurgeRelay: Sendable {
+    /// Begins to deliver purges to `receiver`; called once, before the cache answers.
+    ///
+    /// Returns when every purge that the other machines made so far is applied, or when that takes
+    /// too long.
+    func start(_ receiver: any PurgeReceiver) async
+
+    /// Hands over purges that were given to this machine.
+    ///
+    /// If `areApplied`, the receiver must not be given them back.
+    ///
+    /// - Throws: `CacheError`, if it is not certain that the other machines get them.
+    func share(_ purges: [SharedPurge], areApplied: Bool) async throws -> FleetReceipt
+
+    /// The counts so far.
+    var statistics: FleetStatistics { get }
+
+    /// Ends the delivery.
+    func shutDown() async
+}
+
+/// The cache as a relay sees it.
+package protocol PurgeReceiver: Sendable {
+    /// Whether entries may be stored that are older than this process.
+    var mayHoldOlderEntries: Bool { get }
+
+    /// Applies a purge of another machine; it survives the end of the process once this returns.
+    func apply(_ purge: SharedPurge) async throws
+
+    /// Makes all entries stale that are stored now; the origin must confirm each before it is used.
+    func markEverythingStale() async throws
+
+    /// Returns the bytes that `keep` was given last, perhaps by an earlier process.
+    func note() async -> [UInt8]?
+
+    /// Keeps a few bytes as long as the entries; without a disk they are dropped.
+    func keep(note: [UInt8]) async throws
+
+    /// Passes an event to the application.
+    func report(_ event: CacheEvent)
+}

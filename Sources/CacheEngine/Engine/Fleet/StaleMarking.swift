@@ -1,0 +1,45 @@
+import HTTPCaching
+
+/// Makes the stored responses of one resource stale.
+struct StaleMarking {
+    private let services: Services
+
+    init(_ services: Services) { self.services = services }
+
+    /// Makes the response stale that a request with `fields` selects.
+    ///
+    /// - Returns: Whether there was one.
+    func mark(_ key: RequestKey, _ fields: FieldSection) async throws -> Bool {
+        let tiers = services.tiers
+        tiers.outdateFetches(of: key)
+        let ticket = tiers.ledger.ticket()
+        let lookup = await Lookup(services).result(for: key, fields)
+        guard let stored = lookup.stored else { return false }
+        try await mark(stored, since: ticket)
+        try await tiers.confirm(lookup.key.hash)
+        return true
+    }
+
+    /// Makes the response stale that is stored under the resource's own key.
+    ///
+    /// Variants cannot be found without a request that selects them, so they are removed.
+    func mark(_ key: RequestKey) async throws {
+        let tiers = services.tiers
+        tiers.outdateFetches(of: key)
+        let ticket = tiers.ledger.ticket()
+        guard let (entry, _) = await tiers.entry(key), let stored = StoredResponse(entry) else {
+            _ = try await tiers.removeDurably(key)
+            return
+        }
+        try await mark(stored, since: ticket)
+        try await tiers.confirm(key.hash)
+    }
+
+    private func mark(_ stored: StoredResponse, since ticket: RemovalLedger.Ticket) async throws {
+        var facts = stored.facts
+        facts.freshnessLifetimeSeconds = 0
+        let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
+        let renewed = services.tiers.renewed(stored.stored, as: blueprint)
+        await services.tiers.replace(stored.stored, by: renewed, since: ticket)
+    }
+}

@@ -1,0 +1,85 @@
+/// Several machines that share their purges.
+///
+/// A purge that one machine is given reaches every machine of the fleet, also those that are cut off
+/// or switched off at that time. `CacheEngineRedis` has the fleet whose log is a stream in Redis.
+public struct Fleet: Sendable {
+    /// Makes the connection of one cache.
+    package let makeRelay: @Sendable () throws -> any PurgeRelay
+
+    package init(makeRelay: @escaping @Sendable () throws -> any PurgeRelay) {
+        self.makeRelay = makeRelay
+    }
+}
+
+/// The proof that the log of a fleet has taken a purge.
+public struct FleetReceipt: Hashable, Sendable {
+    /// The place of the purge in the log; a later purge has a larger one.
+    public let position: UInt64
+    /// The replicas of the log's server that confirmed the purge.
+    public let replicas: Int
+    /// The replicas that were connected to the log's server when the purge was taken.
+    public let connectedReplicas: Int
+
+    package init(position: UInt64, replicas: Int, connectedReplicas: Int) {
+        self.position = position
+        self.replicas = replicas
+        self.connectedReplicas = connectedReplicas
+    }
+
+    /// Whether the purge survives the loss of the log's server, as far as its replicas go.
+    ///
+    /// It is also `true` if the server has no replica, because then none can be late.
+    public var isReplicated: Bool { replicas > 0 || connectedReplicas == 0 }
+}
+
+/// The entries that a purge concerns.
+public enum PurgeTarget: Sendable {
+    /// All stored variants of the request's resource.
+    case request(CacheRequest)
+    /// The entries that carry the tag.
+    case tag(String)
+    /// Every entry.
+    case everything
+}
+
+/// The result of a purge.
+public struct PurgeReport: Sendable {
+    /// The entries on this machine that were removed, as far as is known without reading a disk.
+    ///
+    /// A soft purge counts only those it names by their request.
+    public var entries = 0
+    /// The receipt of the log; `nil` if the cache belongs to no fleet.
+    public var receipt: FleetReceipt?
+
+    /// A report without entries and receipt.
+    public init() {}
+}
+
+/// The counts of a cache that belongs to a fleet.
+public struct FleetStatistics: Hashable, Sendable {
+    /// Whether the log was read to its end at the last attempt.
+    public var isLinked = false
+    /// The time since the log was last known to be read to its end; up to a second if all is well.
+    public var lag = Duration.zero
+    /// Whether a server of the log is not asked for a while, because it failed.
+    public var isSuspended = false
+    /// The purges of this machine that the log has taken.
+    public var appended = 0
+    /// The purges of this machine that the log has not taken.
+    public var refused = 0
+    /// The purges of other machines that were applied here.
+    public var applied = 0
+    /// The purges that could not be applied, because the storage failed.
+    public var notApplied = 0
+    /// The times that a gap in the log was replayed.
+    public var replays = 0
+    /// The purges that the log had lost and that this machine has appended again.
+    public var restored = 0
+    /// The times that all entries were marked stale, because a purge may have been missed.
+    public var allMarkedStale = 0
+    /// The times that the log could not be read for longer than the permitted lag.
+    public var cutOffs = 0
+
+    /// Counts of zero.
+    public init() {}
+}

@@ -1,0 +1,25 @@
+extension FleetStatistics {
+    /// The counters in the Prometheus text format, each name preceded by `prefix`.
+    func prometheusText(prefix: String) -> String {
+        let (seconds, attoseconds) = lag.components
+        let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+        let rows: [(name: String, kind: String, value: Int)] = [
+            ("fleet_linked", "gauge", isLinked ? 1 : 0),
+            ("fleet_lag_milliseconds", "gauge", Int(clamping: milliseconds)),
+            ("fleet_suspended", "gauge", isSuspended ? 1 : 0),
+            ("fleet_appended_total", "counter", appended),
+            ("fleet_refused_total", "counter", refused),
+            ("fleet_applied_total", "counter", applied),
+            ("fleet_not_applied_total", "counter", notApplied),
+            ("fleet_replays_total", "counter", replays),
+            ("fleet_restored_total", "counter", restored),
+            ("fleet_all_marked_stale_total", "counter", allMarkedStale),
+            ("fleet_cut_offs_total", "counter", cutOffs),
+        ]
+        return rows.map { row in
+            "# HELP \(prefix)_\(row.name) \(MetricHelp.text(row.name))\n"
+                + "# TYPE \(prefix)_\(row.name) \(row.kind)\n"
+                + "\(prefix)_\(row.name) \(row.value)\n"
+        }.joined()
+    }
+}

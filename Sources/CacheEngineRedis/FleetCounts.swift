@@ -1,0 +1,46 @@
+import CacheEngine
+import Platform
+import Synchronization
+
+/// The counts of one machine, written by its reader and its writer.
+final class FleetCounts: Sendable {
+    let appended = Atomic(0)
+    let refused = Atomic(0)
+    let applied = Atomic(0)
+    let notApplied = Atomic(0)
+    let replays = Atomic(0)
+    let restored = Atomic(0)
+    let allMarkedStale = Atomic(0)
+    let cutOffs = Atomic(0)
+    let isLinked = Atomic(false)
+    /// The moment, in nanoseconds, when the log was last read to its end.
+    let lastContact = Atomic(monotonicNanoseconds())
+    /// Whether the cache answers requests, so that entries may be stored.
+    let isServing = Atomic(false)
+    /// The largest epoch that the reader has seen.
+    let epoch = Atomic<UInt64>(0)
+
+    /// The counts as the application sees them.
+    func statistics(isSuspended: Bool) -> FleetStatistics {
+        var statistics = FleetStatistics()
+        statistics.isLinked = isLinked.load(ordering: .relaxed)
+        let contact = lastContact.load(ordering: .relaxed)
+        let now = monotonicNanoseconds()
+        statistics.lag = .nanoseconds(Int64(clamping: now > contact ? now - contact : 0))
+        statistics.isSuspended = isSuspended
+        statistics.appended = appended.load(ordering: .relaxed)
+        statistics.refused = refused.load(ordering: .relaxed)
+        statistics.applied = applied.load(ordering: .relaxed)
+        statistics.notApplied = notApplied.load(ordering: .relaxed)
+        statistics.replays = replays.load(ordering: .relaxed)
+        statistics.restored = restored.load(ordering: .relaxed)
+        statistics.allMarkedStale = allMarkedStale.load(ordering: .relaxed)
+        statistics.cutOffs = cutOffs.load(ordering: .relaxed)
+        return statistics
+    }
+}
+
+extension Atomic where Value == Int {
+    /// Counts events.
+    borrowing func count(_ number: Int = 1) { wrappingAdd(number, ordering: .relaxed) }
+}

@@ -1,0 +1,210 @@
+import CacheEngine
+import Platform
+import RESP
+import RedisClient
+import Synchronization
+
+/// The task that reads the log: it asks the questions of a `LogReader` and performs its actions.
+struct LogLoop: Sendable {
+    /// The time that a read waits on the server for a purge.
+    private static let blockMilliseconds = 1_000
+    /// The time after which a connection without a reply is given up.
+    private static let replyLimit = Duration.milliseconds(1_250)
+    /// The time between two attempts.
+    private static let pauseNanoseconds: UInt64 = 250_000_000
+    /// The purges that are restored together.
+    private static let restoredCountMax = 256
+
+    let client: RedisClient
+    let keys: LogKeys
+    let address: NodeAddress
+    let writer: LogWriter
+    let own: OwnPurges
+    let counts: FleetCounts
+    let receiver: any PurgeReceiver
+    let rule: LogReader.CutOffRule
+
+    /// Reads until the task is cancelled; `onLink` is called whenever the log was read to its end.
+    func run(from bookmark: Bookmark?, onLink: @Sendable () -> Void) async {
+        var reader = LogReader(
+            bookmark,
+            rule,
+            now: monotonicNanoseconds(),
+            holdsEntries: receiver.mayHoldOlderEntries
+        )
+        var desk = Desk()
+        while !Task.isCancelled {
+            let question = reader.question
+            let actions: [LogReader.Action]
+            var failure: RedisError?
+            do throws(RedisError) {
+                let reply = try await answer(to: question)
+                let holdsEntries =
+                    receiver.mayHoldOlderEntries || counts.isServing.load(ordering: .acquiring)
+                actions = reader.received(
+                    reply,
+                    now: monotonicNanoseconds(),
+                    holdsEntries: holdsEntries
+                )
+            } catch {
+                if Task.isCancelled { return }
+                failure = error
+                actions = reader.failed(now: monotonicNanoseconds())
+            }
+            for action in actions { await perform(action, &desk, onLink) }
+            counts.epoch.store(reader.epoch, ordering: .relaxed)
+            guard let failure else { continue }
+            tell(failure, &desk)
+            try? await Task.sleep(nanoseconds: Self.pauseNanoseconds)
+        }
+    }
+
+    // MARK: Questions
+
+    private func answer(to question: LogReader.Question) async throws(RedisError) -> LogReply {
+        let reply: LogReply?
+        switch question {
+        case .open(let position): reply = try await opening(at: position)
+        case .read(let position, let isBlocking):
+            var read = RESPCommand("XREAD", key: nil, "COUNT", "\(LogReader.readCountMax)")
+            if isBlocking {
+                read.add("BLOCK")
+                read.add(Self.blockMilliseconds)
+            }
+            read.add("STREAMS")
+            read.add(key: keys.stream)
+            read.add(position.description)
+            let meta = RESPCommand("HMGET", key: keys.meta, "inc", "last")
+            let replies = try await together([read, meta])
+            reply = LogReply(stream: replies[0], meta: replies[1])
+        case .search:
+            let newest = RESPCommand(
+                "XREVRANGE",
+                key: keys.stream,
+                "+",
+                "-",
+                "COUNT",
+                "\(LogReader.searchCountMax)"
+            )
+            reply = LogEntry.list(try await together([newest])[0]).map { .found($0) }
+        }
+        guard let reply else {
+            throw RedisError(
+                .misbehaved,
+                detail: "The server \(address) sent an invalid reply about the fleet's log"
+            )
+        }
+        return reply
+    }
+
+    private func opening(at position: FleetPosition?) async throws(RedisError) -> LogReply? {
+        let words = [
+            FleetPurge.ID.random().bytes, Array((position?.description ?? "").utf8),
+        ]
+        let command = { (isWhole: Bool) in LogScript.open.command(keys, isWhole: isWhole, words) }
+        var replies = try await exchange([command(false)])
+        if replies[0].isError("NOSCRIPT") { replies = try await exchange([command(true)]) }
+        if case .error(let text) = replies[0] { throw RedisError(reply: text, from: address) }
+        guard let opening = LogOpening(replies[0]) else { return nil }
+        writer.note(replicas: opening.replicas)
+        return .opened(opening)
+    }
+
+    /// - Throws: `RedisError`, also for an error reply.
+    private func together(_ commands: [RESPCommand]) async throws(RedisError) -> [RESPValue] {
+        let replies = try await exchange(commands)
+        for case .error(let text) in replies { throw RedisError(reply: text, from: address) }
+        return replies
+    }
+
+    private func exchange(_ commands: [RESPCommand]) async throws(RedisError) -> [RESPValue] {
+        try await client.together(
+            commands,
+            by: keys.meta,
+            within: Self.replyLimit,
+            lane: .blocking
+        )
+    }
+}
+
+// MARK: - Actions
+
+extension LogLoop {
+    /// The state of the loop beside the reader's.
+    private struct Desk {
+        /// Lost purges that could not be appended again yet.
+        var owed: [FleetPurge] = []
+        /// Whether every purge was applied, so that the position may be kept.
+        ///
+        /// If the storage fails, the next start must begin at the older position.
+        var isKeeping = true
+        /// The failure that was reported last.
+        var told: RedisError.Code?
+        var wasLinked = false
+    }
+
+    private func perform(
+        _ action: LogReader.Action,
+        _ desk: inout Desk,
+        _ onLink: @Sendable () -> Void
+    ) async {
+        switch action {
+        case .apply(let purge): await apply(purge, &desk)
+        case .markEverythingStale:
+            do {
+                try await receiver.markEverythingStale()
+                counts.allMarkedStale.count()
+            } catch { fail(&desk) }
+        case .restore(let purges): desk.owed += purges
+        case .keep(let bookmark):
+            guard desk.isKeeping else { return }
+            // An older position is replayed at the next start, so a failure costs nothing else.
+            try? await receiver.keep(note: bookmark.encoded)
+        case .replay: counts.replays.count()
+        case .caughtUp:
+            counts.lastContact.store(monotonicNanoseconds(), ordering: .relaxed)
+            if !counts.isLinked.exchange(true, ordering: .relaxed) {
+                desk.told = nil
+                receiver.report(.fleetLinked)
+            }
+            onLink()
+            await restore(&desk)
+        case .cutOff: counts.cutOffs.count()
+        }
+    }
+
+    private func apply(_ purge: FleetPurge, _ desk: inout Desk) async {
+        guard !own.contains(purge.id) else { return }
+        do {
+            try await receiver.apply(purge.purge)
+            counts.applied.count()
+        } catch { fail(&desk) }
+    }
+
+    /// The storage could not make a purge durable.
+    private func fail(_ desk: inout Desk) {
+        counts.notApplied.count()
+        desk.isKeeping = false
+    }
+
+    private func restore(_ desk: inout Desk) async {
+        while !desk.owed.isEmpty, !Task.isCancelled {
+            let some = Array(desk.owed.prefix(Self.restoredCountMax))
+            guard (try? await writer.append(some)) != nil else { return }
+            counts.restored.count(some.count)
+            desk.owed.removeFirst(some.count)
+        }
+    }
+
+    /// Reports a failure, unless the last report had the same reason.
+    private func tell(_ failure: RedisError, _ desk: inout Desk) {
+        counts.isLinked.store(false, ordering: .relaxed)
+        // A server that is not asked after failures has failed for another reason before.
+        guard failure.code != desk.told, failure.code != .suspended || desk.told == nil else {
+            return
+        }
+        desk.told = failure.code
+        let detail = "The fleet's log cannot be read: \(failure.detail)"
+        receiver.report(.fleetFailed(CacheError(.fleetFailed, detail: detail)))
+    }
+}

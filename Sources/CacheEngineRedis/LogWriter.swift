@@ -1,0 +1,184 @@
+import CacheEngine
+import Platform
+import RESP
+import RedisClient
+import Synchronization
+
+/// Appends purges to the log, and asks how many replicas have them.
+///
+/// The purges of callers that arrive while an exchange is under way travel together in the next one,
+/// so that one wait for replicas serves all of them.
+final class LogWriter: Sendable {
+    /// The entries that the stream keeps at least.
+    static let streamCountMin = 65_536
+    /// The purges of one exchange.
+    private static let batchCountMax = 256
+    /// The time for one exchange, with the connection and one more attempt.
+    private static let limitNanoseconds: UInt64 = 1_000_000_000
+    /// The time that the server waits for a replica.
+    private static let replicaMilliseconds = 50
+    /// The time between two attempts.
+    private static let pauseNanoseconds: UInt64 = 50_000_000
+
+    private typealias Outcome = Result<FleetReceipt, RedisError>
+
+    /// The purges of one caller.
+    private struct Job: Sendable {
+        let purges: [FleetPurge]
+        let continuation: CheckedContinuation<Outcome, Never>
+    }
+
+    private struct State {
+        var jobs: [Job] = []
+        var isBusy = false
+    }
+
+    private let client: RedisClient
+    private let keys: LogKeys
+    private let address: NodeAddress
+    private let counts: FleetCounts
+    private let state = Mutex(State())
+    /// The replicas that were connected at the last reply.
+    private let replicas = Atomic(0)
+
+    init(_ client: RedisClient, _ keys: LogKeys, at address: NodeAddress, _ counts: FleetCounts) {
+        self.client = client
+        self.keys = keys
+        self.address = address
+        self.counts = counts
+    }
+
+    /// A reader has asked for the number of replicas.
+    func note(replicas count: Int) { replicas.store(count, ordering: .relaxed) }
+
+    /// Appends purges; the receipt is that of the last one.
+    func append(_ purges: [FleetPurge]) async throws(RedisError) -> FleetReceipt {
+        let outcome = await withCheckedContinuation { continuation in
+            let job = Job(purges: purges, continuation: continuation)
+            let isFirst = state.withLock { state in
+                state.jobs.append(job)
+                defer { state.isBusy = true }
+                return !state.isBusy
+            }
+            // A task of its own: the caller may leave, and its purge must still be sent whole.
+            if isFirst { Task { await self.work() } }
+        }
+        switch outcome {
+        case .success: counts.appended.count(purges.count)
+        case .failure: counts.refused.count(purges.count)
+        }
+        return try outcome.get()
+    }
+
+    /// Sends what waits, until nothing does.
+    private func work() async {
+        while let jobs = nextJobs() {
+            let purges = jobs.flatMap(\.purges)
+            do throws(RedisError) {
+                let receipts = try await sent(purges)
+                var end = 0
+                for job in jobs {
+                    end += job.purges.count
+                    job.continuation.resume(returning: .success(receipts[end - 1]))
+                }
+            } catch {
+                for job in jobs { job.continuation.resume(returning: .failure(error)) }
+            }
+        }
+    }
+
+    private func nextJobs() -> [Job]? {
+        state.withLock { state in
+            var count = 0
+            let jobs = state.jobs.prefix { job in
+                defer { count += job.purges.count }
+                return count == 0 || count + job.purges.count <= Self.batchCountMax
+            }
+            state.jobs.removeFirst(jobs.count)
+            state.isBusy = !jobs.isEmpty
+            return jobs.isEmpty ? nil : Array(jobs)
+        }
+    }
+}
+
+// MARK: - One exchange
+
+extension LogWriter {
+    /// Appends purges, and tries again as long as the connection was cut or the server is no longer
+    /// the master; a purge that is appended twice has one identity and is applied once.
+    private func sent(_ purges: [FleetPurge]) async throws(RedisError) -> [FleetReceipt] {
+        let end = monotonicNanoseconds() + Self.limitNanoseconds
+        var isWhole = false
+        while true {
+            do throws(RedisError) {
+                return try await exchange(purges, isWhole: isWhole, until: end)
+            } catch {
+                let isUnknown = error.detail.contains("NOSCRIPT") && !isWhole
+                let mayPass = [.cut, .readOnly, .masterUnknown].contains(error.code)
+                guard isUnknown || mayPass,
+                    monotonicNanoseconds() + Self.pauseNanoseconds < end
+                else { throw error }
+                if isUnknown {
+                    isWhole = true
+                } else {
+                    try? await Task.sleep(nanoseconds: Self.pauseNanoseconds)
+                }
+            }
+        }
+    }
+
+    private func exchange(
+        _ purges: [FleetPurge],
+        isWhole: Bool,
+        until end: UInt64
+    ) async throws(RedisError) -> [FleetReceipt] {
+        let now = monotonicNanoseconds()
+        var commands = purges.map { command(for: $0, isWhole: isWhole) }
+        var wait = RESPCommand("WAIT")
+        wait.add(replicas.load(ordering: .relaxed) > 0 ? 1 : 0)
+        wait.add(Self.replicaMilliseconds)
+        commands.append(wait)
+        let replies = try await client.together(
+            commands,
+            by: keys.meta,
+            within: .nanoseconds(Int64(clamping: end > now ? end - now : 0)),
+            lane: .appending
+        )
+        var receipts: [FleetReceipt] = []
+        let confirmed = Int(replies[purges.count].integer ?? 0)
+        for reply in replies.prefix(purges.count) {
+            if case .error(let text) = reply { throw RedisError(reply: text, from: address) }
+            guard let parts = reply.elements, parts.count == 2,
+                let position = parts[0].text.flatMap({ FleetPosition($0) }),
+                let connected = parts[1].integer
+            else {
+                throw RedisError(
+                    .misbehaved,
+                    detail: "The server \(address) sent an invalid reply to an append"
+                )
+            }
+            replicas.store(Int(connected), ordering: .relaxed)
+            receipts.append(
+                FleetReceipt(
+                    position: position.rawValue,
+                    replicas: confirmed,
+                    connectedReplicas: Int(connected)
+                )
+            )
+        }
+        return receipts
+    }
+
+    private func command(for purge: FleetPurge, isWhole: Bool) -> RESPCommand {
+        LogScript.append.command(
+            keys,
+            isWhole: isWhole,
+            [
+                FleetPurge.ID.random().bytes,
+                Array(String(counts.epoch.load(ordering: .relaxed)).utf8),
+                Array(String(Self.streamCountMin).utf8), purge.id.bytes, Array(purge.kind.utf8),
+                Array(purge.scope.utf8), purge.value,
+            ]
+        )
+    }
+}

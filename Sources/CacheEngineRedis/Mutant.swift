@@ -1,0 +1,23 @@
+#if ENGINE_CHECKS
+    import Platform
+#endif
+
+/// Deliberate bugs in the log of purges, each of which a test must catch.
+///
+/// `make mutants` runs that test in a process with this one bug. Only a build with
+/// `-DENGINE_CHECKS` can contain any bug: in other builds `isOn` is a constant, and the optimiser
+/// removes the branch.
+enum Mutant: String {
+    case trustsThePositionAlone
+    case skipsGaps
+    case restoresNothing
+    case keepsBeforeApplying
+
+    var isOn: Bool {
+        #if ENGINE_CHECKS
+            rawValue == mutantInForce
+        #else
+            false
+        #endif
+    }
+}

@@ -1,0 +1,115 @@
+import CacheEngine
+import Platform
+import RedisClient
+import Synchronization
+
+/// The way of purges through a stream in Redis.
+final class RedisFleet: PurgeRelay {
+    /// The time that a start waits for the missed purges.
+    private static let startNanoseconds: UInt64 = 2_000_000_000
+
+    private let client: RedisClient
+    private let keys: LogKeys
+    private let address: NodeAddress
+    private let writer: LogWriter
+    private let own = OwnPurges()
+    private let counts = FleetCounts()
+    private let rule: LogReader.CutOffRule
+    private let reading = Mutex<Task<Void, Never>?>(nil)
+
+    init(_ url: RedisURL, _ options: RedisFleetOptions) throws(RedisError) {
+        client = try RedisClient(
+            url,
+            RedisOptions(
+                connectLimit: .seconds(1),
+                readLimit: .seconds(1),
+                breaker: CircuitBreaker.Limits(openLimitMax: .seconds(1)),
+                connectionName: "cache-engine-fleet"
+            )
+        )
+        keys = LogKeys(namespace: url.namespace)
+        address = url.hosts[0]
+        writer = LogWriter(client, keys, at: address, counts)
+        rule = LogReader.CutOffRule(
+            lagNanoseconds: options.lagNanoseconds,
+            revalidates: options.whenCutOff == .revalidate
+        )
+    }
+
+    deinit { reading.withLock { $0 }?.cancel() }
+
+    func start(_ receiver: any PurgeReceiver) async {
+        let bookmark = await receiver.note().flatMap { Bookmark($0) }
+        let loop = LogLoop(
+            client: client,
+            keys: keys,
+            address: address,
+            writer: writer,
+            own: own,
+            counts: counts,
+            receiver: receiver,
+            rule: rule
+        )
+        let firstLink = FirstLink()
+        let task = Task { await loop.run(from: bookmark) { firstLink.finish() } }
+        reading.withLock { $0 = task }
+        let timer = Task {
+            try? await Task.sleep(nanoseconds: Self.startNanoseconds)
+            firstLink.finish()
+        }
+        await firstLink.wait()
+        timer.cancel()
+        counts.isServing.store(true, ordering: .releasing)
+    }
+
+    func share(_ purges: [SharedPurge], areApplied: Bool) async throws -> FleetReceipt {
+        let all = purges.map { FleetPurge(id: .random(), purge: $0) }
+        // Before the append: the reader may see them before the writer has its reply.
+        if areApplied { own.insert(all) }
+        do throws(RedisError) {
+            return try await writer.append(all)
+        } catch {
+            throw CacheError(.fleetFailed, detail: error.detail)
+        }
+    }
+
+    var statistics: FleetStatistics { counts.statistics(isSuspended: client.isSuspended) }
+
+    func shutDown() async {
+        reading.withLock { $0 }?.cancel()
+        await client.shutDown()
+    }
+}
+
+/// Waits until the log was read for the first time.
+final class FirstLink: Sendable {
+    private enum State: Sendable {
+        case open
+        case awaited(CheckedContinuation<Void, Never>)
+        case over
+    }
+
+    private let state = Mutex(State.open)
+
+    /// Ends the wait; later calls do nothing.
+    func finish() {
+        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            defer { state = .over }
+            guard case .awaited(let continuation) = state else { return nil }
+            return continuation
+        }
+        waiting?.resume()
+    }
+
+    /// Returns after `finish`; must be called once.
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if case .over = state { return true }
+                state = .awaited(continuation)
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+}

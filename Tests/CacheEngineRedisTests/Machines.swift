@@ -1,0 +1,106 @@
+import CacheEngine
+import CacheEngineRedis
+import CacheTestSupport
+import Foundation
+import Platform
+import Synchronization
+
+/// An origin whose resources have versions; each names its version as its body.
+final class VersionedOrigin: Origin {
+    private struct State {
+        var versions: [String: Int] = [:]
+        var count = 0
+        var confirmed = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// The requests so far.
+    var count: Int { state.withLock { $0.count } }
+    /// The requests that were answered by a 304.
+    var confirmed: Int { state.withLock { $0.confirmed } }
+
+    /// Changes a resource; the answers from now on have the next version.
+    func change(_ path: String) { state.withLock { $0.versions[path, default: 0] += 1 } }
+
+    func version(_ path: String) -> Int { state.withLock { $0.versions[path] ?? 0 } }
+
+    func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+        let path = String(request.url.dropFirst(Machine.host.count))
+        let (version, isConfirmed) = state.withLock { state in
+            let version = state.versions[path] ?? 0
+            let isConfirmed = request.fields["If-None-Match"] == "\"\(version)\""
+            state.count += 1
+            state.confirmed += isConfirmed ? 1 : 0
+            return (version, isConfirmed)
+        }
+        let fields: HeaderFields = [
+            "Cache-Control": "max-age=3600, stale-while-revalidate=3600", "ETag": "\"\(version)\"",
+            "Cache-Tag": "all, tag\(path.dropFirst())",
+        ]
+        return isConfirmed
+            ? OriginResponse(status: 304, fields: fields)
+            : .whole(fields: fields, body: "\(version)")
+    }
+}
+
+/// One machine of a fleet: a cache with a place in it.
+struct Machine: Sendable {
+    static let host = "http://h.test"
+
+    let cache: HTTPCache
+
+    init(
+        _ url: String,
+        _ origin: any Origin,
+        disk: TemporaryFolder? = nil,
+        options: RedisFleetOptions = RedisFleetOptions(),
+        onEvent: (@Sendable (CacheEvent) -> Void)? = nil
+    ) async throws {
+        var configuration = HTTPCache.Configuration(memory: .megabytes(16), mode: .shared)
+        if let disk {
+            configuration.backing = .disk(path: disk.path + "/cache", capacity: .megabytes(64))
+        }
+        configuration.hooks.onEvent = onEvent
+        cache = try await HTTPCache(
+            configuration: configuration,
+            origin: origin,
+            fleet: .redis(url, options: options)
+        )
+    }
+
+    /// The version of the body that this machine serves.
+    func version(_ path: String) async throws -> Int {
+        let response = try await cache.respond(to: CacheRequest(url: Self.host + path))
+        return Int(try await response.body.collectText()) ?? -1
+    }
+
+    var counts: FleetStatistics {
+        get async { await cache.statistics.fleet ?? FleetStatistics() }
+    }
+
+    /// Waits until the machine reads the log.
+    func isLinked() async -> Bool { await eventually { await counts.isLinked } }
+}
+
+extension BodyStream {
+    /// The whole body as text.
+    func collectText() async throws -> String {
+        try await collect(upTo: .megabytes(1)).text
+    }
+}
+
+/// Repeats a step until it returns `true`, for at most 20 seconds; returns whether it did.
+func eventually(_ step: () async -> Bool) async -> Bool {
+    let end = monotonicNanoseconds() + 20_000_000_000
+    while monotonicNanoseconds() < end {
+        if await step() { return true }
+        await pause(milliseconds: 5)
+    }
+    return false
+}
+
+/// Waits on a thread of its own.
+func pause(milliseconds: Int32) async {
+    await PlainThread.run { _ = poll(nil, 0, milliseconds) }
+}

@@ -1,0 +1,308 @@
+import CacheEngine
+import CacheTestSupport
+import Platform
+import RESP
+import RedisClient
+import Synchronization
+import Testing
+
+@testable import CacheEngineRedis
+
+/// The log of purges while its servers fail.
+@Suite(
+    .enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"),
+    .timeLimit(.minutes(2)),
+    .serialized
+)
+struct PurgeLogFaultTests {
+    private let request = CacheRequest(url: Machine.host + "/1")
+
+    /// A master and its replica, linked.
+    private func pair() async throws -> (RedisProcess, RedisProcess) {
+        let master = try await RedisProcess()
+        let replica = try await RedisProcess("--replicaof", "127.0.0.1", "\(master.port)")
+        let isUp = await eventually { (try? await replica.info("master_link_status")) == "up" }
+        #expect(isUp)
+        return (master, replica)
+    }
+
+    private func promote(_ replica: RedisProcess) async throws {
+        try await replica.command("REPLICAOF", "NO", "ONE")
+    }
+
+    /// R14: purges whose receipt names a replica survive the kill of the log's master.
+    @Test func replicatedPurgesSurviveTheMaster() async throws {
+        let origin = VersionedOrigin()
+        for round in 0..<3 {
+            let (master, replica) = try await pair()
+            let relay = try Relay(to: master.port)
+            let here = try await Machine(relay.url, origin)
+            #expect(await here.isLinked())
+            var receipts: [FleetReceipt] = []
+            for number in 0..<20 {
+                let target = PurgeTarget.tag("round\(round)-\(number)")
+                receipts.append(try #require(try await here.cache.purge(target).receipt))
+            }
+            let confirmed = receipts.enumerated().filter { $0.element.replicas >= 1 }
+            #expect(!confirmed.isEmpty)
+            // No machine that saw the purges lives on to restore them.
+            await here.cache.shutDown()
+            master.kill()
+            try await promote(replica)
+            let client = try RedisClient(RedisURL(replica.url))
+            let range = RESPCommand("XRANGE", key: "ce1:test:{log}:s", "-", "+")
+            let entries = try #require(LogEntry.list(try await client.send(range)))
+            let ids = Set(entries.map(\.position.rawValue))
+            for (_, receipt) in confirmed { #expect(ids.contains(receipt.position)) }
+        }
+    }
+
+    /// R15: a purge that no replica had is appended again by the machines that saw it.
+    @Test func unreplicatedPurgesAreRestoredByTheSurvivors() async throws {
+        let (master, replica) = try await pair()
+        let relay = try Relay(to: master.port)
+        let origin = VersionedOrigin()
+        let here = try await Machine(relay.url, origin)
+        let there = try await Machine(relay.url, origin)
+        #expect(await here.isLinked())
+        #expect(await there.isLinked())
+        // The replica is connected before it confirms anything.
+        var count = 0
+        let isReplicated = await eventually {
+            count += 1
+            return (try? await here.cache.purge(.tag("first")).receipt?.replicas) == 1
+        }
+        #expect(isReplicated)
+        #expect(await eventually { await there.counts.applied == count })
+        replica.stop()
+        var lost: [FleetReceipt] = []
+        for number in 0..<5 {
+            let report = try await here.cache.purge(.tag("lost\(number)"))
+            lost.append(try #require(report.receipt))
+        }
+        #expect(lost.allSatisfy { $0.replicas == 0 && !$0.isReplicated })
+        #expect(await eventually { await there.counts.applied == count + 5 })
+        relay.cut()
+        master.kill()
+        replica.resume()
+        try await promote(replica)
+        // Whatever was in the sockets when the master died may have arrived after all.
+        let isCopied =
+            try await replica.command("XLEN", "ce1:test:{log}:s").integer
+            .map { $0 == count + 5 } ?? false
+        relay.heal(to: replica.port)
+        let started = monotonicNanoseconds()
+        if !isCopied {
+            #expect(await eventually { await there.counts.restored == 5 })
+            #expect(monotonicNanoseconds() - started < 2_000_000_000)
+        }
+        // A machine that was off all the time gets them from the new master.
+        let last = try #require(try await here.cache.purge(.tag("last")).receipt)
+        #expect(FleetPosition(rawValue: last.position).epoch > lost[0].position >> 40)
+        let client = try RedisClient(RedisURL(replica.url))
+        let range = RESPCommand("XRANGE", key: "ce1:test:{log}:s", "-", "+")
+        let entries = try #require(LogEntry.list(try await client.send(range)))
+        let tags = Set(entries.compactMap(\.purge).map(\.purge.scope))
+        for number in 0..<5 { #expect(tags.contains(.tag("lost\(number)"))) }
+        #expect(await there.counts.allMarkedStale == 0)
+        for machine in [here, there] { await machine.cache.shutDown() }
+    }
+
+    /// The purges of R19: while the log's server is stopped, hits continue and purges fail clearly.
+    @Test func stoppedServerCostsHitsNothing() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let machine = try await Machine(redis.url, origin)
+        #expect(await machine.isLinked())
+        _ = try await machine.version("/1")
+        _ = try await machine.version("/2")
+        redis.stop()
+        var slowest: UInt64 = 0
+        for _ in 0..<2_000 {
+            let start = monotonicNanoseconds()
+            #expect(try await machine.version("/1") == 0)
+            slowest = max(slowest, monotonicNanoseconds() - start)
+        }
+        print("slowest of 2,000 hits while Redis is stopped: \(slowest / 1_000) µs")
+        #expect(slowest < 500_000_000)
+        #expect(origin.count == 2)
+        let started = monotonicNanoseconds()
+        let error = await #expect(throws: CacheError.self) {
+            try await machine.cache.purge(tag: "tag2")
+        }
+        #expect(error?.code == .purgeNotShared)
+        #expect(monotonicNanoseconds() - started < 4_000_000_000)
+        // The purge was applied here all the same.
+        _ = try await machine.version("/2")
+        #expect(origin.count == 3)
+        #expect(await eventually { await !machine.counts.isLinked })
+        #expect(await machine.counts.refused == 1)
+        redis.resume()
+        let resumed = monotonicNanoseconds()
+        #expect(await machine.isLinked())
+        #expect(await eventually { (try? await machine.cache.purge(tag: "x")) != nil })
+        let milliseconds = (monotonicNanoseconds() - resumed) / 1_000_000
+        print("used again \(milliseconds) ms after SIGCONT")
+        #expect(milliseconds < 11_000)
+        await machine.cache.shutDown()
+    }
+
+    /// The purge part of R23: a full server refuses purges, and keeps those it has.
+    @Test func fullServerRefusesPurgesAndKeepsTheLog() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine(redis.url, origin)
+        let there = try await Machine(redis.url, origin)
+        #expect(await there.isLinked())
+        _ = try await here.cache.purge(tag: "t")
+        #expect(await eventually { await there.counts.applied == 1 })
+        try await redis.command("CONFIG", "SET", "maxmemory", "1")
+        let error = await #expect(throws: CacheError.self) { try await here.cache.remove(request) }
+        #expect(error?.code == .purgeNotShared && error?.detail.contains("OOM") == true)
+        try await redis.command("CONFIG", "SET", "maxmemory", "0")
+        _ = try await here.cache.purge(tag: "t")
+        #expect(await eventually { await there.counts.applied == 2 })
+        #expect(await there.counts.allMarkedStale == 0)
+        for machine in [here, there] { await machine.cache.shutDown() }
+    }
+
+    /// The cache starts without the log, serves, and catches up later.
+    @Test func cacheStartsWhileTheServerIsDown() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let folder = TemporaryFolder()
+        let here = try await Machine(redis.url, origin)
+        let relay = try Relay(to: redis.port)
+        let before = try await Machine(relay.url, origin, disk: folder)
+        for path in ["/1", "/2"] { _ = try await before.version(path) }
+        _ = try await here.cache.purge(tag: "other")
+        #expect(await eventually { await before.counts.applied == 1 })
+        await before.cache.shutDown()
+        relay.cut()
+        origin.change("/1")
+        _ = try await here.cache.purge(tag: "tag1")
+        let started = monotonicNanoseconds()
+        let events = Mutex<[String]>([])
+        let after = try await Machine(relay.url, origin, disk: folder) { event in
+            switch event {
+            case .fleetFailed(let error): events.withLock { $0.append("\(error)") }
+            case .fleetLinked: events.withLock { $0.append("linked") }
+            default: break
+            }
+        }
+        let waited = (monotonicNanoseconds() - started) / 1_000_000
+        #expect(waited >= 1_900 && waited < 8_000)
+        #expect(try await after.version("/1") == 0)
+        #expect(await !after.counts.isLinked)
+        relay.heal()
+        #expect(await after.isLinked())
+        #expect(try await after.version("/1") == 1)
+        #expect(try await after.version("/2") == 0)
+        #expect(await after.counts.allMarkedStale == 0)
+        let told = events.withLock { $0 }
+        #expect(told.last == "linked" && told.count == 2, "\(told)")
+        for machine in [here, after] { await machine.cache.shutDown() }
+    }
+
+    /// A machine that may not serve while it is cut off lets entries be confirmed.
+    @Test func cutMachineRevalidatesIfItIsToldTo() async throws {
+        let redis = try await RedisProcess()
+        let relay = try Relay(to: redis.port)
+        let origin = VersionedOrigin()
+        var options = RedisFleetOptions()
+        options.maximumLag = .milliseconds(300)
+        options.whenCutOff = .revalidate
+        let cut = try await Machine(relay.url, origin, options: options)
+        #expect(await cut.isLinked())
+        _ = try await cut.version("/1")
+        relay.cut()
+        origin.change("/1")
+        #expect(await eventually { await cut.counts.allMarkedStale >= 1 })
+        #expect(try await cut.version("/1") == 1)
+        #expect(await cut.counts.cutOffs == 1)
+        await cut.cache.shutDown()
+    }
+
+    /// The purge part of R24: the reason is named, and no secret is shown.
+    @Test func wrongPasswordIsAnEventAndServiceGoesOn() async throws {
+        let redis = try await RedisProcess("--requirepass", "right-word")
+        let (_, texts) = try await failure("redis://:wrong-word@127.0.0.1:\(redis.port)/test")
+        #expect(texts.first?.contains("WRONGPASS") == true, "\(texts)")
+        #expect(!texts.contains { $0.contains("wrong-word") })
+    }
+
+    /// The user of docs/fleet.md may do everything that the log needs, and nothing else.
+    @Test func userWithFewRightsIsEnough() async throws {
+        let redis = try await RedisProcess(
+            "--user",
+            "fleet on >word ~ce1:* +ping +client|setname +eval +evalsha +wait +info "
+                + "+hmget +hset +xadd +xread +xrange +xrevrange +cluster|slots"
+        )
+        let url = "redis://fleet:word@127.0.0.1:\(redis.port)/test"
+        let origin = VersionedOrigin()
+        let here = try await Machine(url, origin)
+        let there = try await Machine(url, origin)
+        #expect(await here.isLinked())
+        #expect(await there.isLinked())
+        let receipt = try #require(try await here.cache.purge(.tag("t")).receipt)
+        #expect(FleetPosition(rawValue: receipt.position) == FleetPosition(1, 1))
+        #expect(await eventually { await there.counts.applied == 1 })
+        for machine in [here, there] { await machine.cache.shutDown() }
+        let client = try RedisClient(
+            RedisURL(url),
+            RedisOptions(connectLimit: .seconds(5), readLimit: .seconds(5))
+        )
+        let error = await #expect(throws: RedisError.self) {
+            try await client.send(RESPCommand("GET", key: "other"))
+        }
+        #expect(error?.code == .notPermitted)
+    }
+
+    @Test func serverThatIsNoRedisIsAnEventAndServiceGoesOn() async throws {
+        let (listener, port) = try LoopbackSocket.listen()
+        PlainThread.start {
+            while true {
+                let socket = accept(listener, nil, nil)
+                guard socket >= 0 else { return }
+                let text = "HTTP/1.1 400 Bad Request\r\n\r\n"
+                _ = text.withCString { send(socket, $0, text.utf8.count, sendsNoSignal) }
+                shutdown(socket, Int32(SHUT_WR))
+                close(socket)
+            }
+        }
+        defer {
+            shutdown(listener, Int32(SHUT_RDWR))
+            close(listener)
+        }
+        let (error, texts) = try await failure("redis://127.0.0.1:\(port)/test")
+        #expect(!texts.isEmpty && error.detail.contains("127.0.0.1:\(port)"), "\(error) \(texts)")
+    }
+
+    /// Opens a cache whose log cannot be used, and asks for a purge.
+    private func failure(_ url: String) async throws -> (CacheError, [String]) {
+        let events = Mutex<[String]>([])
+        let origin = VersionedOrigin()
+        let machine = try await Machine(url, origin) { event in
+            if case .fleetFailed(let error) = event { events.withLock { $0.append("\(error)") } }
+        }
+        #expect(try await machine.version("/1") == 0)
+        let error = try #require(
+            await #expect(throws: CacheError.self) { try await machine.cache.remove(request) }
+        )
+        #expect(error.code == .purgeNotShared)
+        #expect(try await machine.version("/1") == 0)
+        #expect(origin.count == 2)
+        await machine.cache.shutDown()
+        return (error, events.withLock { $0 })
+    }
+
+    @Test(arguments: [
+        "http://127.0.0.1", "redis://", "redis://:6379", "redis://h:0/n", "rediss://h/n",
+        "redis://h/a b",
+    ])
+    func invalidURLIsRefusedAtOnce(_ url: String) {
+        let error = #expect(throws: CacheError.self) { try Fleet.redis(url) }
+        #expect(error?.code == .configurationInvalid)
+        #expect(error?.detail.contains("Redis URL") == true)
+    }
+}

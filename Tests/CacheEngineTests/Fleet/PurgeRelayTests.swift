@@ -1,0 +1,241 @@
+import CacheTestSupport
+import Foundation
+import Testing
+
+@testable import CacheEngine
+
+/// A cache hands its purges to the other machines, and applies theirs.
+@Suite struct PurgeRelayTests {
+    private static let request = CacheRequest(url: "http://h.test/1")
+    private static let fields: HeaderFields = [
+        "Cache-Control": "max-age=600, stale-while-revalidate=600, stale-if-error=600",
+        "Cache-Tag": "t", "ETag": "\"1\"",
+    ]
+
+    private let clock = TestClock()
+    private let relay = ScriptedRelay()
+    private let origin = ScriptedOrigin { request, number in
+        request.fields["If-None-Match"] == "\"1\""
+            ? OriginResponse(status: 304, fields: fields)
+            : .whole(fields: fields, body: "\(number)")
+    }
+
+    private func cache(
+        _ backing: BackingStore = .none,
+        origin: (any Origin)? = nil
+    ) async throws -> HTTPCache {
+        var configuration = HTTPCache.Configuration(
+            memory: .megabytes(8),
+            backing: backing,
+            mode: .shared
+        )
+        configuration.clock = clock
+        return try await HTTPCache(
+            configuration: configuration,
+            origin: origin ?? self.origin,
+            fleet: relay.fleet
+        )
+    }
+
+    private func source(_ cache: HTTPCache) async throws -> CacheInfo.Source {
+        let response = try await cache.respond(to: Self.request)
+        _ = try await response.body.collect()
+        return response.info.source
+    }
+
+    private func key(_ cache: HTTPCache) throws -> [UInt8] {
+        try cache.services.key(of: Self.request).key.bytes
+    }
+
+    // MARK: Handing over
+
+    @Test func everyPurgeIsHandedOverBeforeItReturns() async throws {
+        let cache = try await cache()
+        let key = SharedPurge.Scope.key(try key(cache))
+        _ = try await source(cache)
+        let isFound = try await cache.markStale(Self.request)
+        #expect(isFound)
+        #expect(relay.shared.last == SharedPurge(key, isSoft: true))
+        #expect(try await cache.remove(Self.request))
+        #expect(relay.shared.last == SharedPurge(key, isSoft: false))
+        _ = try await cache.removeVariant(Self.request)
+        #expect(relay.shared.last == SharedPurge(key, isSoft: false))
+        try await cache.purge(tag: "t")
+        #expect(relay.shared.last == SharedPurge(.tag("t"), isSoft: false))
+        try await cache.markStale(tagged: "t")
+        #expect(relay.shared.last == SharedPurge(.tag("t"), isSoft: true))
+        try await cache.removeAll()
+        #expect(relay.shared.last == SharedPurge(.everything, isSoft: false))
+        let report = try await cache.purge(.everything, isSoft: true)
+        #expect(relay.shared.last == SharedPurge(.everything, isSoft: true))
+        #expect(relay.shared.count == 7 && relay.areApplied.allSatisfy { $0 })
+        let receipt = try #require(report.receipt)
+        #expect(receipt.position == 7 && receipt.replicas == 1 && receipt.connectedReplicas == 2)
+        #expect(await cache.statistics.fleet?.appended == 7)
+        await cache.shutDown()
+        #expect(relay.isShutDown)
+    }
+
+    @Test func removalsOfThisMachineAloneAreNotHandedOver() async throws {
+        let post = ScriptedOrigin { request, _ in
+            .whole(fields: request.method == .get ? Self.fields : [:], body: "x")
+        }
+        let cache = try await cache(origin: post)
+        _ = try await source(cache)
+        try await cache.endSession()
+        try await cache.removeAll(in: .storedBefore(seconds: 1))
+        try await cache.removeAll(in: .storedAfter(seconds: 1 << 40))
+        _ = try await source(cache)
+        var unsafe = Self.request
+        unsafe.method = .delete
+        _ = try await cache.respond(to: unsafe)
+        #expect(await cache.statistics.invalidations == 1)
+        #expect(relay.shared.isEmpty)
+        await cache.shutDown()
+    }
+
+    @Test func purgeThatTheLogRefusesIsAppliedHereAndSaysSo() async throws {
+        let cache = try await cache()
+        _ = try await source(cache)
+        relay.fail(CacheError(.fleetFailed, detail: "no log"))
+        for purge in [
+            { _ = try await cache.remove(Self.request) }, { _ = try await cache.purge(tag: "t") },
+            { _ = try await cache.purge(.request(Self.request)) },
+        ] as [@Sendable () async throws -> Void] {
+            _ = try await source(cache)
+            let error = await #expect(throws: CacheError.self) { try await purge() }
+            #expect(error?.code == .purgeNotShared)
+            #expect(error?.detail.hasSuffix("send it again: no log") == true)
+            #expect(try await cache.storedResponse(for: Self.request) == nil)
+        }
+        await cache.shutDown()
+    }
+
+    @Test func invalidURLIsRefusedBeforeAnythingIsPurged() async throws {
+        let cache = try await cache()
+        _ = try await source(cache)
+        await #expect(throws: CacheError.self) {
+            try await cache.purge(
+                [.tag("t"), .request(CacheRequest(url: "nothing"))],
+                isSoft: false
+            )
+        }
+        #expect(relay.shared.isEmpty)
+        #expect(try await source(cache) == .fresh)
+        await cache.shutDown()
+    }
+
+    @Test func cacheWithoutAFleetHasNoReceipt() async throws {
+        let cache = try await HTTPCache(origin: origin)
+        let report = try await cache.purge(.tag("t"))
+        #expect(report.receipt == nil && report.entries == 0)
+        #expect(await cache.statistics.fleet == nil)
+        await cache.shutDown()
+    }
+
+    // MARK: Applying
+
+    @Test(arguments: [false, true], [0, 1, 2])
+    func purgeOfAnotherMachineIsApplied(isSoft: Bool, _ kind: Int) async throws {
+        let folder = TemporaryFolder()
+        let disk = BackingStore.disk(path: folder.path + "/c", capacity: .megabytes(64))
+        let cache = try await cache(disk)
+        #expect(try await source(cache) == .origin)
+        let scope = [.key(try key(cache)), .tag("t"), SharedPurge.Scope.everything][kind]
+        try await relay.receiver?.apply(SharedPurge(scope, isSoft: isSoft))
+        let source = try await source(cache)
+        if !isSoft {
+            #expect(source == .origin)
+        } else {
+            // Everything may concern entries that were removed elsewhere.
+            #expect(source == (kind == 2 ? .revalidated : .stale))
+        }
+        #expect(relay.shared.isEmpty, "it is not handed back")
+        await cache.shutDown()
+    }
+
+    @Test func softPurgeOfAResourceWithVariantsRemovesThem() async throws {
+        let origin = ScriptedOrigin { _, number in
+            var fields = Self.fields
+            fields["Vary"] = "Accept-Language"
+            return .whole(fields: fields, body: "\(number)")
+        }
+        let cache = try await cache(origin: origin)
+        #expect(try await source(cache) == .origin)
+        #expect(try await source(cache) == .fresh)
+        try await relay.receiver?.apply(SharedPurge(.key(try key(cache)), isSoft: true))
+        #expect(try await source(cache) == .origin)
+        await cache.shutDown()
+    }
+
+    /// Without the log, a purge may have been missed: nothing is served before the origin confirms
+    /// it, though stale responses would be permitted.
+    @Test(arguments: [false, true])
+    func doubtedEntryIsServedOnlyAfterTheOriginConfirmsIt(isOnDisk: Bool) async throws {
+        let folder = TemporaryFolder()
+        let disk = BackingStore.disk(path: folder.path + "/c", capacity: .megabytes(64))
+        let cache = try await cache(isOnDisk ? disk : .none)
+        _ = try await source(cache)
+        try await relay.receiver?.markEverythingStale()
+        let script = origin
+        #expect(try await source(cache) == .revalidated)
+        #expect(try await source(cache) == .fresh)
+        try await relay.receiver?.markEverythingStale()
+        script.cutOff()
+        await #expect(throws: CacheError.self) { try await source(cache) }
+        await cache.shutDown()
+    }
+
+    @Test func doubtSurvivesTheEndOfTheProcess() async throws {
+        let folder = TemporaryFolder()
+        let disk = BackingStore.disk(path: folder.path + "/c", capacity: .megabytes(64))
+        var cache = try await cache(disk)
+        _ = try await source(cache)
+        #expect(relay.receiver?.mayHoldOlderEntries == false)
+        try await relay.receiver?.markEverythingStale()
+        await cache.shutDown()
+        cache = try await self.cache(disk)
+        #expect(relay.receiver?.mayHoldOlderEntries == true)
+        #expect(try await source(cache) == .revalidated)
+        await cache.shutDown()
+        cache = try await self.cache(disk)
+        #expect(try await source(cache) == .fresh)
+        await cache.shutDown()
+    }
+
+    @Test func noteIsKeptBesideTheEntriesAndIsNotForeign() async throws {
+        let folder = TemporaryFolder()
+        let path = folder.path + "/c"
+        var cache = try await cache(.disk(path: path, capacity: .megabytes(64)))
+        #expect(await relay.receiver?.note() == nil)
+        for text in ["first", "a longer second"] {
+            try await relay.receiver?.keep(note: Array(text.utf8))
+            #expect(await relay.receiver?.note() == Array(text.utf8))
+        }
+        await cache.shutDown()
+        let closed = relay.receiver
+        await #expect(throws: CacheError.self) { try await closed?.keep(note: [1]) }
+        cache = try await self.cache(.disk(path: path, capacity: .megabytes(64)))
+        #expect(await relay.receiver?.note() == Array("a longer second".utf8))
+        await cache.shutDown()
+        // A directory without its manifests is laid out again: the note is the cache's own.
+        for name in ManifestSearch.names {
+            try FileManager.default.removeItem(atPath: "\(path)/\(name)")
+        }
+        cache = try await self.cache(.disk(path: path, capacity: .megabytes(64)))
+        #expect(try await source(cache) == .origin)
+        await cache.shutDown()
+    }
+
+    @Test func fetchUnderWayIsNotStoredOnceEverythingIsDoubted() async throws {
+        let held = HeldOrigin()
+        let cache = try await cache(origin: held)
+        async let answer = source(cache)
+        while held.count == 0 { await Task.yield() }
+        try await relay.receiver?.markEverythingStale()
+        held.exchanges[0].answer()
+        #expect(try await answer == .origin)
+        #expect(try await cache.storedResponse(for: Self.request) == nil)
+        await cache.shutDown()
+    }
+}

@@ -1,0 +1,48 @@
+import Synchronization
+
+@testable import CacheEngine
+
+/// A relay that remembers what it was handed, and delivers what the test says.
+final class ScriptedRelay: PurgeRelay {
+    private struct State {
+        var shared: [(purge: SharedPurge, isApplied: Bool)] = []
+        var receiver: (any PurgeReceiver)?
+        var failure: CacheError?
+        var isShutDown = false
+    }
+
+    private let state = Mutex(State())
+
+    var fleet: Fleet { Fleet { self } }
+
+    /// The purges that the cache handed over.
+    var shared: [SharedPurge] { state.withLock { $0.shared.map(\.purge) } }
+    /// Whether each was applied before.
+    var areApplied: [Bool] { state.withLock { $0.shared.map(\.isApplied) } }
+    var isShutDown: Bool { state.withLock { $0.isShutDown } }
+    var receiver: (any PurgeReceiver)? { state.withLock { $0.receiver } }
+
+    /// Refuses every purge from now on.
+    func fail(_ error: CacheError) { state.withLock { $0.failure = error } }
+
+    func start(_ receiver: any PurgeReceiver) async {
+        state.withLock { $0.receiver = receiver }
+    }
+
+    func share(_ purges: [SharedPurge], areApplied: Bool) async throws -> FleetReceipt {
+        let (count, failure) = state.withLock { state in
+            state.shared += purges.map { ($0, areApplied) }
+            return (state.shared.count, state.failure)
+        }
+        if let failure { throw failure }
+        return FleetReceipt(position: UInt64(count), replicas: 1, connectedReplicas: 2)
+    }
+
+    var statistics: FleetStatistics {
+        var statistics = FleetStatistics()
+        statistics.appended = shared.count
+        return statistics
+    }
+
+    func shutDown() async { state.withLock { $0.isShutDown = true } }
+}
