@@ -11,7 +11,7 @@ extension CacheRequest {
     /// Creates a request from one of the URL loading system; `nil` if it has no URL.
     ///
     /// The policy is set only if it differs from `.useProtocolCachePolicy`; otherwise the cache's
-    /// default applies. A body from `httpBodyStream` is not included.
+    /// default applies. A body from `httpBodyStream` is read once, as the request is sent.
     public init?(_ request: URLRequest) {
         guard let url = request.url?.absoluteString else { return nil }
         self.init(
@@ -19,6 +19,7 @@ extension CacheRequest {
             url: url,
             fields: HeaderFields(request.allHTTPHeaderFields ?? [:]),
             body: request.httpBody.map { BodyStream(ByteChunk($0)) }
+                ?? request.httpBodyStream.map { BodyStream(InputContent($0)) }
         )
         if request.cachePolicy != .useProtocolCachePolicy {
             options.policy = CachePolicy(request.cachePolicy)

@@ -72,8 +72,23 @@ extension CacheResponse {
             response: head,
             data: Data(chunk),
             userInfo: info.userInfo.flatMap(UserInfo.decode),
-            storagePolicy: .allowed
+            storagePolicy: info.place == .memoryOnly ? .allowedInMemoryOnly : .allowed
         )
+    }
+}
+
+extension HTTPCache.ManualStoreOptions {
+    /// Creates the options that a response of the URL loading system names; `nil` if it must not be
+    /// stored.
+    init?(_ cached: CachedURLResponse) {
+        self.init()
+        switch cached.storagePolicy {
+        case .allowed: break
+        case .allowedInMemoryOnly: place = .memoryOnly
+        case .notAllowed: return nil
+        @unknown default: return nil
+        }
+        userInfo = UserInfo.encode(cached.userInfo)
     }
 }
 

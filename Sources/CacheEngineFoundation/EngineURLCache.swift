@@ -30,6 +30,8 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
     let cookieStorage: HTTPCookieStorage?
     /// Fields added to every load unless the request has a field of that name.
     let additionalFields: HeaderFields
+    /// Whether tasks are answered here; if not, another part of the session loads them.
+    private let answersTasks: Bool
     private let capacities: Mutex<Capacities>
 
     private struct Capacities: Sendable {
@@ -41,13 +43,41 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
     ///
     /// `additionalFields` must repeat the session configuration's `httpAdditionalHeaders`, because
     /// URLSession does not show them to its cache.
-    public init(
+    public convenience init(
         _ cache: HTTPCache,
         maximumDeliverySize: ByteCount = .megabytes(64),
         cookieStorage: HTTPCookieStorage? = .shared,
         additionalFields: HeaderFields = HeaderFields()
     ) {
+        self.init(
+            cache,
+            maximumDeliverySize: maximumDeliverySize,
+            cookieStorage: cookieStorage,
+            additionalFields: additionalFields,
+            answersTasks: true
+        )
+    }
+
+    /// Creates a façade for the methods that look up, store and remove; it answers no task.
+    convenience init(directAccessTo cache: HTTPCache) {
+        self.init(
+            cache,
+            maximumDeliverySize: .megabytes(64),
+            cookieStorage: nil,
+            additionalFields: HeaderFields(),
+            answersTasks: false
+        )
+    }
+
+    private init(
+        _ cache: HTTPCache,
+        maximumDeliverySize: ByteCount,
+        cookieStorage: HTTPCookieStorage?,
+        additionalFields: HeaderFields,
+        answersTasks: Bool
+    ) {
         self.cache = cache
+        self.answersTasks = answersTasks
         self.maximumDeliverySize = maximumDeliverySize
         self.cookieStorage = cookieStorage
         self.additionalFields = additionalFields
@@ -95,15 +125,9 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
         _ cachedResponse: CachedURLResponse,
         for request: URLRequest
     ) {
-        guard let asked = CacheRequest(request) else { return }
-        var options = HTTPCache.ManualStoreOptions()
-        switch cachedResponse.storagePolicy {
-        case .allowed: break
-        case .allowedInMemoryOnly: options.place = .memoryOnly
-        case .notAllowed: return
-        @unknown default: return
-        }
-        options.userInfo = UserInfo.encode(cachedResponse.userInfo)
+        guard let asked = CacheRequest(request),
+            let options = HTTPCache.ManualStoreOptions(cachedResponse)
+        else { return }
         let response = CacheResponse(cachedResponse)
         BlockingCall.wait { [cache, options] in
             _ = try? await cache.store(response, for: asked, options: options)
@@ -151,6 +175,7 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
             for dataTask: URLSessionDataTask,
             completionHandler: @Sendable @escaping (CachedURLResponse?) -> Void
         ) {
+            guard answersTasks else { return completionHandler(nil) }
             answer(dataTask, completionHandler: completionHandler)
         }
 

@@ -33,6 +33,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         didCompleteWithError error: (any Error)?
     ) {
         let exchange = exchanges.withLock { $0.removeValue(forKey: task.taskIdentifier) }
+        if error == nil { exchange?.receiveIfMissing(task.response) }
         exchange?.finish(error)
     }
 

@@ -128,6 +128,22 @@ final class SessionExchange: BodySource {
         }
     }
 
+    /// Takes the head of a redirect without `Location`, which URLSession on Linux does not report.
+    ///
+    /// URLSession drops the body of such a response, so it arrives as an empty one.
+    func receiveIfMissing(_ response: URLResponse?) {
+        guard let response = response as? HTTPURLResponse else { return }
+        var head = Self.head(response)
+        head.fields.remove("Content-Length")
+        head.contentBytes = nil
+        head.hasContent = false
+        signal { state in
+            guard state.head == nil, state.outcome == nil else { return }
+            state.head = head
+            state.events.append(.head(head))
+        }
+    }
+
     func receive(_ data: Data) {
         let (isOpen, isTooMuch) = state.withLock { state in
             (state.outcome == nil, state.waitingBytes + data.count > windowBytesMax)
@@ -208,7 +224,10 @@ final class SessionExchange: BodySource {
         switch error.code {
         case .cancelled: return CancellationError()
         case .timedOut: return CacheError(.originTimedOut, detail: detail)
-        case .badServerResponse, .cannotDecodeRawData, .cannotDecodeContentData,
+        // URLSession on Linux gives this code to a connection that ends before a response.
+        case .badServerResponse:
+            return CacheError(hasHead ? .bodyTruncated : .originFailed, detail: detail)
+        case .cannotDecodeRawData, .cannotDecodeContentData,
             .cannotParseResponse:
             return CacheError(.originMisbehaved, detail: detail)
         case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet:
@@ -217,4 +236,20 @@ final class SessionExchange: BodySource {
         default: return CacheError(hasHead ? .bodyTruncated : .originFailed, detail: detail)
         }
     }
+
+    /// The code of URLSession behind an error, if it says more than the error's own code.
+    static func originalCode(of error: CacheError) -> URLError.Code? {
+        guard error.detail.hasPrefix("URLSession: "),
+            let mark = error.detail.range(of: "(code ", options: .backwards),
+            let number = Int(error.detail[mark.upperBound...].dropLast())
+        else { return nil }
+        return tellingCodes.first { $0.rawValue == number }
+    }
+
+    private static let tellingCodes: Set<URLError.Code> = [
+        .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet,
+        .unsupportedURL, .secureConnectionFailed, .serverCertificateHasBadDate,
+        .serverCertificateUntrusted, .serverCertificateHasUnknownRoot,
+        .serverCertificateNotYetValid, .clientCertificateRejected, .clientCertificateRequired,
+    ]
 }

@@ -12,7 +12,8 @@ internal import Synchronization
 ///
 /// The session has no cache and no cookies, and follows no redirects. URLSession decodes contents,
 /// so responses have no `Content-Encoding`, and no `Content-Length` of the encoded content.
-/// URLSession reports no 1xx responses, and joins field lines with the same name.
+/// URLSession reports no 1xx responses, joins field lines with the same name, and drops the body of
+/// a redirect without `Location`.
 public final class URLSessionOrigin: Origin {
     private let session: URLSession
     private let delegate: SessionDelegate
@@ -24,7 +25,7 @@ public final class URLSessionOrigin: Origin {
 
     /// Creates an origin whose session uses `configuration`.
     ///
-    /// The cache, cookies and credentials of `configuration` are not used.
+    /// The cache, cookies and credentials of `configuration` are not used, and it is not changed.
     ///
     /// `maximumWindow` bounds the body bytes that wait for a slow reader. URLSession on Linux
     /// cannot be slowed down, so an exchange over the bound ends with
@@ -33,13 +34,28 @@ public final class URLSessionOrigin: Origin {
         configuration: URLSessionConfiguration = .ephemeral,
         maximumWindow: ByteCount = .megabytes(64)
     ) {
-        configuration.urlCache = nil
-        configuration.httpCookieStorage = nil
-        configuration.httpShouldSetCookies = false
-        configuration.urlCredentialStorage = nil
         delegate = SessionDelegate()
-        session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        session = URLSession(
+            configuration: Self.own(configuration),
+            delegate: delegate,
+            delegateQueue: nil
+        )
         windowBytesMax = maximumWindow.bytes
+    }
+
+    /// A copy for the private session, which must not load through a cache.
+    private static func own(_ configuration: URLSessionConfiguration) -> URLSessionConfiguration {
+        guard let own = configuration.copy() as? URLSessionConfiguration else {
+            preconditionFailure("The copy of a session's configuration has another type")
+        }
+        own.urlCache = nil
+        own.httpCookieStorage = nil
+        own.httpShouldSetCookies = false
+        own.urlCredentialStorage = nil
+        #if canImport(FoundationNetworking)
+            own.protocolClasses = own.protocolClasses?.filter { !($0 is CachingURLProtocol.Type) }
+        #endif
+        return own
     }
 
     deinit { session.finishTasksAndInvalidate() }

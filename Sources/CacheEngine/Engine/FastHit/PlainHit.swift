@@ -8,6 +8,7 @@ import HTTPCaching
 struct PlainHit {
     let fresh: StoredFacts.Fresh
     let createdSeconds: Int64
+    let isMemoryOnly: Bool
     var remainingSeconds: Int { fresh.lifetimeSeconds - fresh.ageSeconds }
     /// The position of the stored fields in the entry.
     let fields: Range<Int>
@@ -35,6 +36,8 @@ struct PlainHit {
             )
         else { return nil }
         self.fresh = fresh
+        let flags = EntryHead.Flags(rawValue: bytes.littleEndian(at: 6, as: UInt16.self))
+        isMemoryOnly = flags.contains(.memoryOnly)
         createdSeconds = Int64(bytes.littleEndian(at: 44, as: UInt32.self))
         fields = fieldsStart..<fieldsStart + fieldsCount
         body = layout.body

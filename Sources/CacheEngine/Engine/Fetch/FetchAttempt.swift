@@ -180,7 +180,7 @@ struct FetchAttempt {
         let windowBytes = configuration.originLimits.windowSize.bytes
         if case .present(let chunk) = answer.body {
             if chunk.count < windowBytes, chunk.count <= tiers.gatheredBytesMax,
-                configuration.hooks.willStore == nil
+                configuration.hooks.willStore == nil, !context.request.options.leavesStoring
             {
                 return .present(chunk)
             }

@@ -7,6 +7,7 @@ struct StoreHook {
 
     /// The entry that the response becomes; `nil` if it must not be stored.
     func entry(of body: PendingBody) async -> EntryBuilder? {
+        guard !context.request.options.leavesStoring else { return nil }
         let hooks = services.configuration.hooks
         guard let willStore = hooks.willStore else { return body.builder }
         let proposal = StoreProposal(

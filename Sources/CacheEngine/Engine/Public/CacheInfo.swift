@@ -48,6 +48,7 @@ public struct CacheInfo: Sendable {
         static let isStored = Self(rawValue: 1)
         static let wasInMemory = Self(rawValue: 2)
         static let wasOnDisk = Self(rawValue: 4)
+        static let isMemoryOnly = Self(rawValue: 8)
     }
 
     /// Out of line, because most responses have no remarks.
@@ -108,6 +109,16 @@ extension CacheInfo {
     public var isStored: Bool {
         get { marks.contains(.isStored) }
         set { if newValue { marks.insert(.isStored) } else { marks.remove(.isStored) } }
+    }
+    /// The tiers that may keep the stored response.
+    public var place: StoragePlace {
+        get { marks.contains(.isMemoryOnly) ? .memoryOnly : .everywhere }
+        set {
+            switch newValue {
+            case .memoryOnly: marks.insert(.isMemoryOnly)
+            case .everywhere: marks.remove(.isMemoryOnly)
+            }
+        }
     }
     /// The age of a stored response.
     public var age: Duration? { ageSeconds.map { .seconds($0) } }

@@ -42,6 +42,7 @@ public struct RequestOptions: Sendable {
         var timeout: Duration?
         var collapsing = Collapsing.shared
         var onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
+        var leavesStoring = false
     }
 
     private var content = Content.usual
@@ -131,5 +132,12 @@ extension RequestOptions {
     public var onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)? {
         get { isUsual ? nil : wishes.onInformational }
         set { wishes.onInformational = newValue }
+    }
+    /// Whether the caller itself stores the response of the fetch that its request founds.
+    ///
+    /// A 304 still freshens the stored response.
+    package var leavesStoring: Bool {
+        get { isUsual ? false : wishes.leavesStoring }
+        set { wishes.leavesStoring = newValue }
     }
 }

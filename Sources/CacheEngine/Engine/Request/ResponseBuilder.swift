@@ -77,6 +77,7 @@ struct ResponseBuilder {
         info.remainingSeconds = remaining
         info.storedAtSeconds = stored.stored.createdSeconds
         info.isStored = true
+        if stored.stored.isMemoryOnly { info.place = .memoryOnly }
         if let userInfo = stored.userInfo { info.userInfo = userInfo }
         let fields = ServedFields(
             stored.encodedFields,
@@ -175,6 +176,7 @@ extension CacheInfo {
         remainingSeconds = hit.remainingSeconds
         storedAtSeconds = hit.createdSeconds
         isStored = true
+        if hit.isMemoryOnly { place = .memoryOnly }
     }
 
     init(source: Source, tier: Tier?, ageSeconds: Int) {

@@ -1,0 +1,110 @@
+#if canImport(FoundationNetworking)
+    public import CacheEngine
+    internal import Foundation
+    public import FoundationNetworking
+
+    /// A `URLProtocol` that loads every http and https task of a session through an `HTTPCache`.
+    ///
+    /// ```swift
+    /// let configuration = URLSessionConfiguration.default
+    /// configuration.load(through: cache)
+    /// ```
+    ///
+    /// Data, download and upload tasks of every method and status cost one origin request, or
+    /// none. `URLSessionConfiguration.load(through:storing:)` registers the protocol; the class has
+    /// no other use.
+    ///
+    /// It exists on Linux only, where URLSession itself stores no HTTP response.
+    public class CachingURLProtocol: URLProtocol {
+        /// Which responses of data tasks are stored.
+        public enum Storing: Hashable, Sendable {
+            /// The session's delegate is asked about each response that HTTP allows to be stored.
+            ///
+            /// The delegate's `urlSession(_:dataTask:willCacheResponse:completionHandler:)` may
+            /// change the response, refuse it, or keep it in memory. It sees the whole body, so a
+            /// response of more than 64 MiB is not stored. A cache with a `willStore` hook asks the
+            /// hook in place of the delegate.
+            case askingDelegate
+            /// The rules of the cache decide, as for every other request to it.
+            case byRules
+        }
+
+        /// The state of the one load of an instance; used on the task's work queue alone.
+        private enum Stage {
+            case new
+            case loading(TaskDelivery)
+            case over
+        }
+
+        private var stage = Stage.new
+
+        /// Whether the request is loaded through a cache: its scheme is http or https, and the
+        /// class was registered by `load(through:storing:)`.
+        public override class func canInit(with request: URLRequest) -> Bool {
+            guard let scheme = request.url?.scheme?.lowercased() else { return false }
+            return ["http", "https"].contains(scheme) && ProtocolRegistry.shared.knows(self)
+        }
+
+        /// Returns the request unchanged.
+        public override class func canonicalRequest(for request: URLRequest) -> URLRequest {
+            request
+        }
+
+        /// Starts the load, or continues it if the task was suspended.
+        public override func startLoading() {
+            switch stage {
+            case .loading(let delivery): delivery.resume()
+            case .over: break
+            case .new: begin()
+            }
+        }
+
+        /// Pauses the load if the task is suspended, and ends it otherwise.
+        public override func stopLoading() {
+            let isSuspended = task?.state == .suspended
+            switch stage {
+            case .loading(let delivery):
+                if isSuspended { return delivery.pause() }
+                delivery.cancel()
+                stage = .over
+            case .new: if !isSuspended { stage = .over }
+            case .over: break
+            }
+        }
+
+        private func begin() {
+            guard let task, let client else { return }
+            stage = .over
+            guard let internals = TaskInternals(task) else {
+                return client.urlProtocol(self, didFailWithError: ProtocolFailure.unknownFoundation)
+            }
+            guard let registered = ProtocolRegistry.shared.registered(for: type(of: self)) else {
+                return client.urlProtocol(self, didFailWithError: ProtocolFailure.cacheIsGone)
+            }
+            let delivery = TaskDelivery(self, task, client, internals)
+            stage = .loading(delivery)
+            delivery.begin(ProtocolLoad(registered: registered, delivery: delivery))
+        }
+
+        /// Ends the load: later calls of URLSession have no effect.
+        func loadHasEnded() { stage = .over }
+    }
+
+    extension URLSessionConfiguration {
+        /// Loads the http and https tasks of all sessions made from this configuration through
+        /// `cache`.
+        ///
+        /// `urlCache` becomes an `EngineURLCache` over the same cache, for direct access. It must
+        /// stay in place: sessions find the cache through it. Several configurations may use one
+        /// cache or different ones.
+        public func load(
+            through cache: HTTPCache,
+            storing: CachingURLProtocol.Storing = .askingDelegate
+        ) {
+            let facade = EngineURLCache(directAccessTo: cache)
+            let others = (protocolClasses ?? []).filter { !($0 is CachingURLProtocol.Type) }
+            protocolClasses = [ProtocolRegistry.shared.register(facade, storing)] + others
+            urlCache = facade
+        }
+    }
+#endif

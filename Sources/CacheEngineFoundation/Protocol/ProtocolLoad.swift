@@ -1,0 +1,123 @@
+#if canImport(FoundationNetworking)
+    internal import CacheEngine
+    internal import Foundation
+    internal import FoundationNetworking
+
+    /// One load of a task through a cache: request, redirects, response.
+    struct ProtocolLoad: Sendable {
+        let cache: HTTPCache
+        let storing: CachingURLProtocol.Storing
+        let delivery: TaskDelivery
+
+        init(registered: ProtocolRegistry.Registered, delivery: TaskDelivery) {
+            cache = registered.cache
+            storing = registered.storing
+            self.delivery = delivery
+        }
+
+        /// The most redirects that one task follows, as of URLSession.
+        private static let redirectsMax = 20
+
+        /// Loads, and delivers the response or an error; nothing if the task was cancelled.
+        func run() async {
+            let url = delivery.task.currentRequest?.url
+            do {
+                try await load()
+            } catch {
+                guard !Task.isCancelled else { return }
+                await delivery.fail(ProtocolFailure.urlError(error, url: url))
+            }
+        }
+
+        private func load() async throws {
+            guard var request = delivery.task.currentRequest, var url = request.url else {
+                throw URLError(.badURL)
+            }
+            let configuration = delivery.internals.session.configuration
+            var content = try await TaskContent(of: delivery)
+            for hop in 0... {
+                try Task.checkCancellation()
+                var asked = try SessionRequest.cacheRequest(request, configuration)
+                asked.body = content.body
+                if let type = content.usualType(for: asked) { asked.fields["Content-Type"] = type }
+                asked.options.leavesStoring = asksDelegate(about: asked)
+                let response = try await cache.respond(to: asked)
+                content.reportIfUnseen(to: delivery)
+                SessionCookies.keep(of: response, url, configuration)
+                let step = RedirectStep(response, to: request, content)
+                if let step, let next = try await follow(step, response, url, configuration) {
+                    guard hop < Self.redirectsMax, let target = next.url else {
+                        throw URLError(.httpTooManyRedirects)
+                    }
+                    request = next
+                    url = target
+                    content = step.content
+                    continue
+                }
+                let consent = StoreConsent(of: delivery, cache, asked, response)
+                return try await ResponseDelivery(delivery, url, consent).deliver(response)
+            }
+        }
+
+        /// The request that follows the redirect; `nil` if the delegate wants the redirect itself.
+        private func follow(
+            _ step: RedirectStep,
+            _ response: CacheResponse,
+            _ url: URL,
+            _ configuration: URLSessionConfiguration
+        ) async throws -> URLRequest? {
+            guard let head = response.urlResponse(url: url) else { return nil }
+            let next = SessionCookies.added(to: step.request, configuration)
+            return try await delivery.askAboutRedirect(head, to: next)
+        }
+
+        /// Whether the delegate decides about the response in place of the cache.
+        private func asksDelegate(about request: CacheRequest) -> Bool {
+            storing == .askingDelegate && request.method == .get
+                && !request.fields.contains("Range")
+                && request.body == nil && cache.configuration.hooks.willStore == nil
+                && delivery.task is URLSessionDataTask
+                && delivery.task.delegate is any URLSessionDataDelegate
+        }
+    }
+
+    /// The cache's request for a request of a session.
+    enum SessionRequest {
+        static func cacheRequest(
+            _ request: URLRequest,
+            _ configuration: URLSessionConfiguration
+        ) throws -> CacheRequest {
+            var bare = request
+            bare.httpBody = nil
+            bare.httpBodyStream = nil
+            guard request.url?.host?.isEmpty == false, var asked = CacheRequest(bare) else {
+                throw URLError(.badURL)
+            }
+            for (name, value) in additionalFields(configuration) where !asked.fields.contains(name)
+            {
+                asked.fields.append(name, value)
+            }
+            if asked.options.policy == nil,
+                configuration.requestCachePolicy != .useProtocolCachePolicy
+            {
+                asked.options.policy = CachePolicy(configuration.requestCachePolicy)
+            }
+            if request.timeoutInterval == usualTimeoutSeconds {
+                let seconds = configuration.timeoutIntervalForRequest
+                asked.options.timeout = Duration(clampingSeconds: seconds)
+            }
+            return asked
+        }
+
+        /// The timeout of a request that sets none.
+        private static let usualTimeoutSeconds: TimeInterval = 60
+
+        private static func additionalFields(
+            _ configuration: URLSessionConfiguration
+        ) -> [(String, String)] {
+            (configuration.httpAdditionalHeaders ?? [:])
+                .map { (String(describing: $0.key), String(describing: $0.value)) }
+                .sorted { $0.0 < $1.0 }
+        }
+    }
+#endif

@@ -1,0 +1,103 @@
+#if canImport(FoundationNetworking)
+    internal import CacheEngine
+    internal import Foundation
+    internal import FoundationNetworking
+
+    /// The request that a redirect leads to (RFC 9110 §15.4).
+    struct RedirectStep {
+        let request: URLRequest
+        let content: TaskContent
+
+        /// Returns `nil` if the response is no redirect, or one that cannot be followed: no
+        /// `Location`, another scheme, or content that can be sent only once.
+        init?(_ response: CacheResponse, to request: URLRequest, _ content: TaskContent) {
+            guard [301, 302, 303, 305, 306, 307, 308].contains(response.status),
+                let location = response.fields["Location"], let url = request.url,
+                let target = URL(string: location, relativeTo: url)?.absoluteURL,
+                let scheme = target.scheme?.lowercased(), ["http", "https"].contains(scheme),
+                target.host?.isEmpty == false
+            else { return nil }
+            var next = request
+            next.url = target
+            let method = request.httpMethod ?? "GET"
+            if Self.becomesGet(method, response.status) {
+                next.httpMethod = "GET"
+                next.httpBody = nil
+                for name in Self.contentFields { next.setValue(nil, forHTTPHeaderField: name) }
+                self.content = .none
+            } else {
+                guard content.isRepeatable, let again = try? content.repeated() else { return nil }
+                self.content = again
+            }
+            if !Self.isSameOrigin(url, target) {
+                for name in Self.secrets { next.setValue(nil, forHTTPHeaderField: name) }
+            }
+            self.request = next
+        }
+
+        private static let contentFields = ["Content-Type", "Content-Length", "Content-Encoding"]
+        /// The fields that another origin must not see.
+        private static let secrets = ["Authorization", "Cookie", "Proxy-Authorization"]
+
+        private static func becomesGet(_ method: String, _ status: Int) -> Bool {
+            switch status {
+            case 301, 302: method == "POST"
+            case 303: method != "GET" && method != "HEAD"
+            default: false
+            }
+        }
+
+        private static func isSameOrigin(_ one: URL, _ other: URL) -> Bool {
+            one.scheme?.lowercased() == other.scheme?.lowercased()
+                && one.host?.lowercased() == other.host?.lowercased() && port(one) == port(other)
+        }
+
+        private static func port(_ url: URL) -> Int {
+            url.port ?? (url.scheme?.lowercased() == "https" ? 443 : 80)
+        }
+    }
+
+    /// The cookies of a session, kept and sent as its configuration says.
+    enum SessionCookies {
+        /// Keeps the cookies of a response that came from the origin.
+        static func keep(
+            of response: CacheResponse,
+            _ url: URL,
+            _ configuration: URLSessionConfiguration
+        ) {
+            guard let storage = configuration.httpCookieStorage,
+                configuration.httpCookieAcceptPolicy != .never,
+                response.info.source.isFromOrigin
+            else { return }
+            for line in response.fields.values("Set-Cookie") {
+                let fields = ["Set-Cookie": line]
+                let cookies = HTTPCookie.cookies(withResponseHeaderFields: fields, for: url)
+                storage.setCookies(cookies, for: url, mainDocumentURL: nil)
+            }
+        }
+
+        /// The request with the cookies for its URL, if the session sends cookies.
+        static func added(
+            to request: URLRequest,
+            _ configuration: URLSessionConfiguration
+        ) -> URLRequest {
+            guard configuration.httpShouldSetCookies, let url = request.url,
+                let cookies = configuration.httpCookieStorage?.cookies(for: url),
+                let line = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"], !line.isEmpty
+            else { return request }
+            var request = request
+            request.setValue(line, forHTTPHeaderField: "Cookie")
+            return request
+        }
+    }
+
+    extension CacheInfo.Source {
+        /// Whether the origin sent fields of the response to this request or a concurrent one.
+        var isFromOrigin: Bool {
+            switch self {
+            case .origin, .collapsed, .revalidated: true
+            case .fresh, .stale, .fallback, .generated: false
+            }
+        }
+    }
+#endif

@@ -1,0 +1,91 @@
+#if canImport(FoundationNetworking)
+    internal import CacheEngine
+    internal import Foundation
+    internal import FoundationNetworking
+
+    /// The delegate's decision about storing one response.
+    ///
+    /// The engine has kept the response out of the store (`RequestOptions.leavesStoring`), and it
+    /// is stored here in the form that the delegate returns.
+    struct StoreConsent: Sendable {
+        /// The largest body that a delegate is asked about; a larger response is not stored.
+        static let bodyBytesMax = 64 << 20
+
+        private let delivery: TaskDelivery
+        private let cache: HTTPCache
+        private let request: CacheRequest
+        private let fields: HeaderFields
+
+        /// Returns `nil` if nothing is to be decided: the response is not this task's own, or the
+        /// rules of HTTP forbid to store it.
+        init?(
+            of delivery: TaskDelivery,
+            _ cache: HTTPCache,
+            _ request: CacheRequest,
+            _ response: CacheResponse
+        ) {
+            guard request.options.leavesStoring, response.info.source == .origin,
+                response.info.isStored
+            else { return nil }
+            self.delivery = delivery
+            self.cache = cache
+            self.request = request
+            fields = response.fields
+        }
+
+        /// Asks the delegate, and stores the response that it returns.
+        ///
+        /// A response is not stored if the delegate refuses it, or answers later than
+        /// `CacheHooks.maximumWillStoreTime`.
+        func store(_ head: HTTPURLResponse, _ data: Data) async {
+            guard let delegate = delivery.task.delegate as? any URLSessionDataDelegate,
+                let task = delivery.task as? URLSessionDataTask
+            else { return }
+            let proposal = CachedURLResponse(
+                response: head,
+                data: data,
+                userInfo: nil,
+                storagePolicy: .allowed
+            )
+            guard let decision = await answer(of: delegate, task, about: proposal) else {
+                // The entry that the response replaces must not answer later requests.
+                _ = try? await cache.removeVariant(request)
+                return
+            }
+            guard let options = HTTPCache.ManualStoreOptions(decision) else { return }
+            var response = CacheResponse(decision)
+            // The delegate's copy joins lines of one name; an unchanged head keeps them apart.
+            if decision.response === head { response.fields = fields }
+            _ = try? await cache.store(response, for: request, options: options)
+        }
+
+        private func answer(
+            of delegate: any URLSessionDataDelegate,
+            _ task: URLSessionDataTask,
+            about proposal: CachedURLResponse
+        ) async -> CachedURLResponse? {
+            let session = delivery.internals.session
+            let limit = cache.configuration.hooks.maximumWillStoreTime
+            let decision = try? await FirstAnswer<CachedURLResponse?>.wait { answer in
+                let timer = Task {
+                    try await Task.sleep(for: limit)
+                    answer(nil)
+                }
+                session.delegateQueue.addOperation {
+                    delegate.urlSession(
+                        session,
+                        dataTask: task,
+                        willCacheResponse: proposal
+                    ) { decision in
+                        timer.cancel()
+                        answer(decision)
+                    }
+                }
+            }
+            guard let decision, decision.storagePolicy != .notAllowed else {
+                return nil
+            }
+            return decision
+        }
+    }
+#endif
