@@ -47,6 +47,20 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         completionHandler(nil)
     }
 
+    /// Ends the exchange with the 401, whose body has arrived.
+    ///
+    /// URLSession on Linux never ends a task whose challenge has no answer.
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        didReceive challenge: URLAuthenticationChallenge,
+        completionHandler:
+            @Sendable @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        exchange(task)?.finish(nil)
+        completionHandler(.cancelAuthenticationChallenge, nil)
+    }
+
     private func exchange(_ task: URLSessionTask) -> SessionExchange? {
         exchanges.withLock { $0[task.taskIdentifier] }
     }

@@ -67,7 +67,9 @@ public final class URLSessionOrigin: Origin {
             windowBytesMax: windowBytesMax,
             cancellations: cancellations
         )
-        let task = session.dataTask(with: try await Self.urlRequest(request))
+        let content = try await OriginContent(request.body)
+        defer { content.release() }
+        let task = content.task(with: try Self.urlRequest(request), in: session)
         delegate.register(exchange, for: task)
         exchange.start(task)
         let head = try await exchange.head()
@@ -81,7 +83,7 @@ public final class URLSessionOrigin: Origin {
         )
     }
 
-    private static func urlRequest(_ request: OriginRequest) async throws -> URLRequest {
+    private static func urlRequest(_ request: OriginRequest) throws -> URLRequest {
         guard let url = URL(string: request.url), url.host != nil else {
             throw CacheError(
                 .requestInvalid,
@@ -95,9 +97,6 @@ public final class URLSessionOrigin: Origin {
         if let timeout = request.timeout { asked.timeoutInterval = timeout.seconds }
         for (name, value) in request.fields.pairs {
             asked.addValue(value, forHTTPHeaderField: name)
-        }
-        if let body = request.body {
-            asked.httpBody = Data(try await body.collect())
         }
         return asked
     }

@@ -100,8 +100,11 @@ import Testing
 
     /// Returns the steps whose results differ from the row.
     private func misses(of row: Row, with cache: URLCache) async throws -> [String] {
+        try await misses(of: row, in: URLSession.using(cache))
+    }
+
+    private func misses(of row: Row, in session: URLSession) async throws -> [String] {
         let origin = try PolicyOrigin()
-        let session = URLSession.using(cache)
         defer { session.invalidateAndCancel() }
         var misses: [String] = []
         for step in row.steps {
@@ -124,6 +127,15 @@ import Testing
         let misses = try await misses(of: row, with: cache)
         #expect(misses.isEmpty, "\(misses)")
         await cache.cache.shutDown()
+    }
+
+    @Test(arguments: rows, [true, false])
+    func protocolHonoursThePolicy(row: Row, hasDelegate: Bool) async throws {
+        let session = try await URLSession.loading(
+            delegate: hasDelegate ? RecordingDelegate() : nil
+        )
+        let misses = try await misses(of: row, in: session)
+        #expect(misses.isEmpty, "\(misses)")
     }
 
     #if os(Linux)

@@ -1,6 +1,8 @@
 import CacheEngine
 import CacheEngineFoundation
 import CacheTestSupport
+import Foundation
+import FoundationNetworking
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct URLSessionOriginTests {
@@ -36,6 +38,48 @@ import Testing
         #expect(response.fields["Location"] == "/elsewhere")
         _ = try await response.body.collect()
         #expect(server.requestCount == 1)
+    }
+
+    @Test(arguments: [
+        (301, [("Cache-Control", "max-age=60")], ""),
+        (401, [("WWW-Authenticate", "Basic realm=\"here\"")], "body"),
+    ])
+    func responseThatURLSessionWithholdsArrives(
+        status: Int,
+        fields: [(String, String)],
+        body: String
+    ) async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(status, fields, body: "body")
+        }
+        let response = try await origin.fetch(OriginRequest(url: server.baseURL))
+        #expect(response.status == status)
+        #expect(response.fields[fields[0].0] == fields[0].1)
+        #expect(try await response.body.collect().text == body)
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func contentBeyondTheMemoryGoesThroughAFile() async throws {
+        let server = try LoopbackServer { request, connection in
+            connection.respond(body: "\(request.body.count) \(request["Content-Type"] ?? "none")")
+        }
+        let piece = ByteChunk(Data(count: 300_000))
+        let pieces = AsyncStream<ByteChunk> { stream in
+            for _ in 0..<10 { stream.yield(piece) }
+            stream.finish()
+        }
+        let request = OriginRequest(method: .post, url: server.baseURL, body: BodyStream(pieces))
+        let response = try await origin.fetch(request)
+        #expect(try await response.body.collect().text == "3000000 none")
+    }
+
+    @Test func configurationOfTheCallerIsNotChanged() {
+        let configuration = URLSessionConfiguration.default
+        let cache = URLCache(memoryCapacity: 1, diskCapacity: 0, diskPath: nil)
+        configuration.urlCache = cache
+        _ = URLSessionOrigin(configuration: configuration)
+        #expect(configuration.urlCache === cache)
+        #expect(configuration.httpCookieStorage != nil)
     }
 
     @Test(arguments: ["GET", "HEAD", "POST", "PUT", "DELETE"])

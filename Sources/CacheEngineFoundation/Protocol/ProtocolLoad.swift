@@ -35,6 +35,7 @@
             }
             let configuration = delivery.internals.session.configuration
             var content = try await TaskContent(of: delivery)
+            var challenges = ChallengeStep(delivery, configuration)
             for hop in 0... {
                 try Task.checkCancellation()
                 var asked = try SessionRequest.cacheRequest(request, configuration)
@@ -44,6 +45,13 @@
                 let response = try await cache.respond(to: asked)
                 content.reportIfUnseen(to: delivery)
                 SessionCookies.keep(of: response, url, configuration)
+                if content.isRepeatable, hop < Self.redirectsMax,
+                    let authorization = try await challenges.authorization(for: response, url)
+                {
+                    request.setValue(authorization, forHTTPHeaderField: "Authorization")
+                    content = try content.repeated()
+                    continue
+                }
                 let step = RedirectStep(response, to: request, content)
                 if let step, let next = try await follow(step, response, url, configuration) {
                     guard hop < Self.redirectsMax, let target = next.url else {

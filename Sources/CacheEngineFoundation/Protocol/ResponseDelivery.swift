@@ -19,6 +19,7 @@
         }
 
         func deliver(_ response: CacheResponse) async throws {
+            let response = ChallengeStep.settled(response)
             guard let head = response.urlResponse(url: url) else {
                 throw URLError(.badServerResponse)
             }

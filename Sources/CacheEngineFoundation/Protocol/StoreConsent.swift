@@ -65,6 +65,8 @@
             about proposal: CachedURLResponse
         ) async -> CachedURLResponse? {
             let session = delivery.internals.session
+            // A suspended task asks nothing.
+            guard (try? await delivery.deliver { _, _ in }) != nil else { return nil }
             let limit = cache.configuration.hooks.maximumWillStoreTime
             let decision = try? await FirstAnswer<CachedURLResponse?>.wait { answer in
                 let timer = Task {

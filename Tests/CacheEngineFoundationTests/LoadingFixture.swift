@@ -1,0 +1,91 @@
+import CacheEngine
+import CacheEngineFoundation
+import CacheTestSupport
+import Foundation
+import FoundationNetworking
+import Synchronization
+import Testing
+
+/// A session that loads through a cache with a test clock, and the origin behind it.
+final class LoadingFixture: Sendable {
+    let server: LoopbackServer
+    let clock = TestClock()
+    let cache: HTTPCache
+    let session: URLSession
+    private let version: Version
+
+    private final class Version: Sendable {
+        let number = Mutex(1)
+    }
+
+    /// An origin whose body and entity tag are its version, with the given fields.
+    init(
+        _ fields: [(String, String)] = [("Cache-Control", "max-age=60")],
+        status: Int = 200,
+        delegate: (any URLSessionDelegate)? = nil,
+        storing: CachingURLProtocol.Storing = .askingDelegate,
+        _ change: (inout HTTPCache.Configuration) -> Void = { _ in }
+    ) async throws {
+        let version = Version()
+        self.version = version
+        server = try LoopbackServer { request, connection in
+            let text = "v\(version.number.withLock { $0 })"
+            let tag = "\"\(text)\""
+            if request["If-None-Match"] == tag {
+                return connection.respond(304, fields + [("ETag", tag)])
+            }
+            connection.respond(status, fields + [("ETag", tag)], body: text)
+        }
+        var configuration = HTTPCache.Configuration.ephemeral()
+        configuration.clock = clock
+        change(&configuration)
+        cache = try await HTTPCache(configuration: configuration, origin: URLSessionOrigin())
+        session = URLSession.loading(cache, storing: storing, delegate: delegate)
+    }
+
+    func changeResource() { version.number.withLock { $0 += 1 } }
+
+    func request(
+        _ path: String = "/",
+        _ policy: URLRequest.CachePolicy = .useProtocolCachePolicy,
+        _ fields: [String: String] = [:]
+    ) throws -> URLRequest {
+        var request = URLRequest(url: try #require(URL(string: server.baseURL + path)))
+        request.cachePolicy = policy
+        for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
+        return request
+    }
+
+    /// Loads, and returns the body, the head, and the requests that it cost.
+    @discardableResult
+    func load(
+        _ path: String = "/",
+        _ policy: URLRequest.CachePolicy = .useProtocolCachePolicy,
+        _ fields: [String: String] = [:]
+    ) async throws -> (text: String, head: HTTPURLResponse, requests: Int) {
+        let before = server.requestCount
+        let (data, response) = try await session.data(for: request(path, policy, fields))
+        return (
+            String(decoding: data, as: UTF8.self), try #require(response as? HTTPURLResponse),
+            server.requestCount - before
+        )
+    }
+
+    /// The code of the error that a load ends with; `nil` if it succeeds.
+    func failure(
+        _ path: String = "/",
+        _ policy: URLRequest.CachePolicy = .useProtocolCachePolicy
+    ) async -> URLError.Code? {
+        do {
+            try await load(path, policy)
+            return nil
+        } catch {
+            return (error as? URLError)?.code
+        }
+    }
+
+    /// The façade that a program finds on its configuration.
+    var facade: EngineURLCache {
+        get throws { try #require(session.configuration.urlCache as? EngineURLCache) }
+    }
+}
