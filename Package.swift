@@ -212,7 +212,9 @@ let package = Package(
         // The code that the documents show.
         .target(
             name: "Snippets",
-            dependencies: ["CacheEngine", "CacheEngineRedis", "CurlOrigin"],
+            dependencies: [
+                "CacheEngine", "CacheEngineFoundation", "CacheEngineRedis", "CurlOrigin",
+            ],
             path: "Examples/Snippets",
             swiftSettings: house
         ),

@@ -1,4 +1,4 @@
-// Loads a URL three times with URLSession. One changed line makes it cache.
+// Loads a URL three times with URLSession. One added line makes it cache.
 //
 //     swift run urlsession-program https://example.com/
 
@@ -15,8 +15,9 @@ guard CommandLine.arguments.count == 2, let url = URL(string: CommandLine.argume
     exit(2)
 }
 
+let cache = try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
 let configuration = URLSessionConfiguration.default
-configuration.urlCache = try await EngineURLCache.open(.ephemeral())  // the one changed line
+configuration.load(through: cache)  // the one added line
 let session = URLSession(configuration: configuration)
 
 for _ in 1...3 {

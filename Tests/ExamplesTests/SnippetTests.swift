@@ -1,5 +1,8 @@
 import CacheEngine
+import CacheEngineFoundation
 import CacheTestSupport
+import Foundation
+import FoundationNetworking
 import Testing
 
 @testable import Snippets
@@ -23,6 +26,22 @@ import Testing
         let origin = SignedOrigin(inner: inner) { "secret" }
         _ = try await origin.fetch(OriginRequest(url: "http://example.com/"))
         #expect(inner.requests.first?.fields["Authorization"] == "Bearer secret")
+    }
+
+    @Test func sessionsOfBothModesLoadOnce() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(200, [("Cache-Control", "max-age=60")], body: "{\"degrees\":7}")
+        }
+        for session in [try await SessionModes.exact(), try await SessionModes.dropIn()] {
+            let before = server.requestCount
+            let url = try #require(URL(string: server.baseURL + "/\(before)"))
+            for _ in 0..<2 { #expect(try await session.data(from: url).0.count == 13) }
+            #expect(server.requestCount == before + 1)
+        }
+        let cache = try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
+        let url = try #require(URL(string: server.baseURL + "/forecast"))
+        #expect(try await SessionModes.forecast(cache, url).degrees == 7)
+        #expect(server.requestCount == 3)
     }
 
     /// An entry as a custom store receives it.

@@ -8,9 +8,10 @@ import Testing
 @Suite struct UnsafeMarkTests {
     private static let uncheckedTypes = [
         "BatchBuffer", "ByteChunk", "DiskIndex", "EngineURLCache", "Entry", "EntryTable",
-        "Bell", "IOPoolCore", "IndexTable", "Kept", "LoopbackGate", "MeasuredBody",
+        "Bell", "HandedOver", "IOPoolCore", "IndexTable", "InputContent", "Kept", "LoopbackGate",
+        "MeasuredBody",
         "MemoryShardState", "OwnThreads", "RemovalLedger", "SendableOutcome", "SessionTask",
-        "ShardCommons", "Slab", "State", "State", "StatusName", "ThreadCounts",
+        "ShardCommons", "Slab", "State", "State", "StatusName", "TaskDelivery", "ThreadCounts",
         "WatchedContent",
     ]
 

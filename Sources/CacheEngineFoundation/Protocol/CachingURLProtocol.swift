@@ -1,5 +1,4 @@
 #if canImport(FoundationNetworking)
-    public import CacheEngine
     internal import Foundation
     public import FoundationNetworking
 
@@ -7,11 +6,12 @@
     ///
     /// ```swift
     /// let configuration = URLSessionConfiguration.default
-    /// configuration.load(through: cache)
+    /// configuration.load(through: cache)  // the one added line
+    /// let session = URLSession(configuration: configuration)
     /// ```
     ///
     /// Data, download and upload tasks of every method and status cost one origin request, or
-    /// none. `URLSessionConfiguration.load(through:storing:)` registers the protocol; the class has
+    /// none. `URLSessionConfiguration.load(through:)` registers the protocol; the class has
     /// no other use.
     ///
     /// It exists on Linux only, where URLSession itself stores no HTTP response.
@@ -39,7 +39,7 @@
         private var stage = Stage.new
 
         /// Whether the request is loaded through a cache: its scheme is http or https, and the
-        /// class was registered by `load(through:storing:)`.
+        /// class was registered by `load(through:)`.
         public override class func canInit(with request: URLRequest) -> Bool {
             guard let scheme = request.url?.scheme?.lowercased() else { return false }
             return ["http", "https"].contains(scheme) && ProtocolRegistry.shared.knows(self)
@@ -88,23 +88,5 @@
 
         /// Ends the load: later calls of URLSession have no effect.
         func loadHasEnded() { stage = .over }
-    }
-
-    extension URLSessionConfiguration {
-        /// Loads the http and https tasks of all sessions made from this configuration through
-        /// `cache`.
-        ///
-        /// `urlCache` becomes an `EngineURLCache` over the same cache, for direct access. It must
-        /// stay in place: sessions find the cache through it. Several configurations may use one
-        /// cache or different ones.
-        public func load(
-            through cache: HTTPCache,
-            storing: CachingURLProtocol.Storing = .askingDelegate
-        ) {
-            let facade = EngineURLCache(directAccessTo: cache)
-            let others = (protocolClasses ?? []).filter { !($0 is CachingURLProtocol.Type) }
-            protocolClasses = [ProtocolRegistry.shared.register(facade, storing)] + others
-            urlCache = facade
-        }
     }
 #endif

@@ -7,9 +7,7 @@
     /// URLSession on Linux finds the file in a property of the task's `URLProtocol` that has no
     /// public access, and traps if a protocol of another module has not set it. `handOver` sets it
     /// in place.
-    ///
-    /// `@unchecked Sendable`: the one load that owns the file uses it, one call after the other.
-    final class DownloadFile: @unchecked Sendable {
+    final class DownloadFile: Sendable {
         let url: URL
         private let handle: FileHandle
 
