@@ -8,22 +8,22 @@ import Foundation
     import FoundationNetworking
 #endif
 
+func exactSession() async throws -> URLSession {
+    let cache = try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
+    let configuration = URLSessionConfiguration.default
+    configuration.load(through: cache)  // the one added line
+    let session = URLSession(configuration: configuration)
+    return session
+}
+
+func dropInSession() async throws -> URLSession {
+    let configuration = URLSessionConfiguration.default
+    configuration.urlCache = try await EngineURLCache.open(.ephemeral())  // the one changed line
+    let session = URLSession(configuration: configuration)
+    return session
+}
+
 enum SessionModes {
-    static func exact() async throws -> URLSession {
-        let cache = try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
-        let configuration = URLSessionConfiguration.default
-        configuration.load(through: cache)  // the one added line
-        let session = URLSession(configuration: configuration)
-        return session
-    }
-
-    static func dropIn() async throws -> URLSession {
-        let configuration = URLSessionConfiguration.default
-        configuration.urlCache = try await EngineURLCache.open(.ephemeral())  // the one changed line
-        let session = URLSession(configuration: configuration)
-        return session
-    }
-
     /// A value from a JSON document.
     struct Forecast: Decodable, Equatable {
         var degrees: Int

@@ -5,8 +5,10 @@ import Foundation
 import FoundationNetworking
 import Testing
 
-/// The rows of the article on URLCache: what differs between a plain session, one with the drop-in,
-/// and one that loads through the cache. Each list has the three results in that order.
+/// The rows of the article on URLCache.
+///
+/// Each list has the results of a plain session, of one with the drop-in, and of one that loads
+/// through the cache.
 @Suite(.timeLimit(.minutes(1))) struct ModeDifferenceTests {
     private func sessions(
         _ delegates: [RecordingDelegate?] = [nil, nil, nil],

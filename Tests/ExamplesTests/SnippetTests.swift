@@ -32,7 +32,7 @@ import Testing
         let server = try LoopbackServer { _, connection in
             connection.respond(200, [("Cache-Control", "max-age=60")], body: "{\"degrees\":7}")
         }
-        for session in [try await SessionModes.exact(), try await SessionModes.dropIn()] {
+        for session in [try await exactSession(), try await dropInSession()] {
             let before = server.requestCount
             let url = try #require(URL(string: server.baseURL + "/\(before)"))
             for _ in 0..<2 { #expect(try await session.data(from: url).0.count == 13) }

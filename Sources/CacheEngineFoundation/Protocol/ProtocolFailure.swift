@@ -5,13 +5,13 @@
 
     /// The errors that a load through a cache reports, with the codes of the URL loading system.
     enum ProtocolFailure {
-        static let unknownFoundation = described(
+        static let unknownFoundation = failure(
             .unknown,
             "This version of Foundation does not show the tasks of URLSession to "
                 + "CachingURLProtocol; use EngineURLCache"
         )
 
-        static let cacheIsGone = described(
+        static let cacheIsGone = failure(
             .unknown,
             "The session has lost its cache: keep the urlCache that load(through:) sets, or call "
                 + "load(through:) last"
@@ -21,10 +21,10 @@
         static func urlError(_ error: any Error, url: URL?) -> URLError {
             if let error = error as? URLError { return completed(error, url) }
             guard let error = error as? CacheError else {
-                return described(.networkConnectionLost, PlainText.excerpt("\(error)"), url)
+                return failure(.networkConnectionLost, PlainText.excerpt("\(error)"), url)
             }
             let code = SessionExchange.originalCode(of: error) ?? code(error.code)
-            return described(code, error.detail, url, underlying: error)
+            return failure(code, error.detail, url, underlying: error)
         }
 
         private static func code(_ code: CacheError.Code) -> URLError.Code {
@@ -41,10 +41,10 @@
         }
 
         private static func completed(_ error: URLError, _ url: URL?) -> URLError {
-            described(error.code, error.localizedDescription, url)
+            failure(error.code, error.localizedDescription, url)
         }
 
-        private static func described(
+        private static func failure(
             _ code: URLError.Code,
             _ text: String,
             _ url: URL? = nil,

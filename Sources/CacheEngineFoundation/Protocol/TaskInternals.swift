@@ -42,7 +42,7 @@
                 let workQueue = Self.part("workQueue", of: task) as? DispatchQueue,
                 let registry = Self.part("taskRegistry", of: session),
                 let behaviours = Self.part("behaviours", of: registry),
-                let behaviour = Self.value(for: task.taskIdentifier, in: behaviours),
+                let behaviour = (behaviours as? any TaskTable)?.entry(task.taskIdentifier),
                 let (handover, own) = Self.handover(behaviour),
                 let body = Self.part("knownBody", of: task),
                 let content = Self.content(body)
@@ -65,15 +65,6 @@
                     return child.value
                 }
                 mirror = current.superclassMirror
-            }
-            return nil
-        }
-
-        /// The value for a key of a dictionary.
-        private static func value(for key: Int, in dictionary: Any) -> Any? {
-            for pair in Mirror(reflecting: dictionary).children {
-                let parts = Array(Mirror(reflecting: pair.value).children)
-                if parts.count == 2, parts[0].value as? Int == key { return parts[1].value }
             }
             return nil
         }
@@ -115,6 +106,15 @@
             default: return nil
             }
         }
+    }
+
+    /// The dictionary of a session's tasks, whose values have a type without public access.
+    private protocol TaskTable {
+        func entry(_ taskIdentifier: Int) -> Any?
+    }
+
+    extension Dictionary: TaskTable where Key == Int {
+        fileprivate func entry(_ taskIdentifier: Int) -> Any? { self[taskIdentifier] }
     }
 
     extension Data {
