@@ -240,6 +240,21 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
+    /// URLSession reports a suspension after the task may have been resumed.
+    @Test func taskThatIsSuspendedAndResumedAtOnceEnds() async throws {
+        let server = try Self.echo()
+        let delegate = RecordingDelegate()
+        let session = try await URLSession.loading(delegate: delegate)
+        for number in 0..<50 {
+            let task = session.dataTask(with: try request(server.baseURL + "/\(number)"))
+            task.resume()
+            task.suspend()
+            task.resume()
+            #expect(await delegate.eventsToTheEnd().last == .end(nil))
+        }
+        #expect(server.requestCount == 50)
+    }
+
     @Test func challengeIsAnsweredByTheDelegate() async throws {
         let server = try LoopbackServer { request, connection in
             guard request["Authorization"] != nil else {

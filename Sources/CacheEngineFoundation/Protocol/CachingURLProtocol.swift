@@ -59,15 +59,17 @@
             }
         }
 
-        /// Pauses the load if the task is suspended, and ends it otherwise.
+        /// Ends the load if the task is cancelled, and pauses it otherwise.
+        ///
+        /// A task that was suspended may be running again when URLSession calls this.
         public override func stopLoading() {
-            let isSuspended = task?.state == .suspended
+            let isCancelled = task?.state == .canceling || task?.state == .completed
             switch stage {
             case .loading(let delivery):
-                if isSuspended { return delivery.pause() }
+                guard isCancelled else { return delivery.pause() }
                 delivery.cancel()
                 stage = .over
-            case .new: if !isSuspended { stage = .over }
+            case .new: if isCancelled { stage = .over }
             case .over: break
             }
         }
