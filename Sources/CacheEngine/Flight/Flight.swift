@@ -40,6 +40,8 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         /// Whether no attempt of this flight may store anything any more.
         var isRetired = false
         var task: Task<Void, Never>?
+        /// Whether the fetch was cancelled, perhaps before its task was known.
+        var isCancelled = false
         /// A second key, known once the response states how it varies.
         var variantKey: KeyHash?
 
@@ -159,14 +161,21 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     /// Sets the leading task, so that a fetch without interested requests can be cancelled.
     func attach(_ task: Task<Void, Never>) {
-        let isOver = state.withLock { state in
+        // A flight that is over may still deliver the body of its answer.
+        let isCancelled = state.withLock { state in
             state.task = task
-            return state.machine.isOver
+            return state.isCancelled
         }
-        if isOver { task.cancel() }
+        if isCancelled { task.cancel() }
     }
 
-    private func cancel() { state.withLock { $0.task }?.cancel() }
+    private func cancel() {
+        let task = state.withLock { state in
+            state.isCancelled = true
+            return state.task
+        }
+        task?.cancel()
+    }
 
     /// The number of the current attempt.
     ///

@@ -52,4 +52,26 @@ import Testing
         #expect(old.isOver && !old.permit.isValid && !new.isOver)
         #expect(desk.count == 1)
     }
+
+    /// The response to the leader alone ends the flight, whose task still delivers the body.
+    @Test func taskOfAnAnsweredFlightIsNotCancelled() async {
+        let desk = Desk(limits: CollapsingOptions(), desks: 1)
+        let boarding = desk.board(Self.key(1), 0, nowNanoseconds: 0, Checks())
+        guard case .leading(let flight, _) = boarding else {
+            Issue.record("Nothing was under way: it leads")
+            return
+        }
+        #expect(flight.answer(7, for: .leader, attempt: 1))
+        #expect(flight.isOver)
+        let (endless, source) = AsyncStream<Void>.makeStream()
+        defer { source.finish() }
+        let delivering = Task<Void, Never> { for await _ in endless {} }
+        flight.attach(delivering)
+        #expect(!delivering.isCancelled)
+        flight.abort(CancellationError())
+        #expect(delivering.isCancelled)
+        let late = Task<Void, Never> { for await _ in endless {} }
+        flight.attach(late)
+        #expect(late.isCancelled)
+    }
 }
