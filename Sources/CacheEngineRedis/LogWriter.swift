@@ -107,22 +107,23 @@ extension LogWriter {
     /// Appends purges, and tries again as long as the connection was cut or the server is no longer
     /// the master; a purge that is appended twice has one identity and is applied once.
     private func sent(_ purges: [FleetPurge]) async throws(RedisError) -> [FleetReceipt] {
-        let end = monotonicNanoseconds() + Self.limitNanoseconds
+        var end = monotonicNanoseconds() + Self.limitNanoseconds
         var isWhole = false
         while true {
             do throws(RedisError) {
                 return try await exchange(purges, isWhole: isWhole, until: end)
             } catch {
-                let isUnknown = error.detail.contains("NOSCRIPT") && !isWhole
-                let mayPass = [.cut, .readOnly, .masterUnknown].contains(error.code)
-                guard isUnknown || mayPass,
-                    monotonicNanoseconds() + Self.pauseNanoseconds < end
-                else { throw error }
-                if isUnknown {
+                if error.detail.contains("NOSCRIPT"), !isWhole {
+                    // The server replied, so it gets the whole time again for the text.
                     isWhole = true
-                } else {
-                    try? await Task.sleep(nanoseconds: Self.pauseNanoseconds)
+                    end = monotonicNanoseconds() + Self.limitNanoseconds
+                    continue
                 }
+                let mayPass = [.cut, .readOnly, .masterUnknown].contains(error.code)
+                guard mayPass, monotonicNanoseconds() + Self.pauseNanoseconds < end else {
+                    throw error
+                }
+                try? await Task.sleep(nanoseconds: Self.pauseNanoseconds)
             }
         }
     }

@@ -79,6 +79,17 @@ struct Machine: Sendable {
         get async { await cache.statistics.fleet ?? FleetStatistics() }
     }
 
+    /// Purges, and sends the purge again if the machine is too busy to append it in time.
+    @discardableResult
+    func purge(_ target: PurgeTarget) async throws -> FleetReceipt? {
+        for _ in 0..<20 {
+            do { return try await cache.purge(target).receipt } catch let error as CacheError {
+                guard error.code == .purgeNotShared else { throw error }
+            }
+        }
+        return try await cache.purge(target).receipt
+    }
+
     /// Waits until the machine reads the log.
     func isLinked() async -> Bool { await eventually { await counts.isLinked } }
 }
