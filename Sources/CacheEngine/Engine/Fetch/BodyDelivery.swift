@@ -17,9 +17,9 @@ struct BodyDelivery {
         let entry = FetchedEntry(services: services, context: context, body: body)
         var keeper = BodyKeeper(services, context.request, body, chain, builder)
         if !keeper.isKeeping { await pass(entry) }
-        // Who has read the whole body and asks again must find it stored, and no flight to join.
-        // So the last piece, which the length tells, is held back until the body is stored and the
-        // flight has left its desk.
+        // The last piece, which the length tells, is held back until the body is stored and the
+        // flight has left its desk: a reader of the whole body that asks again finds it stored, and
+        // no flight to join.
         var last: ByteChunk?
         do {
             var total = 0
