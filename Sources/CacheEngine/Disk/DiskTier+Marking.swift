@@ -37,8 +37,16 @@ extension DiskTier {
         shards.contains { $0.state.withLock { $0.stale.sequenceMax > 0 } }
     }
 
+    /// Whether a mark may cover the entry; takes no lock, and `false` is certain.
+    package func mayBeMarkedStale(_ entry: Entry) -> Bool {
+        let head = entry.head
+        let hasTags = entry.withTags { !$0.isEmpty }
+        return shard(head.hash).newestMark.mayCover(head.sequence, hasTags: hasTags)
+    }
+
     /// Whether the entry was stored before one of its tags was marked stale.
     package func isMarkedStale(_ entry: Entry) -> Bool {
+        guard mayBeMarkedStale(entry) else { return false }
         let head = entry.head
         return shard(head.hash).state.withLock { state in
             entry.withTags { tags in
@@ -55,6 +63,9 @@ extension DiskTier {
     /// Whether the entry was stored before everything was marked stale.
     package func isDoubted(_ entry: Entry) -> Bool {
         let head = entry.head
+        guard shard(head.hash).newestMark.mayCover(head.sequence, hasTags: false) else {
+            return false
+        }
         return shard(head.hash).state.withLock { $0.stale.coversAll(before: head.sequence) }
     }
 

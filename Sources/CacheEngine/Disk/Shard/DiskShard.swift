@@ -15,6 +15,8 @@ package actor DiskShard {
     nonisolated let faults: DiskFaults
     nonisolated let root: DiskDirectory
     nonisolated let state: Mutex<ShardState>
+    /// The newest soft purges in `state`.
+    nonisolated let newestMark = NewestMark()
 
     var writer = LogWriter()
     /// Sealed segments, oldest first.
@@ -47,7 +49,7 @@ package actor DiskShard {
         self.faults = faults
         self.root = root
         lane = pool.makeLane()
-        state = Mutex(ShardState(settings))
+        state = Mutex(ShardState(settings, newestMark: newestMark))
         lane.setWork { [weak self] in self?.assumeIsolated { $0.writeWhatIsDue() } }
     }
 

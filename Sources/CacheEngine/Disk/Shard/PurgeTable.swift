@@ -14,6 +14,8 @@ struct PurgeTable {
     }
 
     private let hasher: KeyHasher
+    /// The newest purges, for readers that do not have the table.
+    private let newest: NewestMark?
     private var floor: UInt64 = 0
     private var classFloors: [UInt64] = [0, 0, 0]
     private var tags: [UInt64: UInt64] = [:]
@@ -21,13 +23,21 @@ struct PurgeTable {
     /// The largest sequence number of any purge.
     private(set) var sequenceMax: UInt64 = 0
 
-    init(hasher: KeyHasher) { self.hasher = hasher }
+    init(hasher: KeyHasher, newest: NewestMark? = nil) {
+        self.hasher = hasher
+        self.newest = newest
+    }
 
     /// Whether only a record's own tags and times can decide if it is dead.
     var needsWholeRecord: Bool { !tags.isEmpty || !times.isEmpty }
 
     mutating func insert(_ scope: RemovalScope, sequence: UInt64) {
         sequenceMax = max(sequenceMax, sequence)
+        if case .tag = scope {
+            newest?.raise(to: sequence)
+        } else {
+            newest?.raiseForEverything(to: sequence)
+        }
         switch scope {
         case .everything:
             floor = max(floor, sequence)
@@ -83,6 +93,7 @@ struct PurgeTable {
 
     private mutating func escalate(to sequence: UInt64) {
         if !Mutant.escalatesNothing.isOn { floor = max(floor, sequence) }
+        newest?.raiseForEverything(to: sequence)
         tags.removeAll()
         times.removeAll()
     }

@@ -33,10 +33,10 @@ struct ShardState: ~Copyable {
     var hasUnsynchronizedRemoval = false
     private var isWriteRequested = false
 
-    init(_ settings: ShardSettings) {
+    init(_ settings: ShardSettings, newestMark: NewestMark = NewestMark()) {
         self.settings = settings
         purges = PurgeTable(hasher: settings.hasher)
-        stale = PurgeTable(hasher: settings.hasher)
+        stale = PurgeTable(hasher: settings.hasher, newest: newestMark)
         admission = AdmissionFilter(settings.admission)
     }
 

@@ -36,7 +36,7 @@ struct FastHit {
         else {
             return reach == .memory ? nil : responseBehindMemory(to: request, terms, nowSeconds)
         }
-        if isPlain, !services.tiers.staleMarks.isActive,
+        if isPlain, !services.tiers.mayBeMarkedStale(entry),
             let hit = PlainHit(entry, nowSeconds: nowSeconds)
         {
             let response = ResponseBuilder(services).response(hit, of: entry)
@@ -65,8 +65,7 @@ struct FastHit {
         _ read: (borrowing BorrowedResponse) -> Void
     ) -> ImmediateAnswer {
         let terms = services.terms(of: request, policy)
-        guard terms.servesFresh, request.isAnsweredByKey, request.isPlain,
-            !services.tiers.staleMarks.isActive
+        guard terms.servesFresh, request.isAnsweredByKey, request.isPlain
         else { return ImmediateAnswer(response(to: request, policy, reach: reach)) }
         let nowSeconds = services.clock.nowSeconds
         // As in `entryInMemory`, the closure must not retain the services.
@@ -75,7 +74,8 @@ struct FastHit {
         var (status, bodyCount) = (0, 0)
         let isFound = withEntryInMemory(for: request, nowSeconds: EntryHead.seconds(nowSeconds)) {
             entry in
-            guard let hit = PlainHit(entry, nowSeconds: nowSeconds),
+            guard !lent._withUnsafeGuaranteedRef({ $0.tiers.mayBeMarkedStale(entry) }),
+                let hit = PlainHit(entry, nowSeconds: nowSeconds),
                 hit.body.count <= bodyBytesMax
             else {
                 retained = .passRetained(entry.storage)
@@ -97,7 +97,9 @@ struct FastHit {
             return .read
         }
         let entry = Entry(unchecked: retained.takeRetainedValue())
-        guard let hit = PlainHit(entry, nowSeconds: nowSeconds) else {
+        guard !services.tiers.mayBeMarkedStale(entry),
+            let hit = PlainHit(entry, nowSeconds: nowSeconds)
+        else {
             return ImmediateAnswer(reuse(entry, for: request, terms, nowSeconds))
         }
         let response = ResponseBuilder(services).response(hit, of: entry)

@@ -24,7 +24,7 @@ enum ReuseStep {
         nowSeconds: Int64
     ) {
         var current = stored.facts
-        if tiers.staleMarks.isActive, tiers.isMarkedStale(stored.entry) {
+        if tiers.isMarkedStale(stored.entry) {
             current.freshnessLifetimeSeconds = 0
             // The entry may have been purged: it must not be served stale either.
             if tiers.isDoubted(stored.entry), !Mutant.servesWhatIsDoubted.isOn {

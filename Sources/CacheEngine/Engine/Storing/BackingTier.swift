@@ -126,6 +126,8 @@ protocol StaleMarkKeeper: Sendable {
     func markStale(_ tag: String) async throws
     /// Marks all entries that are stored now: the origin must confirm each before its next use.
     func markEverythingStale() async throws
+    /// Whether a mark may cover the entry; takes no lock, and `false` is certain.
+    func mayBeMarkedStale(_ entry: Entry) -> Bool
     /// Whether the entry was stored before everything was marked.
     func isDoubted(_ entry: Entry) -> Bool
     /// Whether a tag of the entry was marked since it was stored.

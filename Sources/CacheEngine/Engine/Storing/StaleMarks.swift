@@ -6,7 +6,8 @@ import Synchronization
 /// mark of one of its tags was stored before it. If the disk stands behind the memory, its shards
 /// give the numbers and keep the marks; then only `isActive` is used here.
 ///
-/// Invariant: `isActive` is false while there are no marks, so that hits need no lock.
+/// Invariant: `isActive` is false while there are no marks. A hit needs the lock only for an entry
+/// that is older than the newest mark.
 final class StaleMarks: Sendable {
     /// Beyond this number of tags, every entry stored so far counts as marked.
     private static let tagsMax = 10_000
@@ -19,6 +20,7 @@ final class StaleMarks: Sendable {
     }
 
     private let state: Mutex<State>
+    private let newest = NewestMark()
     private let active = Atomic(false)
 
     init(startSeconds: Int64) {
@@ -49,8 +51,10 @@ final class StaleMarks: Sendable {
             if state.marks.count >= Self.tagsMax {
                 state.marks = [:]
                 state.floor = state.sequence
+                newest.raiseForEverything(to: state.sequence)
             }
             state.marks[tag] = state.sequence
+            newest.raise(to: state.sequence)
         }
         activate()
     }
@@ -61,8 +65,14 @@ final class StaleMarks: Sendable {
             state.sequence = max(state.sequence + 1, Self.sequence(atSeconds: nowSeconds))
             state.marks = [:]
             state.floor = state.sequence
+            newest.raiseForEverything(to: state.sequence)
         }
         activate()
+    }
+
+    /// Whether a mark may cover an entry with that number; takes no lock, and `false` is certain.
+    func mayCover(_ sequence: UInt64, hasTags: Bool) -> Bool {
+        newest.mayCover(sequence, hasTags: hasTags)
     }
 
     /// Whether an entry with that number was stored before everything was marked.

@@ -118,6 +118,14 @@ extension TieredStore {
         try await keeper.markEverythingStale()
     }
 
+    /// Whether a soft purge may cover the entry; takes no lock, and `false` is certain.
+    func mayBeMarkedStale(_ entry: Entry) -> Bool {
+        guard staleMarks.isActive else { return false }
+        if let keeper = backing.staleMarkKeeper { return keeper.mayBeMarkedStale(entry) }
+        let sequence = backing.staleSequence(of: entry)
+        return staleMarks.mayCover(sequence, hasTags: entry.withTags { !$0.isEmpty })
+    }
+
     /// Whether everything has been declared stale since the entry was stored.
     func isDoubted(_ entry: Entry) -> Bool {
         guard staleMarks.isActive else { return false }
@@ -127,6 +135,7 @@ extension TieredStore {
 
     /// Whether the entry, or a tag of it, has been declared stale since it was stored.
     func isMarkedStale(_ entry: Entry) -> Bool {
+        guard mayBeMarkedStale(entry) else { return false }
         if let keeper = backing.staleMarkKeeper { return keeper.isMarkedStale(entry) }
         return entry.withTags { staleMarks.covers($0, sequence: backing.staleSequence(of: entry)) }
     }
