@@ -68,7 +68,8 @@ struct LogReader: Sendable {
     private var isChainBroken = false
     /// Reads in a row without an entry, though the log says that there is a later one.
     private var emptyReads = 0
-    private var lastContact: UInt64
+    /// The time at which the log was last read to its end; `nil` if that is too long ago.
+    private var lastContact: UInt64?
     private var isCutOff = false
     private var lastDoubt: UInt64?
 
@@ -83,7 +84,7 @@ struct LogReader: Sendable {
         self.bookmark = bookmark
         self.rule = rule
         self.memory = memory
-        lastContact = holdsEntries && rule.revalidates ? 0 : now
+        lastContact = holdsEntries && rule.revalidates ? nil : now
     }
 
     /// The question to ask now.
@@ -114,7 +115,9 @@ struct LogReader: Sendable {
     /// The question has no answer.
     mutating func failed(now: UInt64) -> [Action] {
         phase = .closed
-        guard now >= lastContact, now - lastContact >= rule.lagNanoseconds else { return [] }
+        if let lastContact {
+            guard now >= lastContact, now - lastContact >= rule.lagNanoseconds else { return [] }
+        }
         var actions: [Action] = isCutOff ? [] : [.cutOff]
         isCutOff = true
         if rule.revalidates, lastDoubt.map({ now - $0 >= rule.lagNanoseconds }) ?? true {

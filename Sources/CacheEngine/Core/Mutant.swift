@@ -75,6 +75,7 @@ enum Mutant: String {
     case storesOverlongBodies
     case replacesWholeByPart
     case joinsPartsOfOtherVersions
+    case losesMarksOfURLs
 
     var isOn: Bool {
         #if ENGINE_CHECKS

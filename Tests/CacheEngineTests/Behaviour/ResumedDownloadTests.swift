@@ -128,6 +128,36 @@ import Testing
         await stage.end()
     }
 
+    @Test("A21: coded bytes are not continued, nor is coded content joined")
+    func codedContentBeginsAnew() async throws {
+        let file = ServedFile("0123456789", coding: "gzip")
+        let stage = try await Stage(file.origin) { $0.policy = .bypass }
+        await breakOff(stage, file, at: 4)
+        #expect(folder.files.isEmpty)
+        file.setCoding(nil)
+        await breakOff(stage, file, at: 4)
+        file.setCoding("gzip")
+        _ = try await download(stage)
+        #expect(stage.origin.requests.map { $0.fields["Range"] } == [nil, nil, "bytes=4-", nil])
+        #expect(try text(path) == "0123456789")
+        await stage.end()
+    }
+
+    @Test("A21: a 304 to the caller's own condition leaves the file", arguments: [false, true])
+    func notModifiedLeavesTheFile(resuming: Bool) async throws {
+        let file = ServedFile("0123456789")
+        let stage = try await Stage(file.origin)
+        _ = try await download(stage)
+        await stage.cache.waitUntilIdle()
+        var conditional = request
+        conditional.fields["If-None-Match"] = "\"1\""
+        let response = try await stage.cache.download(conditional, to: path, resuming: resuming)
+        #expect(response.status == 304)
+        #expect(try text(path) == "0123456789")
+        #expect(folder.files == [path])
+        await stage.end()
+    }
+
     @Test("A21: files of another URL, without a note or without bytes are not continued")
     func foreignPartsAreNotContinued() async throws {
         let notes = [
@@ -199,6 +229,7 @@ private final class ServedFile: Sendable {
     private struct State {
         var body: String
         var tag: String?
+        var coding: String?
         var version = 1
         var cut: Int?
         var rangeAnswer: (@Sendable (OriginRequest) -> OriginResponse)?
@@ -206,7 +237,9 @@ private final class ServedFile: Sendable {
 
     private let state: Mutex<State>
 
-    init(_ body: String, tag: String? = "\"1\"") { state = Mutex(State(body: body, tag: tag)) }
+    init(_ body: String, tag: String? = "\"1\"", coding: String? = nil) {
+        state = Mutex(State(body: body, tag: tag, coding: coding))
+    }
 
     var origin: ScriptedOrigin { ScriptedOrigin { [self] request, _ in answer(request) } }
 
@@ -217,6 +250,9 @@ private final class ServedFile: Sendable {
             $0.tag = "\"\($0.version)\""
         }
     }
+
+    /// Names a coding in the next responses.
+    func setCoding(_ coding: String?) { state.withLock { $0.coding = coding } }
 
     /// Breaks the next body off after so many bytes.
     func cutNext(at count: Int) { state.withLock { $0.cut = count } }
@@ -235,6 +271,7 @@ private final class ServedFile: Sendable {
         }
         var fields: HeaderFields = ["Cache-Control": "max-age=60"]
         if let tag = file.tag { fields["ETag"] = tag }
+        if let coding = file.coding { fields["Content-Encoding"] = coding }
         var (status, content) = (200, file.body)
         let isCurrent = [nil, file.tag].contains(request.fields["If-Range"])
         if isCurrent, let start = range?.dropFirst(6).dropLast().description, let start = Int(start)

@@ -1,4 +1,5 @@
 import CacheTestSupport
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -29,6 +30,45 @@ import Testing
         case .response: return .checked
         case .none: return .waits
         }
+    }
+
+    /// While entries of a class are removed, no other store is permitted.
+    @Test(arguments: [false, true])
+    func softPurgeOfAURLHoldsBesideARemoval(hasDisk: Bool) async throws {
+        let folder = try Folder()
+        let origin = ScriptedOrigin(
+            fields: ["Cache-Control": "max-age=600", "ETag": "\"1\""],
+            body: "hello"
+        )
+        let stage = try await Stage(origin) {
+            if hasDisk { $0.backing = .disk(path: folder.path, capacity: .megabytes(64)) }
+        }
+        _ = try await stage.get()
+        let ledger = stage.cache.services.tiers.ledger
+        ledger.begin(.storageClass(.session))
+        _ = try await stage.cache.markStale(CacheRequest(url: Stage.url))
+        ledger.end(.storageClass(.session))
+        #expect(try await stage.get().source != .fresh)
+        #expect(origin.count == 2)
+        await stage.end()
+    }
+
+    /// A look-up that failed proves nothing: the entry may be there.
+    @Test func softPurgeOfAURLHoldsThoughItsLookUpFails() async throws {
+        let store = FailingLookUps()
+        let origin = ScriptedOrigin(
+            fields: ["Cache-Control": "max-age=600", "ETag": "\"1\""],
+            body: "hello"
+        )
+        let stage = try await Stage(origin) { $0.backing = .custom(store) }
+        _ = try await stage.get()
+        await stage.cache.setMemoryCapacity(.bytes(0))
+        await stage.cache.setMemoryCapacity(.megabytes(32))
+        store.isFailing.store(true, ordering: .sequentiallyConsistent)
+        _ = try await stage.cache.markStale(CacheRequest(url: Stage.url))
+        store.isFailing.store(false, ordering: .sequentiallyConsistent)
+        #expect(try await stage.get().source != .fresh)
+        await stage.end()
     }
 
     @Test(arguments: [false, true])
@@ -64,4 +104,25 @@ import Testing
         #expect(way(stage, "b") == .readInPlace)
         await stage.end()
     }
+}
+
+/// A store whose look-ups throw on demand.
+private final class FailingLookUps: CacheStore {
+    struct Failure: Error {}
+
+    let isFailing = Atomic(false)
+    private let inner = InMemoryStore()
+
+    func entry(for key: StoreKey) async throws -> StoredEntry? {
+        if isFailing.load(ordering: .sequentiallyConsistent) { throw Failure() }
+        return try await inner.entry(for: key)
+    }
+
+    func store(_ entry: StoredEntry) async throws -> StoreOutcome { try await inner.store(entry) }
+    func remove(_ key: StoreKey) async throws -> Bool { try await inner.remove(key) }
+    func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+        try await inner.removeAll(in: scope)
+    }
+    func usage() async -> StoreUsage { await inner.usage() }
+    func flush() async throws { try await inner.flush() }
 }

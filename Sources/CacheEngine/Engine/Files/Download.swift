@@ -40,7 +40,8 @@ struct Download {
         guard response.status == 206 else {
             return response.status == 416 ? nil : try await write(response, to: part)
         }
-        guard let size = Self.size(of: response, from: part.count),
+        guard !response.fields.contains("Content-Encoding"),
+            let size = Self.size(of: response, from: part.count),
             response.fields["ETag"] == tag || Mutant.joinsPartsOfOtherVersions.isOn
         else { return nil }
         return try await finish(response, in: part, size: size)
@@ -86,6 +87,8 @@ struct Download {
     }
 
     private func put(_ response: CacheResponse) async throws -> CacheResponse {
+        // The caller's own condition: the file is still the response.
+        if response.status == 304 { return response }
         var response = response
         let file = try BodyFile(creating: path + ".part-\(UInt64.random(in: 0...UInt64.max))")
         do {
@@ -132,9 +135,11 @@ struct Download {
     /// The tag under which the bytes can be continued.
     ///
     /// A body without a length may have been decoded on its way; a part of it is not a part of what
-    /// the origin has.
+    /// the origin has. Coded content is not continued, as the rest may come without the coding.
     private static func strongTag(of response: CacheResponse) -> String? {
-        guard response.body.count != nil, var field = response.fields["ETag"] else { return nil }
+        guard response.body.count != nil, !response.fields.contains("Content-Encoding"),
+            var field = response.fields["ETag"]
+        else { return nil }
         let isStrong = field.withUTF8 { bytes in
             EntityTag(ByteRun(UnsafeRawBufferPointer(bytes)))?.isStrong == true
         }

@@ -4,12 +4,14 @@ import Platform
 extension HTTPCache {
     /// Answers the request and writes the body to `path`.
     ///
-    /// A file at `path` is replaced only once the body is complete.
+    /// A file at `path` is replaced only once the body is complete. A 304, the answer to a condition
+    /// of the request's own, leaves it as it is; the body of any other status replaces it.
     ///
     /// With `resuming`, a download that breaks off leaves its bytes beside the file, in `path.part`
     /// and `path.part-of`, also when the process ends. The next one that resumes asks for the rest
     /// (`Range`), and for the whole if the response has changed meanwhile (`If-Range`). Only a
-    /// response with a strong `ETag` and a known length can be continued; others begin anew.
+    /// response with a strong `ETag`, a known length and no coding can be continued; others begin
+    /// anew.
     ///
     /// `onProgress` is called after each piece is written, by the task that writes it.
     ///

@@ -66,8 +66,9 @@ final class PartialFile {
 
     /// The bytes are complete: they become the file at `path`.
     func finish(as path: String) throws {
-        try file.move(to: path)
+        // First, so that it is not that of a download that begins behind the move.
         unlink(notePath)
+        try file.move(to: path)
     }
 
     /// Leaves the bytes to the next download if it can continue them.

@@ -1,6 +1,9 @@
 import HTTPCaching
 
 /// Makes the stored responses of one resource stale.
+///
+/// Where the stored response cannot be marked (a removal is under way, or a look-up failed), it is
+/// removed: a purge that was asked for must not be lost.
 struct StaleMarking {
     private let services: Services
 
@@ -14,7 +17,10 @@ struct StaleMarking {
         tiers.outdateFetches(of: key)
         let ticket = tiers.ledger.ticket()
         let lookup = await Lookup(services).result(for: key, fields)
-        guard let stored = lookup.stored else { return false }
+        guard let stored = lookup.stored else {
+            if !tiers.backing.isLookUpConclusive { _ = try await tiers.removeDurably(key) }
+            return false
+        }
         try await mark(stored, since: ticket)
         try await tiers.confirm(lookup.key.hash)
         return true
@@ -40,6 +46,9 @@ struct StaleMarking {
         facts.freshnessLifetimeSeconds = 0
         let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
         let renewed = services.tiers.renewed(stored.stored, as: blueprint)
-        await services.tiers.replace(stored.stored, by: renewed, since: ticket)
+        let tiers = services.tiers
+        let isMarked = await tiers.replace(stored.stored, by: renewed, since: ticket)
+        if isMarked || Mutant.losesMarksOfURLs.isOn { return }
+        _ = try await tiers.removeDurably(RequestKey(stored.stored.key))
     }
 }

@@ -145,15 +145,19 @@ final class TieredStore: Sendable {
     }
 
     /// Replaces `old` wherever it is still stored: in memory, or behind it.
+    ///
+    /// - Returns: Whether `old` is certainly no longer stored, replaced by `new` or by a later
+    ///   operation.
+    @discardableResult
     func replace(
         _ old: StoredEntry,
         by new: StoredEntry,
         since ticket: RemovalLedger.Ticket
-    ) async {
+    ) async -> Bool {
         let key = RequestKey(old.key)
         if let present = peek(key) {
             // A copy may have been promoted from behind the memory meanwhile.
-            guard present.isCopy(of: old.entry) else { return }
+            guard present.isCopy(of: old.entry) else { return true }
             let isReplaced = memory.replaceIfSame(
                 new.entry,
                 expecting: present,
@@ -163,18 +167,20 @@ final class TieredStore: Sendable {
             )
             backing.ring(key.hash)
             // If it was evicted meanwhile, the entry is stored behind the memory only.
-            guard !isReplaced, peek(key) == nil else { return }
+            if isReplaced { return true }
+            if let present = peek(key) { return !present.isCopy(of: old.entry) }
         }
         // Finding nothing behind the memory proves nothing: a newer entry may have been there and
         // removed.
-        guard let found = await backing.find(key, nowSeconds: nowSeconds, withinSeconds: nil),
-            found.entry.entry.isCopy(of: old.entry) || Mutant.replacesWhatIsNewerOnDisk.isOn
-        else { return }
+        guard let found = await backing.find(key, nowSeconds: nowSeconds, withinSeconds: nil)
+        else { return backing.isLookUpConclusive }
+        guard found.entry.entry.isCopy(of: old.entry) || Mutant.replacesWhatIsNewerOnDisk.isOn
+        else { return true }
         if let body = new.detachedBody as? DiskBody {
-            _ = store(new.entry, body: body, since: ticket, onlyIf: found.isCurrent)
-        } else if new.detachedBody == nil {
-            _ = store(new.entry, since: ticket, onlyIf: found.isCurrent)
+            return store(new.entry, body: body, since: ticket, onlyIf: found.isCurrent) == .stored
         }
+        guard new.detachedBody == nil else { return false }
+        return store(new.entry, since: ticket, onlyIf: found.isCurrent) == .stored
     }
 
     /// The entry that `blueprint` describes, stored now, so that earlier soft purges do not cover
