@@ -16,7 +16,7 @@ struct LogOpening: Hashable, Sendable {
     /// The last entry that was appended, also if it was trimmed since.
     var last: FleetPosition
     var lastID: FleetPurge.ID?
-    /// The purge at the reader's position; `nil` before the first purge.
+    /// The purge at the reader's position; `nil` if the log has no entry there.
     var found: FleetPurge.ID?
     /// The last position that is no longer in the log; all later ones are.
     var floor: FleetPosition

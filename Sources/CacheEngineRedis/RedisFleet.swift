@@ -50,14 +50,14 @@ final class RedisFleet: PurgeRelay {
             receiver: receiver,
             rule: rule
         )
-        let firstLink = FirstLink()
-        let task = Task { await loop.run(from: bookmark) { firstLink.finish() } }
+        let firstLink = Race<Void>()
+        let task = Task { await loop.run(from: bookmark) { firstLink.finish(.success(())) } }
         reading.withLock { $0 = task }
         let timer = Task {
             try? await Task.sleep(nanoseconds: Self.startNanoseconds)
-            firstLink.finish()
+            firstLink.finish(.success(()))
         }
-        await firstLink.wait()
+        try? await firstLink.result()
         timer.cancel()
         counts.isServing.store(true, ordering: .releasing)
     }
@@ -78,38 +78,5 @@ final class RedisFleet: PurgeRelay {
     func shutDown() async {
         reading.withLock { $0 }?.cancel()
         await client.shutDown()
-    }
-}
-
-/// Waits until the log was read for the first time.
-final class FirstLink: Sendable {
-    private enum State: Sendable {
-        case open
-        case awaited(CheckedContinuation<Void, Never>)
-        case over
-    }
-
-    private let state = Mutex(State.open)
-
-    /// Ends the wait; later calls do nothing.
-    func finish() {
-        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            defer { state = .over }
-            guard case .awaited(let continuation) = state else { return nil }
-            return continuation
-        }
-        waiting?.resume()
-    }
-
-    /// Returns after `finish`; must be called once.
-    func wait() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if case .over = state { return true }
-                state = .awaited(continuation)
-                return false
-            }
-            if isOver { continuation.resume() }
-        }
     }
 }

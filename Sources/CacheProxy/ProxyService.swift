@@ -22,7 +22,7 @@ public final class ProxyService: Sendable {
     public convenience init(_ configuration: ProxyConfiguration) async throws {
         let upstream = Self.upstream(Self.curlConfiguration(configuration))
         try await self.init(configuration, upstream: upstream) {
-            $0.hooks.onEvent = { event in
+            $0.hooks.onFault = { event in
                 switch event {
                 case .storageFailed(let error): ProxyProgram.say("Storage: \(error)")
                 case .fleetFailed(let error): ProxyProgram.say("Fleet: \(error)")

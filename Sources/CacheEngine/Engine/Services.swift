@@ -41,7 +41,10 @@ final class Services: Sendable {
         self.relay = relay
         clock = configuration.clock
         supervisor = Supervisor(executor: configuration.taskExecutor)
-        recorder = Recorder(onEvent: configuration.hooks.onEvent)
+        recorder = Recorder(
+            onEvent: configuration.hooks.onEvent,
+            onFault: configuration.hooks.onFault
+        )
         watchdog = FlightWatchdog(
             clock: clock,
             supervisor: supervisor,

@@ -67,7 +67,7 @@
                 sender: ChallengeSender()
             )
             let (session, task) = (delivery.internals.session, delivery.task)
-            let (disposition, credential) = try await FirstAnswer<Answer>.wait { answer in
+            let (disposition, credential) = try await Race<Answer>.answer { answer in
                 session.delegateQueue.addOperation {
                     delegate.urlSession(session, task: task, didReceive: challenge) {
                         answer(($0, $1))

@@ -68,7 +68,7 @@
             // A suspended task asks nothing.
             guard (try? await delivery.deliver { _, _ in }) != nil else { return nil }
             let limit = cache.configuration.hooks.maximumWillStoreTime
-            let decision = try? await FirstAnswer<CachedURLResponse?>.wait { answer in
+            let decision = try? await Race<CachedURLResponse?>.answer { answer in
                 let timer = Task {
                     try await Task.sleep(for: limit)
                     answer(nil)

@@ -128,7 +128,7 @@
             try Task.checkCancellation()
             guard let delegate = task.delegate else { return request }
             let (session, task) = (internals.session, task)
-            return try await FirstAnswer<URLRequest?>.wait { answer in
+            return try await Race<URLRequest?>.answer { answer in
                 session.delegateQueue.addOperation {
                     delegate.urlSession(
                         session,
@@ -145,7 +145,7 @@
         func askForStream() async throws -> InputStream? {
             guard let delegate = task.delegate else { return nil }
             let (session, task) = (internals.session, task)
-            let stream = try await FirstAnswer<HandedOver<InputStream?>>.wait { answer in
+            let stream = try await Race<HandedOver<InputStream?>>.answer { answer in
                 session.delegateQueue.addOperation {
                     delegate.urlSession(session, task: task) { answer(HandedOver($0)) }
                 }

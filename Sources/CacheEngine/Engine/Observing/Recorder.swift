@@ -16,8 +16,15 @@ final class Recorder: Sendable {
     let counters = Counters()
     private let byReason = Mutex(ByReason())
     private let onEvent: (@Sendable (CacheEvent) -> Void)?
+    private let onFault: (@Sendable (CacheEvent) -> Void)?
 
-    init(onEvent: (@Sendable (CacheEvent) -> Void)?) { self.onEvent = onEvent }
+    init(
+        onEvent: (@Sendable (CacheEvent) -> Void)?,
+        onFault: (@Sendable (CacheEvent) -> Void)? = nil
+    ) {
+        self.onEvent = onEvent
+        self.onFault = onFault
+    }
 
     /// Counts a response; `answer` is made only for a hook.
     @inline(__always)
@@ -66,10 +73,14 @@ final class Recorder: Sendable {
 
     func storageFailed(_ error: any Error, isTold: Bool = true) {
         counters.add(.storageErrors)
-        if isTold { onEvent?(.storageFailed(error)) }
+        if isTold { note(.storageFailed(error)) }
     }
 
-    func note(_ event: CacheEvent) { onEvent?(event) }
+    /// Passes an event of storage or fleet on.
+    func note(_ event: CacheEvent) {
+        onFault?(event)
+        onEvent?(event)
+    }
 
     func refreshed(succeeded: Bool, _ request: CacheRequest) {
         counters.add(succeeded ? .refreshes : .refreshFailures)

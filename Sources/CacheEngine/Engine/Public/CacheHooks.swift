@@ -24,6 +24,10 @@ public struct CacheHooks: Sendable {
     /// Receives each event, on the thread on which the event happens; it must return quickly.
     public var onEvent: (@Sendable (CacheEvent) -> Void)?
 
+    /// Receives the events of storage and fleet alone; a server that needs no others saves the cost
+    /// of an event for each response.
+    package var onFault: (@Sendable (CacheEvent) -> Void)?
+
     /// Creates a value without hooks.
     public init() {}
 }

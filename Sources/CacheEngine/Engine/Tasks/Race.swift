@@ -1,7 +1,7 @@
 import Synchronization
 
 /// The first of several results; later results are ignored.
-final class Race<Value: Sendable>: Sendable {
+package final class Race<Value: Sendable>: Sendable {
     private enum State {
         case open
         case awaited(CheckedContinuation<Value, any Error>)
@@ -11,7 +11,20 @@ final class Race<Value: Sendable>: Sendable {
 
     private let state = Mutex(State.open)
 
-    func finish(_ result: Result<Value, any Error>) {
+    package init() {}
+
+    /// Asks, and returns the first answer: somebody else's code may answer late, twice or never.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled before an answer.
+    package static func answer(
+        _ ask: (_ answer: @escaping @Sendable (Value) -> Void) -> Void
+    ) async throws -> Value {
+        let race = Race()
+        ask { race.finish(.success($0)) }
+        return try await race.result()
+    }
+
+    package func finish(_ result: Result<Value, any Error>) {
         let waiting = state.withLock { state -> CheckedContinuation<Value, any Error>? in
             switch state {
             case .open:
@@ -27,7 +40,7 @@ final class Race<Value: Sendable>: Sendable {
     }
 
     /// Waits for the first result; must be called once.
-    func result() async throws -> Value {
+    package func result() async throws -> Value {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let decided = state.withLock { state -> Result<Value, any Error>? in
