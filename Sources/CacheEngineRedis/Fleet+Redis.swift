@@ -52,6 +52,17 @@ public struct RedisFleetOptions: Hashable, Sendable {
         case revalidate
     }
 
+    /// The things that the machines of a fleet share.
+    public enum Sharing: String, Hashable, Sendable, CaseIterable {
+        /// Purges: each machine fetches for itself.
+        case purges
+        /// Purges and entries: what one machine has fetched, the others read from Redis, and a
+        /// response that all of them miss is one request to the origin.
+        case entries
+    }
+
+    /// The things that the machines share; all machines of a fleet should share the same.
+    public var shares = Sharing.purges
     /// The time without the log after which a machine counts as cut off.
     public var maximumLag = Duration.seconds(10)
     /// The behaviour of a machine that is cut off.

@@ -12,6 +12,13 @@ final class FleetCounts: Sendable {
     let restored = Atomic(0)
     let allMarkedStale = Atomic(0)
     let cutOffs = Atomic(0)
+    let sharedHits = Atomic(0)
+    let sharedMisses = Atomic(0)
+    let sharedWaits = Atomic(0)
+    let sharedFailures = Atomic(0)
+    let sharedUnreadable = Atomic(0)
+    let published = Atomic(0)
+    let unpublished = Atomic(0)
     let isLinked = Atomic(false)
     /// The moment, in nanoseconds, when the log was last read to its end.
     let lastContact = Atomic(monotonicNanoseconds())
@@ -36,6 +43,13 @@ final class FleetCounts: Sendable {
         statistics.restored = restored.load(ordering: .relaxed)
         statistics.allMarkedStale = allMarkedStale.load(ordering: .relaxed)
         statistics.cutOffs = cutOffs.load(ordering: .relaxed)
+        statistics.sharedHits = sharedHits.load(ordering: .relaxed)
+        statistics.sharedMisses = sharedMisses.load(ordering: .relaxed)
+        statistics.sharedWaits = sharedWaits.load(ordering: .relaxed)
+        statistics.sharedFailures = sharedFailures.load(ordering: .relaxed)
+        statistics.sharedUnreadable = sharedUnreadable.load(ordering: .relaxed)
+        statistics.published = published.load(ordering: .relaxed)
+        statistics.unpublished = unpublished.load(ordering: .relaxed)
         return statistics
     }
 }

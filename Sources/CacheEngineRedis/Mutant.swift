@@ -2,7 +2,7 @@
     import Platform
 #endif
 
-/// Deliberate bugs in the log of purges, each of which a test must catch.
+/// Deliberate bugs in the log of purges and the shared store, each of which a test must catch.
 ///
 /// `make mutants` runs that test in a process with this one bug. Only a build with
 /// `-DENGINE_CHECKS` can contain any bug: in other builds `isOn` is a constant, and the optimiser
@@ -12,6 +12,8 @@ enum Mutant: String {
     case skipsGaps
     case restoresNothing
     case keepsBeforeApplying
+    case usesPurgedRecords
+    case readsBackWhatItRemoved
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -15,6 +15,8 @@ final class RedisFleet: PurgeRelay {
     private let own = OwnPurges()
     private let counts = FleetCounts()
     private let rule: LogReader.CutOffRule
+    private let time = FleetTime()
+    private let store: SharedStore?
     private let reading = Mutex<Task<Void, Never>?>(nil)
 
     init(_ url: RedisURL, _ options: RedisFleetOptions) throws(RedisError) {
@@ -27,6 +29,7 @@ final class RedisFleet: PurgeRelay {
                 connectionName: "cache-engine-fleet"
             )
         )
+        store = options.shares == .entries ? try SharedStore(url, time, counts) : nil
         keys = LogKeys(namespace: url.namespace)
         address = url.hosts[0]
         writer = LogWriter(client, keys, at: address, counts)
@@ -48,7 +51,9 @@ final class RedisFleet: PurgeRelay {
             own: own,
             counts: counts,
             receiver: receiver,
-            rule: rule
+            rule: rule,
+            store: store,
+            time: time
         )
         let firstLink = Race<Void>()
         let task = Task { await loop.run(from: bookmark) { firstLink.finish(.success(())) } }
@@ -66,17 +71,24 @@ final class RedisFleet: PurgeRelay {
         let all = purges.map { FleetPurge(id: .random(), purge: $0) }
         // Before the append: the reader may see them before the writer has its reply.
         if areApplied { own.insert(all) }
+        // No record from before is used meanwhile, nor later if the log does not confirm.
+        store?.begin(purges)
         do throws(RedisError) {
-            return try await writer.append(all)
+            let receipt = try await writer.append(all)
+            store?.confirm(purges, at: receipt.position)
+            return receipt
         } catch {
             throw CacheError(.fleetFailed, detail: error.detail)
         }
     }
 
+    var sharedTier: (any SharedTier)? { store }
+
     var statistics: FleetStatistics { counts.statistics(isSuspended: client.isSuspended) }
 
     func shutDown() async {
         reading.withLock { $0 }?.cancel()
+        await store?.shutDown()
         await client.shutDown()
     }
 }

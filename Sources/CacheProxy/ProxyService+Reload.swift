@@ -69,7 +69,7 @@ extension ProxyService {
         .init("between-bytes-timeout", \.betweenBytesSeconds),
         .init("drain-timeout", \.drainSeconds),
         .init("fleet", \.fleet), .init("fleet-purge-lag", \.fleetLagSeconds),
-        .init("fleet-cut-off", \.fleetCutOff),
+        .init("fleet-cut-off", \.fleetCutOff), .init("fleet-share", \.fleetShares),
         // Each connection gets the new time at once; the engine's limit over the attempts at all
         // origins was set from the old one.
         .init("connect-timeout") { $1.connectSecondsOfAll > $0.connectSecondsOfAll },

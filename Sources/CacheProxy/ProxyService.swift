@@ -115,6 +115,7 @@ public final class ProxyService: Sendable {
         var options = RedisFleetOptions()
         options.maximumLag = .seconds(configuration.fleetLagSeconds)
         options.whenCutOff = configuration.fleetCutOff
+        options.shares = configuration.fleetShares
         return try configuration.fleet.map { try Fleet.redis($0, options: options) }
     }
 

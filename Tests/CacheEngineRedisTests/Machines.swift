@@ -69,6 +69,25 @@ struct Machine: Sendable {
         )
     }
 
+    /// A machine whose entries are shared.
+    static func sharing(
+        _ url: String,
+        _ origin: any Origin,
+        disk: TemporaryFolder? = nil
+    ) async throws -> Machine {
+        var options = RedisFleetOptions()
+        options.shares = .entries
+        let machine = try await Machine(url, origin, disk: disk, options: options)
+        guard await machine.isLinked() else { throw LoopbackSocket.Failure() }
+        return machine
+    }
+
+    func answer(_ path: String, _ fields: HeaderFields = [:]) async throws -> CacheResponse {
+        var request = CacheRequest(url: Self.host + path)
+        request.fields = fields
+        return try await cache.respond(to: request)
+    }
+
     /// The version of the body that this machine serves.
     func version(_ path: String) async throws -> Int {
         let response = try await cache.respond(to: CacheRequest(url: Self.host + path))

@@ -33,7 +33,7 @@ struct PurgeLogTests {
     @Test func digestsAreThoseOfTheScripts() async throws {
         let redis = try await RedisProcess()
         let client = try RedisClient(RedisURL(redis.url), RedisOptions(readLimit: .seconds(5)))
-        for script in [LogScript.open, LogScript.append] {
+        for script in [FleetScript.open, FleetScript.append] {
             var load = RESPCommand("SCRIPT")
             load.add("LOAD")
             load.add(script.text)

@@ -89,9 +89,9 @@ final class RedisProcess {
     private static let adminCommands = ["REPLICAOF", "CONFIG"]
 
     /// The number in a line of INFO.
-    func info(_ name: String) async throws -> String? {
+    func info(_ name: String, in section: String = "default") async throws -> String? {
         guard let client else { return nil }
-        let text = try await client.send(RESPCommand("INFO")).text ?? ""
+        let text = try await client.send(RESPCommand("INFO", key: nil, section)).text ?? ""
         let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name + ":") }
         return line.map { String($0.dropFirst(name.count + 1)) }
     }

@@ -1,8 +1,8 @@
-import CacheEngine
 import CacheTestSupport
 import RESP
 import Testing
 
+@testable import CacheEngine
 @testable import CacheEngineRedis
 
 extension FleetPurge.ID {
@@ -123,4 +123,17 @@ struct ModelMachine {
 
     /// The connection is lost.
     mutating func lose(now: UInt64 = 0) { perform(reader.failed(now: now)) }
+}
+
+/// Entries for tests of values.
+enum Samples {
+    static func entry(tags: [String], body: String = "body") -> StoredEntry {
+        var blueprint = EntryBlueprint(
+            key: RequestKey(bytes: [2, 2], hash: KeyHash(placement: 1, identity: 2)),
+            metadata: [9],
+            createdSeconds: 0
+        )
+        blueprint.tags = TagList(tags) ?? TagList()
+        return StoredEntry(blueprint.entry(body: [ByteChunk(body)], sequence: 0))
+    }
 }

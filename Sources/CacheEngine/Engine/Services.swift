@@ -36,6 +36,13 @@ final class Services: Sendable {
         _ relay: (any PurgeRelay)? = nil
     ) async throws {
         try configuration.validate()
+        guard relay?.sharedTier == nil || configuration.mode == .shared else {
+            throw CacheError(
+                .configurationInvalid,
+                detail: "A cache of one client has no part in a shared store; set the mode "
+                    + "`.shared`, or let the fleet share purges alone"
+            )
+        }
         self.configuration = configuration
         self.origin = origin
         self.relay = relay
@@ -53,7 +60,8 @@ final class Services: Sendable {
         tiers = try await TieredStore.open(
             configuration,
             supervisor: supervisor,
-            recorder: recorder
+            recorder: recorder,
+            outlet: relay?.sharedTier.map { SharedOutlet(tier: $0) }
         )
         gate = configuration.collapsing.maximumOriginRequestsPerKey.map {
             OriginGate(perKeyMax: $0)

@@ -61,6 +61,13 @@ struct ConfigurationKey: Sendable {
             \.fleetCutOff,
             Value.choice
         ),
+        .init(
+            "fleet-share",
+            "purges|entries",
+            "what several machines share through Redis (purges)",
+            \.fleetShares,
+            Value.choice
+        ),
         .init("access-log", "FILE|-", "log of requests (none)", \.accessLog, Value.path),
         .init(
             "name",

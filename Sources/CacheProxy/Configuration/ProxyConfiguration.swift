@@ -72,6 +72,8 @@ public struct ProxyConfiguration: Sendable {
     public var fleetLagSeconds = 10.0
     /// The behaviour of this machine while it is cut off from the fleet's log.
     public var fleetCutOff = RedisFleetOptions.CutOff.serve
+    /// The things that the machines of the fleet share.
+    public var fleetShares = RedisFleetOptions.Sharing.purges
 
     /// The treatment of responses with `Set-Cookie` in a shared cache.
     public enum Cookies: String, CaseIterable, Hashable, Sendable {

@@ -54,13 +54,13 @@ final class FetchContext: Sendable {
         upload = request.body.map { UploadProgress(of: $0) }
     }
 
-    private init(_ other: FetchContext, policy: CachePolicy) {
+    private init(_ other: FetchContext, policy: CachePolicy, _ lookup: LookupResult? = nil) {
         request = other.request
         facts = other.facts
         self.policy = policy
         key = other.key
-        lookup = other.lookup
-        found = other.found
+        self.lookup = lookup ?? other.lookup
+        found = lookup ?? other.found
         ticket = other.ticket
         purpose = other.purpose
         upload = other.upload
@@ -69,6 +69,11 @@ final class FetchContext: Sendable {
     /// This context for a fetch whose response is not stored.
     var withoutStoring: FetchContext {
         FetchContext(self, policy: policy.with { $0.writes = false })
+    }
+
+    /// This context with another stored response.
+    func with(_ lookup: LookupResult) -> FetchContext {
+        FetchContext(self, policy: policy, lookup)
     }
 
     /// Whether both requests send the same fields, so that the origin would send both the same

@@ -106,6 +106,8 @@ final class FlightAnswer: Sendable {
     enum Content: Sendable {
         /// The stored response was confirmed.
         case confirmed(StoredResponse)
+        /// Another machine of the fleet has stored the response.
+        case found(StoredResponse)
         /// Every waiter may read the body.
         case shared(SharedBody)
         /// Only the request that was sent may read the body.

@@ -93,6 +93,23 @@ final class FetchTask: Sendable {
     /// Makes one attempt: sends the request, and lands its response.
     private func ask(_ context: FetchContext, attempt: Int) async throws {
         guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
+        guard let shared = SharedFetch(services, desk, context) else {
+            _ = try await askOrigin(context, attempt: attempt)
+            return
+        }
+        switch await shared.finding(flight.permit) {
+        case .answer(let answer):
+            _ = tell(FetchOutcome(answer: answer, sharing: .everyone), context, attempt: attempt)
+        case .fetch(let context, let lease):
+            var ending = SharedLease.Ending.failed
+            defer { if let lease { services.tiers.outlet?.tier.end(lease, ending) } }
+            let status = try await askOrigin(context, attempt: attempt)
+            if !StatusFacts(status).isServerError { ending = .unshareable }
+        }
+    }
+
+    /// Sends the request to the origin, and lands its response; returns the origin's status.
+    private func askOrigin(_ context: FetchContext, attempt: Int) async throws -> Int {
         var ticket = context.ticket
         ticket.permit = flight.permit
         let fetch = FetchAttempt(services: services, context: context, ticket: ticket)
@@ -105,6 +122,7 @@ final class FetchTask: Sendable {
             await land(outcome, context, attempt: attempt)
         case .arrives(let outcome): await land(outcome, context, attempt: attempt)
         }
+        return answer.status
     }
 
     // MARK: Failing
@@ -262,10 +280,9 @@ final class FetchTask: Sendable {
     private func audience(of outcome: FetchOutcome) -> FlightAudience {
         guard outcome.sharing == .everyone else { return .leader }
         let facts: StoredFacts?
-        if case .confirmed(let stored) = outcome.answer.content {
-            facts = stored.facts
-        } else {
-            facts = outcome.answer.facts
+        switch outcome.answer.content {
+        case .confirmed(let stored), .found(let stored): facts = stored.facts
+        case .shared, .own: facts = outcome.answer.facts
         }
         guard let facts, facts.isFresh(at: services.clock.nowSeconds),
             !facts.flags.contains(.noCache)

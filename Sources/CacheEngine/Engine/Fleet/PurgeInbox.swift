@@ -27,6 +27,8 @@ final class PurgeInbox: PurgeReceiver {
         }
     }
 
+    func note(position: UInt64) { services?.tiers.ledger.note(fleetPosition: position) }
+
     func markEverythingStale() async throws { try await services?.tiers.markEverythingStale() }
 
     func note() async -> [UInt8]? { await services?.tiers.backing.noteKeeper?.note() }

@@ -33,11 +33,18 @@ package protocol PurgeRelay: Sendable {
     /// - Throws: `CacheError`, if it is not certain that the other machines get them.
     func share(_ purges: [SharedPurge], areApplied: Bool) async throws -> FleetReceipt
 
+    /// The store that the machines share; `nil` if they share purges alone.
+    var sharedTier: (any SharedTier)? { get }
+
     /// The counts so far.
     var statistics: FleetStatistics { get }
 
     /// Ends the delivery.
     func shutDown() async
+}
+
+extension PurgeRelay {
+    package var sharedTier: (any SharedTier)? { nil }
 }
 
 /// The cache as a relay sees it.
@@ -47,6 +54,9 @@ package protocol PurgeReceiver: Sendable {
 
     /// Applies a purge of another machine; it survives the end of the process once this returns.
     func apply(_ purge: SharedPurge) async throws
+
+    /// Every purge up to `position` was applied; later fetches see what it changed.
+    func note(position: UInt64)
 
     /// Makes all entries stale that are stored now; the origin must confirm each before it is used.
     func markEverythingStale() async throws

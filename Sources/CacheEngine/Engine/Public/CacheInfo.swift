@@ -24,6 +24,8 @@ public struct CacheInfo: Sendable {
         case memory
         /// The disk, or the store configured in its place.
         case disk
+        /// The store that the machines of the fleet share.
+        case shared
     }
 
     /// The source of the response.
@@ -49,6 +51,7 @@ public struct CacheInfo: Sendable {
         static let wasInMemory = Self(rawValue: 2)
         static let wasOnDisk = Self(rawValue: 4)
         static let isMemoryOnly = Self(rawValue: 8)
+        static let wasShared = Self(rawValue: 16)
     }
 
     /// Out of line, because most responses have no remarks.
@@ -94,13 +97,15 @@ extension CacheInfo {
     public var tier: Tier? {
         get {
             if marks.contains(.wasInMemory) { return .memory }
-            return marks.contains(.wasOnDisk) ? .disk : nil
+            if marks.contains(.wasOnDisk) { return .disk }
+            return marks.contains(.wasShared) ? .shared : nil
         }
         set {
-            marks.subtract([.wasInMemory, .wasOnDisk])
+            marks.subtract([.wasInMemory, .wasOnDisk, .wasShared])
             switch newValue {
             case .memory: marks.insert(.wasInMemory)
             case .disk: marks.insert(.wasOnDisk)
+            case .shared: marks.insert(.wasShared)
             case nil: break
             }
         }

@@ -79,6 +79,20 @@ public struct FleetStatistics: Hashable, Sendable {
     public var allMarkedStale = 0
     /// The times that the log could not be read for longer than the permitted lag.
     public var cutOffs = 0
+    /// The look-ups in the shared store that found a record; a response that varies takes two.
+    public var sharedHits = 0
+    /// The look-ups in the shared store after which this machine asked the origin.
+    public var sharedMisses = 0
+    /// The look-ups that waited for the response of another machine.
+    public var sharedWaits = 0
+    /// The look-ups that a failure of the shared store ended; each was a miss.
+    public var sharedFailures = 0
+    /// The records that were damaged or of another version; each was a miss.
+    public var sharedUnreadable = 0
+    /// The responses that were copied into the shared store.
+    public var published = 0
+    /// The responses that the shared store has not taken.
+    public var unpublished = 0
 
     /// Counts of zero.
     public init() {}

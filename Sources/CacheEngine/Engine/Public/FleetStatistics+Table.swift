@@ -15,6 +15,13 @@ extension FleetStatistics {
             ("fleet_restored_total", "counter", restored),
             ("fleet_all_marked_stale_total", "counter", allMarkedStale),
             ("fleet_cut_offs_total", "counter", cutOffs),
+            ("fleet_shared_hits_total", "counter", sharedHits),
+            ("fleet_shared_misses_total", "counter", sharedMisses),
+            ("fleet_shared_waits_total", "counter", sharedWaits),
+            ("fleet_shared_failures_total", "counter", sharedFailures),
+            ("fleet_shared_unreadable_total", "counter", sharedUnreadable),
+            ("fleet_published_total", "counter", published),
+            ("fleet_unpublished_total", "counter", unpublished),
         ]
         return rows.map { row in
             "# HELP \(prefix)_\(row.name) \(MetricHelp.text(row.name))\n"

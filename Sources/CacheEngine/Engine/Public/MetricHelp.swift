@@ -41,6 +41,13 @@ enum MetricHelp {
         "fleet_restored_total": "Purges that the fleet's log had lost and was given again.",
         "fleet_all_marked_stale_total": "Times that all entries were marked stale.",
         "fleet_cut_offs_total": "Times that the fleet's log was not read within the lag.",
+        "fleet_shared_hits_total": "Look-ups in the fleet's shared store that found the response.",
+        "fleet_shared_misses_total": "Look-ups in the shared store before a request to the origin.",
+        "fleet_shared_waits_total": "Look-ups that waited for the response of another machine.",
+        "fleet_shared_failures_total": "Look-ups that a failure of the shared store ended.",
+        "fleet_shared_unreadable_total": "Shared records that were damaged or of another version.",
+        "fleet_published_total": "Responses copied into the fleet's shared store.",
+        "fleet_unpublished_total": "Responses that the fleet's shared store has not taken.",
         "removals_total": "Removals and purges asked for.",
     ]
 }

@@ -21,12 +21,28 @@ extension ResponseBuilder {
             info.originStatus = answer.status
             if isLeader { info.originFields = HeaderFields(answer.fields) }
             return response(stored, to: context.request, context.facts, info)
+        case .found(let stored): return found(stored, context)
         case .own(let body):
             guard isLeader else { return nil }
             return fallback(for: answer.status, context) ?? own(answer, body, context)
         case .shared(let body):
             return shared(body, answer, context, isLeader: isLeader)
         }
+    }
+
+    /// The response that another machine has stored; `nil` if this request may not use it.
+    private func found(_ stored: StoredResponse, _ context: FetchContext) -> CacheResponse? {
+        let step = ReuseStep(
+            stored,
+            for: context.facts,
+            services.terms(context.policy),
+            services.tiers,
+            refreshAheadShare: nil,
+            nowSeconds: services.clock.nowSeconds
+        )
+        guard case .respond(let source, let age, _) = step else { return nil }
+        let info = CacheInfo(source: source, tier: .shared, ageSeconds: age)
+        return response(stored, to: context.request, context.facts, info)
     }
 
     /// The response with a body that only the request that was sent may read.

@@ -17,6 +17,8 @@ import Synchronization
 final class RemovalLedger: @unchecked Sendable {
     struct Ticket: Sendable {
         fileprivate let sequence: UInt64
+        /// The place in the fleet's order of purges: all up to it were applied here.
+        let fleetPosition: UInt64
         /// The permit of a flight's attempt; the store refuses without a valid one.
         var permit: StorePermit?
     }
@@ -26,6 +28,7 @@ final class RemovalLedger: @unchecked Sendable {
     private static let oneUnderWay: UInt64 = 1 << 48
 
     private let sequence = Atomic<UInt64>(1)
+    private let fleetPosition = Atomic<UInt64>(0)
     private let everything = Atomic<UInt64>(0)
     private let anyTag = Atomic<UInt64>(0)
     private let slots: UnsafeMutablePointer<Atomic<UInt64>>
@@ -40,7 +43,20 @@ final class RemovalLedger: @unchecked Sendable {
         slots.deallocate()
     }
 
-    func ticket() -> Ticket { Ticket(sequence: sequence.load(ordering: .acquiring)) }
+    func ticket() -> Ticket {
+        // Read first: when another log begins, everything is removed before its positions count, so
+        // no ticket that may be stored has a position of the old log.
+        let sequence = sequence.load(ordering: .acquiring)
+        return Ticket(
+            sequence: sequence,
+            fleetPosition: fleetPosition.load(ordering: .acquiring)
+        )
+    }
+
+    /// Every purge of the fleet up to `position` was applied here.
+    func note(fleetPosition position: UInt64) {
+        fleetPosition.store(position, ordering: .releasing)
+    }
 
     /// Notes the removal of a resource with its variants, inside the key's critical section.
     func note(_ key: KeyHash) { note(in: slots[Self.slot(key.placement)]) { $0 } }

@@ -3,7 +3,8 @@ extension TieredStore {
     static func open(
         _ configuration: HTTPCache.Configuration,
         supervisor: Supervisor,
-        recorder: Recorder
+        recorder: Recorder,
+        outlet: SharedOutlet? = nil
     ) async throws -> TieredStore {
         let backing: any BackingTier
         var hasher = configuration.hasher ?? .random()
@@ -34,7 +35,8 @@ extension TieredStore {
             backing: backing,
             hasher: hasher,
             clock: configuration.clock,
-            recorder: recorder
+            recorder: recorder,
+            outlet: outlet
         )
     }
 

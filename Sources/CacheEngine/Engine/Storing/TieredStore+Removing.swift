@@ -13,7 +13,10 @@ extension TieredStore {
     }
 
     /// Removes the entry that is stored now; fetches under way may still store their responses.
-    func removeStored(_ key: RequestKey) { remove(key) {} }
+    func removeStored(_ key: RequestKey) {
+        remove(key) {}
+        outlet?.removed(key)
+    }
 
     @discardableResult
     private func remove(_ key: RequestKey, whileLocked note: () -> Void) -> Bool {
@@ -43,6 +46,7 @@ extension TieredStore {
     @discardableResult
     func remove(_ key: RequestKey) async -> Bool {
         let isRemoved = removeAtOnce(key)
+        outlet?.removed(key)
         if backing.mayLoseRemoval(of: key.hash, isRemoved: isRemoved) {
             try? await backing.confirmRemoval(of: key.hash)
         }

@@ -9,6 +9,8 @@ final class TieredStore: Sendable {
     let staleMarks: StaleMarks
     let clock: any CacheClock
     let recorder: Recorder
+    /// The way to the store that a fleet shares; `nil` without one.
+    let outlet: SharedOutlet?
     /// Whether the tier behind the memory finds some entries without waiting.
     let readsBehindAtOnce: Bool
 
@@ -17,13 +19,15 @@ final class TieredStore: Sendable {
         backing: any BackingTier,
         hasher: KeyHasher,
         clock: any CacheClock,
-        recorder: Recorder
+        recorder: Recorder,
+        outlet: SharedOutlet? = nil
     ) {
         self.memory = memory
         self.backing = backing
         self.hasher = hasher
         self.clock = clock
         self.recorder = recorder
+        self.outlet = outlet
         readsBehindAtOnce = backing.readsAtOnce
         staleMarks = StaleMarks(startSeconds: clock.nowSeconds)
         if backing.staleMarkKeeper?.hasStaleMarks == true { staleMarks.activate() }
@@ -105,8 +109,36 @@ final class TieredStore: Sendable {
         since ticket: RemovalLedger.Ticket,
         onlyIf isWanted: () -> Bool = { true }
     ) -> StoreOutcome {
-        defer { backing.ring(entry.head.hash) }
-        return put(entry, since: ticket, onlyIf: isWanted)
+        let outcome = put(entry, since: ticket, onlyIf: isWanted)
+        backing.ring(entry.head.hash)
+        share(StoredEntry(entry), outcome, since: ticket)
+        return outcome
+    }
+
+    /// Stores an entry that another machine of the fleet has stored.
+    func adopt(_ entry: Entry, since ticket: RemovalLedger.Ticket) {
+        _ = put(entry, since: ticket)
+        backing.ring(entry.head.hash)
+    }
+
+    /// Copies an entry that was fetched since `ticket` into the store that the fleet shares.
+    private func share(
+        _ entry: StoredEntry,
+        _ outcome: StoreOutcome,
+        since ticket: RemovalLedger.Ticket
+    ) {
+        guard let outlet, outcome != .refused(.removedMeanwhile) else { return }
+        let resource = RequestKey(entry.key).resource
+        let index = resource.flatMap { bytes in
+            let hash = bytes.withUnsafeBytes { hasher.hash($0) }
+            return peek(RequestKey(bytes: bytes, hash: hash)).map { StoredEntry($0) }
+        }
+        outlet.stored(
+            entry,
+            index: index,
+            position: ticket.fleetPosition,
+            nowSeconds: clock.nowSeconds
+        )
     }
 
     /// Stores an entry without waking the tier behind the memory: the caller rings it.
@@ -141,6 +173,7 @@ final class TieredStore: Sendable {
             }
         }
         backing.ring(entry.head.hash)
+        share(StoredEntry(entry, detachedBody: body), outcome, since: ticket)
         return outcome
     }
 
@@ -167,7 +200,10 @@ final class TieredStore: Sendable {
             )
             backing.ring(key.hash)
             // If it was evicted meanwhile, the entry is stored behind the memory only.
-            if isReplaced { return true }
+            if isReplaced {
+                share(new, .stored, since: ticket)
+                return true
+            }
             if let present = peek(key) { return !present.isCopy(of: old.entry) }
         }
         // Finding nothing behind the memory proves nothing: a newer entry may have been there and

@@ -9,6 +9,16 @@ enum LogReply: Hashable, Sendable {
     case found([LogEntry])
 }
 
+extension LogReply {
+    /// The entries of the log that the answer has.
+    var entries: [LogEntry] {
+        switch self {
+        case .opened: []
+        case .read(let entries, _, _), .found(let entries): entries
+        }
+    }
+}
+
 /// The state of the log when a reader connects.
 struct LogOpening: Hashable, Sendable {
     /// The identity of the log; a log that was deleted and created again has another one.

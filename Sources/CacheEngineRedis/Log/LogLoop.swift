@@ -23,6 +23,9 @@ struct LogLoop: Sendable {
     let counts: FleetCounts
     let receiver: any PurgeReceiver
     let rule: LogReader.CutOffRule
+    /// The shared store, which needs the order of purges; `nil` if purges alone are shared.
+    let store: SharedStore?
+    let time: FleetTime
 
     /// Reads until the task is cancelled; `onLink` is called whenever the log was read to its end.
     func run(from bookmark: Bookmark?, onLink: @Sendable () -> Void) async {
@@ -39,6 +42,8 @@ struct LogLoop: Sendable {
             var failure: RedisError?
             do throws(RedisError) {
                 let reply = try await answer(to: question)
+                // Before the purges are applied: no record from before them is used from now on.
+                store?.note(reply.entries)
                 let holdsEntries =
                     receiver.mayHoldOlderEntries || counts.isServing.load(ordering: .acquiring)
                 actions = reader.received(
@@ -51,6 +56,7 @@ struct LogLoop: Sendable {
                 failure = error
                 actions = reader.failed(now: monotonicNanoseconds())
             }
+            desk.place = reader.bookmark
             for action in actions { await perform(action, &desk, onLink) }
             counts.epoch.store(reader.epoch, ordering: .relaxed)
             guard let failure else { continue }
@@ -75,7 +81,10 @@ struct LogLoop: Sendable {
             read.add(key: keys.stream)
             read.add(position.description)
             let meta = RESPCommand("HMGET", key: keys.meta, "inc", "last")
-            let replies = try await together([read, meta])
+            var questions = [read, meta]
+            if store != nil { questions.append(RESPCommand("TIME")) }
+            let replies = try await together(questions)
+            if store != nil { time.note(replies[2]) }
             reply = LogReply(stream: replies[0], meta: replies[1])
         case .search:
             let newest = RESPCommand(
@@ -101,7 +110,9 @@ struct LogLoop: Sendable {
         let words = [
             FleetPurge.ID.random().bytes, Array((position?.description ?? "").utf8),
         ]
-        let command = { (isWhole: Bool) in LogScript.open.command(keys, isWhole: isWhole, words) }
+        let command = { (isWhole: Bool) in
+            FleetScript.open.command(keys.both, isWhole: isWhole, words)
+        }
         var replies = try await exchange([command(false)])
         if replies[0].isError("NOSCRIPT") { replies = try await exchange([command(true)]) }
         if case .error(let text) = replies[0] { throw RedisError(reply: text, from: address) }
@@ -132,6 +143,8 @@ struct LogLoop: Sendable {
 extension LogLoop {
     /// The state of the loop beside the reader's.
     private struct Desk {
+        /// The reader's place in the log.
+        var place: Bookmark?
         /// Lost purges that could not be appended again yet.
         var owed: [FleetPurge] = []
         /// Whether every purge was applied, so that the position may be kept.
@@ -151,17 +164,22 @@ extension LogLoop {
         switch action {
         case .apply(let purge): await apply(purge, &desk)
         case .markEverythingStale:
+            store?.end()
+            // Positions of another log may be larger than those to come.
+            receiver.note(position: 0)
             do {
                 try await receiver.markEverythingStale()
                 counts.allMarkedStale.count()
             } catch { fail(&desk) }
         case .restore(let purges): desk.owed += purges
         case .keep(let bookmark):
+            receiver.note(position: bookmark.position.rawValue)
             guard desk.isKeeping else { return }
             // An older position is replayed at the next start, so a failure costs nothing else.
             try? await receiver.keep(note: bookmark.encoded)
         case .replay: counts.replays.count()
         case .caughtUp:
+            if let place = desk.place { await beginStore(place) }
             counts.lastContact.store(monotonicNanoseconds(), ordering: .relaxed)
             if !counts.isLinked.exchange(true, ordering: .relaxed) {
                 desk.told = nil
@@ -171,6 +189,37 @@ extension LogLoop {
             await restore(&desk)
         case .cutOff: counts.cutOffs.count()
         }
+    }
+
+    /// Tells the shared store every purge that the log still has.
+    private func beginStore(_ mark: Bookmark) async {
+        guard let store, !store.isBegun else { return }
+        var entries: [LogEntry] = []
+        var first = "-"
+        do throws(RedisError) {
+            while true {
+                let page = RESPCommand(
+                    "XRANGE",
+                    key: keys.stream,
+                    first,
+                    "+",
+                    "COUNT",
+                    "\(LogReader.searchCountMax)"
+                )
+                guard let some = LogEntry.list(try await together([page])[0]) else { return }
+                entries += some
+                guard some.count == LogReader.searchCountMax, let last = some.last else { break }
+                first = "(\(last.position)"
+            }
+        } catch {
+            // The next read of the log tries again.
+            return
+        }
+        store.begin(
+            log: mark.incarnation.bytes,
+            floor: (entries.first?.previous ?? mark.position).rawValue,
+            entries
+        )
     }
 
     private func apply(_ purge: FleetPurge, _ desk: inout Desk) async {

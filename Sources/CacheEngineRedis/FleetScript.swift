@@ -1,21 +1,21 @@
 import RESP
 
-/// A script that runs on the log's server: its steps happen at once, for every client.
+/// A script that runs on a server of the fleet: its steps happen at once, for every client.
 ///
 /// Numbers are compared as numbers, and written without an exponent. Texts are compared for equality
 /// only, because the order of texts depends on the server's environment.
-struct LogScript: Sendable {
+struct FleetScript: Sendable {
     let text: StaticString
     /// The SHA-1 of the text, by which the server knows a script that it has run before.
     let digest: StaticString
 
     /// The command that runs the script by its digest, or with its text if `isWhole`.
-    func command(_ keys: LogKeys, isWhole: Bool, _ words: [[UInt8]]) -> RESPCommand {
-        var command = RESPCommand(isWhole ? "EVAL" : "EVALSHA", capacity: isWhole ? 2_048 : 256)
+    func command(_ keys: [String], isWhole: Bool, _ words: [[UInt8]]) -> RESPCommand {
+        let bytes = words.reduce(isWhole ? 2_048 : 256) { $0 + $1.count + 16 }
+        var command = RESPCommand(isWhole ? "EVAL" : "EVALSHA", capacity: bytes)
         command.add(isWhole ? text : digest)
-        command.add("2")
-        command.add(key: keys.meta)
-        command.add(key: keys.stream)
+        command.add(keys.count)
+        for key in keys { command.add(key: key) }
         for word in words { command.add(word) }
         return command
     }
@@ -32,14 +32,17 @@ struct LogKeys: Hashable, Sendable {
         meta = "ce1:\(namespace):{log}:meta"
         stream = "ce1:\(namespace):{log}:s"
     }
+
+    /// The keys in the order of the scripts.
+    var both: [String] { [meta, stream] }
 }
 
-extension LogScript {
+extension FleetScript {
     /// Returns incarnation, last position and its purge, the purge at a position, the last position
     /// that is gone, and the number of replicas; creates the log if it is missing.
     ///
     /// Words: an incarnation to begin with, and the position, or nothing.
-    static let open = LogScript(
+    static let open = FleetScript(
         text: """
             local m = redis.call('HMGET', KEYS[1], 'inc', 'last', 'lastid')
             if not m[1] then
@@ -73,7 +76,7 @@ extension LogScript {
     /// or another server has taken over, and either may have lost the end of the log. Words: an
     /// incarnation to begin with, the largest epoch that the client has seen, the length of the
     /// stream, and the purge.
-    static let append = LogScript(
+    static let append = FleetScript(
         text: """
             local m = redis.call('HMGET', KEYS[1], 'inc', 'epoch', 'seq', 'run', 'last')
             local inc, last = m[1] or ARGV[1], m[5]

@@ -171,8 +171,8 @@ extension LogWriter {
     }
 
     private func command(for purge: FleetPurge, isWhole: Bool) -> RESPCommand {
-        LogScript.append.command(
-            keys,
+        FleetScript.append.command(
+            keys.both,
             isWhole: isWhole,
             [
                 FleetPurge.ID.random().bytes,

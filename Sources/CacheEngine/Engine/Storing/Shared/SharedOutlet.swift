@@ -1,0 +1,56 @@
+import HTTPCaching
+
+/// Keeps the shared store of a fleet in step with this machine: what is stored here is copied, what
+/// is removed here is removed there.
+struct SharedOutlet: Sendable {
+    let tier: any SharedTier
+
+    /// The longest time that a record serves.
+    private static let lifetimeSecondsMax = 24 * 60 * 60
+
+    /// An entry was stored on this machine; `index` is that of its resource, if it is a variant.
+    func stored(_ entry: StoredEntry, index: StoredEntry?, position: UInt64, nowSeconds: Int64) {
+        let key = RequestKey(entry.key)
+        guard let response = StoredResponse(entry), response.parts == nil else { return }
+        let lifetime = lifetimeSeconds(of: response.facts, nowSeconds)
+        guard entry.storageClass != .session, !entry.isMemoryOnly, entry.detachedBody == nil,
+            entry.sizeBytes <= SharedRecord.entryBytesMax, lifetime > 0,
+            !response.facts.flags.contains(.noCache)
+        else { return tier.forget(key.shared) }
+        let copy = { (key: RequestKey, entry: StoredEntry) in
+            SharedCopy(
+                key: key.shared,
+                entry: entry,
+                position: position,
+                nowSeconds: nowSeconds,
+                lifetimeSeconds: lifetime
+            )
+        }
+        // A machine that finds the index looks for the variant next, so the index comes second.
+        tier.publish([copy(key, entry)] + (index.map { [copy(RequestKey($0.key), $0)] } ?? []))
+    }
+
+    /// An entry was removed on this machine alone.
+    func removed(_ key: RequestKey) { tier.forget(key.shared) }
+
+    /// The rest of the lifetime, and the longest time for which the response may be served stale.
+    private func lifetimeSeconds(of facts: StoredFacts, _ nowSeconds: Int64) -> Int {
+        let window = max(facts.staleWhileRevalidateSeconds, facts.staleIfErrorSeconds)
+        let lifetime = Int(window) - facts.stalenessSeconds(at: nowSeconds)
+        return min(lifetime, Self.lifetimeSecondsMax)
+    }
+}
+
+extension RequestKey {
+    /// The name of the entry for other machines.
+    var shared: SharedKey { SharedKey(bytes: bytes, resource: resource ?? bytes) }
+
+    /// The key of the resource, if this is the key of a variant.
+    var resource: [UInt8]? {
+        let headBytes = 13
+        guard bytes.count > headBytes, bytes[0] == Kind.variant.rawValue else { return nil }
+        let count = bytes.withUnsafeBytes { Int($0.littleEndian(at: 9, as: UInt32.self)) }
+        guard bytes.count - headBytes >= count else { return nil }
+        return Array(bytes[headBytes..<headBytes + count])
+    }
+}

@@ -1,0 +1,86 @@
+/// The store that the machines of a fleet share, as this machine sees it.
+///
+/// It holds copies of entries that any machine may read. Each call has a limit of its own, and a
+/// failure is a miss: a cache whose shared store is away works as without one.
+package protocol SharedTier: Sendable {
+    /// Looks up the record of `key`, and asks for the lease of the key if there is none to use.
+    ///
+    /// While another machine has the lease, its record is waited for. `use` turns a record into a
+    /// value, and returns `nil` for a record that does not serve the caller.
+    func look<Value: Sendable>(
+        _ key: SharedKey,
+        nowSeconds: Int64,
+        _ use: @Sendable (StoredEntry) -> Value?
+    ) async -> SharedLook<Value>
+
+    /// Copies an entry that was stored on this machine; the copy replaces an older one.
+    ///
+    /// Returns at once. The lease of the key ends with the copy.
+    func publish(_ copies: [SharedCopy])
+
+    /// Removes the record of an entry that was removed on this machine, and keeps others from
+    /// restoring it for some seconds.
+    ///
+    /// Returns at once; from then on this machine does not use the older record.
+    func forget(_ key: SharedKey)
+
+    /// Ends a lease without a record, unless a record was published under it.
+    func end(_ lease: SharedLease, _ ending: SharedLease.Ending)
+}
+
+/// The name of an entry in the shared store.
+package struct SharedKey: Hashable, Sendable {
+    /// The key of the entry.
+    package let bytes: [UInt8]
+    /// The key of its resource, which is another one if the entry is a variant.
+    package let resource: [UInt8]
+
+    package init(bytes: [UInt8], resource: [UInt8]) {
+        self.bytes = bytes
+        self.resource = resource
+    }
+}
+
+/// The result of a look into the shared store.
+package enum SharedLook<Value: Sendable>: Sendable {
+    case found(Value)
+    /// No other machine fetches the key while the caller does. `older` is a record that did not
+    /// serve the caller.
+    case lead(SharedLease, older: StoredEntry?)
+    /// The caller fetches for itself.
+    case alone(older: StoredEntry?)
+}
+
+/// The right to fetch a key for the whole fleet, for as long as the holder renews it.
+///
+/// It saves requests to the origin and promises nothing: a record that comes too late is refused.
+package struct SharedLease: Hashable, Sendable {
+    package let key: SharedKey
+    /// Random bytes that name the holder.
+    package let token: [UInt8]
+
+    package init(key: SharedKey, token: [UInt8]) {
+        self.key = key
+        self.token = token
+    }
+
+    /// How a lease ended without a record.
+    package enum Ending: Hashable, Sendable {
+        /// The fetch failed, and another machine may try.
+        case failed
+        /// The response is for one client, so that nobody needs to wait for the next one.
+        case unshareable
+    }
+}
+
+/// An entry on its way into the shared store.
+package struct SharedCopy: Sendable {
+    package let key: SharedKey
+    package let entry: StoredEntry
+    /// The place in the fleet's order of purges before the entry was fetched.
+    package let position: UInt64
+    /// The machine's time when the entry was stored.
+    package let nowSeconds: Int64
+    /// The time for which the record may serve.
+    package let lifetimeSeconds: Int
+}

@@ -1,0 +1,50 @@
+import Platform
+import RESP
+import Synchronization
+
+/// The time of the log's server, which all machines of a fleet share.
+///
+/// Their own clocks may differ by minutes, and the age of a response must not. The offset is the
+/// median of the last samples, as single ones are late.
+final class FleetTime: Sendable {
+    private static let samplesMax = 5
+
+    private struct State {
+        var offsets: [Int64] = []
+        var next = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// The server's time, as a reply that has just arrived gives it.
+    func note(serverMilliseconds: Int64, ownMilliseconds: Int64 = systemMilliseconds()) {
+        state.withLock { state in
+            let offset = serverMilliseconds - ownMilliseconds
+            if state.offsets.count < Self.samplesMax { return state.offsets.append(offset) }
+            state.offsets[state.next] = offset
+            state.next = (state.next + 1) % Self.samplesMax
+        }
+    }
+
+    /// Takes the reply to TIME: seconds and microseconds.
+    func note(_ reply: RESPValue) {
+        let numbers = (reply.elements ?? []).compactMap { $0.text.flatMap { Int64($0) } }
+        guard numbers.count == 2 else { return }
+        note(serverMilliseconds: numbers[0] * 1_000 + numbers[1] / 1_000)
+    }
+
+    /// The fleet's time in milliseconds since 1970; `nil` before the first sample.
+    func now(ownMilliseconds: Int64 = systemMilliseconds()) -> Int64? {
+        state.withLock { state in
+            guard !state.offsets.isEmpty else { return nil }
+            return ownMilliseconds + state.offsets.sorted()[state.offsets.count / 2]
+        }
+    }
+}
+
+/// The system's time in milliseconds since 1970.
+func systemMilliseconds() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+}

@@ -1,0 +1,370 @@
+import CacheEngine
+import Platform
+import RESP
+import RedisClient
+import Synchronization
+
+/// The entries of a fleet in Redis, one string for each, and the leases of those that are fetched.
+final class SharedStore: SharedTier {
+    /// The time that a request spends at most on waiting for another machine's response.
+    private static let waitNanoseconds: UInt64 = 2_000_000_000
+    /// The pauses between two looks for it, in milliseconds; the last one repeats.
+    private static let pausesMilliseconds: [UInt64] = [5, 10, 20, 40, 50]
+    /// The life of a lease that is not renewed.
+    private static let leaseMilliseconds = 3_000
+    /// The time after which a lease is renewed no more.
+    private static let renewalsMax = 60
+    /// The time for which a response that is for one client is not waited for again.
+    private static let unshareableMilliseconds = 5_000
+    /// The time for which a forgotten record cannot come back.
+    private static let forgottenMilliseconds = 10_000
+    /// The time for which a change that Redis did not confirm hides the records of its key.
+    private static let unconfirmedMilliseconds: Int64 = 60_000
+    private static let publishLimit = Duration.milliseconds(500)
+
+    private struct State {
+        var horizon = PurgeHorizon()
+        var keys: StoreKeys?
+        /// The leases of this machine that were not published under yet, by their keys.
+        var leases: [SharedKey: Holding] = [:]
+    }
+
+    private struct Holding {
+        let token: [UInt8]
+        /// Renews the lease.
+        let renewal: Task<Void, Never>
+    }
+
+    private let client: RedisClient
+    private let namespace: String
+    private let time: FleetTime
+    private let counts: FleetCounts
+    private let state = Mutex(State())
+
+    init(_ url: RedisURL, _ time: FleetTime, _ counts: FleetCounts) throws(RedisError) {
+        client = try RedisClient(
+            url,
+            RedisOptions(
+                replies: RESPLimits(bulkBytesMax: SharedRecord.entryBytesMax + (64 << 10)),
+                connectionName: "cache-engine-store"
+            )
+        )
+        namespace = url.namespace
+        self.time = time
+        self.counts = counts
+    }
+
+    var isSuspended: Bool { client.isSuspended }
+
+    func shutDown() async {
+        let leases = state.withLock { state in
+            defer { state.leases = [:] }
+            return state.leases
+        }
+        for lease in leases.values { lease.renewal.cancel() }
+        await client.shutDown()
+    }
+}
+
+// MARK: - Purges
+
+extension SharedStore {
+    /// Whether the purges of the log are known.
+    var isBegun: Bool { state.withLock { $0.horizon.log != nil } }
+
+    /// Begins to use records, with the purges of the log that came after `floor`.
+    func begin(log: [UInt8], floor: UInt64, _ entries: [LogEntry]) {
+        state.withLock { state in
+            state.keys = StoreKeys(namespace: namespace, log: log)
+            state.horizon.begin(
+                log: log,
+                floor: floor,
+                entries.map { ($0.scope, $0.position.rawValue) }
+            )
+        }
+    }
+
+    /// Purges may have been missed: no record is used until `begin`.
+    func end() { state.withLock { $0.horizon.end() } }
+
+    /// The log has these entries.
+    func note(_ entries: [LogEntry]) {
+        guard !entries.isEmpty else { return }
+        state.withLock { state in
+            for entry in entries { state.horizon.note(entry.scope, at: entry.position.rawValue) }
+        }
+    }
+
+    /// Purges of this machine are on their way to the log.
+    func begin(_ purges: [SharedPurge]) {
+        state.withLock { state in
+            for purge in purges { state.horizon.note(purge.scope, at: PurgeHorizon.pending) }
+        }
+    }
+
+    /// The log has taken purges of this machine, the last one at `position`.
+    func confirm(_ purges: [SharedPurge], at position: UInt64) {
+        state.withLock { state in
+            for purge in purges { state.horizon.confirm(purge.scope, at: position) }
+        }
+    }
+}
+
+// MARK: - Looking
+
+extension SharedStore {
+    func look<Value: Sendable>(
+        _ key: SharedKey,
+        nowSeconds: Int64,
+        _ use: @Sendable (StoredEntry) -> Value?
+    ) async -> SharedLook<Value> {
+        guard let names = names(of: key) else { return .alone(older: nil) }
+        let end = monotonicNanoseconds() + Self.waitNanoseconds
+        var older: StoredEntry?
+        do throws(RedisError) {
+            var mark = mark(of: key)
+            let reply = try await client.send(RESPCommand("GET", key: names[0]))
+            if let entry = entry(reply, key, mark, nowSeconds) {
+                if let value = use(entry) { return found(value) }
+                older = entry
+            }
+            let token = FleetPurge.ID.random().bytes
+            for attempt in 0... {
+                mark = self.mark(of: key)
+                let replies = try await client.together(
+                    asking(names, token),
+                    by: names[0]
+                )
+                for case .error(let text) in replies {
+                    throw RedisError(.misbehaved, detail: text)
+                }
+                if let entry = entry(replies[1], key, mark, nowSeconds) {
+                    if let value = use(entry) {
+                        if replies[0].text == "OK" { release(names, token, "free") }
+                        return found(value)
+                    }
+                    older = entry
+                }
+                if replies[0].text == "OK" {
+                    counts.sharedMisses.count()
+                    return .lead(hold(key, names, token), older: older)
+                }
+                // The key was given up for a while, or its response is waited for long enough.
+                guard replies[2].bytes != [UInt8(ascii: "!")], monotonicNanoseconds() < end else {
+                    break
+                }
+                if attempt == 0 { counts.sharedWaits.count() }
+                try? await Task.sleep(nanoseconds: Self.pause(attempt))
+                if Task.isCancelled { break }
+            }
+            counts.sharedMisses.count()
+        } catch {
+            counts.sharedFailures.count()
+        }
+        return .alone(older: older)
+    }
+
+    /// Asks for the lease, the record, and the holder of the lease.
+    private func asking(_ names: [String], _ token: [UInt8]) -> [RESPCommand] {
+        var lease = RESPCommand("SET", key: names[1])
+        lease.add(token)
+        lease.add("NX")
+        lease.add("PX")
+        lease.add(Self.leaseMilliseconds)
+        return [lease, RESPCommand("GET", key: names[0]), RESPCommand("GET", key: names[1])]
+    }
+
+    /// A pause in nanoseconds, a quarter more or less.
+    private static func pause(_ attempt: Int) -> UInt64 {
+        let milliseconds = pausesMilliseconds[min(attempt, pausesMilliseconds.count - 1)]
+        return milliseconds * UInt64.random(in: 750_000...1_250_000)
+    }
+
+    private func names(of key: SharedKey) -> [String]? {
+        state.withLock { $0.horizon.log == nil ? nil : $0.keys }?.names(of: key)
+    }
+
+    private func mark(of key: SharedKey) -> Int64 {
+        state.withLock { $0.horizon.mark(of: key.bytes) }
+    }
+
+    private func found<Value>(_ value: Value) -> SharedLook<Value> {
+        counts.sharedHits.count()
+        return .found(value)
+    }
+
+    /// The entry of a reply to GET, if it may be used.
+    private func entry(
+        _ reply: RESPValue,
+        _ key: SharedKey,
+        _ mark: Int64,
+        _ nowSeconds: Int64
+    ) -> StoredEntry? {
+        guard let bytes = reply.bytes, let now = time.now() else { return nil }
+        guard let record = SharedRecord(bytes) else {
+            counts.sharedUnreadable.count()
+            return nil
+        }
+        guard state.withLock({ $0.horizon.permits(record, of: key, mark: mark) }) else {
+            return nil
+        }
+        return record.entry(
+            nowSeconds: nowSeconds,
+            residenceMilliseconds: now - record.publishedMilliseconds
+        )
+    }
+}
+
+// MARK: - Leases
+
+extension SharedStore {
+    private func hold(_ key: SharedKey, _ names: [String], _ token: [UInt8]) -> SharedLease {
+        let renewal = Task { [weak self] in
+            for _ in 0..<Self.renewalsMax {
+                guard (try? await Task.sleep(nanoseconds: 1_000_000_000)) != nil, let self else {
+                    return
+                }
+                let words = [token, Array("keep".utf8), Self.word(Self.leaseMilliseconds)]
+                _ = try? await self.run([Step(.lease, names, words)], by: names[0])
+            }
+        }
+        let before = state.withLock { state in
+            state.leases.updateValue(Holding(token: token, renewal: renewal), forKey: key)
+        }
+        before?.renewal.cancel()
+        return SharedLease(key: key, token: token)
+    }
+
+    /// Takes the lease of a key, if this machine holds it.
+    private func take(_ key: SharedKey, _ token: [UInt8]? = nil) -> [UInt8]? {
+        let lease = state.withLock { state -> Holding? in
+            guard let lease = state.leases[key], token == nil || token == lease.token else {
+                return nil
+            }
+            state.leases[key] = nil
+            return lease
+        }
+        lease?.renewal.cancel()
+        return lease?.token
+    }
+
+    func end(_ lease: SharedLease, _ ending: SharedLease.Ending) {
+        guard let token = take(lease.key, lease.token), let names = names(of: lease.key) else {
+            return
+        }
+        release(names, token, ending == .failed ? "free" : "skip")
+    }
+
+    private func release(_ names: [String], _ token: [UInt8], _ word: String) {
+        let words = [token, Array(word.utf8), Self.word(Self.unshareableMilliseconds)]
+        Task { _ = try? await run([Step(.lease, names, words)], by: names[0]) }
+    }
+}
+
+// MARK: - Writing
+
+extension SharedStore {
+    func publish(_ copies: [SharedCopy]) {
+        guard let now = time.now(), let first = copies.first, let names = names(of: first.key)
+        else { return }
+        let log = state.withLock { $0.horizon.log }
+        let hidden = now + Self.unconfirmedMilliseconds
+        var steps: [Step] = []
+        for copy in copies {
+            let record = log.flatMap {
+                SharedRecord(
+                    copy.entry,
+                    position: copy.position,
+                    publishedMilliseconds: now,
+                    storedSeconds: copy.nowSeconds,
+                    log: $0
+                ).encoded
+            }
+            guard let record, let names = self.names(of: copy.key) else { continue }
+            let token = take(copy.key) ?? []
+            let words = [token, record, Self.word(Self.jittered(copy.lifetimeSeconds))]
+            steps.append(Step(.publish, names, words))
+        }
+        guard !steps.isEmpty else { return }
+        hide(first.key, until: hidden)
+        Task { [steps] in
+            do throws(RedisError) {
+                let replies = try await run(steps, by: names[0])
+                let isWritten = replies.allSatisfy { $0.integer == 1 }
+                if isWritten { counts.published.count() } else { counts.unpublished.count() }
+                show(first.key, from: hidden)
+            } catch { counts.unpublished.count() }
+        }
+    }
+
+    func forget(_ key: SharedKey) {
+        // Without a log nothing was read, and nothing is until the log's purges are known.
+        guard let now = time.now() else { return }
+        let hidden = now + Self.unconfirmedMilliseconds
+        hide(key, until: hidden)
+        guard let names = names(of: key) else { return }
+        _ = take(key)
+        let words = [Self.word(Self.forgottenMilliseconds)]
+        Task {
+            guard (try? await run([Step(.forget, names, words)], by: names[0])) != nil else {
+                return
+            }
+            show(key, from: hidden)
+        }
+    }
+
+    private func hide(_ key: SharedKey, until moment: Int64) {
+        state.withLock { $0.horizon.mark(key.bytes, until: moment) }
+    }
+
+    private func show(_ key: SharedKey, from moment: Int64) {
+        state.withLock { $0.horizon.unmark(key.bytes, from: moment) }
+    }
+
+    /// A lifetime in milliseconds, up to a twentieth less: records of one moment end one by one.
+    private static func jittered(_ seconds: Int) -> Int {
+        let milliseconds = seconds * 1_000
+        return max(1, milliseconds - Int.random(in: 0...(milliseconds / 20)))
+    }
+}
+
+// MARK: - Scripts
+
+extension SharedStore {
+    /// A script with its keys and words.
+    private struct Step: Sendable {
+        let script: FleetScript
+        let names: [String]
+        let words: [[UInt8]]
+
+        init(_ script: FleetScript, _ names: [String], _ words: [[UInt8]]) {
+            self.script = script
+            self.names = names
+            self.words = words
+        }
+    }
+
+    private static func word(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
+
+    /// Runs scripts in one piece, with their texts if the server has not seen one of them.
+    @discardableResult
+    private func run(_ steps: [Step], by key: String) async throws(RedisError) -> [RESPValue] {
+        for isWhole in [false, true] {
+            let replies = try await client.together(
+                steps.map { $0.script.command($0.names, isWhole: isWhole, $0.words) },
+                by: key,
+                within: Self.publishLimit,
+                lane: .bulk
+            )
+            if !isWhole, replies.contains(where: { $0.isError("NOSCRIPT") }) { continue }
+            for case .error(let text) in replies { throw RedisError(.misbehaved, detail: text) }
+            return replies
+        }
+        return []
+    }
+}
+
+extension LogEntry {
+    /// The entries that the purge concerns; a purge that a newer version wrote may concern any.
+    fileprivate var scope: SharedPurge.Scope { purge?.purge.scope ?? .everything }
+}

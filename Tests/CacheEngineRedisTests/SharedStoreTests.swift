@@ -1,0 +1,445 @@
+import CacheEngine
+import CacheTestSupport
+import Platform
+import RESP
+import RedisClient
+import Testing
+
+@testable import CacheEngineRedis
+
+/// The shared store over a real redis-server: whole caches with real connections.
+@Suite(
+    .enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"),
+    .timeLimit(.minutes(2)),
+    .serialized
+)
+struct SharedStoreTests {
+    private static func end(_ machines: Machine...) async {
+        for machine in machines { await machine.cache.shutDown() }
+    }
+
+    private static func published(_ machine: Machine, _ count: Int) async -> Bool {
+        await eventually { await machine.counts.published >= count }
+    }
+
+    @Test func digestsAreThoseOfTheScripts() async throws {
+        let redis = try await RedisProcess()
+        let client = try RedisClient(RedisURL(redis.url), RedisOptions(readLimit: .seconds(5)))
+        for script in [FleetScript.publish, .forget, .lease] {
+            var load = RESPCommand("SCRIPT")
+            load.add("LOAD")
+            load.add(script.text)
+            #expect(try await client.send(load).text == "\(script.digest)")
+        }
+    }
+
+    /// R2: what one machine has stored, another reads byte by byte, without the origin.
+    @Test func entryOfOneMachineIsEqualOnAnother() async throws {
+        let redis = try await RedisProcess()
+        let origin = ScriptedOrigin { request, _ in
+            var random = SeededRandom(seed: UInt64(request.url.utf8.reduce(0) { $0 &+ Int($1) }))
+            let count = Int.random(in: 0...(1 << Int.random(in: 0...19, using: &random)))
+            let letters = (0..<count).map { _ in UInt8.random(in: 97...122, using: &random) }
+            return OriginResponse(
+                status: 200,
+                fields: [
+                    "Cache-Control": "max-age=3600", "Cache-Tag": "a, b", "ETag": "\"\(count)\"",
+                    "Vary": count.isMultiple(of: 2) ? "Accept-Language" : "",
+                    "Age": "17", "Content-Length": "\(count)",
+                ],
+                body: BodyStream(ByteChunk(letters))
+            )
+        }
+        let here = try await Machine.sharing(redis.url, origin)
+        let there = try await Machine.sharing(redis.url, origin)
+        for number in 0..<60 {
+            let fields: HeaderFields = ["Accept-Language": "l\(number % 3)"]
+            let first = try await here.answer("/\(number)", fields)
+            let body = try await first.body.collect(upTo: .megabytes(2))
+            #expect(await Self.published(here, number + 1))
+            let second = try await there.answer("/\(number)", fields)
+            #expect(try await second.body.collect(upTo: .megabytes(2)) == body)
+            #expect(second.info.tier == .shared && second.info.source == .fresh)
+            #expect(second.fields["ETag"] == first.fields["ETag"])
+            let age = try #require(second.info.ageSeconds)
+            #expect((17...19).contains(age))
+        }
+        #expect(origin.count == 60)
+        // A response that varies takes two look-ups: its index, and the variant.
+        #expect(await there.counts.sharedHits >= 60)
+        await Self.end(here, there)
+    }
+
+    /// R3: a shared hit is one command, a local hit none.
+    @Test func sharedHitIsOneCommand() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        let there = try await Machine.sharing(redis.url, origin)
+        _ = try await here.version("/1")
+        #expect(await Self.published(here, 1))
+        try await redis.command("CONFIG", "RESETSTAT")
+        let storeCommands = ["get", "set", "evalsha", "eval"]
+        func calls() async throws -> [Int] {
+            var calls: [Int] = []
+            for name in storeCommands {
+                let line = try await redis.info("cmdstat_\(name)", in: "commandstats")
+                let count = line?.split(separator: ",").first?.dropFirst("calls=".count)
+                calls.append(count.flatMap { Int($0) } ?? 0)
+            }
+            return calls
+        }
+        let before = try await calls()
+        _ = try await there.version("/1")
+        let shared = try await calls()
+        #expect(shared[0] == before[0] + 1 && shared[1...] == before[1...], "\(before) \(shared)")
+        for _ in 0..<100 { _ = try await there.version("/1") }
+        #expect(try await calls() == shared)
+        await Self.end(here, there)
+    }
+
+    /// R4: a response that the whole fleet misses is one request to the origin.
+    @Test(arguments: [false, true])
+    func missOfTheFleetIsOneRequest(varies: Bool) async throws {
+        let redis = try await RedisProcess()
+        let origin = HeldOrigin()
+        var machines: [Machine] = []
+        for _ in 0..<3 { machines.append(try await Machine.sharing(redis.url, origin)) }
+        let fleet = machines
+        let texts = try await withThrowingTaskGroup(of: String.self) { group in
+            for number in 0..<600 {
+                group.addTask {
+                    let response = try await fleet[number % 3].answer("/1", ["Accept": "a"])
+                    return try await response.body.collectText()
+                }
+            }
+            #expect(await eventually { origin.count == 1 })
+            let areWaiting = await eventually {
+                var count = 0
+                for machine in fleet { count += await machine.counts.sharedWaits }
+                return count == 2
+            }
+            #expect(areWaiting)
+            var fields: HeaderFields = ["Cache-Control": "max-age=60"]
+            if varies { fields["Vary"] = "Accept" }
+            origin.exchanges[0].answer(fields: fields, body: "one")
+            var texts: [String] = []
+            for try await text in group { texts.append(text) }
+            return texts
+        }
+        #expect(texts == [String](repeating: "one", count: 600))
+        #expect(origin.count == 1)
+        for machine in machines { await machine.cache.shutDown() }
+    }
+
+    /// R5 and R6: a leader that is lost in its body costs one more request, and its half body is
+    /// nobody's.
+    @Test func lostLeaderCostsOneMoreRequest() async throws {
+        let redis = try await RedisProcess()
+        let relay = try Relay(to: redis.port)
+        let origin = HeldOrigin()
+        let lost = try await Machine.sharing(relay.url, origin)
+        let here = try await Machine.sharing(redis.url, origin)
+        async let first = lost.answer("/1")
+        #expect(await eventually { origin.count == 1 })
+        let half = ManualBody()
+        origin.exchanges[0].answer(body: half)
+        half.feed("ha")
+        async let second = here.answer("/1").body.collectText()
+        #expect(await eventually { await here.counts.sharedWaits == 1 })
+        relay.cut()
+        #expect(await eventually { origin.count == 2 })
+        origin.exchanges[1].answer(body: "whole")
+        #expect(try await second == "whole")
+        half.fail(CacheError(.originFailed, detail: "cut"))
+        let body = try await first.body
+        await #expect(throws: (any Error).self) { try await body.collectText() }
+        #expect(origin.count == 2)
+        await Self.end(lost, here)
+    }
+
+    /// R7: a leader whose lease is over replaces nothing.
+    @Test func lateLeaderReplacesNothing() async throws {
+        let redis = try await RedisProcess()
+        let origin = HeldOrigin()
+        let late = try await Machine.sharing(redis.url, origin)
+        let here = try await Machine.sharing(redis.url, origin)
+        async let first = late.answer("/1").body.collectText()
+        #expect(await eventually { origin.count == 1 })
+        // The lease is lost, as if its holder had been stopped for longer than it lasts.
+        let keys = try await redis.command("KEYS", "ce1:test:*:l").elements ?? []
+        try await redis.command("DEL", try #require(keys.first?.text))
+        async let second = here.answer("/1").body.collectText()
+        #expect(await eventually { origin.count == 2 })
+        origin.exchanges[1].answer(body: "new")
+        #expect(try await second == "new")
+        #expect(await Self.published(here, 1))
+        origin.exchanges[0].answer(body: "old")
+        #expect(try await first == "old")
+        #expect(await eventually { await late.counts.unpublished == 1 })
+        let third = try await Machine.sharing(redis.url, origin)
+        #expect(try await third.answer("/1").body.collectText() == "new")
+        #expect(origin.count == 2)
+        await Self.end(late, here, third)
+    }
+
+    /// R8: nobody waits for a response that is for one client.
+    @Test func unshareableResponseDelaysNobody() async throws {
+        let redis = try await RedisProcess()
+        let origin = HeldOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        let there = try await Machine.sharing(redis.url, origin)
+        async let first = here.answer("/1").body.collectText()
+        #expect(await eventually { origin.count == 1 })
+        async let second = there.answer("/1").body.collectText()
+        #expect(await eventually { await there.counts.sharedWaits == 1 })
+        origin.exchanges[0].answer(fields: ["Cache-Control": "private"], body: "a")
+        #expect(try await first == "a")
+        #expect(await eventually { origin.count == 2 })
+        origin.exchanges[1].answer(fields: ["Cache-Control": "private"], body: "b")
+        #expect(try await second == "b")
+        #expect(await there.counts.sharedHits == 0)
+        #expect(await here.counts.published == 0)
+        await Self.end(here, there)
+    }
+
+    /// R9 and R10 for entries: no machine reads a purged response from the store.
+    @Test(arguments: ["url", "tag", "everything"])
+    func purgedRecordIsUsedNoMore(_ kind: String) async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        let there = try await Machine.sharing(redis.url, origin)
+        for round in 1...20 {
+            _ = try await here.version("/1")
+            origin.change("/1")
+            try await there.purge(
+                kind == "url"
+                    ? .request(CacheRequest(url: Machine.host + "/1"))
+                    : kind == "tag" ? .tag("tag1") : .everything
+            )
+            #expect(try await there.version("/1") == round)
+            #expect(
+                await eventually { (try? await here.version("/1")) == round },
+                "the purge arrives"
+            )
+            let late = try await Machine.sharing(redis.url, origin)
+            #expect(try await late.version("/1") == round)
+            await late.cache.shutDown()
+        }
+        await Self.end(here, there)
+    }
+
+    @Test func responseOfAFetchThatAPurgeOverlapsIsNotShared() async throws {
+        let redis = try await RedisProcess()
+        let origin = HeldOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        let there = try await Machine.sharing(redis.url, origin)
+        async let first = here.answer("/1").body.collectText()
+        #expect(await eventually { origin.count == 1 })
+        try await there.purge(.everything)
+        #expect(await eventually { await here.counts.applied == 1 })
+        origin.exchanges[0].answer(body: "old")
+        #expect(try await first == "old")
+        let third = try await Machine.sharing(redis.url, origin)
+        async let second = third.answer("/1").body.collectText()
+        #expect(await eventually { origin.count == 2 })
+        origin.exchanges[1].answer(body: "new")
+        #expect(try await second == "new")
+        await Self.end(here, there, third)
+    }
+
+    /// A machine that starts later uses what is there, and knows the purges of before.
+    @Test func machineThatStartsLaterReadsTheStore() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        for number in 0..<20 { _ = try await here.version("/\(number)") }
+        #expect(await Self.published(here, 20))
+        for number in 0..<10 {
+            origin.change("/\(number)")
+            try await here.purge(.tag("tag\(number)"))
+        }
+        let count = origin.count
+        let later = try await Machine.sharing(redis.url, origin)
+        for number in 0..<20 {
+            #expect(try await later.version("/\(number)") == (number < 10 ? 1 : 0))
+        }
+        #expect(origin.count == count + 10)
+        await Self.end(here, later)
+    }
+
+    /// R16: records of a log that was deleted are not used.
+    @Test func recordsOfADeletedLogAreUsedNoMore() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        _ = try await here.version("/1")
+        #expect(await Self.published(here, 1))
+        try await redis.command("DEL", "ce1:test:{log}:s", "ce1:test:{log}:meta")
+        #expect(await eventually { await here.counts.allMarkedStale > 0 })
+        origin.change("/1")
+        let later = try await Machine.sharing(redis.url, origin)
+        #expect(try await later.version("/1") == 1)
+        await Self.end(here, later)
+    }
+
+    /// A record that is no longer fresh is confirmed by the origin, and published anew.
+    @Test func staleRecordIsConfirmedNotFetched() async throws {
+        let redis = try await RedisProcess()
+        let origin = ScriptedOrigin { request, _ in
+            let fields: HeaderFields = [
+                "Cache-Control": "max-age=1, stale-if-error=600", "ETag": "\"a\"",
+            ]
+            return request.fields["If-None-Match"] == "\"a\""
+                ? OriginResponse(status: 304, fields: fields)
+                : .whole(fields: fields, body: "a")
+        }
+        let here = try await Machine.sharing(redis.url, origin)
+        _ = try await here.answer("/1")
+        #expect(await Self.published(here, 1))
+        let there = try await Machine.sharing(redis.url, origin)
+        await pause(milliseconds: 2_100)
+        let response = try await there.answer("/1")
+        #expect(try await response.body.collectText() == "a")
+        #expect(origin.requests.last?.fields["If-None-Match"] == "\"a\"")
+        #expect(await Self.published(there, 1))
+        await Self.end(here, there)
+    }
+
+    /// An unsafe method removes the record, and this machine reads no older one.
+    @Test func unsafeMethodRemovesTheRecord() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        let there = try await Machine.sharing(redis.url, origin)
+        _ = try await here.version("/1")
+        #expect(await Self.published(here, 1))
+        var post = CacheRequest(url: Machine.host + "/1")
+        post.method = .post
+        _ = try await there.cache.respond(to: post)
+        origin.change("/1")
+        #expect(try await there.version("/1") == 1)
+        await Self.end(here, there)
+    }
+
+    @Test func privateAndSessionEntriesNeverLeaveTheMachine() async throws {
+        let redis = try await RedisProcess()
+        let origin = ScriptedOrigin { request, _ in
+            let rule = request.url.hasSuffix("private") ? "private, max-age=60" : "max-age=60"
+            return .whole(fields: ["Cache-Control": rule], body: "x")
+        }
+        let here = try await Machine.sharing(redis.url, origin)
+        _ = try await here.answer("/private")
+        var options = HTTPCache.ManualStoreOptions()
+        options.storageClass = .session
+        let response = try await here.answer("/plain")
+        _ = try await here.cache.store(
+            response,
+            for: CacheRequest(url: Machine.host + "/session"),
+            options: options
+        )
+        options.storageClass = .permanent
+        options.place = .memoryOnly
+        _ = try await here.cache.store(
+            response,
+            for: CacheRequest(url: Machine.host + "/memory"),
+            options: options
+        )
+        #expect(await Self.published(here, 1))
+        let there = try await Machine.sharing(redis.url, origin)
+        for path in ["/private", "/session", "/memory"] { _ = try await there.answer(path) }
+        #expect(await there.counts.sharedHits == 0)
+        let error = await #expect(throws: CacheError.self) {
+            var options = RedisFleetOptions()
+            options.shares = .entries
+            _ = try await HTTPCache(
+                configuration: HTTPCache.Configuration(mode: .private),
+                origin: origin,
+                fleet: .redis(redis.url, options: options)
+            )
+        }
+        #expect(error?.code == .configurationInvalid)
+        await Self.end(here, there)
+    }
+
+    /// R19 and R20 for misses: a store that does not answer delays a miss for a moment only.
+    @Test func stoppedStoreDelaysMissesForAMoment() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        _ = try await here.version("/0")
+        #expect(await Self.published(here, 1))
+        redis.stop()
+        var slowest: [Double] = []
+        for number in 1...200 {
+            let start = monotonicNanoseconds()
+            #expect(try await here.version("/\(number)") == 0)
+            slowest.append(Double(monotonicNanoseconds() - start) / 1e6)
+        }
+        slowest.sort()
+        print("a miss while Redis is stopped: p50 \(slowest[100]), max \(slowest[199]) ms")
+        // The first ones wait for 25 ms each, then the breaker is open.
+        #expect(slowest[100] < 25)
+        redis.resume()
+        #expect(await here.isLinked())
+        let before = await here.counts.published
+        var number = 1_000
+        #expect(
+            await eventually {
+                number += 1
+                _ = try? await here.version("/\(number)")
+                return await here.counts.published > before
+            },
+            "the store is used again"
+        )
+        await Self.end(here)
+    }
+
+    /// R21: a damaged or foreign record is a miss.
+    @Test func damagedRecordIsAMiss() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        for path in ["/1", "/2"] { _ = try await here.version(path) }
+        #expect(await Self.published(here, 2))
+        let keys = try await redis.command("KEYS", "ce1:test:*").elements ?? []
+        let records = keys.compactMap(\.text).filter { !$0.contains("{log}") }
+        #expect(records.count == 2)
+        // The record of one key under the name of the other.
+        try await redis.command("COPY", records[0], records[1], "REPLACE")
+        let there = try await Machine.sharing(redis.url, origin)
+        for path in ["/1", "/2"] { #expect(try await there.version(path) == 0) }
+        #expect(await there.counts.sharedHits == 1)
+        #expect(await Self.published(there, 1))
+        try await redis.command("SETRANGE", records[0], "60", "zzzz")
+        try await redis.command("SET", records[1], "nonsense")
+        let third = try await Machine.sharing(redis.url, origin)
+        for path in ["/1", "/2"] { #expect(try await third.version(path) == 0) }
+        #expect(await third.counts.sharedUnreadable >= 2)
+        #expect(await third.counts.sharedHits == 0)
+        await Self.end(here, there, third)
+    }
+
+    /// R23: a full server refuses records, and requests do not notice.
+    @Test func fullServerRefusesRecords() async throws {
+        let redis = try await RedisProcess("--maxmemory", "3mb")
+        let origin = ScriptedOrigin { request, _ in
+            var random = SeededRandom(seed: UInt64(request.url.utf8.reduce(0) { $0 &+ Int($1) }))
+            let bytes = (0..<65_536).map { _ in UInt8.random(in: 0...255, using: &random) }
+            return OriginResponse(
+                status: 200,
+                fields: ["Cache-Control": "max-age=60", "Content-Length": "65536"],
+                body: BodyStream(ByteChunk(bytes))
+            )
+        }
+        let here = try await Machine.sharing(redis.url, origin)
+        for number in 0..<100 {
+            let response = try await here.answer("/\(number)")
+            #expect(try await response.body.collect(upTo: .megabytes(1)).count == 65_536)
+        }
+        #expect(await eventually { await here.counts.unpublished > 0 })
+        #expect(await here.isLinked())
+        await Self.end(here)
+    }
+}
