@@ -132,6 +132,59 @@ struct SharedStoreTests {
         for machine in machines { await machine.cache.shutDown() }
     }
 
+    /// Three machines under one Zipf-like load, cold: the requests to the origin, and the time of a
+    /// shared hit.
+    @Test func threeMachinesFetchEachObjectOnce() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        var machines: [Machine] = []
+        for _ in 0..<3 { machines.append(try await Machine.sharing(redis.url, origin)) }
+        let fleet = machines
+        let (objects, requests) = (5_000, 12_000)
+        let distinct = try await withThrowingTaskGroup(of: (Set<Int>, [UInt64]).self) { group in
+            for worker in 0..<12 {
+                group.addTask {
+                    var random = SeededRandom(seed: UInt64(worker))
+                    var (seen, times): (Set<Int>, [UInt64]) = ([], [])
+                    for _ in 0..<(requests / 12) {
+                        let share = Double.random(in: 0..<1, using: &random)
+                        let number = Int(Double(objects) * share * share * share)
+                        seen.insert(number)
+                        let start = monotonicNanoseconds()
+                        let response = try await fleet[worker % 3].answer("/\(number)")
+                        if response.info.tier == .shared {
+                            times.append(monotonicNanoseconds() - start)
+                        }
+                    }
+                    return (seen, times)
+                }
+            }
+            var (seen, times): (Set<Int>, [UInt64]) = ([], [])
+            for try await (some, more) in group {
+                seen.formUnion(some)
+                times += more
+            }
+            times.sort()
+            let (p50, p99) = (times[times.count / 2] / 1_000, times[times.count * 99 / 100] / 1_000)
+            print("\(times.count) shared hits under load: p50 \(p50), p99 \(p99) us")
+            return seen.count
+        }
+        let count = origin.count
+        print("\(distinct) objects on three machines: \(count) requests to the origin")
+        #expect(count >= distinct && Double(count) <= 1.02 * Double(distinct))
+        let later = try await Machine.sharing(redis.url, origin)
+        var times: [UInt64] = []
+        for number in 0..<500 {
+            let start = monotonicNanoseconds()
+            let response = try await later.answer("/\(number)")
+            if response.info.tier == .shared { times.append(monotonicNanoseconds() - start) }
+        }
+        times.sort()
+        #expect(times.count > 400)
+        print("a shared hit alone: p50 \(times[times.count / 2] / 1_000) us")
+        for machine in machines + [later] { await machine.cache.shutDown() }
+    }
+
     /// R5 and R6: a leader that is lost in its body costs one more request, and its half body is
     /// nobody's.
     @Test func lostLeaderCostsOneMoreRequest() async throws {

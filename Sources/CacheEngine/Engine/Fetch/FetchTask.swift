@@ -79,7 +79,11 @@ final class FetchTask: Sendable {
         var attempt = attempt
         while true {
             do {
-                try await ask(context, attempt: attempt)
+                if services.tiers.outlet == nil {
+                    _ = try await ask(context, attempt: attempt)
+                } else {
+                    try await askFleet(context, attempt: attempt)
+                }
                 return attempt
             } catch {
                 let failure = giveUp(context, error, attempt: attempt)
@@ -90,26 +94,30 @@ final class FetchTask: Sendable {
         }
     }
 
-    /// Makes one attempt: sends the request, and lands its response.
-    private func ask(_ context: FetchContext, attempt: Int) async throws {
-        guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
+    /// Makes one attempt that looks into the fleet's shared store before the origin is asked.
+    ///
+    /// Not inlined, so that the frame of a fetch without a fleet stays small.
+    @inline(never)
+    private func askFleet(_ context: FetchContext, attempt: Int) async throws {
         guard let shared = SharedFetch(services, desk, context) else {
-            _ = try await askOrigin(context, attempt: attempt)
+            _ = try await ask(context, attempt: attempt)
             return
         }
+        guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
         switch await shared.finding(flight.permit) {
         case .answer(let answer):
             _ = tell(FetchOutcome(answer: answer, sharing: .everyone), context, attempt: attempt)
         case .fetch(let context, let lease):
             var ending = SharedLease.Ending.failed
             defer { if let lease { services.tiers.outlet?.tier.end(lease, ending) } }
-            let status = try await askOrigin(context, attempt: attempt)
+            let status = try await ask(context, attempt: attempt)
             if !StatusFacts(status).isServerError { ending = .unshareable }
         }
     }
 
-    /// Sends the request to the origin, and lands its response; returns the origin's status.
-    private func askOrigin(_ context: FetchContext, attempt: Int) async throws -> Int {
+    /// Makes one attempt: sends the request, and lands its response; returns the origin's status.
+    private func ask(_ context: FetchContext, attempt: Int) async throws -> Int {
+        guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
         var ticket = context.ticket
         ticket.permit = flight.permit
         let fetch = FetchAttempt(services: services, context: context, ticket: ticket)
