@@ -71,16 +71,18 @@ final class RedisFleet: PurgeRelay {
         let all = purges.map { FleetPurge(id: .random(), purge: $0) }
         // Before the append: the reader may see them before the writer has its reply.
         if areApplied { own.insert(all) }
-        // No record from before is used meanwhile, nor later if the log does not confirm.
-        store?.begin(purges)
         do throws(RedisError) {
             let receipt = try await writer.append(all)
             store?.confirm(purges, at: receipt.position)
             return receipt
         } catch {
+            store?.fail(purges)
             throw CacheError(.fleetFailed, detail: error.detail)
         }
     }
+
+    /// No record from before is used until the log confirms the purges.
+    func announce(_ purges: [SharedPurge]) { store?.announce(purges) }
 
     var sharedTier: (any SharedTier)? { store }
 

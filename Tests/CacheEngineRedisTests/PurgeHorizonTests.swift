@@ -43,12 +43,41 @@ import Testing
         horizon.note(scope, at: 7)
         #expect(!horizon.permits(try Self.record(at: 6), of: Self.key))
         #expect(horizon.permits(try Self.record(at: 7), of: Self.key))
-        horizon.note(scope, at: PurgeHorizon.pending)
+    }
+
+    /// A purge of this machine covers every record until the log gives it a place, and each purge
+    /// of its scope keeps its place, whoever made it.
+    @Test(arguments: [SharedPurge.Scope.key([2]), .tag("a"), .everything])
+    func purgeWithoutAPlaceCoversEveryRecord(_ scope: SharedPurge.Scope) throws {
+        var horizon = PurgeHorizon()
+        horizon.begin(log: Self.log, floor: 0, [])
+        horizon.announce(scope)
+        horizon.announce(scope)
         #expect(!horizon.permits(try Self.record(at: 1 << 60), of: Self.key))
+        // A purge of another machine comes later, and is read before the reply to the first.
+        horizon.note(scope, at: 50)
+        horizon.confirm(scope, at: 48)
+        #expect(!horizon.permits(try Self.record(at: 1 << 60), of: Self.key))
+        horizon.confirm(scope, at: 49)
+        #expect(!horizon.permits(try Self.record(at: 49), of: Self.key))
+        #expect(horizon.permits(try Self.record(at: 50), of: Self.key))
+        horizon.announce(scope)
+        horizon.fail(scope)
         // A log that is read anew does not confirm the purge.
-        horizon.begin(log: Self.log, floor: 0, [(scope, 7)])
+        horizon.end()
+        horizon.begin(log: Self.log, floor: 0, [(scope: scope, position: 7)])
         #expect(!horizon.permits(try Self.record(at: 1 << 60), of: Self.key))
-        horizon.confirm(scope, at: 9)
+        horizon.announce(scope)
+        horizon.confirm(scope, at: 60)
+        #expect(horizon.permits(try Self.record(at: 60), of: Self.key))
+    }
+
+    /// A purge that is confirmed while the log is read stays known.
+    @Test func beginningForgetsNothing() throws {
+        var horizon = PurgeHorizon()
+        horizon.announce(.tag("a"))
+        horizon.confirm(.tag("a"), at: 9)
+        horizon.begin(log: Self.log, floor: 0, [(scope: .tag("a"), position: 4)])
         #expect(!horizon.permits(try Self.record(at: 8), of: Self.key))
         #expect(horizon.permits(try Self.record(at: 9), of: Self.key))
     }
@@ -62,25 +91,28 @@ import Testing
     @Test func markHidesWhatWasPublishedByThen() throws {
         var horizon = PurgeHorizon()
         horizon.begin(log: Self.log, floor: 0, [])
-        horizon.mark(Self.key.bytes, until: 100)
+        let first = horizon.mark(Self.key.bytes, until: 100)
         #expect(!horizon.permits(try Self.record(at: 1), of: Self.key))
         #expect(horizon.permits(try Self.record(at: 1, published: 101), of: Self.key))
-        horizon.mark(Self.key.bytes, until: 200)
-        horizon.unmark(Self.key.bytes, from: 100)
-        #expect(!horizon.permits(try Self.record(at: 1, published: 101), of: Self.key))
-        horizon.unmark(Self.key.bytes, from: 200)
+        let second = horizon.mark(Self.key.bytes, until: 100)
+        horizon.unmark(first)
+        #expect(!horizon.permits(try Self.record(at: 1), of: Self.key))
+        // The store may confirm the removal while the record of before is on its way.
+        let hidden = horizon.hidden(Self.key)
+        horizon.unmark(second)
+        #expect(!horizon.permits(try Self.record(at: 1), of: Self.key, hidden: hidden))
         #expect(horizon.permits(try Self.record(at: 1), of: Self.key))
     }
 
-    /// The store may confirm the removal while the record of before is on its way.
-    @Test func markCountsFromTheQuestionOn() throws {
+    /// The variants of a resource that ended here are not used, whatever index names them.
+    @Test func endOfAResourceHidesItsVariants() throws {
         var horizon = PurgeHorizon()
         horizon.begin(log: Self.log, floor: 0, [])
-        horizon.mark(Self.key.bytes, until: 100)
-        let mark = horizon.mark(of: Self.key.bytes)
-        horizon.unmark(Self.key.bytes, from: 100)
-        #expect(!horizon.permits(try Self.record(at: 1), of: Self.key, mark: mark))
-        #expect(horizon.permits(try Self.record(at: 1), of: Self.key))
+        horizon.end(Self.key.resource, at: 100)
+        #expect(!horizon.permits(try Self.record(at: 1), of: Self.key))
+        #expect(horizon.permits(try Self.record(at: 1, published: 101), of: Self.key))
+        horizon.endEverything(at: 200)
+        #expect(!horizon.permits(try Self.record(at: 1, published: 101), of: Self.key))
     }
 
     /// However few purges and marks are remembered, no record is used that one of them covers.
@@ -99,7 +131,11 @@ import Testing
                 } else {
                     let key = UInt8.random(in: 0..<8, using: &random)
                     keys[key] = Int64(step)
-                    horizon.mark([key], until: Int64(step))
+                    if step.isMultiple(of: 2) {
+                        _ = horizon.mark([key], until: Int64(step))
+                    } else {
+                        horizon.end([key], at: Int64(step))
+                    }
                 }
                 let tag = "t\(Int.random(in: 0..<8, using: &random))"
                 let key = UInt8.random(in: 0..<8, using: &random)
@@ -108,7 +144,7 @@ import Testing
                     Int64.random(in: 0...60, using: &random)
                 )
                 let record = try Self.record(at: position, published: published, tags: [tag])
-                guard horizon.permits(record, of: SharedKey(bytes: [key], resource: [99])) else {
+                guard horizon.permits(record, of: SharedKey(bytes: [key], resource: [key])) else {
                     continue
                 }
                 #expect(position >= tags[tag] ?? 0, "seed \(seed)")

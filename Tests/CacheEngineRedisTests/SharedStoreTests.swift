@@ -376,6 +376,118 @@ struct SharedStoreTests {
         await Self.end(here, there)
     }
 
+    /// The variants of a resource that a machine's own request has ended are not read back, although
+    /// another machine publishes their index again.
+    @Test func unsafeMethodEndsTheVariants() async throws {
+        let redis = try await RedisProcess()
+        let origin = ScriptedOrigin { request, number in
+            .whole(
+                fields: ["Cache-Control": "max-age=60", "Vary": "Accept"],
+                body: "\(request.fields["Accept"] ?? "") \(number)"
+            )
+        }
+        let here = try await Machine.sharing(redis.url, origin)
+        let there = try await Machine.sharing(redis.url, origin)
+        _ = try await here.answer("/1", ["Accept": "a"])
+        #expect(await Self.published(here, 1))
+        var post = CacheRequest(url: Machine.host + "/1")
+        post.method = .post
+        _ = try await there.cache.respond(to: post)
+        // The time for which the key is given up ends.
+        let isForgotten = await eventually {
+            let keys = try? await redis.command("KEYS", "ce1:test:*:l").elements
+            return keys?.isEmpty == false
+        }
+        #expect(isForgotten)
+        for key in try await redis.command("KEYS", "ce1:test:*:l").elements ?? [] {
+            try await redis.command("DEL", try #require(key.text))
+        }
+        _ = try await here.answer("/1", ["Accept": "b"])
+        #expect(await Self.published(here, 2))
+        let count = origin.count
+        let response = try await there.answer("/1", ["Accept": "a"])
+        #expect(try await response.body.collectText() == "a \(count + 1)")
+        await Self.end(here, there)
+    }
+
+    /// Requests for two variants wait for one flight, and the stale record of one is in Redis.
+    @Test func staleVariantIsNotGivenToAnother() async throws {
+        let redis = try await RedisProcess()
+        let fields: HeaderFields = [
+            "Cache-Control": "max-age=1, stale-if-error=600", "Vary": "Accept", "ETag": "\"e\"",
+        ]
+        let first = ScriptedOrigin { request, _ in
+            .whole(fields: fields, body: request.fields["Accept"] ?? "")
+        }
+        let here = try await Machine.sharing(redis.url, first)
+        _ = try await here.answer("/1", ["Accept": "en"])
+        #expect(await Self.published(here, 1))
+        await pause(milliseconds: 2_100)
+        let origin = HeldOrigin()
+        let there = try await Machine.sharing(redis.url, origin)
+        async let english = there.answer("/1", ["Accept": "en"]).body.collectText()
+        #expect(await eventually { origin.count == 1 })
+        async let german = there.answer("/1", ["Accept": "de"]).body.collectText()
+        #expect(
+            await eventually { await there.cache.statistics.waiters == 2 || origin.count == 2 }
+        )
+        var answered = 0
+        let answering = Task {
+            while !Task.isCancelled {
+                for exchange in origin.held {
+                    let accept = exchange.request.fields["Accept"] ?? ""
+                    if exchange.request.fields["If-None-Match"] == nil {
+                        exchange.answer(fields: fields, body: accept)
+                    } else {
+                        exchange.answer(status: 304, fields: fields, body: "")
+                    }
+                }
+                await pause(milliseconds: 2)
+            }
+        }
+        #expect(try await english == "en")
+        #expect(try await german == "de")
+        answered = origin.count
+        answering.cancel()
+        #expect(answered >= 1)
+        await Self.end(here, there)
+    }
+
+    /// What a machine removes by a time or a class is not read back from the store.
+    @Test func removalOfAClassHoldsOnItsMachine() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        _ = try await here.version("/1")
+        #expect(await Self.published(here, 1))
+        origin.change("/1")
+        try await here.cache.removeAll(in: .storageClass(.permanent))
+        #expect(try await here.version("/1") == 1)
+        await Self.end(here)
+    }
+
+    /// A machine that starts again at the end of the log publishes with its position.
+    @Test func restartedMachinePublishesWhatOthersUse() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let folder = TemporaryFolder()
+        let before = try await Machine.sharing(redis.url, origin, disk: folder)
+        try await before.purge(.everything)
+        #expect(
+            await eventually {
+                let last = try? await redis.command("HGET", "ce1:test:{log}:meta", "last").text
+                return last != "0-0"
+            }
+        )
+        await before.cache.shutDown()
+        let again = try await Machine.sharing(redis.url, origin, disk: folder)
+        _ = try await again.version("/1")
+        #expect(await Self.published(again, 1))
+        let there = try await Machine.sharing(redis.url, origin)
+        #expect(try await there.answer("/1").info.tier == .shared)
+        await Self.end(again, there)
+    }
+
     @Test func privateAndSessionEntriesNeverLeaveTheMachine() async throws {
         let redis = try await RedisProcess()
         let origin = ScriptedOrigin { request, _ in

@@ -179,7 +179,10 @@ extension LogLoop {
             try? await receiver.keep(note: bookmark.encoded)
         case .replay: counts.replays.count()
         case .caughtUp:
-            if let place = desk.place { await beginStore(place) }
+            if let place = desk.place {
+                receiver.note(position: place.position.rawValue)
+                await beginStore(place)
+            }
             counts.lastContact.store(monotonicNanoseconds(), ordering: .relaxed)
             if !counts.isLinked.exchange(true, ordering: .relaxed) {
                 desk.told = nil

@@ -17,7 +17,7 @@ final class FleetTime: Sendable {
     private let state = Mutex(State())
 
     /// The server's time, as a reply that has just arrived gives it.
-    func note(serverMilliseconds: Int64, ownMilliseconds: Int64 = systemMilliseconds()) {
+    func note(serverMilliseconds: Int64, ownMilliseconds: Int64 = ownMilliseconds()) {
         state.withLock { state in
             let offset = serverMilliseconds - ownMilliseconds
             if state.offsets.count < Self.samplesMax { return state.offsets.append(offset) }
@@ -29,12 +29,15 @@ final class FleetTime: Sendable {
     /// Takes the reply to TIME: seconds and microseconds.
     func note(_ reply: RESPValue) {
         let numbers = (reply.elements ?? []).compactMap { $0.text.flatMap { Int64($0) } }
-        guard numbers.count == 2 else { return }
+        // A time before the year 36,812.
+        guard numbers.count == 2, (0..<1 << 40).contains(numbers[0]),
+            (0..<1_000_000).contains(numbers[1])
+        else { return }
         note(serverMilliseconds: numbers[0] * 1_000 + numbers[1] / 1_000)
     }
 
     /// The fleet's time in milliseconds since 1970; `nil` before the first sample.
-    func now(ownMilliseconds: Int64 = systemMilliseconds()) -> Int64? {
+    func now(ownMilliseconds: Int64 = ownMilliseconds()) -> Int64? {
         state.withLock { state in
             guard !state.offsets.isEmpty else { return nil }
             return ownMilliseconds + state.offsets.sorted()[state.offsets.count / 2]
@@ -42,9 +45,5 @@ final class FleetTime: Sendable {
     }
 }
 
-/// The system's time in milliseconds since 1970.
-func systemMilliseconds() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-}
+/// The time of this machine since it was started, in milliseconds: no setting of a clock changes it.
+func ownMilliseconds() -> Int64 { Int64(monotonicNanoseconds() / 1_000_000) }

@@ -1,32 +1,49 @@
 import CacheEngine
-import Synchronization
 
-/// The purges that decide which shared records this machine may use.
+/// The purges and removals that decide which shared records this machine may use.
 ///
 /// A record carries the place in the order of purges at which its fetch began. It is used if no
 /// purge that covers it has a later place. Purges that this machine does not know, because they were
 /// trimmed from the log or are too many to be remembered, lie below `floor`: no record from below is
-/// used.
+/// used. While a purge of this machine is on its way to the log, and after the log has not confirmed
+/// it, no record is used that it covers.
 ///
-/// Entries that were removed or replaced on this machine alone have marks: until the store confirms
-/// the change, records that were published by then are not used.
+/// Entries that were removed or replaced on this machine alone have moments: records that were
+/// published by then are not used.
 struct PurgeHorizon: Sendable {
-    /// Beyond this number of purges or marks, the older ones are joined.
+    /// The purges of this machine that have no place yet.
+    private struct Unplaced {
+        /// On their way to the log.
+        var underWay = 0
+        /// The log has not confirmed the last one.
+        var hasFailed = false
+    }
+
+    /// A change on this machine that the store has not confirmed yet.
+    struct Mark: Hashable, Sendable {
+        fileprivate let key: KeyHash
+        fileprivate let number: UInt64
+    }
+
+    /// Beyond this number of purges or moments, the older ones are joined.
     private let countMax: Int
+    private let hasher = KeyHasher.random()
 
     /// The log whose positions are known; `nil` while none is.
     private(set) var log: [UInt8]?
-    private var floor = UInt64.max
-    private var everything: UInt64 = 0
-    private var purges: [SharedPurge.Scope: UInt64] = [:]
-    /// Moments of the fleet's time, in milliseconds; records published by then are not used.
-    private var marks: [[UInt8]: Int64] = [:]
-    private var markFloor = Int64.min
+    private var floor: UInt64 = 0
+    /// The latest place of each purge that the log has; it only rises.
+    private var places: [SharedPurge.Scope: UInt64] = [:]
+    private var unplaced: [SharedPurge.Scope: Unplaced] = [:]
+    private var marks: [KeyHash: (until: Int64, number: UInt64)] = [:]
+    private var marksMade: UInt64 = 0
+    /// When resources ended on this machine, in milliseconds of the fleet's time.
+    private var ends: [KeyHash: Int64] = [:]
+    private var endOfAll = Int64.min
 
     init(countMax: Int = 65_536) { self.countMax = countMax }
 
-    /// The place of a purge that is on its way to the log: it covers every record.
-    static let pending = UInt64.max
+    // MARK: Purges
 
     /// Begins with the purges of a log, all that came after `floor`.
     mutating func begin(
@@ -34,63 +51,106 @@ struct PurgeHorizon: Sendable {
         floor: UInt64,
         _ known: [(scope: SharedPurge.Scope, position: UInt64)]
     ) {
-        let own = purges.filter { $0.value == Self.pending }
-        let isEverythingPending = everything == Self.pending
         self.log = log
-        self.floor = floor
-        everything = isEverythingPending ? Self.pending : 0
-        purges = own
+        self.floor = max(self.floor, floor)
         for (scope, position) in known { note(scope, at: position) }
     }
 
-    /// Uses no record until `begin` is called: purges may have been missed.
-    mutating func end() { log = nil }
+    /// Uses no record until `begin` is called: purges may have been missed, or the log is another.
+    mutating func end() {
+        log = nil
+        floor = 0
+        places = [:]
+    }
 
-    /// A purge has this place.
+    /// The log has a purge at this place.
     mutating func note(_ scope: SharedPurge.Scope, at position: UInt64) {
-        guard scope != .everything else { return everything = max(everything, position) }
-        purges[scope] = max(purges[scope] ?? 0, position)
-        guard purges.count > countMax else { return }
-        let places = purges.values.filter { $0 != Self.pending }
-        floor = max(floor, places.max() ?? Self.pending)
-        purges = purges.filter { $0.value == Self.pending }
-        if purges.count > countMax / 2 { floor = Self.pending }
+        places[scope] = max(places[scope] ?? 0, position)
+        guard places.count > countMax else { return }
+        floor = max(floor, places.values.max() ?? 0)
+        places = [:]
     }
 
-    /// The log has confirmed a purge of this machine, which was pending.
+    /// A purge of this machine is about to be applied.
+    mutating func announce(_ scope: SharedPurge.Scope) {
+        unplaced[scope, default: Unplaced()].underWay += 1
+    }
+
+    /// The log has taken a purge of this machine, which was announced.
     mutating func confirm(_ scope: SharedPurge.Scope, at position: UInt64) {
-        if scope == .everything { everything = 0 } else { purges[scope] = nil }
         note(scope, at: position)
+        settle(scope, hasFailed: false)
     }
 
-    /// Records of the key that are published by `milliseconds` are not used.
-    mutating func mark(_ key: [UInt8], until milliseconds: Int64) {
+    /// The log has not confirmed a purge of this machine: it holds until one of its scope is.
+    mutating func fail(_ scope: SharedPurge.Scope) { settle(scope, hasFailed: true) }
+
+    private mutating func settle(_ scope: SharedPurge.Scope, hasFailed: Bool) {
+        guard var state = unplaced[scope] else { return }
+        state.underWay -= 1
+        state.hasFailed = hasFailed
+        unplaced[scope] = state.underWay == 0 && !hasFailed ? nil : state
+    }
+
+    // MARK: Changes on this machine
+
+    /// Records of the key that are published by `milliseconds` are not used until the store
+    /// confirms the change, and `unmark` is called.
+    mutating func mark(_ key: [UInt8], until milliseconds: Int64) -> Mark {
+        let hash = hash(key)
+        marksMade += 1
+        let mark = Mark(key: hash, number: marksMade)
+        if Mutant.readsBackWhatItRemoved.isOn { return mark }
+        marks[hash] = (max(marks[hash]?.until ?? .min, milliseconds), marksMade)
+        if marks.count > countMax {
+            endOfAll = max(endOfAll, marks.values.map(\.until).max() ?? .min)
+            marks = [:]
+        }
+        return mark
+    }
+
+    /// The store has confirmed a change; a later change of the key has a mark of its own.
+    mutating func unmark(_ mark: Mark) {
+        if marks[mark.key]?.number == mark.number { marks[mark.key] = nil }
+    }
+
+    /// A resource ended on this machine: records of all its entries that were published by then are
+    /// not used any more.
+    mutating func end(_ resource: [UInt8], at milliseconds: Int64) {
         if Mutant.readsBackWhatItRemoved.isOn { return }
-        marks[key] = max(marks[key] ?? .min, milliseconds)
-        guard marks.count > countMax else { return }
-        markFloor = max(markFloor, marks.values.max() ?? .max)
-        marks = [:]
+        let hash = hash(resource)
+        ends[hash] = max(ends[hash] ?? .min, milliseconds)
+        guard ends.count > countMax else { return }
+        endOfAll = max(endOfAll, ends.values.max() ?? .min)
+        ends = [:]
     }
 
-    /// The store has no older record of the key any more.
-    mutating func unmark(_ key: [UInt8], from milliseconds: Int64) {
-        // A later change has a mark of its own.
-        if marks[key] == milliseconds { marks[key] = nil }
+    /// Records that were published by then are not used any more, whatever their key.
+    mutating func endEverything(at milliseconds: Int64) {
+        endOfAll = max(endOfAll, milliseconds)
     }
+
+    private func hash(_ bytes: [UInt8]) -> KeyHash { bytes.withUnsafeBytes { hasher.hash($0) } }
+
+    // MARK: Records
 
     /// The moment by which a record of the key must not have been published.
     ///
     /// It is read before the record is asked for: the store may confirm a change between the two,
     /// and the record may still be the one from before the change.
-    func mark(of key: [UInt8]) -> Int64 { max(marks[key] ?? .min, markFloor) }
+    func hidden(_ key: SharedKey) -> Int64 {
+        max(marks[hash(key.bytes)]?.until ?? .min, ends[hash(key.resource)] ?? .min, endOfAll)
+    }
 
-    /// Whether a record may be used that was asked for when its key had that mark.
-    func permits(_ record: SharedRecord, of key: SharedKey, mark: Int64 = .min) -> Bool {
+    /// Whether a record may be used that was asked for when `hidden` gave that moment.
+    func permits(_ record: SharedRecord, of key: SharedKey, hidden: Int64 = .min) -> Bool {
         if Mutant.usesPurgedRecords.isOn { return record.log == log }
-        guard record.log == log, record.position >= floor, record.position >= everything,
-            record.position >= purges[.key(key.resource)] ?? 0,
-            record.publishedMilliseconds > max(mark, self.mark(of: key.bytes))
+        guard record.log == log, record.position >= floor,
+            record.publishedMilliseconds > max(hidden, self.hidden(key))
         else { return false }
-        return record.entry.tags.allSatisfy { record.position >= purges[.tag($0)] ?? 0 }
+        let tags = record.entry.tags.map { SharedPurge.Scope.tag($0) }
+        return ([.everything, .key(key.resource)] + tags).allSatisfy { scope in
+            unplaced[scope] == nil && record.position >= places[scope] ?? 0
+        }
     }
 }

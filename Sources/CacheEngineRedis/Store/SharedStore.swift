@@ -25,6 +25,8 @@ final class SharedStore: SharedTier {
     private struct State {
         var horizon = PurgeHorizon()
         var keys: StoreKeys?
+        /// Whether something was removed here before the fleet's time was known.
+        var hasRemovedUntimed = false
         /// The leases of this machine that were not published under yet, by their keys.
         var leases: [SharedKey: Holding] = [:]
     }
@@ -74,7 +76,10 @@ extension SharedStore {
 
     /// Begins to use records, with the purges of the log that came after `floor`.
     func begin(log: [UInt8], floor: UInt64, _ entries: [LogEntry]) {
+        guard let now = time.now() else { return }
         state.withLock { state in
+            if state.hasRemovedUntimed { state.horizon.endEverything(at: now) }
+            state.hasRemovedUntimed = false
             state.keys = StoreKeys(namespace: namespace, log: log)
             state.horizon.begin(
                 log: log,
@@ -95,18 +100,21 @@ extension SharedStore {
         }
     }
 
-    /// Purges of this machine are on their way to the log.
-    func begin(_ purges: [SharedPurge]) {
-        state.withLock { state in
-            for purge in purges { state.horizon.note(purge.scope, at: PurgeHorizon.pending) }
-        }
-    }
+    func announce(_ purges: [SharedPurge]) { change(purges) { $0.announce($1) } }
 
     /// The log has taken purges of this machine, the last one at `position`.
     func confirm(_ purges: [SharedPurge], at position: UInt64) {
-        state.withLock { state in
-            for purge in purges { state.horizon.confirm(purge.scope, at: position) }
-        }
+        change(purges) { $0.confirm($1, at: position) }
+    }
+
+    /// The log has not confirmed purges of this machine.
+    func fail(_ purges: [SharedPurge]) { change(purges) { $0.fail($1) } }
+
+    private func change(
+        _ purges: [SharedPurge],
+        _ body: (inout PurgeHorizon, SharedPurge.Scope) -> Void
+    ) {
+        state.withLock { state in for purge in purges { body(&state.horizon, purge.scope) } }
     }
 }
 
@@ -115,53 +123,54 @@ extension SharedStore {
 extension SharedStore {
     func look<Value: Sendable>(
         _ key: SharedKey,
-        nowSeconds: Int64,
+        _ clock: any CacheClock,
+        startedNanoseconds: UInt64,
         _ use: @Sendable (StoredEntry) -> Value?
     ) async -> SharedLook<Value> {
         guard let names = names(of: key) else { return .alone(older: nil) }
-        let end = monotonicNanoseconds() + Self.waitNanoseconds
-        var older: StoredEntry?
+        let token = FleetPurge.ID.random().bytes
+        var hasAsked = false
         do throws(RedisError) {
-            var mark = mark(of: key)
+            var hidden = hidden(key)
             let reply = try await client.send(RESPCommand("GET", key: names[0]))
-            if let entry = entry(reply, key, mark, nowSeconds) {
-                if let value = use(entry) { return found(value) }
-                older = entry
-            }
-            let token = FleetPurge.ID.random().bytes
+            var older = entry(reply, key, hidden, clock)
+            if let value = older.flatMap(use) { return found(value) }
             for attempt in 0... {
-                mark = self.mark(of: key)
-                let replies = try await client.together(
-                    asking(names, token),
-                    by: names[0]
-                )
+                hidden = self.hidden(key)
+                hasAsked = true
+                let replies = try await client.together(asking(names, token), by: names[0])
                 for case .error(let text) in replies {
                     throw RedisError(.misbehaved, detail: text)
                 }
-                if let entry = entry(replies[1], key, mark, nowSeconds) {
+                let isOwn = replies[0].text == "OK"
+                if let entry = entry(replies[1], key, hidden, clock) {
                     if let value = use(entry) {
-                        if replies[0].text == "OK" { release(names, token, "free") }
+                        if isOwn { release(names, token, .free) }
                         return found(value)
                     }
                     older = entry
                 }
-                if replies[0].text == "OK" {
+                if isOwn {
                     counts.sharedMisses.count()
                     return .lead(hold(key, names, token), older: older)
                 }
                 // The key was given up for a while, or its response is waited for long enough.
-                guard replies[2].bytes != [UInt8(ascii: "!")], monotonicNanoseconds() < end else {
-                    break
+                let isGivenUp = replies[2].bytes == [UInt8(ascii: "!")]
+                let waited =
+                    monotonicNanoseconds() - min(monotonicNanoseconds(), startedNanoseconds)
+                guard !isGivenUp, waited < Self.waitNanoseconds, !Task.isCancelled else {
+                    counts.sharedMisses.count()
+                    return .alone(older: older)
                 }
                 if attempt == 0 { counts.sharedWaits.count() }
                 try? await Task.sleep(nanoseconds: Self.pause(attempt))
-                if Task.isCancelled { break }
             }
-            counts.sharedMisses.count()
         } catch {
             counts.sharedFailures.count()
+            // The lease may be this machine's, although the reply is missing.
+            if hasAsked { release(names, token, .free) }
         }
-        return .alone(older: older)
+        return .alone(older: nil)
     }
 
     /// Asks for the lease, the record, and the holder of the lease.
@@ -184,8 +193,8 @@ extension SharedStore {
         state.withLock { $0.horizon.log == nil ? nil : $0.keys }?.names(of: key)
     }
 
-    private func mark(of key: SharedKey) -> Int64 {
-        state.withLock { $0.horizon.mark(of: key.bytes) }
+    private func hidden(_ key: SharedKey) -> Int64 {
+        state.withLock { $0.horizon.hidden(key) }
     }
 
     private func found<Value>(_ value: Value) -> SharedLook<Value> {
@@ -197,21 +206,18 @@ extension SharedStore {
     private func entry(
         _ reply: RESPValue,
         _ key: SharedKey,
-        _ mark: Int64,
-        _ nowSeconds: Int64
+        _ hidden: Int64,
+        _ clock: any CacheClock
     ) -> StoredEntry? {
         guard let bytes = reply.bytes, let now = time.now() else { return nil }
         guard let record = SharedRecord(bytes) else {
             counts.sharedUnreadable.count()
             return nil
         }
-        guard state.withLock({ $0.horizon.permits(record, of: key, mark: mark) }) else {
+        guard state.withLock({ $0.horizon.permits(record, of: key, hidden: hidden) }) else {
             return nil
         }
-        return record.entry(
-            nowSeconds: nowSeconds,
-            residenceMilliseconds: now - record.publishedMilliseconds
-        )
+        return record.entry(nowSeconds: clock.nowSeconds, fleetMilliseconds: now)
     }
 }
 
@@ -224,7 +230,9 @@ extension SharedStore {
                 guard (try? await Task.sleep(nanoseconds: 1_000_000_000)) != nil, let self else {
                     return
                 }
-                let words = [token, Array("keep".utf8), Self.word(Self.leaseMilliseconds)]
+                let words = [
+                    token, Array(LeaseStep.keep.rawValue.utf8), Self.word(Self.leaseMilliseconds),
+                ]
                 _ = try? await self.run([Step(.lease, names, words)], by: names[0])
             }
         }
@@ -252,11 +260,18 @@ extension SharedStore {
         guard let token = take(lease.key, lease.token), let names = names(of: lease.key) else {
             return
         }
-        release(names, token, ending == .failed ? "free" : "skip")
+        release(names, token, ending == .failed ? .free : .skip)
     }
 
-    private func release(_ names: [String], _ token: [UInt8], _ word: String) {
-        let words = [token, Array(word.utf8), Self.word(Self.unshareableMilliseconds)]
+    /// The words of the script `lease`.
+    private enum LeaseStep: String {
+        case keep, free, skip
+    }
+
+    private func release(_ names: [String], _ token: [UInt8], _ step: LeaseStep) {
+        let words = [
+            token, Array(step.rawValue.utf8), Self.word(Self.unshareableMilliseconds),
+        ]
         Task { _ = try? await run([Step(.lease, names, words)], by: names[0]) }
     }
 }
@@ -267,58 +282,73 @@ extension SharedStore {
     func publish(_ copies: [SharedCopy]) {
         guard let now = time.now(), let first = copies.first, let names = names(of: first.key)
         else { return }
-        let log = state.withLock { $0.horizon.log }
-        let hidden = now + Self.unconfirmedMilliseconds
-        var steps: [Step] = []
-        for copy in copies {
-            let record = log.flatMap {
-                SharedRecord(
+        let (log, mark) = state.withLock { state in
+            (
+                state.horizon.log,
+                state.horizon.mark(first.key.bytes, until: now + Self.unconfirmedMilliseconds)
+            )
+        }
+        guard let log else { return }
+        let tokens = copies.map { take($0.key) ?? [] }
+        Task {
+            var steps: [Step] = []
+            for (copy, token) in zip(copies, tokens) {
+                let record = SharedRecord(
                     copy.entry,
                     position: copy.position,
                     publishedMilliseconds: now,
                     storedSeconds: copy.nowSeconds,
-                    log: $0
+                    log: log
                 ).encoded
+                guard let record, let names = self.names(of: copy.key) else { continue }
+                let lifetime = Self.word(Self.jittered(copy.lifetimeSeconds))
+                let mayReplace = Self.word(copy.mayReplace ? 1 : 0)
+                steps.append(Step(.publish, names, [token, record, lifetime, mayReplace]))
             }
-            guard let record, let names = self.names(of: copy.key) else { continue }
-            let token = take(copy.key) ?? []
-            let words = [token, record, Self.word(Self.jittered(copy.lifetimeSeconds))]
-            steps.append(Step(.publish, names, words))
-        }
-        guard !steps.isEmpty else { return }
-        hide(first.key, until: hidden)
-        Task { [steps] in
             do throws(RedisError) {
                 let replies = try await run(steps, by: names[0])
                 let isWritten = replies.allSatisfy { $0.integer == 1 }
                 if isWritten { counts.published.count() } else { counts.unpublished.count() }
-                show(first.key, from: hidden)
-            } catch { counts.unpublished.count() }
+                state.withLock { $0.horizon.unmark(mark) }
+            } catch {
+                counts.unpublished.count()
+                for (copy, token) in zip(copies, tokens) where !token.isEmpty {
+                    if let names = self.names(of: copy.key) { release(names, token, .free) }
+                }
+            }
         }
     }
 
     func forget(_ key: SharedKey) {
-        // Without a log nothing was read, and nothing is until the log's purges are known.
-        guard let now = time.now() else { return }
-        let hidden = now + Self.unconfirmedMilliseconds
-        hide(key, until: hidden)
-        guard let names = names(of: key) else { return }
+        let now = time.now()
+        let mark = state.withLock { state -> PurgeHorizon.Mark? in
+            guard let now else {
+                state.hasRemovedUntimed = true
+                return nil
+            }
+            state.horizon.end(key.resource, at: now)
+            return state.horizon.mark(key.bytes, until: now + Self.unconfirmedMilliseconds)
+        }
+        guard let mark, let names = names(of: key) else { return }
         _ = take(key)
         let words = [Self.word(Self.forgottenMilliseconds)]
         Task {
             guard (try? await run([Step(.forget, names, words)], by: names[0])) != nil else {
                 return
             }
-            show(key, from: hidden)
+            state.withLock { $0.horizon.unmark(mark) }
         }
     }
 
-    private func hide(_ key: SharedKey, until moment: Int64) {
-        state.withLock { $0.horizon.mark(key.bytes, until: moment) }
-    }
-
-    private func show(_ key: SharedKey, from moment: Int64) {
-        state.withLock { $0.horizon.unmark(key.bytes, from: moment) }
+    func forgetEverything() {
+        let now = time.now()
+        state.withLock { state in
+            if let now {
+                state.horizon.endEverything(at: now)
+            } else {
+                state.hasRemovedUntimed = true
+            }
+        }
     }
 
     /// A lifetime in milliseconds, up to a twentieth less: records of one moment end one by one.

@@ -76,16 +76,20 @@ import Testing
         let record = Self.record(bodyCount: 10)
         // The record is ten seconds old in the store, and was fetched ten seconds before that.
         let now = 1_000 + 10 + ahead
-        let entry = try #require(record.entry(nowSeconds: now, residenceMilliseconds: 10_400))
+        let entry = try #require(record.entry(nowSeconds: now, fleetMilliseconds: 1_010_900))
         let stored = try #require(StoredResponse(entry))
         let age = stored.facts.ageSeconds(at: now)
         #expect(abs(age - 25) <= 1, "\(age)")
         #expect(try stored.fields().bytes == #require(StoredResponse(record.entry)).fields().bytes)
     }
 
-    @Test func impossibleTimesAreAMiss() {
-        let record = Self.record(bodyCount: 10, storedSeconds: .min)
-        #expect(record.entry(nowSeconds: .max, residenceMilliseconds: 0) == nil)
+    @Test(arguments: [
+        (Int64.min, Int64(1_000_500)), (1_000, .min), (1_000, .max), (1_000, .min + 1),
+    ])
+    func impossibleTimesAreAMiss(_ stored: Int64, _ published: Int64) {
+        var record = Self.record(bodyCount: 10, storedSeconds: stored)
+        record.publishedMilliseconds = published
+        #expect(record.entry(nowSeconds: 2_000, fleetMilliseconds: 1_000_600) == nil)
     }
 
     @Test func variantNamesItsResource() {

@@ -23,6 +23,7 @@ struct FetchAttempt {
             return store(answer, response, lifetime, ticket, variance: nil)
         case .refuse(let response, let refusal):
             guard !maySupersede(response) else { return nil }
+            endShared(by: response)
             return refused(answer, StoreRefusalReason(refusal.code))
         case .fail: return .unstored(answer, .failure)
         case .confirm, .storePost, .askPlainly, .misbehaved: return nil
@@ -232,6 +233,8 @@ struct FetchAttempt {
         if await tiers.remove(context.key) { services.recorder.counters.add(.invalidations) }
         var later = tiers.ledger.ticket()
         later.permit = ticket.permit
+        // The origin's answer is as old as the request to it.
+        later.fleetPosition = ticket.fleetPosition
         var outcome = await store(answer, response, lifetime, later)
         outcome.body?.isOutranked = true
         return outcome
@@ -244,6 +247,16 @@ struct FetchAttempt {
         guard context.policy.writes else { return false }
         if context.policy.reads, context.found.stored == nil { return false }
         return response.supersession != .nothing
+    }
+
+    /// Removes the fleet's copy of a stored response that this one ends, if the request was a reload
+    /// and did not look at it.
+    private func endShared(by response: ReceivedResponse) {
+        guard let outlet = tiers.outlet, context.policy.writes, context.found.stored == nil,
+            context.facts.flags.contains(.noCache) || context.facts.maxAgeSeconds == 0,
+            response.supersession != .nothing
+        else { return }
+        outlet.removed(context.lookup.key)
     }
 
     /// Removes the stored response that this one replaces without being stored itself.

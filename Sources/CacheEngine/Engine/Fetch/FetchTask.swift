@@ -107,19 +107,30 @@ final class FetchTask: Sendable {
         switch await shared.finding(flight.permit) {
         case .answer(let answer):
             _ = tell(FetchOutcome(answer: answer, sharing: .everyone), context, attempt: attempt)
-        case .fetch(let context, let lease):
+        case .lead(let context, let lease):
             var ending = SharedLease.Ending.failed
-            defer { if let lease { services.tiers.outlet?.tier.end(lease, ending) } }
-            let status = try await ask(context, attempt: attempt)
+            defer { services.tiers.outlet?.tier.end(lease, ending) }
+            let status = try await ask(context, attempt: attempt, lease: lease)
             if !StatusFacts(status).isServerError { ending = .unshareable }
+        case .fetch(let context):
+            _ = try await ask(context, attempt: attempt, mayReplaceShared: false)
         }
     }
 
     /// Makes one attempt: sends the request, and lands its response; returns the origin's status.
-    private func ask(_ context: FetchContext, attempt: Int) async throws -> Int {
+    ///
+    /// `lease` is the fleet's for this fetch. Without it, the response may replace a record of
+    /// another machine if `mayReplaceShared`.
+    private func ask(
+        _ context: FetchContext,
+        attempt: Int,
+        lease: SharedLease? = nil,
+        mayReplaceShared: Bool = true
+    ) async throws -> Int {
         guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
         var ticket = context.ticket
         ticket.permit = flight.permit
+        ticket.mayReplaceShared = mayReplaceShared
         let fetch = FetchAttempt(services: services, context: context, ticket: ticket)
         let question = fetch.question()
         let answer = try await fetch.ask(question)
@@ -127,10 +138,22 @@ final class FetchTask: Sendable {
         case .done: break
         case .decided(let decision):
             let outcome = try await fetch.outcome(answer, to: question, decision)
+            if let lease { endEarly(lease, outcome) }
             await land(outcome, context, attempt: attempt)
-        case .arrives(let outcome): await land(outcome, context, attempt: attempt)
+        case .arrives(let outcome):
+            if let lease { endEarly(lease, outcome) }
+            await land(outcome, context, attempt: attempt)
         }
         return answer.status
+    }
+
+    /// Ends the lease with the head if the body is not going to be shared, so that no machine waits
+    /// for its end.
+    private func endEarly(_ lease: SharedLease, _ outcome: FetchOutcome) {
+        guard let body = outcome.body, outcome.answer.status < 500 else { return }
+        let isTooLarge = (body.origin.expectedCount ?? 0) > SharedRecord.entryBytesMax
+        guard body.storage != .whole || isTooLarge else { return }
+        services.tiers.outlet?.tier.end(lease, .unshareable)
     }
 
     // MARK: Failing

@@ -1,4 +1,5 @@
 import HTTPCaching
+import Platform
 
 /// The look into the fleet's shared store before a fetch: what one machine has fetched, the others
 /// need not fetch.
@@ -7,9 +8,11 @@ struct SharedFetch {
     enum Finding {
         /// A record that answers the request.
         case answer(FlightAnswer)
-        /// The origin must be asked, with the stored response of `context`; the lease is there if
-        /// other machines wait for the response.
-        case fetch(FetchContext, SharedLease?)
+        /// The origin must be asked, with the stored response of `context`, and other machines wait
+        /// for the response.
+        case lead(FetchContext, SharedLease)
+        /// The origin must be asked, with the stored response of the context.
+        case fetch(FetchContext)
     }
 
     private let services: Services
@@ -21,7 +24,8 @@ struct SharedFetch {
     init?(_ services: Services, _ desk: HTTPFlightDesk?, _ context: FetchContext) {
         guard let tier = services.tiers.outlet?.tier, let desk, context.policy.reads,
             context.policy.writes, !context.facts.hasRange, context.request.method != .head,
-            !context.facts.flags.contains(.noCache), context.facts.maxAgeSeconds != 0
+            !context.facts.flags.contains(.noCache), context.facts.maxAgeSeconds != 0,
+            context.policy.freshness != .alwaysValidate
         else { return nil }
         self.services = services
         self.tier = tier
@@ -32,25 +36,22 @@ struct SharedFetch {
     func finding(_ permit: StorePermit?) async -> Finding {
         var ticket = context.ticket
         ticket.permit = permit
+        let started = monotonicNanoseconds()
         let key = context.lookup.key
-        switch await look(key) {
+        switch await look(key, started) {
         case .found(.index(let entry)):
-            // The index is known here already: only another variant can be there.
             guard key == context.key, let variance = adopt(entry, since: ticket) else {
-                return .fetch(context, nil)
+                return .fetch(context)
             }
-            switch await look(variance.key) {
-            case .found(.response(let entry)): return finding(entry, ticket, variance)
-            case .found(.index): return .fetch(context, nil)
-            case .lead(let lease, let older):
-                return .fetch(confirming(older, under: variance.key, ticket), lease)
-            case .alone(let older):
-                return .fetch(confirming(older, under: variance.key, ticket), nil)
+            // The origin is not asked to confirm a variant: requests for other variants wait too.
+            switch await look(variance.key, started) {
+            case .found(.response(let stored)): return answer(stored, ticket, variance)
+            case .lead(let lease, _): return .lead(context, lease)
+            case .found(.index), .alone: return .fetch(context)
             }
-        case .found(.response(let entry)): return finding(entry, ticket, nil)
-        case .lead(let lease, let older):
-            return .fetch(confirming(older, under: key, ticket), lease)
-        case .alone(let older): return .fetch(confirming(older, under: key, ticket), nil)
+        case .found(.response(let stored)): return answer(stored, ticket, nil)
+        case .lead(let lease, let older): return .lead(confirming(older, under: key, ticket), lease)
+        case .alone(let older): return .fetch(confirming(older, under: key, ticket))
         }
     }
 
@@ -58,12 +59,18 @@ struct SharedFetch {
 
     private enum Use: Sendable {
         case index(StoredEntry)
-        case response(StoredEntry)
+        case response(StoredResponse)
     }
 
-    private func look(_ key: RequestKey) async -> SharedLook<Use> {
-        await tier.look(key.shared, nowSeconds: services.clock.nowSeconds) { entry in
-            if VariantIndex.isIndex(entry.entry) { return .index(entry) }
+    private func look(_ key: RequestKey, _ startedNanoseconds: UInt64) async -> SharedLook<Use> {
+        await tier.look(
+            key.shared,
+            services.clock,
+            startedNanoseconds: startedNanoseconds
+        ) { entry in
+            if VariantIndex.isIndex(entry.entry) {
+                return entry.filed(under: key.storeKey).map { .index($0) }
+            }
             guard let stored = local(entry, under: key), isNewer(stored) else { return nil }
             let step = ReuseStep(
                 stored,
@@ -74,13 +81,14 @@ struct SharedFetch {
                 nowSeconds: services.clock.nowSeconds
             )
             guard case .respond(.fresh, _, _) = step else { return nil }
-            return .response(stored.stored)
+            return .response(stored)
         }
     }
 
     /// The response as an entry of this machine, stored now; `nil` if it is another key's.
     private func local(_ entry: StoredEntry, under key: RequestKey) -> StoredResponse? {
-        guard let entry = entry.filed(under: key.storeKey), let stored = StoredResponse(entry)
+        guard let entry = entry.filed(under: key.storeKey), let stored = StoredResponse(entry),
+            stored.withEncodedFields({ FieldSection(decoding: $0) }) != nil
         else { return nil }
         let blueprint = EntryBuilder(renewing: stored, facts: stored.facts).blueprint
         let own = services.tiers.entry(blueprint, body: CollectionOfOne(entry.entry.body))
@@ -95,13 +103,12 @@ struct SharedFetch {
 
     // MARK: Using
 
-    private func finding(
-        _ entry: StoredEntry,
+    private func answer(
+        _ stored: StoredResponse,
         _ ticket: RemovalLedger.Ticket,
         _ variance: Variance?
     ) -> Finding {
-        guard let stored = StoredResponse(entry) else { return .fetch(context, nil) }
-        services.tiers.adopt(entry.entry, since: ticket)
+        services.tiers.adopt(stored.entry, since: ticket)
         return .answer(
             FlightAnswer(
                 status: Int(stored.facts.status),
@@ -115,12 +122,10 @@ struct SharedFetch {
 
     /// Takes over the index of a resource, and finds the key of the request's own variant.
     ///
-    /// Returns `nil` if this machine has an index of its own by now.
+    /// Returns `nil` if this machine has another index by now.
     private func adopt(_ entry: StoredEntry, since ticket: RemovalLedger.Ticket) -> Variance? {
         let tiers = services.tiers
-        guard let entry = entry.filed(under: context.key.storeKey),
-            let index = VariantIndex(entry.entry), let vary = index.sets.first
-        else { return nil }
+        guard let index = VariantIndex(entry.entry), let vary = index.sets.first else { return nil }
         let key = Lookup(services).variantKey(
             of: context.key,
             by: index,
@@ -128,13 +133,15 @@ struct SharedFetch {
             context.request.fields.section
         )
         let isAdopted = desk.settleVariant(of: context.lookup.key.hash, ticket.permit) {
-            let isFirst = tiers.peek(context.key) == nil
-            if isFirst {
+            let own = tiers.peek(context.key)
+            let isKnown = own.flatMap { VariantIndex($0) }?.nonce == index.nonce
+            if own == nil {
                 let metadata = entry.entry.withMetadata { [UInt8]($0) }
                 let blueprint = EntryBlueprint(entry.entry, metadata: metadata)
                 _ = tiers.put(tiers.entry(blueprint, body: EmptyCollection()), since: ticket)
             }
-            return (isFirst, isFirst ? key.hash : context.lookup.key.hash)
+            let isUsed = own == nil || isKnown
+            return (isUsed, isUsed ? key.hash : context.lookup.key.hash)
         }
         tiers.backing.ring(context.key.hash)
         return isAdopted ? Variance(index: index, vary: vary, key: key) : nil

@@ -28,6 +28,8 @@ struct PurgeDesk {
     func purge(_ targets: [PurgeTarget], isSoft: Bool) async throws -> Outcome {
         // A request without a key is an error before anything is purged.
         let shared = try targets.map { SharedPurge(try scope(of: $0), isSoft: isSoft) }
+        // Before anything is removed here: from now on no older copy of it is read from the fleet.
+        services.relay?.announce(shared)
         var outcome = Outcome()
         var failure: (any Error)?
         for target in targets {
@@ -46,10 +48,12 @@ struct PurgeDesk {
         isSoft: Bool = false,
         _ body: () async throws -> Value
     ) async throws -> Value {
+        let purge = SharedPurge(scope, isSoft: isSoft)
+        services.relay?.announce([purge])
         let result: Result<Value, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
         let isApplied = if case .success = result { true } else { false }
-        let sharing = await share([SharedPurge(scope, isSoft: isSoft)], areApplied: isApplied)
+        let sharing = await share([purge], areApplied: isApplied)
         let value = try result.get()
         _ = try sharing?.get()
         return value

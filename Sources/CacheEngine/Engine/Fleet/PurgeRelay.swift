@@ -26,6 +26,9 @@ package protocol PurgeRelay: Sendable {
     /// too long.
     func start(_ receiver: any PurgeReceiver) async
 
+    /// Purges were given to this machine and are about to be applied; `share` follows.
+    func announce(_ purges: [SharedPurge])
+
     /// Hands over purges that were given to this machine.
     ///
     /// If `areApplied`, the receiver must not be given them back.
@@ -45,6 +48,7 @@ package protocol PurgeRelay: Sendable {
 
 extension PurgeRelay {
     package var sharedTier: (any SharedTier)? { nil }
+    package func announce(_ purges: [SharedPurge]) {}
 }
 
 /// The cache as a relay sees it.

@@ -47,7 +47,13 @@ struct StaleMarking {
         let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
         let renewed = services.tiers.renewed(stored.stored, as: blueprint)
         let tiers = services.tiers
-        let isMarked = await tiers.replace(stored.stored, by: renewed, since: ticket)
+        // The fleet's log tells the others; a copy of this machine may be older than theirs.
+        let isMarked = await tiers.replace(
+            stored.stored,
+            by: renewed,
+            since: ticket,
+            isShared: false
+        )
         if isMarked || Mutant.losesMarksOfURLs.isOn { return }
         _ = try await tiers.removeDurably(RequestKey(stored.stored.key))
     }

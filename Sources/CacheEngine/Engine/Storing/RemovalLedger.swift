@@ -18,7 +18,9 @@ final class RemovalLedger: @unchecked Sendable {
     struct Ticket: Sendable {
         fileprivate let sequence: UInt64
         /// The place in the fleet's order of purges: all up to it were applied here.
-        let fleetPosition: UInt64
+        var fleetPosition: UInt64
+        /// Whether the response may replace a record of another machine in the shared store.
+        var mayReplaceShared = true
         /// The permit of a flight's attempt; the store refuses without a valid one.
         var permit: StorePermit?
     }

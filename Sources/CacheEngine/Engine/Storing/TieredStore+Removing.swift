@@ -86,6 +86,11 @@ extension TieredStore {
             throw error
         }
         let inMemory = memory.removeAll(in: scope)
+        switch scope {
+        // The fleet's log orders these.
+        case .everything, .tag: break
+        case .storageClass, .storedAfter, .storedBefore: outlet?.tier.forgetEverything()
+        }
         // An entry in memory is also behind it, unless it is for memory only.
         return RemovalCount(
             entries: max(inMemory.entries, behind.entries),

@@ -133,12 +133,7 @@ final class TieredStore: Sendable {
             let hash = bytes.withUnsafeBytes { hasher.hash($0) }
             return peek(RequestKey(bytes: bytes, hash: hash)).map { StoredEntry($0) }
         }
-        outlet.stored(
-            entry,
-            index: index,
-            position: ticket.fleetPosition,
-            nowSeconds: clock.nowSeconds
-        )
+        outlet.stored(entry, index: index, since: ticket, nowSeconds: clock.nowSeconds)
     }
 
     /// Stores an entry without waking the tier behind the memory: the caller rings it.
@@ -179,13 +174,16 @@ final class TieredStore: Sendable {
 
     /// Replaces `old` wherever it is still stored: in memory, or behind it.
     ///
+    /// `isShared` says whether `new` is also for the store that a fleet shares.
+    ///
     /// - Returns: Whether `old` is certainly no longer stored, replaced by `new` or by a later
     ///   operation.
     @discardableResult
     func replace(
         _ old: StoredEntry,
         by new: StoredEntry,
-        since ticket: RemovalLedger.Ticket
+        since ticket: RemovalLedger.Ticket,
+        isShared: Bool = true
     ) async -> Bool {
         let key = RequestKey(old.key)
         if let present = peek(key) {
@@ -201,7 +199,7 @@ final class TieredStore: Sendable {
             backing.ring(key.hash)
             // If it was evicted meanwhile, the entry is stored behind the memory only.
             if isReplaced {
-                share(new, .stored, since: ticket)
+                if isShared { share(new, .stored, since: ticket) }
                 return true
             }
             if let present = peek(key) { return !present.isCopy(of: old.entry) }
@@ -216,7 +214,10 @@ final class TieredStore: Sendable {
             return store(new.entry, body: body, since: ticket, onlyIf: found.isCurrent) == .stored
         }
         guard new.detachedBody == nil else { return false }
-        return store(new.entry, since: ticket, onlyIf: found.isCurrent) == .stored
+        let outcome = put(new.entry, since: ticket, onlyIf: found.isCurrent)
+        backing.ring(key.hash)
+        if isShared { share(new, outcome, since: ticket) }
+        return outcome == .stored
     }
 
     /// The entry that `blueprint` describes, stored now, so that earlier soft purges do not cover

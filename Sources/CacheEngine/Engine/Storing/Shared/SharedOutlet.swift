@@ -9,7 +9,12 @@ struct SharedOutlet: Sendable {
     private static let lifetimeSecondsMax = 24 * 60 * 60
 
     /// An entry was stored on this machine; `index` is that of its resource, if it is a variant.
-    func stored(_ entry: StoredEntry, index: StoredEntry?, position: UInt64, nowSeconds: Int64) {
+    func stored(
+        _ entry: StoredEntry,
+        index: StoredEntry?,
+        since ticket: RemovalLedger.Ticket,
+        nowSeconds: Int64
+    ) {
         let key = RequestKey(entry.key)
         guard let response = StoredResponse(entry), response.parts == nil else { return }
         let lifetime = lifetimeSeconds(of: response.facts, nowSeconds)
@@ -21,9 +26,10 @@ struct SharedOutlet: Sendable {
             SharedCopy(
                 key: key.shared,
                 entry: entry,
-                position: position,
+                position: ticket.fleetPosition,
                 nowSeconds: nowSeconds,
-                lifetimeSeconds: lifetime
+                lifetimeSeconds: lifetime,
+                mayReplace: ticket.mayReplaceShared
             )
         }
         // A machine that finds the index looks for the variant next, so the index comes second.

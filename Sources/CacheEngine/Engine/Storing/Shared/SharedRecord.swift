@@ -108,18 +108,25 @@ package struct SharedRecord: Sendable {
 // MARK: - In the time of this machine
 
 extension SharedRecord {
-    /// The entry with the times of this machine; `nil` if it is no entry of this version.
+    /// How far the clocks of two machines may seem apart after both were measured.
+    private static let deviationMilliseconds: Int64 = 60_000
+
+    /// The entry with the times of this machine; `nil` if it is no entry of this version, or was
+    /// published in the future.
     ///
-    /// `residenceMilliseconds` is the time since the record was published. The ages of entries are
-    /// counted by the clock of the machine that stored them, which may differ from this one's.
-    package func entry(nowSeconds: Int64, residenceMilliseconds: Int64) -> StoredEntry? {
-        let residence = max(0, residenceMilliseconds) / 1_000
-        let (shifted, overflows) = nowSeconds.subtractingReportingOverflow(residence)
-        guard !overflows else { return nil }
-        let (shift, isFar) = shifted.subtractingReportingOverflow(storedSeconds)
-        guard !isFar else { return nil }
-        // The residence was cut to whole seconds.
-        guard abs(shift) > 1 else { return entry }
+    /// The ages of entries are counted by the clock of the machine that stored them, which may
+    /// differ from this one's.
+    package func entry(nowSeconds: Int64, fleetMilliseconds now: Int64) -> StoredEntry? {
+        let (passed, overflows) = now.subtractingReportingOverflow(publishedMilliseconds)
+        guard !overflows, passed > -Self.deviationMilliseconds, passed < .max - 1_000 else {
+            return nil
+        }
+        let residence = max(0, passed + 999) / 1_000
+        let (then, isEarly) = nowSeconds.subtractingReportingOverflow(residence)
+        let (shift, isFar) = then.subtractingReportingOverflow(storedSeconds)
+        guard !isEarly, !isFar else { return nil }
+        // The clocks agree, as far as whole seconds can tell.
+        guard shift != 0, shift != -1 else { return entry }
         if VariantIndex.isIndex(entry.entry) { return entry }
         guard let stored = StoredResponse(entry) else { return nil }
         return stored.shifted(bySeconds: shift)

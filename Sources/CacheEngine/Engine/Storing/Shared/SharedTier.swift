@@ -6,10 +6,12 @@ package protocol SharedTier: Sendable {
     /// Looks up the record of `key`, and asks for the lease of the key if there is none to use.
     ///
     /// While another machine has the lease, its record is waited for. `use` turns a record into a
-    /// value, and returns `nil` for a record that does not serve the caller.
+    /// value, and returns `nil` for a record that does not serve the caller. The time for the wait
+    /// began at `startedNanoseconds` of the monotonic clock.
     func look<Value: Sendable>(
         _ key: SharedKey,
-        nowSeconds: Int64,
+        _ clock: any CacheClock,
+        startedNanoseconds: UInt64,
         _ use: @Sendable (StoredEntry) -> Value?
     ) async -> SharedLook<Value>
 
@@ -23,6 +25,9 @@ package protocol SharedTier: Sendable {
     ///
     /// Returns at once; from then on this machine does not use the older record.
     func forget(_ key: SharedKey)
+
+    /// Entries were removed on this machine alone: from now on it uses no older record.
+    func forgetEverything()
 
     /// Ends a lease without a record, unless a record was published under it.
     func end(_ lease: SharedLease, _ ending: SharedLease.Ending)
@@ -83,4 +88,6 @@ package struct SharedCopy: Sendable {
     package let nowSeconds: Int64
     /// The time for which the record may serve.
     package let lifetimeSeconds: Int
+    /// Whether the record may replace another machine's, although this machine had no lease.
+    package let mayReplace: Bool
 }
