@@ -1,5 +1,5 @@
 SWIFT := swift
-SOURCES := Package.swift $(wildcard Sources Tests Examples docs)
+SOURCES := Package.swift $(wildcard Sources Tests Examples Adapters docs)
 # Optimised, because the tests simulate thousands of cache lives: a run takes a third of the time.
 CHECKED := -Xswiftc -O -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
 TSAN := --sanitize=thread --scratch-path .build/tsan -Xswiftc -O -Xswiftc -DENGINE_CHECKS

@@ -190,7 +190,7 @@ let package = Package(
         .target(
             name: "GatewayRules",
             dependencies: ["CacheEngine"],
-            path: "Examples/Adapters/NIOBridge/Sources/NIOBridge",
+            path: "Adapters/Sources/NIOBridge",
             exclude: ["BufferBody.swift"],
             swiftSettings: house
         ),

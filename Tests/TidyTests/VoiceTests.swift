@@ -4,7 +4,7 @@ import Testing
 /// Comments and documents name their subject and use plain verbs.
 @Suite struct VoiceTests {
     /// The folders that are searched; the documents in the root are searched as well.
-    private static let folders = ["Sources", "docs"]
+    private static let folders = ["Sources", "Adapters", "docs"]
 
     /// Phrases that are ruled out, as regular expressions, and what to write instead.
     private static let phrases: [(pattern: String, instead: String)] = [

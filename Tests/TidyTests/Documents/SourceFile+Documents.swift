@@ -9,10 +9,7 @@ extension SourceFile {
                 let place = packageRoot.appending(path: name)
                 return SourceFile(path: name, text: try String(contentsOf: place, encoding: .utf8))
             }
-        let folders = ["docs", "perf", "Examples", "Fuzz", "Sources"]
+        let folders = ["docs", "perf", "Examples", "Adapters", "Fuzz", "Sources"]
         return root.sorted { $0.path < $1.path } + (try all(in: folders, endings: [".md"]))
     }
-
-    /// The sources of examples that need packages from the network: no build compiles them.
-    static let uncompiledFolder = "Examples/Adapters/"
 }

@@ -98,7 +98,7 @@ private struct PipeWriter: ResponseBodyWriter {
 
     mutating func write(_ buffer: ByteBuffer) async throws {
         try Task.checkCancellation()
-        try await source.yield(buffer)
+        await source.yield(buffer)
     }
 
     consuming func finish(_ trailingHeaders: HTTPFields?) async throws { source.finish() }

@@ -13,7 +13,7 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
     private let cache: HTTPCache
 
     /// Creates a middleware with a cache of its own.
-    public init(configuration: Configuration) async throws {
+    public init(configuration: HTTPCache.Configuration) async throws {
         cache = try await HTTPCache(configuration: configuration, origin: RouteOrigin())
     }
 
@@ -33,7 +33,7 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
             let host = request.headers.first(name: .host), request.url.string.hasPrefix("/")
         else { return try await next.respond(to: request) }
         let question = CacheRequest(
-            method: HTTPMethod(request.method.rawValue),
+            method: CacheEngine.HTTPMethod(request.method.rawValue),
             url: "http://\(host)\(request.url.string)",
             fields: HeaderFields(request.headers.map { ($0.name, $0.value) })
         )
@@ -98,7 +98,7 @@ private final class Routes: Sendable {
         }
         let question = Request(
             application: request.application,
-            method: HTTPMethod(rawValue: asked.method.name),
+            method: NIOHTTP1.HTTPMethod(rawValue: asked.method.name),
             url: request.url,
             version: request.version,
             headersNoUpdate: HTTPHeaders(asked.fields.pairs.map { ($0.name, $0.value) }),

@@ -1,5 +1,6 @@
 import AsyncHTTPClientOrigin
 import CacheEngine
+import NIOHTTP1
 import Vapor
 import VaporCache
 
@@ -30,7 +31,7 @@ struct Gateway {
         }
         // These routes only make Vapor accept the requests; the middleware answers them.
         let gateway = application.grouped(CacheMiddleware(cache: remote, upstream: upstream))
-        for method: HTTPMethod in [.GET, .POST, .PUT, .PATCH, .DELETE, .OPTIONS] {
+        for method: NIOHTTP1.HTTPMethod in [.GET, .POST, .PUT, .PATCH, .DELETE, .OPTIONS] {
             gateway.on(method) { _ in Response(status: .notFound) }
             gateway.on(method, "**") { _ in Response(status: .notFound) }
         }

@@ -1,7 +1,7 @@
 public import AsyncHTTPClient
 public import CacheEngine
 import NIOBridge
-import NIOCore
+public import NIOCore
 import NIOHTTP1
 
 /// An origin that sends its requests over the network with AsyncHTTPClient.

@@ -43,7 +43,7 @@ public struct CacheMiddleware: AsyncMiddleware {
         guard target.hasPrefix("/") else { throw Abort(.badRequest) }
         let content = try content(of: request)
         let question = CacheRequest(
-            method: HTTPMethod(request.method.rawValue),
+            method: CacheEngine.HTTPMethod(request.method.rawValue),
             url: upstream + target,
             fields: HeaderFields(request.headers.map { ($0.name, $0.value) }).forwarded(by: name),
             body: content.map { BodyStream($0, count: request.contentLength) }

@@ -1,0 +1,115 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The check does not build this package, because its dependencies come from the network. It demands
+// the versions with which it was tested.
+
+let house: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+let engine = Target.Dependency.product(name: "CacheEngine", package: "cache-engine")
+let testSupport = Target.Dependency.product(name: "CacheTestSupport", package: "cache-engine")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let serviceLifecycle = Target.Dependency.product(
+    name: "ServiceLifecycle",
+    package: "swift-service-lifecycle"
+)
+let vapor = Target.Dependency.product(name: "Vapor", package: "vapor")
+
+let package = Package(
+    name: "cache-engine-adapters",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "AsyncHTTPClientOrigin", targets: ["AsyncHTTPClientOrigin"]),
+        .library(name: "HummingbirdCache", targets: ["HummingbirdCache"]),
+        .library(name: "NIOBridge", targets: ["NIOBridge"]),
+        .library(name: "VaporCache", targets: ["VaporCache"]),
+    ],
+    dependencies: [
+        .package(name: "cache-engine", path: ".."),
+        .package(url: "https://github.com/apple/swift-http-types.git", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.14.0"),
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.3"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.26.0"),
+        .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.33.1"),
+        .package(
+            url: "https://github.com/swift-server/swift-service-lifecycle.git",
+            from: "2.11.0"
+        ),
+        .package(url: "https://github.com/vapor/vapor.git", from: "4.122.0"),
+    ],
+    targets: [
+        // Bodies made of ByteBuffer, and the rules of a gateway.
+        .target(name: "NIOBridge", dependencies: [engine, nioCore], swiftSettings: house),
+        .testTarget(
+            name: "NIOBridgeTests",
+            dependencies: ["NIOBridge", engine, nioCore],
+            swiftSettings: house
+        ),
+
+        // An origin over AsyncHTTPClient.
+        .target(
+            name: "AsyncHTTPClientOrigin",
+            dependencies: [
+                "NIOBridge", engine, nioCore, nioHTTP1,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+            ],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "AsyncHTTPClientOriginTests",
+            dependencies: ["AsyncHTTPClientOrigin", engine, testSupport],
+            swiftSettings: house
+        ),
+
+        // Middlewares for Hummingbird, and its routes as an origin.
+        .target(
+            name: "HummingbirdCache",
+            dependencies: ["NIOBridge", engine, httpTypes, hummingbird, nioCore],
+            swiftSettings: house
+        ),
+        .executableTarget(
+            name: "hummingbird-gateway",
+            dependencies: [
+                "AsyncHTTPClientOrigin", "HummingbirdCache", engine, httpTypes,
+                hummingbird, logging, nioCore, serviceLifecycle,
+            ],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "HummingbirdCacheTests",
+            dependencies: [
+                "HummingbirdCache", "hummingbird-gateway", engine, httpTypes, hummingbird, logging,
+                nioCore, testSupport,
+                .product(name: "HummingbirdTesting", package: "hummingbird"),
+            ],
+            swiftSettings: house
+        ),
+
+        // Middlewares for Vapor.
+        .target(
+            name: "VaporCache",
+            dependencies: ["NIOBridge", engine, nioCore, nioHTTP1, vapor],
+            swiftSettings: house
+        ),
+        .executableTarget(
+            name: "vapor-gateway",
+            dependencies: ["AsyncHTTPClientOrigin", "VaporCache", engine, nioHTTP1, vapor],
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "VaporCacheTests",
+            dependencies: [
+                "VaporCache", "vapor-gateway", engine, nioCore, nioHTTP1, testSupport, vapor,
+                .product(name: "VaporTesting", package: "vapor"),
+            ],
+            swiftSettings: house
+        ),
+    ]
+)

@@ -1,0 +1,199 @@
+import AsyncHTTPClientOrigin
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// The origin sends what the cache asks, and reports what a server on this machine answers.
+@Suite(.timeLimit(.minutes(1))) struct AsyncHTTPClientOriginTests {
+    /// Runs `body` with an origin, and closes its connections.
+    private func withOrigin(
+        _ body: (AsyncHTTPClientOrigin) async throws -> Void
+    ) async throws {
+        let origin = AsyncHTTPClientOrigin()
+        do {
+            try await body(origin)
+        } catch {
+            try await origin.shutDown()
+            throw error
+        }
+        try await origin.shutDown()
+    }
+
+    @Test func aMissIsFetchedAndThenAHit() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(200, [("Cache-Control", "max-age=60")], body: "hello")
+        }
+        try await withOrigin { origin in
+            let cache = try await HTTPCache(origin: origin)
+            let request = CacheRequest(url: server.baseURL + "/a")
+            for source: CacheInfo.Source in [.origin, .fresh] {
+                let response = try await cache.respond(to: request)
+                #expect(response.status == 200 && response.info.source == source)
+                #expect(try await response.body.collect() == ByteChunk("hello"))
+            }
+            await cache.shutDown()
+        }
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func methodTargetFieldsAndContentReachTheServer() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(201) }
+        try await withOrigin { origin in
+            let pieces = AsyncStream { sender in
+                for text in ["ab", "cd"] { sender.yield(ByteChunk(text)) }
+                sender.finish()
+            }
+            for body in [BodyStream(ByteChunk("abcd")), BodyStream(pieces, count: 4)] {
+                let response = try await origin.fetch(
+                    OriginRequest(
+                        method: .post,
+                        url: server.baseURL + "/a?b=c",
+                        fields: ["X-Test": "1", "Connection": "close"],
+                        body: body
+                    )
+                )
+                #expect(response.status == 201)
+                _ = try await response.body.collect()
+            }
+        }
+        #expect(server.requests.count == 2)
+        for request in server.requests {
+            #expect(request.method == "POST" && request.target == "/a?b=c")
+            #expect(request["X-Test"] == "1")
+            #expect(request["Connection"] == nil)
+            #expect(request.body == [UInt8]("abcd".utf8))
+        }
+    }
+
+    @Test func responsesWithoutContentKeepTheirFields() async throws {
+        let server = try LoopbackServer { request, connection in
+            if request.method == "HEAD" {
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n")
+            } else {
+                connection.respond(304, [("ETag", "\"a\"")])
+            }
+        }
+        try await withOrigin { origin in
+            let head = try await origin.fetch(
+                OriginRequest(method: .head, url: server.baseURL + "/")
+            )
+            #expect(head.fields["Content-Length"] == "7" && head.body.count == 0)
+            let unchanged = try await origin.fetch(OriginRequest(url: server.baseURL + "/"))
+            #expect(unchanged.status == 304 && unchanged.fields["ETag"] == "\"a\"")
+            #expect(unchanged.body.count == 0)
+        }
+    }
+
+    @Test func redirectsAndCodingsAreReturnedAsTheyAre() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.respond(
+                302,
+                [("Location", "/elsewhere"), ("Content-Encoding", "gzip")],
+                body: "not gzip"
+            )
+        }
+        try await withOrigin { origin in
+            let response = try await origin.fetch(OriginRequest(url: server.baseURL + "/"))
+            #expect(response.status == 302 && response.fields["Location"] == "/elsewhere")
+            #expect(try await response.body.collect() == ByteChunk("not gzip"))
+        }
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func theHeadComesBeforeTheEndOfTheBody() async throws {
+        let gate = LoopbackGate()
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+            gate.wait()
+            connection.send("cd")
+        }
+        try await withOrigin { origin in
+            let response = try await origin.fetch(OriginRequest(url: server.baseURL + "/"))
+            var pieces = response.body.makeAsyncIterator()
+            #expect(try await pieces.next() == ByteChunk("ab"))
+            gate.open()
+            #expect(try await pieces.next() == ByteChunk("cd"))
+            #expect(try await pieces.next() == nil)
+        }
+    }
+
+    @Test func aBodyThatBreaksOffThrows() async throws {
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab")
+            connection.close()
+        }
+        try await withOrigin { origin in
+            let response = try await origin.fetch(OriginRequest(url: server.baseURL + "/"))
+            let error = await #expect(throws: CacheError.self) {
+                try await response.body.collect()
+            }
+            #expect(error?.code == .bodyTruncated)
+        }
+    }
+
+    @Test func aDroppedBodyClosesItsConnection() async throws {
+        let closed = AsyncStream.makeStream(of: Void.self)
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab")
+            connection.waitForClose()
+            closed.continuation.finish()
+        }
+        try await withOrigin { origin in
+            _ = try await origin.fetch(OriginRequest(url: server.baseURL + "/"))
+            for await _ in closed.stream {}
+        }
+        #expect(server.requestCount == 1)
+    }
+
+    @Test func aServerThatIsGoneIsAFailure() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let url = server.baseURL + "/"
+        server.stop()
+        try await withOrigin { origin in
+            let error = await #expect(throws: CacheError.self) {
+                // A deadline, because the client tries to connect until it has passed.
+                try await origin.fetch(OriginRequest(url: url, timeout: .milliseconds(1)))
+            }
+            #expect([.originFailed, .originTimedOut].contains(error?.code))
+        }
+    }
+
+    @Test func aHeadThatComesTooLateTimesOut() async throws {
+        let gate = LoopbackGate()
+        let server = try LoopbackServer { _, connection in
+            gate.wait()
+            connection.respond()
+        }
+        try await withOrigin { origin in
+            let error = await #expect(throws: CacheError.self) {
+                try await origin.fetch(
+                    OriginRequest(url: server.baseURL + "/", timeout: .milliseconds(1))
+                )
+            }
+            #expect(error?.code == .originTimedOut)
+            gate.open()
+        }
+    }
+
+    @Test(arguments: ["", "/relative", "no-scheme.test/a"])
+    func anInvalidURLIsReported(url: String) async throws {
+        try await withOrigin { origin in
+            let error = await #expect(throws: CacheError.self) {
+                try await origin.fetch(OriginRequest(url: url))
+            }
+            #expect(error?.code == .requestInvalid)
+        }
+    }
+
+    @Test func aCancelledTaskSendsNothing() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        try await withOrigin { origin in
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await origin.fetch(OriginRequest(url: server.baseURL + "/"))
+            }
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+        #expect(server.requestCount == 0)
+    }
+}

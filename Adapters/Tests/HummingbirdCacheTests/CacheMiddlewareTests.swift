@@ -1,0 +1,197 @@
+import CacheEngine
+import CacheTestSupport
+import HTTPTypes
+import Hummingbird
+import HummingbirdCache
+import HummingbirdTesting
+import NIOCore
+import Testing
+
+/// A Hummingbird server in front of an origin answers as a cache must.
+@Suite(.timeLimit(.minutes(1))) struct CacheMiddlewareTests {
+    /// Runs `body` with a client of a server whose cache asks `origin`.
+    private func withServer(
+        _ origin: some Origin,
+        contentBytesMax: Int = 1_000,
+        setup: TestingSetup = .live,
+        configuration: HTTPCache.Configuration = HTTPCache.Configuration(),
+        _ body: @escaping @Sendable (any TestClientProtocol) async throws -> Void
+    ) async throws {
+        let cache = try await HTTPCache(configuration: configuration, origin: origin)
+        let router = Router(options: .autoGenerateHeadEndpoints)
+        router.add(
+            middleware: CacheMiddleware(
+                cache: cache,
+                upstream: "http://origin.test",
+                name: "gate",
+                contentBytesMax: contentBytesMax
+            )
+        )
+        router.get("behind") { _, _ in "the route" }
+        try await Application(router: router).test(setup) { try await body($0) }
+        await cache.shutDown()
+    }
+
+    @Test func aMissIsFetchedAndThenAHit() async throws {
+        let origin = ScriptedOrigin(body: "hello")
+        try await withServer(origin) { client in
+            for isHit in [false, true] {
+                let response = try await client.execute(uri: "/a?b=c", method: .get)
+                #expect(response.status == .ok && String(buffer: response.body) == "hello")
+                #expect((response.headers[.age] != nil) == isHit)
+                let status = try #require(response.headers[.cacheStatus])
+                #expect(status.contains("hit") == isHit, "\(status)")
+            }
+        }
+        #expect(origin.requests.map(\.url) == ["http://origin.test/a?b=c"])
+    }
+
+    @Test func theOriginIsAskedUnderItsOwnName() async throws {
+        let origin = ScriptedOrigin()
+        try await withServer(origin) { client in
+            _ = try await client.execute(
+                uri: "/",
+                method: .get,
+                headers: [.accept: "text/plain", .te: "trailers"]
+            )
+        }
+        let fields = try #require(origin.requests.first).fields
+        #expect(fields["Accept"] == "text/plain" && fields["Via"] == "1.1 gate")
+        #expect(fields["Host"] == nil)
+        #expect(fields["TE"] == nil)
+        #expect(fields["Connection"] == nil)
+    }
+
+    @Test func conditionsAndRangesAreAnsweredFromTheStore() async throws {
+        let origin = ScriptedOrigin(
+            fields: ["Cache-Control": "max-age=60", "ETag": "\"a\""],
+            body: "hello"
+        )
+        try await withServer(origin) { client in
+            _ = try await client.execute(uri: "/", method: .get)
+            let unchanged = try await client.execute(
+                uri: "/",
+                method: .get,
+                headers: [.ifNoneMatch: "\"a\""]
+            )
+            #expect(unchanged.status == .notModified && unchanged.body.readableBytes == 0)
+            let part = try await client.execute(
+                uri: "/",
+                method: .get,
+                headers: [.range: "bytes=1-3"]
+            )
+            #expect(part.status == .partialContent && String(buffer: part.body) == "ell")
+            #expect(part.headers[.contentRange] == "bytes 1-3/5")
+            let head = try await client.execute(uri: "/", method: .head)
+            #expect(head.status == .ok && head.body.readableBytes == 0)
+            #expect(head.headers[.contentLength] == "5")
+        }
+        #expect(origin.count == 1)
+    }
+
+    @Test func twentyMissesOfOneKeyAreOneRequest() async throws {
+        let (permission, permit) = AsyncStream.makeStream(of: Void.self)
+        let origin = ScriptedOrigin { _, number in
+            if number == 1 { for await _ in permission {} }
+            return .whole(fields: ["Cache-Control": "max-age=60"], body: "hello")
+        }
+        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
+        var configuration = HTTPCache.Configuration()
+        configuration.hooks.collapsing = { _ in
+            arrival.yield()
+            return .shared
+        }
+        // The client of a live server has one connection, on which requests follow one another.
+        try await withServer(origin, setup: .router, configuration: configuration) { client in
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<20 {
+                    group.addTask {
+                        try await client.execute(uri: "/", method: .get) {
+                            String(buffer: $0.body)
+                        }
+                    }
+                }
+                var requests = arrivals.makeAsyncIterator()
+                for _ in 0..<20 { await requests.next() }
+                permit.finish()
+                for try await body in group { #expect(body == "hello") }
+            }
+        }
+        #expect(origin.count == 1)
+    }
+
+    @Test func contentPassesToTheOrigin() async throws {
+        let received = AsyncStream.makeStream(of: ByteChunk.self)
+        let origin = ScriptedOrigin { request, _ in
+            if let body = request.body {
+                received.continuation.yield(try await body.collect())
+            }
+            return .whole(status: 201)
+        }
+        try await withServer(origin) { client in
+            let response = try await client.execute(
+                uri: "/",
+                method: .post,
+                body: ByteBuffer(string: "content")
+            )
+            #expect(response.status == .created)
+        }
+        received.continuation.finish()
+        #expect(await received.stream.reduce(into: []) { $0.append($1) } == [ByteChunk("content")])
+    }
+
+    @Test func contentOverTheLimitIsRefused() async throws {
+        let origin = ScriptedOrigin()
+        try await withServer(origin, contentBytesMax: 3) { client in
+            let response = try await client.execute(
+                uri: "/",
+                method: .post,
+                body: ByteBuffer(string: "long")
+            )
+            #expect(response.status == .contentTooLarge)
+        }
+        #expect(origin.count == 0)
+    }
+
+    @Test func aFailureOfTheOriginIsA502() async throws {
+        let origin = ScriptedOrigin()
+        origin.cutOff()
+        try await withServer(origin) { client in
+            let response = try await client.execute(uri: "/", method: .get)
+            #expect(response.status == .badGateway)
+        }
+    }
+
+    @Test func anUpgradeGoesToTheRoutesBehind() async throws {
+        let origin = ScriptedOrigin()
+        try await withServer(origin) { client in
+            let response = try await client.execute(
+                uri: "/behind",
+                method: .get,
+                headers: [.upgrade: "other"]
+            )
+            #expect(String(buffer: response.body) == "the route")
+        }
+        #expect(origin.count == 0)
+    }
+
+    @Test func aTargetWithAHostIsRefused() async throws {
+        let origin = ScriptedOrigin()
+        // The client of a live server would send the path alone.
+        try await withServer(origin, setup: .router) { client in
+            let response = try await client.execute(uri: "http://other.test/", method: .get)
+            #expect(response.status.code >= 400)
+        }
+        #expect(origin.count == 0)
+    }
+}
+
+extension HTTPField.Name {
+    fileprivate static var cacheStatus: Self { Self(parsed: "Cache-Status") }
+
+    /// A name that is known to be valid.
+    private init(parsed name: String) {
+        guard let valid = Self(name) else { preconditionFailure("\(name) is no field name") }
+        self = valid
+    }
+}

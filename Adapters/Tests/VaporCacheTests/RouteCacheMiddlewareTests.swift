@@ -1,0 +1,102 @@
+import CacheEngine
+import NIOCore
+import NIOHTTP1
+import Synchronization
+import Testing
+import Vapor
+import VaporCache
+import VaporTesting
+
+/// The routes of an application are behind a cache of their own.
+@Suite(.timeLimit(.minutes(1))) struct RouteCacheMiddlewareTests {
+    /// The server has another port for each request, and the host is a part of the key.
+    private static let host: HTTPHeaders = ["Host": "app.test"]
+
+    /// Runs `body` with an application whose route `news` is `route`, behind a cache.
+    private func withRoute(
+        _ route: @escaping @Sendable (Request) async throws -> Response,
+        _ body: (any TestingApplicationTester, RouteCacheMiddleware) async throws -> Void
+    ) async throws {
+        let routes = try await RouteCacheMiddleware(configuration: HTTPCache.Configuration())
+        let sweeping = Task { await routes.run() }
+        try await withApp { application in
+            let errors = ErrorMiddleware.default(environment: application.environment)
+            application.grouped(routes, errors).get("news", use: route)
+            let server = try application.testing(method: .running(hostname: "127.0.0.1", port: 0))
+            try await body(server, routes)
+        }
+        sweeping.cancel()
+        await sweeping.value
+    }
+
+    @Test func aRouteRunsOnceForTwoRequests() async throws {
+        let calls = Counter()
+        let route: @Sendable (Request) async throws -> Response = { _ in
+            calls.add()
+            return Response(headers: ["Cache-Control": "max-age=60"], body: "nothing new")
+        }
+        try await withRoute(route) { client, _ in
+            for _ in 0..<2 {
+                let response = try await client.sendRequest(.GET, "/news", headers: Self.host)
+                #expect(response.status == .ok && String(buffer: response.body) == "nothing new")
+            }
+        }
+        #expect(calls.count == 1)
+    }
+
+    @Test func aPurgeRemovesTheResponsesOfATag() async throws {
+        let calls = Counter()
+        let route: @Sendable (Request) async throws -> Response = { _ in
+            calls.add()
+            return Response(
+                headers: ["Cache-Control": "max-age=60", "Cache-Tag": "front"],
+                body: "nothing new"
+            )
+        }
+        try await withRoute(route) { client, routes in
+            for _ in 0..<2 {
+                _ = try await client.sendRequest(.GET, "/news", headers: Self.host)
+            }
+            try await routes.purge(tag: "front")
+            _ = try await client.sendRequest(.GET, "/news", headers: Self.host)
+        }
+        #expect(calls.count == 2)
+    }
+
+    @Test func aStreamedResponseBypassesTheCache() async throws {
+        let calls = Counter()
+        let route: @Sendable (Request) async throws -> Response = { _ in
+            calls.add()
+            return Response(
+                headers: ["Cache-Control": "max-age=60"],
+                body: .init(managedAsyncStream: { writer in
+                    try await writer.writeBuffer(ByteBuffer(string: "ab"))
+                    try await writer.writeBuffer(ByteBuffer(string: "cd"))
+                })
+            )
+        }
+        try await withRoute(route) { client, _ in
+            for _ in 0..<2 {
+                let response = try await client.sendRequest(.GET, "/news", headers: Self.host)
+                #expect(String(buffer: response.body) == "abcd")
+            }
+        }
+        #expect(calls.count == 2)
+    }
+
+    @Test func anErrorOfARouteIsItsResponse() async throws {
+        let route: @Sendable (Request) async throws -> Response = { _ in throw Abort(.gone) }
+        try await withRoute(route) { client, _ in
+            let response = try await client.sendRequest(.GET, "/news", headers: Self.host)
+            #expect(response.status == .gone)
+        }
+    }
+}
+
+private final class Counter: Sendable {
+    private let value = Atomic(0)
+
+    var count: Int { value.load(ordering: .relaxed) }
+
+    func add() { value.add(1, ordering: .relaxed) }
+}

@@ -1,0 +1,36 @@
+import Foundation
+import Testing
+
+/// The adapters are a package that the check does not build; their parts must agree by name.
+@Suite struct AdapterTests {
+    @Test func theEngineDependsOnNoOtherPackage() throws {
+        #expect(!(try Self.text("Package.swift")).contains(".package("))
+    }
+
+    @Test func everyAdapterIsDeclaredTestedAndListed() throws {
+        let manifest = try Self.text("Adapters/Package.swift")
+        let readme = try Self.text("Adapters/README.md")
+        let libraries = manifest.matches(of: /\.library\(name: "(\w+)"/).map { String($0.1) }
+        #expect(libraries.count >= 4)
+        for name in libraries {
+            #expect(manifest.contains(#"name: "\#(name)Tests""#), "\(name) has no test target")
+            let tests = try SourceFile.all(in: ["Adapters/Tests/\(name)Tests"])
+            #expect(tests.contains { $0.text.contains("@Test") }, "\(name) has no test")
+            #expect(readme.contains("(Sources/\(name)/"), "Adapters/README.md lacks \(name)")
+        }
+    }
+
+    @Test func everyFolderIsATarget() throws {
+        let manifest = try Self.text("Adapters/Package.swift")
+        for folder in ["Adapters/Sources", "Adapters/Tests"] {
+            let root = SourceFile.packageRoot.appending(path: folder)
+            for name in try FileManager.default.contentsOfDirectory(atPath: root.path()) {
+                #expect(manifest.contains(#"name: "\#(name)""#), "\(folder)/\(name) is no target")
+            }
+        }
+    }
+
+    private static func text(_ path: String) throws -> String {
+        try String(contentsOf: SourceFile.packageRoot.appending(path: path), encoding: .utf8)
+    }
+}
