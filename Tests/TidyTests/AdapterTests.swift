@@ -11,7 +11,7 @@ import Testing
         let manifest = try Self.text("Adapters/Package.swift")
         let readme = try Self.text("Adapters/README.md")
         let libraries = manifest.matches(of: /\.library\(name: "(\w+)"/).map { String($0.1) }
-        #expect(libraries.count >= 4)
+        #expect(libraries.count >= 8)
         for name in libraries {
             #expect(manifest.contains(#"name: "\#(name)Tests""#), "\(name) has no test target")
             let tests = try SourceFile.all(in: ["Adapters/Tests/\(name)Tests"])

@@ -1,5 +1,6 @@
 import AsyncHTTPClientOrigin
 import CacheEngine
+import CacheService
 import HTTPTypes
 import Hummingbird
 import HummingbirdCache
@@ -30,7 +31,7 @@ struct Gateway {
             .get { _, _ in Response(status: .notFound) }
         router.add(middleware: CacheMiddleware(cache: remote, upstream: upstream))
         var application = Application(router: router)
-        application.addServices(CacheService(cache: remote), CacheService(cache: own))
+        application.addServices(CacheService(remote), CacheService(own))
         try await application.runService()
         try await origin.shutDown()
     }
@@ -58,11 +59,4 @@ struct RouteContext: RequestContext {
     var coreContext: CoreRequestContextStorage
 
     init(source: Source) { coreContext = CoreRequestContextStorage(source: source) }
-}
-
-/// Sweeps the cache while the server runs, and shuts it down with the server.
-struct CacheService: Service {
-    let cache: HTTPCache
-
-    func run() async throws { await cancelWhenGracefulShutdown { await cache.run() } }
 }
