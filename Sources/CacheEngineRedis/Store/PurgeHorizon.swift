@@ -100,7 +100,6 @@ struct PurgeHorizon: Sendable {
         let hash = hash(key)
         marksMade += 1
         let mark = Mark(key: hash, number: marksMade)
-        if Mutant.readsBackWhatItRemoved.isOn { return mark }
         marks[hash] = (max(marks[hash]?.until ?? .min, milliseconds), marksMade)
         if marks.count > countMax {
             endOfAll = max(endOfAll, marks.values.map(\.until).max() ?? .min)
@@ -117,7 +116,6 @@ struct PurgeHorizon: Sendable {
     /// A resource ended on this machine: records of all its entries that were published by then are
     /// not used any more.
     mutating func end(_ resource: [UInt8], at milliseconds: Int64) {
-        if Mutant.readsBackWhatItRemoved.isOn { return }
         let hash = hash(resource)
         ends[hash] = max(ends[hash] ?? .min, milliseconds)
         guard ends.count > countMax else { return }
@@ -139,7 +137,12 @@ struct PurgeHorizon: Sendable {
     /// It is read before the record is asked for: the store may confirm a change between the two,
     /// and the record may still be the one from before the change.
     func hidden(_ key: SharedKey) -> Int64 {
-        max(marks[hash(key.bytes)]?.until ?? .min, ends[hash(key.resource)] ?? .min, endOfAll)
+        if Mutant.readsBackWhatItRemoved.isOn { return .min }
+        return max(
+            marks[hash(key.bytes)]?.until ?? .min,
+            ends[hash(key.resource)] ?? .min,
+            endOfAll
+        )
     }
 
     /// Whether a record may be used that was asked for when `hidden` gave that moment.
