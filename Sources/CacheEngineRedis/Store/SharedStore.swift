@@ -25,8 +25,8 @@ final class SharedStore: SharedTier {
     private struct State {
         var horizon = PurgeHorizon()
         var keys: StoreKeys?
-        /// Whether something was removed here before the fleet's time was known.
-        var hasRemovedUntimed = false
+        /// Whether something was changed here before the fleet's time was known.
+        var hasChangedUntimed = false
         /// The leases of this machine that were not published under yet, by their keys.
         var leases: [SharedKey: Holding] = [:]
     }
@@ -78,8 +78,8 @@ extension SharedStore {
     func begin(log: [UInt8], floor: UInt64, _ entries: [LogEntry]) {
         guard let now = time.now() else { return }
         state.withLock { state in
-            if state.hasRemovedUntimed { state.horizon.endEverything(at: now) }
-            state.hasRemovedUntimed = false
+            if state.hasChangedUntimed { state.horizon.endEverything(at: now) }
+            state.hasChangedUntimed = false
             state.keys = StoreKeys(namespace: namespace, log: log)
             state.horizon.begin(
                 log: log,
@@ -156,9 +156,8 @@ extension SharedStore {
                 }
                 // The key was given up for a while, or its response is waited for long enough.
                 let isGivenUp = replies[2].bytes == [UInt8(ascii: "!")]
-                let waited =
-                    monotonicNanoseconds() - min(monotonicNanoseconds(), startedNanoseconds)
-                guard !isGivenUp, waited < Self.waitNanoseconds, !Task.isCancelled else {
+                let isOver = monotonicNanoseconds() >= startedNanoseconds + Self.waitNanoseconds
+                guard !isGivenUp, !isOver, !Task.isCancelled else {
                     counts.sharedMisses.count()
                     return .alone(older: older)
                 }
@@ -280,15 +279,9 @@ extension SharedStore {
 
 extension SharedStore {
     func publish(_ copies: [SharedCopy]) {
-        guard let now = time.now(), let first = copies.first, let names = names(of: first.key)
-        else { return }
-        let (log, mark) = state.withLock { state in
-            (
-                state.horizon.log,
-                state.horizon.mark(first.key.bytes, until: now + Self.unconfirmedMilliseconds)
-            )
-        }
-        guard let log else { return }
+        guard let first = copies.first, let (mark, log) = hide(first.key) else { return }
+        // Without a log the entry is not copied, and an older record stays hidden.
+        guard let log, let names = names(of: first.key), let now = time.now() else { return }
         let tokens = copies.map { take($0.key) ?? [] }
         Task {
             var steps: [Step] = []
@@ -320,16 +313,7 @@ extension SharedStore {
     }
 
     func forget(_ key: SharedKey) {
-        let now = time.now()
-        let mark = state.withLock { state -> PurgeHorizon.Mark? in
-            guard let now else {
-                state.hasRemovedUntimed = true
-                return nil
-            }
-            state.horizon.end(key.resource, at: now)
-            return state.horizon.mark(key.bytes, until: now + Self.unconfirmedMilliseconds)
-        }
-        guard let mark, let names = names(of: key) else { return }
+        guard let (mark, _) = hide(key, isEnd: true), let names = names(of: key) else { return }
         _ = take(key)
         let words = [Self.word(Self.forgottenMilliseconds)]
         Task {
@@ -340,13 +324,34 @@ extension SharedStore {
         }
     }
 
+    /// Hides the older records of a key until Redis confirms a change, and those of its resource for
+    /// ever if it ends; returns the log that is known.
+    ///
+    /// Returns `nil` if the fleet's time is not known yet: then no record is used, and none of today
+    /// will be.
+    private func hide(
+        _ key: SharedKey,
+        isEnd: Bool = false
+    ) -> (mark: PurgeHorizon.Mark, log: [UInt8]?)? {
+        let now = time.now()
+        return state.withLock { state in
+            guard let now else {
+                state.hasChangedUntimed = true
+                return nil
+            }
+            if isEnd { state.horizon.end(key.resource, at: now) }
+            let until = now + Self.unconfirmedMilliseconds
+            return (state.horizon.mark(key.bytes, until: until), state.horizon.log)
+        }
+    }
+
     func forgetEverything() {
         let now = time.now()
         state.withLock { state in
             if let now {
                 state.horizon.endEverything(at: now)
             } else {
-                state.hasRemovedUntimed = true
+                state.hasChangedUntimed = true
             }
         }
     }

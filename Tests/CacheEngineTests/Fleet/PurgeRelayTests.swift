@@ -1,5 +1,6 @@
 import CacheTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -74,6 +75,35 @@ import Testing
         #expect(await cache.statistics.fleet?.appended == 7)
         await cache.shutDown()
         #expect(relay.isShutDown)
+    }
+
+    /// From the announcement on no shared copy is used, so it must come before the removal.
+    @Test func everyPurgeIsAnnouncedBeforeItIsApplied() async throws {
+        let cache = try await cache()
+        let wasStored = Mutex<[Bool]>([])
+        relay.onAnnounce { purges in
+            let response = cache.immediateResponse(to: Self.request)
+            wasStored.withLock { $0 += purges.map { _ in response != nil } }
+        }
+        let purges: [@Sendable () async throws -> Void] = [
+            { _ = try await cache.remove(Self.request) },
+            { _ = try await cache.removeVariant(Self.request) },
+            { _ = try await cache.purge(tag: "t") },
+            { _ = try await cache.removeAll() },
+            { _ = try await cache.markStale(Self.request) },
+            { try await cache.markStale(tagged: "t") },
+            { _ = try await cache.purge([.tag("t"), .everything], isSoft: false) },
+        ]
+        for purge in purges {
+            _ = try await cache.removeAll()
+            wasStored.withLock { $0 = [] }
+            _ = try await source(cache)
+            try await purge()
+            let seen = wasStored.withLock { $0 }
+            #expect(!seen.isEmpty && seen.allSatisfy { $0 }, "\(seen)")
+        }
+        #expect(relay.shared.count == 2 * purges.count + 1)
+        await cache.shutDown()
     }
 
     @Test func removalsOfThisMachineAloneAreNotHandedOver() async throws {

@@ -9,6 +9,7 @@ final class ScriptedRelay: PurgeRelay {
         var receiver: (any PurgeReceiver)?
         var failure: CacheError?
         var isShutDown = false
+        var onAnnounce: (@Sendable ([SharedPurge]) -> Void)?
     }
 
     private let state = Mutex(State())
@@ -24,6 +25,13 @@ final class ScriptedRelay: PurgeRelay {
 
     /// Refuses every purge from now on.
     func fail(_ error: CacheError) { state.withLock { $0.failure = error } }
+
+    /// Calls `body` with the purges that are about to be applied.
+    func onAnnounce(_ body: @escaping @Sendable ([SharedPurge]) -> Void) {
+        state.withLock { $0.onAnnounce = body }
+    }
+
+    func announce(_ purges: [SharedPurge]) { state.withLock { $0.onAnnounce }?(purges) }
 
     func start(_ receiver: any PurgeReceiver) async {
         state.withLock { $0.receiver = receiver }
