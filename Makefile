@@ -5,7 +5,7 @@ CHECKED := -Xswiftc -O -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
 TSAN := --sanitize=thread --scratch-path .build/tsan -Xswiftc -O -Xswiftc -DENGINE_CHECKS
 
 .DEFAULT_GOAL := check
-.PHONY: help setup check format lint build test flags run-tests docs independence bench thresholds tsan crash simulate fuzz mutants
+.PHONY: help setup check format lint build test flags run-tests docs independence bench thresholds tsan crash fleet simulate fuzz mutants
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -56,7 +56,7 @@ simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats
 
 # Tests without threads (values, documents, replays, the oracle), and tests that bound bytes or seconds,
 # which the sanitizer changes: also those of HAProxy, whose health checks have limits.
-NOT_UNDER_TSAN := ^(HTTPCachingTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|FleetTests|PurgeLogTests|slowReaderIsBoundedByAnError|ReadmeTests
+NOT_UNDER_TSAN := ^(HTTPCachingTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|FleetTests|PurgeLogTests|FleetOverClusterTests|slowReaderIsBoundedByAnError|ReadmeTests
 
 tsan: setup  ## run all tests with concurrency under ThreadSanitizer
 	$(SWIFT) build --build-tests $(TSAN)
@@ -65,6 +65,10 @@ tsan: setup  ## run all tests with concurrency under ThreadSanitizer
 ROUNDS := 200
 crash: build  ## kill a process ROUNDS times (make crash ROUNDS=200) and check its files
 	CRASH_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build $(CHECKED) --filter CrashTests
+
+fleet: build  ## run the tests of several machines over real Redis servers, with all their rounds
+	@perf/setup tests
+	FLEET_ROUNDS=all $(SWIFT) test --skip-build $(CHECKED) --filter 'CacheEngineRedisTests|RedisClientTests'
 
 fuzz:  ## fuzz every parser (make fuzz FUZZ_SECONDS=600)
 	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20) Fuzz/run

@@ -121,8 +121,8 @@ extension BodyStream {
 }
 
 /// Repeats a step until it returns `true`, for at most 20 seconds; returns whether it did.
-func eventually(_ step: () async -> Bool) async -> Bool {
-    let end = monotonicNanoseconds() + 20_000_000_000
+func eventually(seconds: UInt64 = 20, _ step: () async -> Bool) async -> Bool {
+    let end = monotonicNanoseconds() + seconds * 1_000_000_000
     while monotonicNanoseconds() < end {
         if await step() { return true }
         await pause(milliseconds: 5)

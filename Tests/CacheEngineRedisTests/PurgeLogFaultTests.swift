@@ -11,7 +11,7 @@ import Testing
 /// The log of purges while its servers fail.
 @Suite(
     .enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"),
-    .timeLimit(.minutes(2)),
+    .timeLimit(FleetRounds.minutes),
     .serialized
 )
 struct PurgeLogFaultTests {
@@ -33,7 +33,7 @@ struct PurgeLogFaultTests {
     /// R14: purges whose receipt names a replica survive the kill of the log's master.
     @Test func replicatedPurgesSurviveTheMaster() async throws {
         let origin = VersionedOrigin()
-        for round in 0..<3 {
+        for round in 0..<FleetRounds.scaled(3, to: 200) {
             let (master, replica) = try await pair()
             let relay = try Relay(to: master.port)
             let here = try await Machine(relay.url, origin)

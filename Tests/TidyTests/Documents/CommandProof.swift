@@ -24,6 +24,8 @@ struct CommandProof {
         "make format": .target("lint"),
         // Its traces are not in the tree.
         "perf/compare hit-ratio": .suite("ReplayHitRatioTests"),
+        // The check runs the same tests with fewer rounds.
+        "make fleet": .suite("PurgeLogFaultTests"),
     ]
 
     private let makefile: Makefile

@@ -1,0 +1,121 @@
+import CacheEngine
+import CacheTestSupport
+import Platform
+import Synchronization
+import Testing
+
+@testable import CacheEngineRedis
+
+/// The log and the shared store over a real cluster whose slots move and whose masters die.
+@Suite(
+    .enabled(if: RedisCluster.isInstalled, "\(RedisProcess.remedy)"),
+    .timeLimit(.minutes(2)),
+    .serialized
+)
+struct FleetOverClusterTests {
+    /// The failures and the requests of a load, and those of the origin.
+    private struct Load {
+        var requests = 0
+        var failures: [String] = []
+    }
+
+    /// Asks both machines for 100 objects in turn until `body` ends.
+    private func load(
+        _ machines: [Machine],
+        during body: () async throws -> Void
+    ) async throws -> Load {
+        let isOver = Mutex(false)
+        let task = Task {
+            var load = Load()
+            while !isOver.withLock({ $0 }) {
+                let path = "/\(load.requests / 2 % 100)"
+                do { _ = try await machines[load.requests % 2].version(path) } catch {
+                    load.failures.append("\(error)")
+                }
+                load.requests += 1
+                if load.requests.isMultiple(of: 50) { await pause(milliseconds: 1) }
+            }
+            return load
+        }
+        defer { isOver.withLock { $0 = true } }
+        try await body()
+        isOver.withLock { $0 = true }
+        return await task.value
+    }
+
+    /// R17: slots move under load.
+    @Test func movingSlotsFailsNoRequest() async throws {
+        let cluster = try await RedisCluster()
+        let origin = VersionedOrigin()
+        let machines = [
+            try await Machine.sharing(cluster.url, origin),
+            try await Machine.sharing(cluster.url, origin),
+        ]
+        let source = try await cluster.master(of: "ce1:test:{log}:s")
+        let target = cluster.servers.prefix(3).first { $0.port != source.port } ?? source
+        let load = try await load(machines) {
+            try await cluster.move(slots: 1_000, from: source, to: target)
+        }
+        #expect(load.failures.isEmpty && load.requests > 1_000, "\(load.failures.first ?? "")")
+        // Each object was one request to the origin.
+        #expect(origin.count == 100)
+        origin.change("/1")
+        try await machines[0].purge(.tag("tag1"))
+        #expect(await eventually { (try? await machines[1].version("/1")) == 1 })
+        for machine in machines { await machine.cache.shutDown() }
+    }
+
+    /// R18: a master dies under load, once one without the log and once the log's.
+    @Test(arguments: [false, true])
+    func lostMasterFailsNoRequest(isLogs: Bool) async throws {
+        let cluster = try await RedisCluster()
+        let origin = VersionedOrigin()
+        let machines = [
+            try await Machine.sharing(cluster.url, origin),
+            try await Machine.sharing(cluster.url, origin),
+        ]
+        let log = try await cluster.master(of: "ce1:test:{log}:s")
+        let lost = isLogs ? log : cluster.servers.prefix(3).first { $0.port != log.port } ?? log
+        try await machines[0].purge(.tag("before"))
+        let start = monotonicNanoseconds()
+        var seconds = 0.0
+        let load = try await load(machines) {
+            lost.kill()
+            origin.change("/1")
+            // The purge is taken once a replica has become the master.
+            var isTaken = false
+            for _ in 0..<200 where !isTaken {
+                isTaken = (try? await machines[0].cache.purge(.tag("tag1")).receipt) != nil
+                if !isTaken { await pause(milliseconds: 50) }
+            }
+            #expect(isTaken)
+            seconds = Double(monotonicNanoseconds() - start) / 1e9
+            // A replica takes over one to two seconds after the loss.
+            await pause(milliseconds: 3_000)
+        }
+        print("a purge was taken \(seconds) s after the kill; \(load.requests) requests meanwhile")
+        #expect(load.failures.isEmpty, "\(load.failures.first ?? "")")
+        #expect(await eventually { (try? await machines[1].version("/1")) == 1 })
+        // At most three requests to the origin for each object, and one more for the purged one.
+        #expect(origin.count <= 303)
+        // Every part of the store is used again.
+        var number = 1_000
+        let isUsed = await eventually {
+            let paths = (number..<number + 30).map { "/\($0)" }
+            number += 30
+            guard let later = try? await Machine.sharing(cluster.url, origin) else { return false }
+            let published = await machines[0].counts.published
+            for path in paths { _ = try? await machines[0].version(path) }
+            let arePublished = await eventually(seconds: 1) {
+                await machines[0].counts.published == published + 30
+            }
+            for path in paths { _ = try? await later.version(path) }
+            // One of its seeds may be the dead server, which costs its first look-ups.
+            let isShared = await later.counts.sharedHits >= 20
+            await later.cache.shutDown()
+            return arePublished && isShared
+        }
+        #expect(isUsed)
+        for machine in machines { await machine.cache.shutDown() }
+    }
+}
