@@ -52,8 +52,8 @@ public struct TracedOrigin<Base: Origin>: Origin {
 
 /// A body whose end is the end of a span.
 ///
-/// `@unchecked Sendable`: only the single reader of a body source uses `iterator`, and `cancel` is
-/// called after that reader has ended.
+/// `@unchecked Sendable`: a body source has one reader at a time, and is never cancelled while it is
+/// read, so no two calls use `iterator` at once.
 private final class TracedBody: BodySource, @unchecked Sendable {
     private var iterator: BodyStream.AsyncIterator?
     private let span: any Span

@@ -6,7 +6,7 @@ public protocol BodySource: AnyObject, Sendable {
     func next() async throws -> ByteChunk?
     /// Tells the source that its reader is gone and needs no more bytes.
     ///
-    /// Called at most once, and never after the end.
+    /// Called at most once, and never after the end or while `next` runs.
     func cancel()
 }
 

@@ -24,8 +24,7 @@ struct SharedFetch {
     init?(_ services: Services, _ desk: HTTPFlightDesk?, _ context: FetchContext) {
         guard let tier = services.tiers.outlet?.tier, let desk, context.policy.reads,
             context.policy.writes, !context.facts.hasRange, context.request.method != .head,
-            !context.facts.flags.contains(.noCache), context.facts.maxAgeSeconds != 0,
-            context.policy.freshness != .alwaysValidate
+            !services.configuration.caching.isReload(context.facts, context.policy)
         else { return nil }
         self.services = services
         self.tier = tier
@@ -72,15 +71,8 @@ struct SharedFetch {
                 return entry.filed(under: key.storeKey).map { .index($0) }
             }
             guard let stored = local(entry, under: key), isNewer(stored) else { return nil }
-            let step = ReuseStep(
-                stored,
-                for: context.facts,
-                services.terms(context.policy),
-                services.tiers,
-                refreshAheadShare: nil,
-                nowSeconds: services.clock.nowSeconds
-            )
-            guard case .respond(.fresh, _, _) = step else { return nil }
+            guard case .respond(.fresh, _, _) = ReuseStep(shared: stored, for: context, services)
+            else { return nil }
             return .response(stored)
         }
     }

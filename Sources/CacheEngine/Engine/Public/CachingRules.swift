@@ -166,6 +166,13 @@ extension CachingRules {
         return rules
     }
 
+    /// Whether a request demands a response that the origin sends or confirms after it.
+    func isReload(_ facts: RequestFacts, _ policy: CachePolicy) -> Bool {
+        if policy.freshness == .alwaysValidate { return true }
+        return requestDirectives == .honour
+            && (facts.flags.contains(.noCache) || facts.maxAgeSeconds == 0)
+    }
+
     func preferences(policy: CachePolicy) -> ReusePreferences {
         var preferences = ReusePreferences()
         preferences.staleWhileRevalidateSeconds = Self.seconds(staleWhileRevalidate)

@@ -9,7 +9,7 @@ struct Boarding {
     /// together.
     private let untilNanoseconds: UInt64
     /// Whether only a response that the origin sends after this request may be used.
-    private let demandsNewerThanItself: Bool
+    private let isReload: Bool
 
     init(
         _ services: Services,
@@ -22,9 +22,7 @@ struct Boarding {
         let limit = services.configuration.originLimits.maximumHeadTime.seconds
         let seconds = max(limit, request.options.timeout?.seconds ?? 0)
         untilNanoseconds = startedNanoseconds &+ UInt64(nanosecondsIn: seconds)
-        let isHonoured = services.configuration.caching.requestDirectives == .honour
-        let isReload = facts.flags.contains(.noCache) || facts.maxAgeSeconds == 0
-        demandsNewerThanItself = policy.freshness == .alwaysValidate || isHonoured && isReload
+        isReload = services.configuration.caching.isReload(facts, policy)
     }
 
     // MARK: Boarding
@@ -119,12 +117,12 @@ struct Boarding {
     private struct Checks: BoardingChecks {
         let services: Services
         let context: FetchContext
-        let demandsNewerThanItself: Bool
+        let isReload: Bool
         let mayLead: Bool
         let untilNanoseconds: UInt64
 
         func isOutdated(_ flight: HTTPFlight) -> Bool {
-            if demandsNewerThanItself, !flight.isUnanswered { return true }
+            if isReload, !flight.isUnanswered { return true }
             let ledger = services.tiers.ledger
             return !ledger.isCurrent(context.key.hash, since: flight.founder.ticket)
         }
@@ -144,7 +142,7 @@ struct Boarding {
         Checks(
             services: services,
             context: context,
-            demandsNewerThanItself: demandsNewerThanItself,
+            isReload: isReload,
             mayLead: mayLead,
             untilNanoseconds: untilNanoseconds
         )

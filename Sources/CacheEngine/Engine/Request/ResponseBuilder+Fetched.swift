@@ -32,14 +32,7 @@ extension ResponseBuilder {
 
     /// The response that another machine has stored; `nil` if this request may not use it.
     private func found(_ stored: StoredResponse, _ context: FetchContext) -> CacheResponse? {
-        let step = ReuseStep(
-            stored,
-            for: context.facts,
-            services.terms(context.policy),
-            services.tiers,
-            refreshAheadShare: nil,
-            nowSeconds: services.clock.nowSeconds
-        )
+        let step = ReuseStep(shared: stored, for: context, services)
         guard case .respond(let source, let age, _) = step else { return nil }
         let info = CacheInfo(source: source, tier: .shared, ageSeconds: age)
         return response(stored, to: context.request, context.facts, info)

@@ -41,6 +41,18 @@ enum ReuseStep {
         self.init(decision, terms, dueSeconds: dueSeconds)
     }
 
+    /// The step for a request that selects a response which another machine has stored.
+    init(shared stored: StoredResponse, for context: FetchContext, _ services: Services) {
+        self.init(
+            stored,
+            for: context.facts,
+            services.terms(context.policy),
+            services.tiers,
+            refreshAheadShare: nil,
+            nowSeconds: services.clock.nowSeconds
+        )
+    }
+
     /// The step for a request that selects nothing.
     init(missing facts: RequestFacts, _ terms: ReuseTerms) {
         let decision = ReuseDecision.decideMiss(request: facts, preferences: terms.preferences)

@@ -3,11 +3,11 @@
 /// It holds copies of entries that any machine may read. Each call has a limit of its own, and a
 /// failure is a miss: a cache whose shared store is away works as without one.
 package protocol SharedTier: Sendable {
-    /// Looks up the record of `key`, and asks for the lease of the key if there is none to use.
+    /// Looks up the record of `key`; without a usable record, asks for the key's lease.
     ///
-    /// While another machine has the lease, its record is waited for. `use` turns a record into a
-    /// value, and returns `nil` for a record that does not serve the caller. The time for the wait
-    /// began at `startedNanoseconds` of the monotonic clock.
+    /// While another machine has the lease, this one waits for its record. `use` turns a record into
+    /// a value, and returns `nil` for a record that does not serve the caller. The wait began at
+    /// `startedNanoseconds` of the monotonic clock.
     func look<Value: Sendable>(
         _ key: SharedKey,
         _ clock: any CacheClock,
@@ -73,7 +73,7 @@ package struct SharedLease: Hashable, Sendable {
     package enum Ending: Hashable, Sendable {
         /// The fetch failed, and another machine may try.
         case failed
-        /// The response is for one client, so that nobody needs to wait for the next one.
+        /// The response is for one client, so the other machines fetch for themselves at once.
         case unshareable
     }
 }
