@@ -65,9 +65,17 @@ let package = Package(
 
         // A client of Redis: one server, a cluster, or the master that sentinels name.
         .target(name: "RedisClient", dependencies: ["RESP", "Platform"], swiftSettings: house),
+        .target(
+            name: "RedisTestSupport",
+            dependencies: ["RedisClient", "RESP", "CacheTestSupport", "Platform"],
+            path: "Tests/RedisTestSupport",
+            swiftSettings: house
+        ),
         .testTarget(
             name: "RedisClientTests",
-            dependencies: ["RedisClient", "RESP", "CacheTestSupport", "Platform"],
+            dependencies: [
+                "RedisClient", "RedisTestSupport", "RESP", "CacheTestSupport", "Platform",
+            ],
             swiftSettings: house
         ),
 
@@ -80,8 +88,8 @@ let package = Package(
         .testTarget(
             name: "CacheEngineRedisTests",
             dependencies: [
-                "CacheEngineRedis", "CacheProxy", "CacheEngine", "RedisClient", "RESP",
-                "CacheTestSupport", "Platform",
+                "CacheEngineRedis", "CacheProxy", "CacheEngine", "RedisClient",
+                "RedisTestSupport", "RESP", "CacheTestSupport", "Platform",
             ],
             swiftSettings: house
         ),

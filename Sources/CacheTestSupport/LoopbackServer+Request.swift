@@ -24,4 +24,6 @@ public struct LoopbackRequest: Sendable {
 public struct LoopbackFailure: Error, CustomStringConvertible {
     /// The failed call and its error number.
     public let description: String
+
+    package init(description: String) { self.description = description }
 }

@@ -1,6 +1,7 @@
 import CacheEngine
 import CacheTestSupport
 import Platform
+import RedisTestSupport
 import Synchronization
 import Testing
 
@@ -8,7 +9,7 @@ import Testing
 
 /// The log and the shared store over a real cluster whose slots move and whose masters die.
 @Suite(
-    .enabled(if: RedisCluster.isInstalled, "\(RedisProcess.remedy)"),
+    .enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"),
     .timeLimit(.minutes(2)),
     .serialized
 )

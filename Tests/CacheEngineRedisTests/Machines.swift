@@ -3,6 +3,7 @@ import CacheEngineRedis
 import CacheTestSupport
 import Foundation
 import Platform
+import RedisTestSupport
 import Synchronization
 
 /// An origin whose resources have versions; each names its version as its body.
@@ -78,7 +79,9 @@ struct Machine: Sendable {
         var options = RedisFleetOptions()
         options.shares = .entries
         let machine = try await Machine(url, origin, disk: disk, options: options)
-        guard await machine.isLinked() else { throw LoopbackSocket.Failure() }
+        guard await machine.isLinked() else {
+            throw RedisFailure("The machine does not read the log")
+        }
         return machine
     }
 
@@ -118,19 +121,4 @@ extension BodyStream {
     func collectText() async throws -> String {
         try await collect(upTo: .megabytes(1)).text
     }
-}
-
-/// Repeats a step until it returns `true`, for at most 20 seconds; returns whether it did.
-func eventually(seconds: UInt64 = 20, _ step: () async -> Bool) async -> Bool {
-    let end = monotonicNanoseconds() + seconds * 1_000_000_000
-    while monotonicNanoseconds() < end {
-        if await step() { return true }
-        await pause(milliseconds: 5)
-    }
-    return false
-}
-
-/// Waits on a thread of its own.
-func pause(milliseconds: Int32) async {
-    await PlainThread.run { _ = poll(nil, 0, milliseconds) }
 }

@@ -1,6 +1,7 @@
 import CacheEngine
 import CacheTestSupport
 import Platform
+import RedisTestSupport
 import Testing
 
 @testable import CacheProxy
@@ -24,7 +25,7 @@ struct ProxyFleetTests {
             "--origin", "http://unused", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
             "--purge-token", token, "--fleet", url, "--drain-timeout", "0.2",
         ])
-        guard case .run(let configuration) = order else { throw LoopbackSocket.Failure() }
+        guard case .run(let configuration) = order else { throw RedisFailure("no configuration") }
         return try await ProxyService(configuration, upstream: origin)
     }
 

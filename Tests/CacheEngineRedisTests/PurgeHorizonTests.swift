@@ -46,7 +46,7 @@ import Testing
     }
 
     /// A purge of this machine covers every record until the log gives it a place, and each purge
-    /// of its scope keeps its place, whoever made it.
+    /// of its scope keeps its place, also another machine's.
     @Test(arguments: [SharedPurge.Scope.key([2]), .tag("a"), .everything])
     func purgeWithoutAPlaceCoversEveryRecord(_ scope: SharedPurge.Scope) throws {
         var horizon = PurgeHorizon()

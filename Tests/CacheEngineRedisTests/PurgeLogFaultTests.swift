@@ -3,6 +3,7 @@ import CacheTestSupport
 import Platform
 import RESP
 import RedisClient
+import RedisTestSupport
 import Synchronization
 import Testing
 
@@ -247,37 +248,41 @@ struct PurgeLogFaultTests {
         #expect(!texts.contains { $0.contains("wrong-word") })
     }
 
-    /// The user of docs/fleet.md may do everything that the log needs, and nothing else.
-    @Test func userWithFewRightsIsEnough() async throws {
-        let redis = try await RedisProcess(
-            "--user",
-            "fleet",
-            "on",
-            ">word",
-            "~ce1:*",
-            "+ping",
-            "+client|setname",
-            "+eval",
-            "+evalsha",
-            "+wait",
-            "+info",
-            "+hmget",
-            "+hset",
-            "+xadd",
-            "+xread",
-            "+xrange",
-            "+xrevrange",
-            "+cluster|slots"
-        )
+    /// The user of docs/fleet.md may do everything that a fleet needs, and nothing else.
+    @Test(arguments: [false, true])
+    func userWithFewRightsIsEnough(sharesEntries: Bool) async throws {
+        let rules = """
+            fleet on >word ~ce1:* +ping +client|setname +eval +evalsha +wait +info +hmget +hset \
+            +xadd +xread +xrange +xrevrange +cluster|slots
+            """
+        let more = sharesEntries ? " +get +set +del +exists +pexpire +time" : ""
+        let words = (rules + more).split(separator: " ").map { String($0) }
+        let redis = try await RedisProcess(["--user"] + words)
         let url = "redis://fleet:word@127.0.0.1:\(redis.port)/test"
         let origin = VersionedOrigin()
-        let here = try await Machine(url, origin)
-        let there = try await Machine(url, origin)
+        var options = RedisFleetOptions()
+        if sharesEntries { options.shares = .entries }
+        let here = try await Machine(url, origin, options: options)
+        let there = try await Machine(url, origin, options: options)
         #expect(await here.isLinked())
         #expect(await there.isLinked())
         let receipt = try #require(try await here.purge(.tag("t")))
         #expect(FleetPosition(rawValue: receipt.position).epoch == 1)
         #expect(await eventually { await isRead(redis, by: there) })
+        if sharesEntries {
+            #expect(try await here.version("/1") == 0)
+            #expect(await eventually { await here.counts.published == 1 })
+            #expect(try await there.answer("/1").info.tier == .shared)
+            var post = CacheRequest(url: Machine.host + "/1")
+            post.method = .post
+            _ = try await there.cache.respond(to: post)
+            #expect(
+                await eventually {
+                    let keys = try? await redis.command("KEYS", "ce1:test:*:l").elements
+                    return keys?.count == 1
+                }
+            )
+        }
         for machine in [here, there] { await machine.cache.shutDown() }
         let client = try RedisClient(
             RedisURL(url),

@@ -3,6 +3,7 @@ import CacheTestSupport
 import Platform
 import RESP
 import RedisClient
+import RedisTestSupport
 import Synchronization
 import Testing
 

@@ -3,6 +3,7 @@ import CacheTestSupport
 import Platform
 import RESP
 import RedisClient
+import RedisTestSupport
 import Testing
 
 @testable import CacheEngineRedis
@@ -14,12 +15,32 @@ import Testing
     .serialized
 )
 struct SharedStoreTests {
-    private static func end(_ machines: Machine...) async {
+    static func end(_ machines: Machine...) async {
         for machine in machines { await machine.cache.shutDown() }
     }
 
-    private static func published(_ machine: Machine, _ count: Int) async -> Bool {
+    static func published(_ machine: Machine, _ count: Int) async -> Bool {
         await eventually { await machine.counts.published >= count }
+    }
+
+    /// A server, and two machines that share their entries through it.
+    static func twoMachines(
+        _ origin: any Origin
+    ) async throws -> (RedisProcess, Machine, Machine) {
+        let redis = try await RedisProcess()
+        let here = try await Machine.sharing(redis.url, origin)
+        return (redis, here, try await Machine.sharing(redis.url, origin))
+    }
+
+    /// Random numbers that are the same for each request of a URL.
+    static func random(for request: OriginRequest) -> SeededRandom {
+        SeededRandom(seed: UInt64(request.url.utf8.reduce(0) { $0 &+ Int($1) }))
+    }
+
+    static func response(fields: HeaderFields, body: [UInt8]) -> OriginResponse {
+        var fields = fields
+        fields["Content-Length"] = "\(body.count)"
+        return OriginResponse(status: 200, fields: fields, body: BodyStream(ByteChunk(body)))
     }
 
     @Test func digestsAreThoseOfTheScripts() async throws {
@@ -37,17 +58,16 @@ struct SharedStoreTests {
     @Test func entryOfOneMachineIsEqualOnAnother() async throws {
         let redis = try await RedisProcess()
         let origin = ScriptedOrigin { request, _ in
-            var random = SeededRandom(seed: UInt64(request.url.utf8.reduce(0) { $0 &+ Int($1) }))
-            let count = Int.random(in: 0...(1 << Int.random(in: 0...19, using: &random)))
+            var random = Self.random(for: request)
+            let bits = Int.random(in: 0...19, using: &random)
+            let count = Int.random(in: 0...(1 << bits), using: &random)
             let letters = (0..<count).map { _ in UInt8.random(in: 97...122, using: &random) }
-            return OriginResponse(
-                status: 200,
+            return Self.response(
                 fields: [
                     "Cache-Control": "max-age=3600", "Cache-Tag": "a, b", "ETag": "\"\(count)\"",
-                    "Vary": count.isMultiple(of: 2) ? "Accept-Language" : "",
-                    "Age": "17", "Content-Length": "\(count)",
+                    "Vary": count.isMultiple(of: 2) ? "Accept-Language" : "", "Age": "17",
                 ],
-                body: BodyStream(ByteChunk(letters))
+                body: letters
             )
         }
         let here = try await Machine.sharing(redis.url, origin)
@@ -72,10 +92,8 @@ struct SharedStoreTests {
 
     /// R3: a shared hit is one command, a local hit none.
     @Test func sharedHitIsOneCommand() async throws {
-        let redis = try await RedisProcess()
         let origin = VersionedOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        let there = try await Machine.sharing(redis.url, origin)
+        let (redis, here, there) = try await Self.twoMachines(origin)
         _ = try await here.version("/1")
         #expect(await Self.published(here, 1))
         try await redis.command("CONFIG", "RESETSTAT")
@@ -185,63 +203,11 @@ struct SharedStoreTests {
         for machine in machines + [later] { await machine.cache.shutDown() }
     }
 
-    /// R5 and R6: a leader that is lost in its body costs one more request, and its half body is
-    /// nobody's.
-    @Test func lostLeaderCostsOneMoreRequest() async throws {
-        let redis = try await RedisProcess()
-        let relay = try Relay(to: redis.port)
-        let origin = HeldOrigin()
-        let lost = try await Machine.sharing(relay.url, origin)
-        let here = try await Machine.sharing(redis.url, origin)
-        async let first = lost.answer("/1")
-        #expect(await eventually { origin.count == 1 })
-        let half = ManualBody()
-        origin.exchanges[0].answer(body: half)
-        half.feed("ha")
-        async let second = here.answer("/1").body.collectText()
-        #expect(await eventually { await here.counts.sharedWaits == 1 })
-        relay.cut()
-        #expect(await eventually { origin.count == 2 })
-        origin.exchanges[1].answer(body: "whole")
-        #expect(try await second == "whole")
-        half.fail(CacheError(.originFailed, detail: "cut"))
-        let body = try await first.body
-        await #expect(throws: (any Error).self) { try await body.collectText() }
-        #expect(origin.count == 2)
-        await Self.end(lost, here)
-    }
-
-    /// R7: a leader whose lease is over replaces nothing.
-    @Test func lateLeaderReplacesNothing() async throws {
-        let redis = try await RedisProcess()
-        let origin = HeldOrigin()
-        let late = try await Machine.sharing(redis.url, origin)
-        let here = try await Machine.sharing(redis.url, origin)
-        async let first = late.answer("/1").body.collectText()
-        #expect(await eventually { origin.count == 1 })
-        // The lease is lost, as if its holder had been stopped for longer than it lasts.
-        let keys = try await redis.command("KEYS", "ce1:test:*:l").elements ?? []
-        try await redis.command("DEL", try #require(keys.first?.text))
-        async let second = here.answer("/1").body.collectText()
-        #expect(await eventually { origin.count == 2 })
-        origin.exchanges[1].answer(body: "new")
-        #expect(try await second == "new")
-        #expect(await Self.published(here, 1))
-        origin.exchanges[0].answer(body: "old")
-        #expect(try await first == "old")
-        #expect(await eventually { await late.counts.unpublished == 1 })
-        let third = try await Machine.sharing(redis.url, origin)
-        #expect(try await third.answer("/1").body.collectText() == "new")
-        #expect(origin.count == 2)
-        await Self.end(late, here, third)
-    }
-
     /// R8: nobody waits for a response that is for one client.
     @Test func unshareableResponseDelaysNobody() async throws {
-        let redis = try await RedisProcess()
         let origin = HeldOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        let there = try await Machine.sharing(redis.url, origin)
+        let (redis, here, there) = try await Self.twoMachines(origin)
+        defer { withExtendedLifetime(redis) {} }
         async let first = here.answer("/1").body.collectText()
         #expect(await eventually { origin.count == 1 })
         async let second = there.answer("/1").body.collectText()
@@ -254,87 +220,6 @@ struct SharedStoreTests {
         #expect(await there.counts.sharedHits == 0)
         #expect(await here.counts.published == 0)
         await Self.end(here, there)
-    }
-
-    /// R9 and R10 for entries: no machine reads a purged response from the store.
-    @Test(arguments: ["url", "tag", "everything"])
-    func purgedRecordIsUsedNoMore(_ kind: String) async throws {
-        let redis = try await RedisProcess()
-        let origin = VersionedOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        let there = try await Machine.sharing(redis.url, origin)
-        for round in 1...20 {
-            _ = try await here.version("/1")
-            origin.change("/1")
-            try await there.purge(
-                kind == "url"
-                    ? .request(CacheRequest(url: Machine.host + "/1"))
-                    : kind == "tag" ? .tag("tag1") : .everything
-            )
-            #expect(try await there.version("/1") == round)
-            #expect(
-                await eventually { (try? await here.version("/1")) == round },
-                "the purge arrives"
-            )
-            let late = try await Machine.sharing(redis.url, origin)
-            #expect(try await late.version("/1") == round)
-            await late.cache.shutDown()
-        }
-        await Self.end(here, there)
-    }
-
-    @Test func responseOfAFetchThatAPurgeOverlapsIsNotShared() async throws {
-        let redis = try await RedisProcess()
-        let origin = HeldOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        let there = try await Machine.sharing(redis.url, origin)
-        async let first = here.answer("/1").body.collectText()
-        #expect(await eventually { origin.count == 1 })
-        try await there.purge(.everything)
-        #expect(await eventually { await here.counts.applied == 1 })
-        origin.exchanges[0].answer(body: "old")
-        #expect(try await first == "old")
-        let third = try await Machine.sharing(redis.url, origin)
-        async let second = third.answer("/1").body.collectText()
-        #expect(await eventually { origin.count == 2 })
-        origin.exchanges[1].answer(body: "new")
-        #expect(try await second == "new")
-        await Self.end(here, there, third)
-    }
-
-    /// A machine that starts later uses what is there, and knows the purges of before.
-    @Test func machineThatStartsLaterReadsTheStore() async throws {
-        let redis = try await RedisProcess()
-        let origin = VersionedOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        for number in 0..<20 { _ = try await here.version("/\(number)") }
-        #expect(await Self.published(here, 20))
-        for number in 0..<10 {
-            origin.change("/\(number)")
-            try await here.purge(.tag("tag\(number)"))
-        }
-        let count = origin.count
-        let later = try await Machine.sharing(redis.url, origin)
-        for number in 0..<20 {
-            #expect(try await later.version("/\(number)") == (number < 10 ? 1 : 0))
-        }
-        #expect(origin.count == count + 10)
-        await Self.end(here, later)
-    }
-
-    /// R16: records of a log that was deleted are not used.
-    @Test func recordsOfADeletedLogAreUsedNoMore() async throws {
-        let redis = try await RedisProcess()
-        let origin = VersionedOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        _ = try await here.version("/1")
-        #expect(await Self.published(here, 1))
-        try await redis.command("DEL", "ce1:test:{log}:s", "ce1:test:{log}:meta")
-        #expect(await eventually { await here.counts.allMarkedStale > 0 })
-        origin.change("/1")
-        let later = try await Machine.sharing(redis.url, origin)
-        #expect(try await later.version("/1") == 1)
-        await Self.end(here, later)
     }
 
     /// A record that is no longer fresh is confirmed by the origin, and published anew.
@@ -357,56 +242,6 @@ struct SharedStoreTests {
         #expect(try await response.body.collectText() == "a")
         #expect(origin.requests.last?.fields["If-None-Match"] == "\"a\"")
         #expect(await Self.published(there, 1))
-        await Self.end(here, there)
-    }
-
-    /// An unsafe method removes the record, and this machine reads no older one.
-    @Test func unsafeMethodRemovesTheRecord() async throws {
-        let redis = try await RedisProcess()
-        let origin = VersionedOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        let there = try await Machine.sharing(redis.url, origin)
-        _ = try await here.version("/1")
-        #expect(await Self.published(here, 1))
-        var post = CacheRequest(url: Machine.host + "/1")
-        post.method = .post
-        _ = try await there.cache.respond(to: post)
-        origin.change("/1")
-        #expect(try await there.version("/1") == 1)
-        await Self.end(here, there)
-    }
-
-    /// The variants of a resource that a machine's own request has ended are not read back, although
-    /// another machine publishes their index again.
-    @Test func unsafeMethodEndsTheVariants() async throws {
-        let redis = try await RedisProcess()
-        let origin = ScriptedOrigin { request, number in
-            .whole(
-                fields: ["Cache-Control": "max-age=60", "Vary": "Accept"],
-                body: "\(request.fields["Accept"] ?? "") \(number)"
-            )
-        }
-        let here = try await Machine.sharing(redis.url, origin)
-        let there = try await Machine.sharing(redis.url, origin)
-        _ = try await here.answer("/1", ["Accept": "a"])
-        #expect(await Self.published(here, 1))
-        var post = CacheRequest(url: Machine.host + "/1")
-        post.method = .post
-        _ = try await there.cache.respond(to: post)
-        // The time for which the key is given up ends.
-        let isForgotten = await eventually {
-            let keys = try? await redis.command("KEYS", "ce1:test:*:l").elements
-            return keys?.isEmpty == false
-        }
-        #expect(isForgotten)
-        for key in try await redis.command("KEYS", "ce1:test:*:l").elements ?? [] {
-            try await redis.command("DEL", try #require(key.text))
-        }
-        _ = try await here.answer("/1", ["Accept": "b"])
-        #expect(await Self.published(here, 2))
-        let count = origin.count
-        let response = try await there.answer("/1", ["Accept": "a"])
-        #expect(try await response.body.collectText() == "a \(count + 1)")
         await Self.end(here, there)
     }
 
@@ -451,19 +286,6 @@ struct SharedStoreTests {
         answering.cancel()
         #expect(answered >= 1)
         await Self.end(here, there)
-    }
-
-    /// What a machine removes by a time or a class is not read back from the store.
-    @Test func removalOfAClassHoldsOnItsMachine() async throws {
-        let redis = try await RedisProcess()
-        let origin = VersionedOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        _ = try await here.version("/1")
-        #expect(await Self.published(here, 1))
-        origin.change("/1")
-        try await here.cache.removeAll(in: .storageClass(.permanent))
-        #expect(try await here.version("/1") == 1)
-        await Self.end(here)
     }
 
     /// A machine that starts again at the end of the log publishes with its position.
@@ -526,85 +348,5 @@ struct SharedStoreTests {
         }
         #expect(error?.code == .configurationInvalid)
         await Self.end(here, there)
-    }
-
-    /// R19 and R20 for misses: a store that does not answer delays a miss for a moment only.
-    @Test func stoppedStoreDelaysMissesForAMoment() async throws {
-        let redis = try await RedisProcess()
-        let origin = VersionedOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        _ = try await here.version("/0")
-        #expect(await Self.published(here, 1))
-        redis.stop()
-        var slowest: [Double] = []
-        for number in 1...200 {
-            let start = monotonicNanoseconds()
-            #expect(try await here.version("/\(number)") == 0)
-            slowest.append(Double(monotonicNanoseconds() - start) / 1e6)
-        }
-        slowest.sort()
-        print("a miss while Redis is stopped: p50 \(slowest[100]), max \(slowest[199]) ms")
-        // The first ones wait for 25 ms each, then the breaker is open.
-        #expect(slowest[100] < 25)
-        redis.resume()
-        #expect(await here.isLinked())
-        let before = await here.counts.published
-        var number = 1_000
-        #expect(
-            await eventually {
-                number += 1
-                _ = try? await here.version("/\(number)")
-                return await here.counts.published > before
-            },
-            "the store is used again"
-        )
-        await Self.end(here)
-    }
-
-    /// R21: a damaged or foreign record is a miss.
-    @Test func damagedRecordIsAMiss() async throws {
-        let redis = try await RedisProcess()
-        let origin = VersionedOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
-        for path in ["/1", "/2"] { _ = try await here.version(path) }
-        #expect(await Self.published(here, 2))
-        let keys = try await redis.command("KEYS", "ce1:test:*").elements ?? []
-        let records = keys.compactMap(\.text).filter { !$0.contains("{log}") }
-        #expect(records.count == 2)
-        // The record of one key under the name of the other.
-        try await redis.command("COPY", records[0], records[1], "REPLACE")
-        let there = try await Machine.sharing(redis.url, origin)
-        for path in ["/1", "/2"] { #expect(try await there.version(path) == 0) }
-        #expect(await there.counts.sharedHits == 1)
-        #expect(await Self.published(there, 1))
-        try await redis.command("SETRANGE", records[0], "60", "zzzz")
-        try await redis.command("SET", records[1], "nonsense")
-        let third = try await Machine.sharing(redis.url, origin)
-        for path in ["/1", "/2"] { #expect(try await third.version(path) == 0) }
-        #expect(await third.counts.sharedUnreadable >= 2)
-        #expect(await third.counts.sharedHits == 0)
-        await Self.end(here, there, third)
-    }
-
-    /// R23: a full server refuses records, and requests do not notice.
-    @Test func fullServerRefusesRecords() async throws {
-        let redis = try await RedisProcess("--maxmemory", "3mb")
-        let origin = ScriptedOrigin { request, _ in
-            var random = SeededRandom(seed: UInt64(request.url.utf8.reduce(0) { $0 &+ Int($1) }))
-            let bytes = (0..<65_536).map { _ in UInt8.random(in: 0...255, using: &random) }
-            return OriginResponse(
-                status: 200,
-                fields: ["Cache-Control": "max-age=60", "Content-Length": "65536"],
-                body: BodyStream(ByteChunk(bytes))
-            )
-        }
-        let here = try await Machine.sharing(redis.url, origin)
-        for number in 0..<100 {
-            let response = try await here.answer("/\(number)")
-            #expect(try await response.body.collect(upTo: .megabytes(1)).count == 65_536)
-        }
-        #expect(await eventually { await here.counts.unpublished > 0 })
-        #expect(await here.isLinked())
-        await Self.end(here)
     }
 }

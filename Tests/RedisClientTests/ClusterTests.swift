@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Platform
 import RESP
 import Testing

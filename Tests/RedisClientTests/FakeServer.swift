@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Platform
 import RESP
 import Synchronization
@@ -117,7 +118,7 @@ final class FakeServer: Sendable {
 
     /// Serves each connection by `serve`, which closes it when it returns.
     init(_ serve: @escaping @Sendable (Connection) -> Void) throws {
-        let (listener, port) = try Self.listen()
+        let (listener, port) = try LoopbackSocket.listen()
         self.port = port
         shared = Shared(listener)
         let thread = try SystemThread { [shared] in
@@ -147,33 +148,5 @@ final class FakeServer: Sendable {
             shutdown(shared.listener, Int32(SHUT_RDWR))
             for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
         }
-    }
-
-    struct Failure: Error {
-        let code = errno
-    }
-
-    /// A socket that listens on 127.0.0.1.
-    private static func listen() throws -> (Int32, UInt16) {
-        let listener = socket(AF_INET, streamSocketType, 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(listener, address, length) == 0 && Platform.listen(listener, 64) == 0
-                    && getsockname(listener, address, &length) == 0
-            }
-        }
-        guard isListening else { throw Failure() }
-        return (listener, UInt16(bigEndian: address.sin_port))
-    }
-
-    /// A port on which no server listens.
-    static func freePort() throws -> UInt16 {
-        let (listener, port) = try listen()
-        _ = Platform.close(listener)
-        return port
     }
 }

@@ -1,5 +1,7 @@
+import CacheTestSupport
 import Platform
 import RESP
+import RedisTestSupport
 import Testing
 
 @testable import RedisClient
@@ -7,46 +9,38 @@ import Testing
 /// The client against a real cluster of three masters.
 @Suite(
     .serialized,
-    .enabled(if: RedisServer.isInstalled, "\(RedisServer.remedy)"),
+    .enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"),
     .timeLimit(.minutes(2))
 )
 struct RealClusterTests {
     /// Starts masters that share the slots in equal parts.
-    private func startedCluster() async throws -> [RedisServer] {
-        let buses = try (0..<3).map { _ in "\(try FakeServer.freePort())" }
-        let servers = try buses.map { bus in
-            try RedisServer(
-                "--cluster-enabled",
-                "yes",
-                "--cluster-node-timeout",
-                "1000",
-                "--cluster-port",
-                bus
-            )
+    private func startedCluster() async throws -> [RedisProcess] {
+        let buses = try (0..<3).map { _ in "\(try FreePort.next())" }
+        var servers: [RedisProcess] = []
+        for bus in buses {
+            let words = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"]
+            servers.append(try await RedisProcess(words + ["--cluster-port", bus]))
         }
         for (number, server) in servers.enumerated() {
-            let isUp = await eventually {
-                (try? RedisServer.command(["-p", "\(server.port)", "PING"])) == "PONG\n"
-            }
-            try #require(isUp)
             let last = number == 2 ? KeySlot.count - 1 : (number + 1) * 5_461 - 1
-            try command(server, "ADDSLOTSRANGE", "\(number * 5_461)", "\(last)")
-            try command(server, "MEET", "127.0.0.1", "\(servers[0].port)", buses[0])
+            try await server.cli("CLUSTER", "ADDSLOTSRANGE", "\(number * 5_461)", "\(last)")
+            try await server.cli(
+                "CLUSTER",
+                "MEET",
+                "127.0.0.1",
+                "\(servers[0].port)",
+                buses[0]
+            )
         }
         for server in servers {
             let isReady = await eventually {
-                let state = try? command(server, "INFO")
+                let state = try? await server.cli("CLUSTER", "INFO")
                 return state?.contains("cluster_state:ok") == true
                     && state?.contains("cluster_known_nodes:3") == true
             }
             try #require(isReady)
         }
         return servers
-    }
-
-    @discardableResult
-    private func command(_ server: RedisServer, _ words: String...) throws -> String {
-        try RedisServer.command(["-p", "\(server.port)", "CLUSTER"] + words)
     }
 
     @Test func keysOfAllMastersAreWrittenAndRead() async throws {
@@ -76,23 +70,19 @@ struct RealClusterTests {
         let (source, target) = (servers[2], servers[0])
         let slot = "\(KeySlot.slot(of: Array("a".utf8)))"
         #expect(try await client.send(RESPCommand("SET", key: "{a}1", "old")) == .simple("OK"))
-        let identities = try [source, target].map {
-            try command($0, "MYID").split(separator: "\n").first.map(String.init) ?? ""
-        }
-        try command(target, "SETSLOT", slot, "IMPORTING", identities[0])
-        try command(source, "SETSLOT", slot, "MIGRATING", identities[1])
+        let identities = try await [source.cli("CLUSTER", "MYID"), target.cli("CLUSTER", "MYID")]
+            .map { $0.filter { !$0.isNewline } }
+        try await target.cli("CLUSTER", "SETSLOT", slot, "IMPORTING", identities[0])
+        try await source.cli("CLUSTER", "SETSLOT", slot, "MIGRATING", identities[1])
         // A key that is there still is served there; a new one is asked for at the target.
         #expect(try await client.send(RESPCommand("GET", key: "{a}1")).text == "old")
         #expect(try await client.send(RESPCommand("SET", key: "{a}2", "new")) == .simple("OK"))
         #expect(try await client.send(RESPCommand("GET", key: "{a}2")).text == "new")
         let both = RESPCommand("MGET", key: "{a}1", "{a}2")
         #expect(await client.code(of: both) == .tryAgain)
-        let port = "\(source.port)"
-        try RedisServer.command(
-            ["-p", port, "MIGRATE", "127.0.0.1", "\(target.port)", "{a}1", "0", "1000"]
-        )
+        try await source.cli("MIGRATE", "127.0.0.1", "\(target.port)", "{a}1", "0", "1000")
         for server in [target, source] {
-            try command(server, "SETSLOT", slot, "NODE", identities[1])
+            try await server.cli("CLUSTER", "SETSLOT", slot, "NODE", identities[1])
         }
         #expect(try await client.send(both).elements?.map(\.text) == ["old", "new"])
         #expect(client.counts.failures == 0)
@@ -108,7 +98,7 @@ struct RealClusterTests {
             await client.code(of: RESPCommand("GET", key: "b")) == .clusterDown
         }
         #expect(isDown)
-        try servers[2].start()
+        try await servers[2].start()
         let isUsed = await eventually {
             for key in ["k1", "{a}", "b"] {
                 guard await client.code(of: RESPCommand("GET", key: key)) == nil else {

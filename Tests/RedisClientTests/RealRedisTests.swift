@@ -1,14 +1,16 @@
+import CacheTestSupport
 import Platform
 import RESP
+import RedisTestSupport
 import Testing
 
 @testable import RedisClient
 
 /// The client against a real redis-server.
-@Suite(.enabled(if: RedisServer.isInstalled, "\(RedisServer.remedy)"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"), .timeLimit(.minutes(2)))
 struct RealRedisTests {
-    private func startedServer() async throws -> (RedisServer, RedisClient) {
-        let server = try RedisServer()
+    private func startedServer() async throws -> (RedisProcess, RedisClient) {
+        let server = try await RedisProcess()
         let client = try RedisClient(server.url)
         let isUp = await eventually { await client.code() == nil }
         try #require(isUp)
@@ -58,7 +60,7 @@ struct RealRedisTests {
     }
 
     @Test func wrongPasswordIsNamedAndNotShown() async throws {
-        let server = try RedisServer("--requirepass", "right-word")
+        let server = try await RedisProcess("--requirepass", "right-word")
         let client = try RedisClient("redis://:right-word@\(server.address)")
         let isServed = await eventually { await client.code() == nil }
         #expect(isServed)
@@ -104,7 +106,7 @@ struct RealRedisTests {
         #expect(isDown)
         let isSuspended = await eventually { await client.code() == .suspended }
         #expect(isSuspended)
-        try server.start()
+        try await server.start()
         let isUsed = await eventually { await client.code() == nil }
         #expect(isUsed)
     }

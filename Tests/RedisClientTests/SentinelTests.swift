@@ -1,6 +1,7 @@
 import CacheTestSupport
 import Platform
 import RESP
+import RedisTestSupport
 import Testing
 
 @testable import RedisClient
@@ -49,39 +50,37 @@ import Testing
     }
 
     /// A failover by hand: the replica becomes the master, and the sentinel says so.
-    @Test(.enabled(if: RedisServer.isInstalled, "\(RedisServer.remedy)"))
+    @Test(.enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"))
     func failoverIsFollowed() async throws {
-        let master = try RedisServer("--repl-diskless-sync-delay", "0")
-        let replica = try RedisServer("--replicaof", "127.0.0.1", "\(master.port)")
-        let sentinel = try RedisServer(sentinelOf: master)
+        let master = try await RedisProcess("--repl-diskless-sync-delay", "0")
+        let replica = try await RedisProcess("--replicaof", "127.0.0.1", "\(master.port)")
+        let sentinel = try await RedisProcess(sentinelOf: master)
         let client = try RedisClient("redis-sentinel://\(sentinel.address)#m")
         let isServed = await eventually {
             await client.code(of: RESPCommand("SET", key: "k", "v")) == nil
         }
         try #require(isServed)
         let isReplicated = await eventually {
-            (try? RedisServer.command(["-p", "\(replica.port)", "GET", "k"])) == "v\n"
+            (try? await replica.cli("GET", "k")) == "v\n"
         }
         try #require(isReplicated)
         // It looks for replicas each 10 seconds unless it is told to hurry.
         let isQuick = await eventually {
-            let words = ["-p", "\(sentinel.port)", "SENTINEL", "DEBUG", "info-period", "200"]
-            return (try? RedisServer.command(words)) == "OK\n"
+            (try? await sentinel.cli("SENTINEL", "DEBUG", "info-period", "200")) == "OK\n"
         }
         #expect(isQuick)
         let isBegun = await eventually {
-            let words = ["-p", "\(sentinel.port)", "SENTINEL", "failover", "m"]
-            return (try? RedisServer.command(words)) == "OK\n"
+            (try? await sentinel.cli("SENTINEL", "failover", "m")) == "OK\n"
         }
         try #require(isBegun)
         let isPromoted = await eventually {
-            let role = try? RedisServer.command(["-p", "\(replica.port)", "ROLE"])
+            let role = try? await replica.cli("ROLE")
             return role?.hasPrefix("master") == true
         }
         try #require(isPromoted)
         let isFollowed = await eventually {
             _ = await client.code(of: RESPCommand("SET", key: "k", "w"))
-            return (try? RedisServer.command(["-p", "\(replica.port)", "GET", "k"])) == "w\n"
+            return (try? await replica.cli("GET", "k")) == "w\n"
         }
         #expect(isFollowed)
         withExtendedLifetime((master, replica, sentinel)) {}

@@ -79,25 +79,3 @@ extension RedisClient {
         }
     }
 }
-
-/// Repeats a step until it returns `true`, for at most 20 seconds; returns whether it did.
-func eventually(_ step: () async -> Bool) async -> Bool {
-    let end = monotonicNanoseconds() + 20_000_000_000
-    while monotonicNanoseconds() < end {
-        if await step() { return true }
-        await pause(milliseconds: 2)
-    }
-    return false
-}
-
-/// Waits on a thread of its own, because a test may have only one or two threads for its tasks.
-func pause(milliseconds: Int32) async {
-    await withUnsafeContinuation { continuation in
-        let thread = try? SystemThread {
-            poll(nil, 0, milliseconds)
-            continuation.resume()
-        }
-        if thread == nil { continuation.resume() }
-        thread?.detach()
-    }
-}

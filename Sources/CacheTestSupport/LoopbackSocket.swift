@@ -1,9 +1,9 @@
 import Platform
 
-/// The system calls of the test server.
-enum LoopbackSocket {
+/// The system calls of the tests' servers, on 127.0.0.1.
+package enum LoopbackSocket {
     /// Returns a socket that listens on 127.0.0.1, and its port.
-    static func listen() throws -> (socket: Int32, port: UInt16) {
+    package static func listen() throws -> (socket: Int32, port: UInt16) {
         let (socket, port) = try bind()
         guard listen(socket) else {
             let reason = errno
@@ -13,26 +13,47 @@ enum LoopbackSocket {
         return (socket, port)
     }
 
-    /// Returns a socket that has a port of 127.0.0.1 and does not listen, and that port.
-    static func bind() throws -> (socket: Int32, port: UInt16) {
+    /// Returns a socket that has a port, any for 0, and does not listen; and that port.
+    static func bind(to port: UInt16 = 0) throws -> (socket: Int32, port: UInt16) {
         let socket = socket(AF_INET, streamSocketType, 0)
         guard socket >= 0 else { throw LoopbackFailure(description: "socket: errno \(errno)") }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                Platform.bind(socket, address, length) == 0
-                    && getsockname(socket, address, &length) == 0
-            }
+        let (isBound, bound) = withAddress(port) { address, length in
+            Platform.bind(socket, address, length) == 0
+                && getsockname(socket, address, &length) == 0
         }
         guard isBound else {
             let reason = errno
             close(socket)
             throw LoopbackFailure(description: "bind: errno \(reason)")
         }
-        return (socket, UInt16(bigEndian: address.sin_port))
+        return (socket, bound)
+    }
+
+    /// Returns a connection to a port; `nil` if it is refused.
+    package static func connect(to port: UInt16) -> Int32? {
+        let socket = socket(AF_INET, streamSocketType, 0)
+        let (isConnected, _) = withAddress(port) { address, length in
+            Platform.connect(socket, address, length) == 0
+        }
+        if isConnected { return socket }
+        close(socket)
+        return nil
+    }
+
+    /// Calls `body` with the address of a port, and returns the port that stands there then.
+    private static func withAddress(
+        _ port: UInt16,
+        _ body: (UnsafeMutablePointer<sockaddr>, inout socklen_t) -> Bool
+    ) -> (Bool, UInt16) {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isDone = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, &length) }
+        }
+        return (isDone, UInt16(bigEndian: address.sin_port))
     }
 
     static func accept(_ listener: Int32) -> Int32? {

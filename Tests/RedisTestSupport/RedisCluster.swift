@@ -1,24 +1,16 @@
 import CacheTestSupport
-import Foundation
-import Platform
 import RESP
-import Testing
 
 /// Three masters with a replica each, on loopback.
-final class RedisCluster {
-    private static let cli = ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"]
-        .map { "\($0)/redis-cli" }
-        .first { FileManager.default.isExecutableFile(atPath: $0) }
-    static let isInstalled = RedisProcess.isInstalled && cli != nil
-
+package final class RedisCluster {
     /// The servers; the first three were created as masters.
-    let servers: [RedisProcess]
+    package let servers: [RedisProcess]
 
     /// Starts the servers, and waits until they agree.
-    init() async throws {
+    package init() async throws {
         var servers: [RedisProcess] = []
         for _ in 0..<6 {
-            let bus = try LoopbackSocket.freePort()
+            let bus = try FreePort.next()
             servers.append(
                 try await RedisProcess(
                     "--cluster-enabled",
@@ -34,31 +26,33 @@ final class RedisCluster {
         }
         self.servers = servers
         let addresses = servers.map { "127.0.0.1:\($0.port)" }
-        try await run(
+        try await RedisTool.run(
             ["--cluster", "create"] + addresses + ["--cluster-replicas", "1", "--cluster-yes"]
         )
         let isReady = await eventually {
             for server in servers {
-                let state = try? await run(["-p", "\(server.port)", "cluster", "info"])
+                let state = try? await server.cli("cluster", "info")
                 guard state?.contains("cluster_state:ok") == true,
                     state?.contains("cluster_known_nodes:6") == true,
                     state?.contains("cluster_size:3") == true
                 else { return false }
             }
-            let lines = try? await run(["-p", "\(servers[0].port)", "cluster", "nodes"])
+            let lines = try? await servers[0].cli("cluster", "nodes")
             return lines?.split(separator: "\n").filter { $0.contains("slave") }.count == 3
         }
-        try #require(isReady)
+        guard isReady else { throw RedisFailure("The cluster is not ready") }
     }
 
     /// The URL of a fleet, with two of the servers as seeds.
-    var url: String { "redis://127.0.0.1:\(servers[0].port),127.0.0.1:\(servers[1].port)/test" }
+    package var url: String {
+        "redis://127.0.0.1:\(servers[0].port),127.0.0.1:\(servers[1].port)/test"
+    }
 
     /// The server that has the slot of a key now.
-    func master(of key: String) async throws -> RedisProcess {
+    package func master(of key: String) async throws -> RedisProcess {
         let slot = Int(KeySlot.slot(of: Array(key.utf8)))
         for server in servers {
-            guard let lines = try? await run(["-p", "\(server.port)", "cluster", "nodes"]) else {
+            guard let lines = try? await server.cli("cluster", "nodes") else {
                 continue
             }
             for line in lines.split(separator: "\n") where !line.contains("fail") {
@@ -73,38 +67,18 @@ final class RedisCluster {
                 if holds, let found { return found }
             }
         }
-        throw LoopbackSocket.Failure()
+        throw RedisFailure("No server has the slot of \(key)")
     }
 
     /// Moves that many slots from one server to another.
-    func move(slots: Int, from source: RedisProcess, to target: RedisProcess) async throws {
+    package func move(slots: Int, from source: RedisProcess, to target: RedisProcess) async throws {
         let identities = try await [
-            run(["-p", "\(source.port)", "cluster", "myid"]),
-            run(["-p", "\(target.port)", "cluster", "myid"]),
-        ].map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
-        try await run([
+            source.cli("cluster", "myid"),
+            target.cli("cluster", "myid"),
+        ].map { $0.filter { !$0.isNewline } }
+        try await RedisTool.run([
             "--cluster", "reshard", "127.0.0.1:\(source.port)", "--cluster-from", identities[0],
             "--cluster-to", identities[1], "--cluster-slots", "\(slots)", "--cluster-yes",
         ])
-    }
-
-    /// The output of redis-cli.
-    @discardableResult
-    private func run(_ words: [String]) async throws -> String {
-        guard let cli = Self.cli else { throw LoopbackSocket.Failure() }
-        let (status, text) = await PlainThread.run { () -> (Int32, String) in
-            let process = Process()
-            process.executableURL = URL(filePath: cli)
-            process.arguments = words
-            let output = Pipe()
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            do { try process.run() } catch { return (-1, "") }
-            let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
-            process.waitUntilExit()
-            return (process.terminationStatus, String(decoding: data, as: UTF8.self))
-        }
-        guard status == 0 else { throw LoopbackSocket.Failure() }
-        return text
     }
 }

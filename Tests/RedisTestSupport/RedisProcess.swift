@@ -1,49 +1,58 @@
 import CacheTestSupport
 import Foundation
 import Platform
-import RESP
+package import RESP
 import RedisClient
-import Testing
-
-/// The length of the tests that repeat a fault: `make fleet` asks for their whole number of rounds.
-enum FleetRounds {
-    private static let isWhole = ProcessInfo.processInfo.environment["FLEET_ROUNDS"] == "all"
-
-    static func scaled(_ few: Int, to all: Int) -> Int { isWhole ? all : few }
-    static var minutes: TimeLimitTrait.Duration { .minutes(isWhole ? 20 : 2) }
-}
 
 /// A redis-server of one test, with its own folder and port; it ends with the object.
-final class RedisProcess {
-    static let program = ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"]
-        .map { "\($0)/redis-server" }
-        .first { FileManager.default.isExecutableFile(atPath: $0) }
-    static let isInstalled = program != nil
-    static let remedy = "These tests need redis-server. Please run: perf/setup tests"
+package final class RedisProcess {
+    package static let isInstalled = RedisTool.server != nil && RedisTool.cli != nil
+    package static let remedy = "These tests need redis-server. Please run: perf/setup tests"
 
-    let port: UInt16
+    package let port: UInt16
     private let folder = TemporaryFolder()
     private let words: [String]
     private var process: pid_t?
     private var client: RedisClient?
 
     /// Starts a server with further words of a command line, and waits until it answers.
-    init(_ options: String...) async throws {
-        port = try LoopbackSocket.freePort()
+    package init(_ options: [String]) async throws {
+        port = try FreePort.next()
         words =
             ["--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--dir", folder.path]
             + ["--loglevel", "warning", "--repl-diskless-sync-delay", "0"] + options
         try await start()
     }
 
+    package convenience init(_ options: String...) async throws { try await self.init(options) }
+
+    /// Starts a sentinel, which watches `master` under the name `m`.
+    package init(sentinelOf master: RedisProcess) async throws {
+        port = try FreePort.next()
+        let file = folder.path + "/sentinel.conf"
+        let lines = [
+            "port \(port)", "bind 127.0.0.1", "dir \(folder.path)",
+            "sentinel monitor m 127.0.0.1 \(master.port) 1",
+        ]
+        try lines.joined(separator: "\n").write(toFile: file, atomically: true, encoding: .utf8)
+        words = [file, "--sentinel"]
+        try await start()
+    }
+
     deinit { kill() }
 
-    var url: String { "redis://127.0.0.1:\(port)/test" }
+    package var address: String { "127.0.0.1:\(port)" }
+    /// The URL of a fleet whose namespace is `test`.
+    package var url: String { "redis://\(address)/test" }
 
     /// Starts the server, also after `kill`.
-    func start() async throws {
-        guard let program = Self.program else { throw LoopbackSocket.Failure() }
-        var actions = posix_spawn_file_actions_t()
+    package func start() async throws {
+        guard let program = RedisTool.server else { throw RedisFailure("no redis-server") }
+        #if canImport(Darwin)
+            var actions: posix_spawn_file_actions_t?
+        #else
+            var actions = posix_spawn_file_actions_t()
+        #endif
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
@@ -51,10 +60,10 @@ final class RedisProcess {
         defer { arguments.forEach { free($0) } }
         var started: pid_t = 0
         guard posix_spawn(&started, program, &actions, nil, &arguments, environ) == 0 else {
-            throw LoopbackSocket.Failure()
+            throw RedisFailure("redis-server did not start: errno \(errno)")
         }
         process = started
-        client = try Self.client("redis://127.0.0.1:\(port)")
+        client = try Self.client("redis://\(address)")
         let isUp = await eventually {
             do throws(RedisError) {
                 _ = try await client?.send(RESPCommand("PING"))
@@ -64,7 +73,7 @@ final class RedisProcess {
                 return error.code == .notPermitted
             }
         }
-        guard isUp else { throw LoopbackSocket.Failure() }
+        guard isUp else { throw RedisFailure("redis-server \(words) does not answer") }
     }
 
     private static func client(_ url: String) throws -> RedisClient {
@@ -80,7 +89,7 @@ final class RedisProcess {
 
     /// Sends one command of the test.
     @discardableResult
-    func command(_ words: String...) async throws -> RESPValue {
+    package func command(_ words: String...) async throws -> RESPValue {
         var command = RESPCommand("EVAL")
         command.add("return redis.call(unpack(ARGV))")
         command.add("0")
@@ -90,15 +99,21 @@ final class RedisProcess {
         } else {
             for word in words { command.add(word) }
         }
-        guard let client else { throw LoopbackSocket.Failure() }
+        guard let client else { throw RedisFailure("not started") }
         return try await client.send(command)
     }
 
     /// Commands that no script may send.
     private static let adminCommands = ["REPLICAOF", "CONFIG"]
 
+    /// The output of redis-cli for words that no script may send either.
+    @discardableResult
+    package func cli(_ words: String...) async throws -> String {
+        try await RedisTool.run(["-p", "\(port)"] + words)
+    }
+
     /// The number in a line of INFO.
-    func info(_ name: String, in section: String = "default") async throws -> String? {
+    package func info(_ name: String, in section: String = "default") async throws -> String? {
         guard let client else { return nil }
         let text = try await client.send(RESPCommand("INFO", key: nil, section)).text ?? ""
         let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name + ":") }
@@ -106,7 +121,7 @@ final class RedisProcess {
     }
 
     /// Ends the server at once.
-    func kill() {
+    package func kill() {
         guard let process else { return }
         Platform.kill(process, SIGKILL)
         var status: Int32 = 0
@@ -115,7 +130,7 @@ final class RedisProcess {
     }
 
     /// Stops the server's process, which keeps its sockets.
-    func stop() { if let process { Platform.kill(process, SIGSTOP) } }
+    package func stop() { if let process { Platform.kill(process, SIGSTOP) } }
 
-    func resume() { if let process { Platform.kill(process, SIGCONT) } }
+    package func resume() { if let process { Platform.kill(process, SIGCONT) } }
 }
