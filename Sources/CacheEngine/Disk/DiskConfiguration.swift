@@ -1,3 +1,5 @@
+import Platform
+
 /// The layout and behaviour of the disk tier.
 package struct DiskConfiguration: Sendable {
     /// When written bytes are forced from the operating system to the device.
@@ -47,6 +49,8 @@ package struct DiskConfiguration: Sendable {
     /// Bodies above this many bytes are stored in separate files.
     package var inlineBodyBytesMax = 1 << 20
     package var ioThreads: Int?
+    /// The identity of the time since the machine was started; `nil` if it is not known.
+    package var bootID = Machine.bootID
 
     package init(directory: String, capacityBytes: Int) {
         self.directory = directory

@@ -200,7 +200,7 @@ final class DiskDirectory: Sendable {
         }
     }
 
-    /// The note's bytes; `nil` if there is no note, or none that can be read.
+    /// The bytes that `keep` was given; `nil` if there are no such bytes, or if they cannot be read.
     func note() -> [UInt8]? {
         guard let file = try? volume.open(path + "/" + Self.noteName, .existing) else { return nil }
         defer { volume.close(file) }

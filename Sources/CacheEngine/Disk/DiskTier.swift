@@ -18,6 +18,7 @@ package final class DiskTier: Sendable {
     let shards: [DiskShard]
     private let shardShift: UInt64
     private let directory: DiskDirectory
+    private let noteRule: NoteRule
     private let pool: IOPool
     private let clock: any CacheClock
 
@@ -35,6 +36,7 @@ package final class DiskTier: Sendable {
         self.recovery = recovery
         self.pool = pool
         self.clock = clock
+        noteRule = NoteRule(configuration)
         hasher = KeyHasher(seed: directory.manifest.seed)
         shardCount = shards.count
         segmentBytes = directory.manifest.segmentBytes
@@ -310,13 +312,16 @@ package final class DiskTier: Sendable {
         directory.unlock()
     }
 
-    /// The bytes that `keep` wrote last; `nil` if there are none.
+    /// The bytes that `keep` was given last; `nil` if they are missing, or if a power cut may have
+    /// undone a removal that preceded them.
     package func note() async -> [UInt8]? {
-        await pool.run { [directory] in directory.note() } ?? nil
+        let found = await pool.run { [directory] in directory.note() } ?? nil
+        return found.flatMap { noteRule.trusted($0) }
     }
 
     /// Keeps a few bytes in the directory, beside the shards.
     package func keep(note: [UInt8]) async throws {
+        let note = noteRule.marked(note)
         let fault = await pool.run { [directory] () -> FileFault? in
             do throws(FileFault) {
                 try directory.keep(note: note)
