@@ -83,22 +83,27 @@ extension HTTPCache {
     /// used before the origin has confirmed it. A soft purge of a request whose response varies
     /// removes the variants on the other machines.
     ///
+    /// With `.fleet` this method returns once the other machines have applied the purge too, or
+    /// after five seconds; `FleetReceipt.reach` tells how many of them have.
+    ///
     /// - Throws: `CacheError`; its code is `.purgeNotShared` if the purge was applied here and the
     ///   log has not confirmed it.
     @discardableResult
     public func purge(
         _ target: PurgeTarget,
-        isSoft: Bool = false
+        isSoft: Bool = false,
+        waitingFor wait: PurgeWait = .log
     ) async throws -> PurgeReport {
-        try await desk.purge([target], isSoft: isSoft).report()
+        try await desk.purge([target], isSoft: isSoft, waitingFor: wait).report()
     }
 
     /// Purges several targets; they travel to the log together.
     package func purge(
         _ targets: [PurgeTarget],
-        isSoft: Bool
+        isSoft: Bool,
+        waitingFor wait: PurgeWait = .log
     ) async throws -> (entries: Int, sharing: Result<FleetReceipt, CacheError>?) {
-        let outcome = try await desk.purge(targets, isSoft: isSoft)
+        let outcome = try await desk.purge(targets, isSoft: isSoft, waitingFor: wait)
         return (outcome.entries, outcome.sharing)
     }
 

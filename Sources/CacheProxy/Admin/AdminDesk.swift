@@ -7,9 +7,12 @@ import Synchronization
 ///     PURGE <url>                        removes every variant stored for the URL
 ///     PURGE / with Cache-Tag: a, b       removes entries with one of the tags (Surrogate-Key: a b)
 ///     … with Soft-Purge: 1               makes them stale instead
+///     … with Purge-Wait: fleet           is answered once the other machines have applied it
 ///
 /// In a fleet, the response to a purge has the number of replicas that confirmed it; its status is
 /// 202 if the log's server has replicas and none of them did, and 503 if the log has not taken it.
+/// A purge that waits for the fleet has the numbers of the machines that are known and of those that
+/// have applied it; its status is 202 if they differ.
 ///
 /// Purges need `Authorization: Bearer <token>`; without a token file they are disabled.
 package final class AdminDesk: Responder {
@@ -72,6 +75,11 @@ package final class AdminDesk: Responder {
         case let value?:
             return Self.text(400, "Soft-Purge: `\(value)` is not known; send 0 or 1\n")
         }
+        let wait = PurgeWait(rawValue: request.fields["Purge-Wait"] ?? PurgeWait.log.rawValue)
+        guard let wait else {
+            let value = request.fields["Purge-Wait"] ?? ""
+            return Self.text(400, "Purge-Wait: `\(value)` is not known; send log or fleet\n")
+        }
         let tags = Self.tags(request.fields)
         let hasTagFields = ["Cache-Tag", "Surrogate-Key"].contains { request.fields[$0] != nil }
         guard !tags.isEmpty || !hasTagFields else {
@@ -87,24 +95,37 @@ package final class AdminDesk: Responder {
         }
         let targets: [PurgeTarget] =
             tags.isEmpty ? [.request(CacheRequest(url: request.url))] : tags.map { .tag($0) }
-        let outcome = try await cache.purge(targets, isSoft: isSoft)
-        var rows = [
+        let outcome = try await cache.purge(targets, isSoft: isSoft, waitingFor: wait)
+        let rows = [
             // A soft purge of tags counts nothing.
             ("removed", String(outcome.entries)), ("tags", String(tags.count)),
             ("soft", String(isSoft)),
         ]
-        var status = 200
-        switch outcome.sharing {
-        case nil: break
-        case .success(let receipt):
-            rows.append(("replicated", String(receipt.replicas)))
-            if !receipt.isReplicated { status = 202 }
-        case .failure(let error):
-            rows += [("replicated", "null"), ("error", Self.quoted(error.detail))]
-            status = 503
-        }
-        let text = rows.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",")
+        let (status, shared) = Self.rows(of: outcome.sharing, wait)
+        let text = (rows + shared).map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",")
         return Self.text(status, "{\(text)}\n", type: "application/json")
+    }
+
+    /// The status of a purge, and the facts about the fleet.
+    private static func rows(
+        of sharing: Result<FleetReceipt, CacheError>?,
+        _ wait: PurgeWait
+    ) -> (status: Int, rows: [(String, String)]) {
+        switch sharing {
+        case nil: return (200, [])
+        case .failure(let error):
+            return (503, [("replicated", "null"), ("error", quoted(error.detail))])
+        case .success(let receipt):
+            var rows = [("replicated", String(receipt.replicas))]
+            guard wait == .fleet else { return (receipt.isReplicated ? 200 : 202, rows) }
+            let shown = { (number: Int?) in number.map(String.init) ?? "null" }
+            rows += [
+                ("machines", shown(receipt.reach?.machines)),
+                ("applied", shown(receipt.reach?.applied)),
+            ]
+            let isComplete = receipt.reach?.isComplete ?? false
+            return (receipt.isReplicated && isComplete ? 200 : 202, rows)
+        }
     }
 
     /// A text as JSON writes it.

@@ -124,6 +124,32 @@ import Testing
         await cache.shutDown()
     }
 
+    @Test func purgeWaitsForTheFleetIfItIsToldTo() async throws {
+        let cache = try await cache()
+        relay.reach(FleetReach(machines: 3, applied: 2))
+        #expect(try await cache.purge(.tag("t")).receipt?.reach == nil)
+        #expect(relay.waited.isEmpty)
+        let receipt = try await cache.purge(.tag("t"), waitingFor: .fleet).receipt
+        #expect(receipt?.reach == FleetReach(machines: 3, applied: 2))
+        #expect(receipt?.reach?.isComplete == false)
+        #expect(relay.waited == [2])
+        relay.reach(FleetReach(machines: 3, applied: 3))
+        let report = try await cache.purge(.everything, isSoft: true, waitingFor: .fleet)
+        #expect(report.receipt?.reach?.isComplete == true)
+        relay.reach(nil)
+        #expect(try await cache.purge(.tag("t"), waitingFor: .fleet).receipt?.reach == nil)
+        // Without a log there is nothing to wait for.
+        relay.fail(CacheError(.fleetFailed, detail: "no log"))
+        await #expect(throws: CacheError.self) {
+            try await cache.purge(.tag("t"), waitingFor: .fleet)
+        }
+        #expect(relay.waited == [2, 3, 4])
+        await cache.shutDown()
+        let alone = try await HTTPCache(origin: origin)
+        #expect(try await alone.purge(.tag("t"), waitingFor: .fleet).receipt == nil)
+        await alone.shutDown()
+    }
+
     @Test func purgeThatTheLogRefusesIsAppliedHereAndSaysSo() async throws {
         let cache = try await cache()
         _ = try await source(cache)

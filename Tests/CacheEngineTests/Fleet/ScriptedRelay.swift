@@ -9,6 +9,8 @@ final class ScriptedRelay: PurgeRelay {
         var receiver: (any PurgeReceiver)?
         var failure: CacheError?
         var isShutDown = false
+        var reach: FleetReach?
+        var waited: [UInt64] = []
         var onAnnounce: (@Sendable ([SharedPurge]) -> Void)?
     }
 
@@ -22,6 +24,19 @@ final class ScriptedRelay: PurgeRelay {
     var areApplied: [Bool] { state.withLock { $0.shared.map(\.isApplied) } }
     var isShutDown: Bool { state.withLock { $0.isShutDown } }
     var receiver: (any PurgeReceiver)? { state.withLock { $0.receiver } }
+
+    /// The positions of the receipts that were waited for.
+    var waited: [UInt64] { state.withLock { $0.waited } }
+
+    /// The machines that every purge reaches from now on.
+    func reach(_ reach: FleetReach?) { state.withLock { $0.reach = reach } }
+
+    func reach(of receipt: FleetReceipt) async -> FleetReach? {
+        state.withLock { state in
+            state.waited.append(receipt.position)
+            return state.reach
+        }
+    }
 
     /// Refuses every purge from now on.
     func fail(_ error: CacheError) { state.withLock { $0.failure = error } }

@@ -113,6 +113,7 @@ import Testing
 
     @Test(arguments: [
         "Cache-Tag:", "Cache-Tag: ,", "Surrogate-Key:", "Cache-Tag: , \t,", "Soft-Purge: maybe",
+        "Purge-Wait: all", "Purge-Wait:",
     ])
     func purgeThatNamesNothingIsRefused(_ field: String) async throws {
         try await Self.withAdmin { proxy, _, port async throws in

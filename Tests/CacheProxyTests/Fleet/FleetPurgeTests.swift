@@ -12,9 +12,15 @@ import Testing
     /// A relay that returns one receipt, or fails.
     private final class ReceiptRelay: PurgeRelay {
         private let result: Result<FleetReceipt, CacheError>
+        private let reached: FleetReach?
         private let purges = Mutex<[SharedPurge]>([])
 
-        init(_ result: Result<FleetReceipt, CacheError>) { self.result = result }
+        init(_ result: Result<FleetReceipt, CacheError>, _ reached: FleetReach?) {
+            self.result = result
+            self.reached = reached
+        }
+
+        func reach(of receipt: FleetReceipt) async -> FleetReach? { reached }
 
         var shared: [SharedPurge] { purges.withLock { $0 } }
         func start(_ receiver: any PurgeReceiver) async {}
@@ -31,9 +37,10 @@ import Testing
     /// The status and the parsed content of the response to a purge.
     private static func purge(
         _ result: Result<FleetReceipt, CacheError>,
-        _ fields: [(String, String)] = []
+        _ fields: [(String, String)] = [],
+        reach: FleetReach? = nil
     ) async throws -> (status: Int, content: [String: Any], relay: ReceiptRelay) {
-        let relay = ReceiptRelay(result)
+        let relay = ReceiptRelay(result, reach)
         let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Cache-Tag": "a"])
         let cache = try await HTTPCache(origin: origin, fleet: Fleet { relay })
         _ = try await cache.respond(to: CacheRequest(url: url))
@@ -63,6 +70,35 @@ import Testing
         #expect(content["replicated"] as? Int == row.confirmed)
         #expect(content["removed"] as? Int == 1)
         #expect(relay.shared.count == 1)
+    }
+
+    @Test(arguments: [
+        (FleetReach(machines: 3, applied: 3), 0, 200),
+        (FleetReach(machines: 3, applied: 2), 0, 202),
+        (FleetReach(machines: 0, applied: 0), 0, 202), (nil, 0, 202),
+        // No replica has confirmed the purge.
+        (FleetReach(machines: 3, applied: 3), 1, 202),
+    ])
+    func reachIsShownIfThePurgeWaits(
+        _ row: (reach: FleetReach?, connected: Int, status: Int)
+    ) async throws {
+        let receipt = FleetReceipt(position: 7, replicas: 0, connectedReplicas: row.connected)
+        let fields = [("Purge-Wait", "fleet")]
+        let (status, content, _) = try await Self.purge(
+            .success(receipt),
+            fields,
+            reach: row.reach
+        )
+        #expect(status == row.status)
+        #expect(content["machines"] as? Int == row.reach?.machines)
+        #expect(content["applied"] as? Int == row.reach?.applied)
+        #expect(content.keys.contains("machines") && content["replicated"] as? Int == 0)
+        let (_, plain, _) = try await Self.purge(
+            .success(receipt),
+            [("Purge-Wait", "log")],
+            reach: row.reach
+        )
+        #expect(!plain.keys.contains("machines"))
     }
 
     @Test func tagsTravelTogether() async throws {

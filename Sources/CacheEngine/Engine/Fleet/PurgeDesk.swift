@@ -24,8 +24,14 @@ struct PurgeDesk {
 
     /// Applies the purges here, and then hands them to the fleet together.
     ///
+    /// A fleet that has not applied them in time is no error: the receipt tells.
+    ///
     /// - Throws: The error of a purge that could not be applied here; the others get it first.
-    func purge(_ targets: [PurgeTarget], isSoft: Bool) async throws -> Outcome {
+    func purge(
+        _ targets: [PurgeTarget],
+        isSoft: Bool,
+        waitingFor wait: PurgeWait
+    ) async throws -> Outcome {
         // A request without a key is an error before anything is purged.
         let shared = try targets.map { SharedPurge(try scope(of: $0), isSoft: isSoft) }
         // Before anything is removed here: from now on no older copy of it is read from the fleet.
@@ -39,6 +45,10 @@ struct PurgeDesk {
         }
         outcome.sharing = await share(shared, areApplied: failure == nil)
         if let failure { throw failure }
+        if wait == .fleet, case .success(var receipt) = outcome.sharing {
+            receipt.reach = await services.relay?.reach(of: receipt)
+            outcome.sharing = .success(receipt)
+        }
         return outcome
     }
 

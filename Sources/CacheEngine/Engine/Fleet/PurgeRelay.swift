@@ -36,6 +36,10 @@ package protocol PurgeRelay: Sendable {
     /// - Throws: `CacheError`, if it is not certain that the other machines get them.
     func share(_ purges: [SharedPurge], areApplied: Bool) async throws -> FleetReceipt
 
+    /// Waits until the machines that read the log have applied the purges of a receipt, for a
+    /// bounded time; returns `nil` if that is not known.
+    func reach(of receipt: FleetReceipt) async -> FleetReach?
+
     /// The store that the machines share; `nil` if they share purges alone.
     var sharedTier: (any SharedTier)? { get }
 
@@ -49,6 +53,7 @@ package protocol PurgeRelay: Sendable {
 extension PurgeRelay {
     package var sharedTier: (any SharedTier)? { nil }
     package func announce(_ purges: [SharedPurge]) {}
+    package func reach(of receipt: FleetReceipt) async -> FleetReach? { nil }
 }
 
 /// The cache as a relay sees it.

@@ -19,6 +19,9 @@ public struct FleetReceipt: Hashable, Sendable {
     public let replicas: Int
     /// The replicas that were connected to the log's server when the purge was taken.
     public let connectedReplicas: Int
+    /// The machines that have applied the purge; `nil` if the purge did not wait for them, or if
+    /// their reports cannot be read.
+    public internal(set) var reach: FleetReach?
 
     package init(position: UInt64, replicas: Int, connectedReplicas: Int) {
         self.position = position
@@ -30,6 +33,31 @@ public struct FleetReceipt: Hashable, Sendable {
     ///
     /// It is also `true` if the server has no replica, because then none can be late.
     public var isReplicated: Bool { replicas > 0 || connectedReplicas == 0 }
+}
+
+/// The machines of a fleet that a purge has reached.
+public struct FleetReach: Hashable, Sendable {
+    /// The machines that read the log and have reported within the last ten seconds, this one
+    /// included.
+    public let machines: Int
+    /// The machines among them that have applied the purge: they serve nothing that it covers.
+    public let applied: Int
+
+    package init(machines: Int, applied: Int) {
+        self.machines = machines
+        self.applied = applied
+    }
+
+    /// Whether every machine that is known has applied the purge.
+    public var isComplete: Bool { machines > 0 && applied == machines }
+}
+
+/// The moment at which a purge is answered.
+public enum PurgeWait: String, Hashable, Sendable, CaseIterable {
+    /// The log has taken the purge; the other machines apply it within milliseconds.
+    case log
+    /// The machines that read the log have applied the purge, or five seconds have passed.
+    case fleet
 }
 
 /// The entries that a purge concerns.
