@@ -21,6 +21,13 @@ enum FleetSnippets {
         }
     }
 
+    static func purgeAndWait(cache: HTTPCache) async throws {
+        let report = try await cache.purge(.tag("prices"), waitingFor: .fleet)
+        if let reach = report.receipt?.reach, !reach.isComplete {
+            print("\(reach.applied) of \(reach.machines) machines have applied the purge")
+        }
+    }
+
     static func strict() throws -> Fleet {
         var options = RedisFleetOptions()
         options.maximumLag = .seconds(30)

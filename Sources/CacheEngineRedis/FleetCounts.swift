@@ -24,6 +24,8 @@ final class FleetCounts: Sendable {
     let lastContact = Atomic(monotonicNanoseconds())
     /// Whether the cache answers requests, so that entries may be stored.
     let isServing = Atomic(false)
+    /// Whether the log has purges, or may have some, that are not applied here yet.
+    let isReplaying = Atomic(false)
     /// The largest epoch that the reader has seen.
     let epoch = Atomic<UInt64>(0)
 

@@ -12,6 +12,10 @@ enum Mutant: String {
     case skipsGaps
     case restoresNothing
     case keepsBeforeApplying
+    case forgetsOwnPurges
+    case trustsLaterEpochs
+    case servesWithinTheGap
+    case waitsForNoMachine
     case usesPurgedRecords
     case readsBackWhatItRemoved
 

@@ -13,6 +13,7 @@ final class RedisFleet: PurgeRelay {
     private let address: NodeAddress
     private let writer: LogWriter
     private let own = OwnPurges()
+    private let presence: FleetPresence
     private let counts = FleetCounts()
     private let rule: LogReader.CutOffRule
     private let time = FleetTime()
@@ -33,6 +34,7 @@ final class RedisFleet: PurgeRelay {
         keys = LogKeys(namespace: url.namespace)
         address = url.hosts[0]
         writer = LogWriter(client, keys, at: address, counts)
+        presence = FleetPresence(client, keys, at: address, time)
         rule = LogReader.CutOffRule(
             lagNanoseconds: options.lagNanoseconds,
             revalidates: options.whenCutOff == .revalidate
@@ -53,6 +55,7 @@ final class RedisFleet: PurgeRelay {
             receiver: receiver,
             rule: rule,
             store: store,
+            presence: presence,
             time: time
         )
         let firstLink = Race<Void>()
@@ -64,7 +67,20 @@ final class RedisFleet: PurgeRelay {
         }
         try? await firstLink.result()
         timer.cancel()
+        if counts.isReplaying.load(ordering: .acquiring) { await doubtEverything(receiver) }
         counts.isServing.store(true, ordering: .releasing)
+    }
+
+    /// The purges of the gap are not all applied, so the origin must confirm each entry.
+    private func doubtEverything(_ receiver: any PurgeReceiver) async {
+        if Mutant.servesWithinTheGap.isOn { return }
+        do {
+            try await receiver.markEverythingStale()
+            counts.allMarkedStale.count()
+        } catch {
+            // It holds in this process. The position is kept only behind purges that were applied.
+            counts.notApplied.count()
+        }
     }
 
     func share(_ purges: [SharedPurge], areApplied: Bool) async throws -> FleetReceipt {
@@ -73,12 +89,17 @@ final class RedisFleet: PurgeRelay {
         if areApplied { own.insert(all) }
         do throws(RedisError) {
             let receipt = try await writer.append(all)
+            own.noteAppended(all)
             store?.confirm(purges, at: receipt.position)
             return receipt
         } catch {
             store?.fail(purges)
             throw CacheError(.fleetFailed, detail: error.detail)
         }
+    }
+
+    func reach(of receipt: FleetReceipt) async -> FleetReach? {
+        await presence.reach(of: FleetPosition(rawValue: receipt.position))
     }
 
     /// No record from before is used until the log confirms the purges.
@@ -90,6 +111,7 @@ final class RedisFleet: PurgeRelay {
 
     func shutDown() async {
         reading.withLock { $0 }?.cancel()
+        await presence.withdraw()
         await store?.shutDown()
         await client.shutDown()
     }

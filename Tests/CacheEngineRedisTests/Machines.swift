@@ -103,13 +103,18 @@ struct Machine: Sendable {
 
     /// Purges, and sends the purge again if the machine is too busy to append it in time.
     @discardableResult
-    func purge(_ target: PurgeTarget) async throws -> FleetReceipt? {
+    func purge(
+        _ target: PurgeTarget,
+        waitingFor wait: PurgeWait = .log
+    ) async throws -> FleetReceipt? {
         for _ in 0..<20 {
-            do { return try await cache.purge(target).receipt } catch let error as CacheError {
+            do {
+                return try await cache.purge(target, waitingFor: wait).receipt
+            } catch let error as CacheError {
                 guard error.code == .purgeNotShared else { throw error }
             }
         }
-        return try await cache.purge(target).receipt
+        return try await cache.purge(target, waitingFor: wait).receipt
     }
 
     /// Waits until the machine reads the log.

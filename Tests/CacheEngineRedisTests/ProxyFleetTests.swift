@@ -29,11 +29,14 @@ struct ProxyFleetTests {
         return try await ProxyService(configuration, upstream: origin)
     }
 
-    private func ask(_ proxy: ProxyService, _ method: String, _ url: String) async throws -> (
-        status: Int, text: String
-    ) {
+    private func ask(
+        _ proxy: ProxyService,
+        _ method: String,
+        _ url: String,
+        _ fields: [(String, String)] = []
+    ) async throws -> (status: Int, text: String) {
         var request = CacheRequest(method: HTTPMethod(method), url: url)
-        request.fields = HeaderFields([("Authorization", "Bearer secret-word")])
+        request.fields = HeaderFields([("Authorization", "Bearer secret-word")] + fields)
         let response = try await proxy.desk.respond(to: request)
         return (response.status, try await response.body.collect().text)
     }
@@ -58,9 +61,17 @@ struct ProxyFleetTests {
         #expect(answer.status == 200)
         #expect(answer.text == "{\"removed\":0,\"tags\":0,\"soft\":false,\"replicated\":0}\n")
         #expect(await eventually { (try? await version(there)) == "1" })
+        // A purge that waits has reached the other proxy when it is answered.
+        origin.change("/1")
+        let wait = [("Purge-Wait", "fleet")]
+        let waited = try await ask(here, "PURGE", Machine.host + "/1", wait)
+        #expect(waited.status == 200)
+        let reach = "\"replicated\":0,\"machines\":2,\"applied\":2}\n"
+        #expect(waited.text.hasSuffix(reach), "\(waited.text)")
+        #expect(try await version(there) == "2")
         let metrics = try await ask(there, "GET", "http://admin/metrics").text
         #expect(metrics.contains("\ncache_fleet_linked 1\n"))
-        #expect(metrics.contains("\ncache_fleet_applied_total 1\n"))
+        #expect(metrics.contains("\ncache_fleet_applied_total 2\n"))
         redis.kill()
         #expect(try await ask(here, "PURGE", Machine.host + "/1").status == 503)
         await here.shutDown()

@@ -251,14 +251,9 @@ struct PurgeLogFaultTests {
     /// The user of docs/fleet.md may do everything that a fleet needs, and nothing else.
     @Test(arguments: [false, true])
     func userWithFewRightsIsEnough(sharesEntries: Bool) async throws {
-        let rules = """
-            fleet on >word ~ce1:* +ping +client|setname +eval +evalsha +wait +info +hmget +hset \
-            +xadd +xread +xrange +xrevrange +cluster|slots
-            """
-        let more = sharesEntries ? " +get +set +del +exists +pexpire +time" : ""
-        let words = (rules + more).split(separator: " ").map { String($0) }
+        let words = try FleetUser.words(sharesEntries: sharesEntries)
         let redis = try await RedisProcess(["--user"] + words)
-        let url = "redis://fleet:word@127.0.0.1:\(redis.port)/test"
+        let url = FleetUser.url(redis)
         let origin = VersionedOrigin()
         var options = RedisFleetOptions()
         if sharesEntries { options.shares = .entries }
@@ -266,8 +261,9 @@ struct PurgeLogFaultTests {
         let there = try await Machine(url, origin, options: options)
         #expect(await here.isLinked())
         #expect(await there.isLinked())
-        let receipt = try #require(try await here.purge(.tag("t")))
+        let receipt = try #require(try await here.purge(.tag("t"), waitingFor: .fleet))
         #expect(FleetPosition(rawValue: receipt.position).epoch == 1)
+        #expect(receipt.reach == FleetReach(machines: 2, applied: 2))
         #expect(await eventually { await isRead(redis, by: there) })
         if sharesEntries {
             #expect(try await here.version("/1") == 0)
@@ -292,6 +288,54 @@ struct PurgeLogFaultTests {
             try await client.send(RESPCommand("GET", key: "other"))
         }
         #expect(error?.code == .notPermitted)
+    }
+
+    /// The purge part of R24: a user that is removed in the run, and is created again.
+    @Test func userThatIsRemovedInTheRunIsAnEventAndServiceGoesOn() async throws {
+        let redis = try await RedisProcess(["--user"] + FleetUser.words())
+        let events = Mutex<[String]>([])
+        let origin = VersionedOrigin()
+        let machine = try await Machine(FleetUser.url(redis), origin) { event in
+            switch event {
+            case .fleetFailed(let error): events.withLock { $0.append("\(error)") }
+            case .fleetLinked: events.withLock { $0.append("linked") }
+            default: break
+            }
+        }
+        #expect(await machine.isLinked())
+        for path in ["/1", "/2"] { #expect(try await machine.version(path) == 0) }
+        try await redis.command("ACL", "DELUSER", "fleet")
+        #expect(await eventually { await !machine.counts.isLinked })
+        let isNamed = await eventually {
+            events.withLock { $0.contains { $0.contains("WRONGPASS") } }
+        }
+        #expect(isNamed, "\(events.withLock { $0 })")
+        let error = await #expect(throws: CacheError.self) {
+            try await machine.cache.purge(.tag("tag2"), waitingFor: .fleet)
+        }
+        #expect(error?.code == .purgeNotShared)
+        for path in ["/1", "/2"] { #expect(try await machine.version(path) == 0) }
+        #expect(origin.count == 3)
+        try await redis.command(["ACL", "SETUSER"] + FleetUser.words())
+        #expect(await machine.isLinked())
+        #expect(await eventually { (try? await machine.cache.purge(tag: "x")) != nil })
+        #expect(await machine.counts.allMarkedStale == 0)
+        let told = events.withLock { $0 }
+        #expect(told.first == "linked" && told.last == "linked", "\(told)")
+        #expect(!told.contains { $0.contains(FleetUser.password) }, "\(told)")
+        #expect(error?.detail.contains(FleetUser.password) == false)
+        await machine.cache.shutDown()
+    }
+
+    /// An older list of rights lacks the commands of the reports.
+    @Test func userWithoutTheRightsOfReportsPurges() async throws {
+        let words = try FleetUser.words().filter { !["+hgetall", "+hdel", "+time"].contains($0) }
+        let redis = try await RedisProcess(["--user"] + words)
+        let machine = try await Machine(FleetUser.url(redis), VersionedOrigin())
+        #expect(await machine.isLinked())
+        let receipt = try #require(try await machine.purge(.tag("t"), waitingFor: .fleet))
+        #expect(receipt.position > 0 && receipt.reach == nil)
+        await machine.cache.shutDown()
     }
 
     @Test func serverThatIsNoRedisIsAnEventAndServiceGoesOn() async throws {

@@ -9,6 +9,7 @@ final class Relay: Sendable {
     private struct State: Sendable {
         var target: UInt16
         var isCut = false
+        var latencyMilliseconds: Int32 = 0
         var sockets: Set<Int32> = []
     }
 
@@ -52,6 +53,11 @@ final class Relay: Sendable {
         }
     }
 
+    /// Delivers what the server sends later.
+    func delay(milliseconds: Int32) {
+        state.withLock { $0.latencyMilliseconds = milliseconds }
+    }
+
     private func serve(_ client: Int32) {
         let target = state.withLock { $0.isCut ? nil : $0.target }
         guard let target, let server = LoopbackSocket.connect(to: target) else {
@@ -71,7 +77,9 @@ final class Relay: Sendable {
         let left = Countdown(2)
         for (from, to) in [(client, server), (server, client)] {
             PlainThread.start { [weak self] in
-                Self.move(from, to)
+                Self.move(from, to) {
+                    from == server ? self?.state.withLock { $0.latencyMilliseconds } ?? 0 : 0
+                }
                 shutdown(from, Int32(SHUT_RDWR))
                 shutdown(to, Int32(SHUT_RDWR))
                 guard left.isLast() else { return }
@@ -86,11 +94,16 @@ final class Relay: Sendable {
         state.withLock { $0.sockets.subtract([one, other]) }
     }
 
-    private static func move(_ from: Int32, _ to: Int32) {
+    private static func move(_ from: Int32, _ to: Int32, _ latency: () -> Int32) {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        var moved: UInt64 = 0
         while true {
             let count = recv(from, &buffer, buffer.count, 0)
             guard count > 0 else { return }
+            let wait = latency()
+            // The pieces of one reply are delayed together.
+            if wait > 0, monotonicNanoseconds() - moved > 20_000_000 { _ = poll(nil, 0, wait) }
+            moved = monotonicNanoseconds()
             var done = 0
             while done < count {
                 let sent = buffer.withUnsafeBytes {

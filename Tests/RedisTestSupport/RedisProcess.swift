@@ -90,11 +90,20 @@ package final class RedisProcess {
     /// Sends one command of the test.
     @discardableResult
     package func command(_ words: String...) async throws -> RESPValue {
+        try await command(words)
+    }
+
+    @discardableResult
+    package func command(_ words: [String]) async throws -> RESPValue {
         var command = RESPCommand("EVAL")
         command.add("return redis.call(unpack(ARGV))")
         command.add("0")
         if let admin = words.first, Self.adminCommands.contains(admin) {
-            command = RESPCommand(admin == "REPLICAOF" ? "REPLICAOF" : "CONFIG")
+            switch admin {
+            case "REPLICAOF": command = RESPCommand("REPLICAOF")
+            case "ACL": command = RESPCommand("ACL")
+            default: command = RESPCommand("CONFIG")
+            }
             for word in words.dropFirst() { command.add(word) }
         } else {
             for word in words { command.add(word) }
@@ -104,7 +113,7 @@ package final class RedisProcess {
     }
 
     /// Commands that no script may send.
-    private static let adminCommands = ["REPLICAOF", "CONFIG"]
+    private static let adminCommands = ["REPLICAOF", "CONFIG", "ACL"]
 
     /// The output of redis-cli for words that no script may send either.
     @discardableResult

@@ -43,11 +43,11 @@ extension Bookmark {
         return String(sum, radix: 16)
     }
 
-    private static func hex(_ bytes: [UInt8]) -> String {
+    static func hex(_ bytes: [UInt8]) -> String {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    private static func bytes(_ text: Substring) -> [UInt8]? {
+    static func bytes(_ text: Substring) -> [UInt8]? {
         let digits = text.compactMap { $0.isASCII ? $0.hexDigitValue : nil }
         guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
         return stride(from: 0, to: digits.count, by: 2).map {

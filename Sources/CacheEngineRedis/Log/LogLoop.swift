@@ -14,6 +14,8 @@ struct LogLoop: Sendable {
     private static let pauseNanoseconds: UInt64 = 250_000_000
     /// The purges that are restored together.
     private static let restoredCountMax = 256
+    /// The purges that are applied at the same time, so that a disk confirms them together.
+    private static let appliedCountMax = 64
 
     let client: RedisClient
     let keys: LogKeys
@@ -25,6 +27,7 @@ struct LogLoop: Sendable {
     let rule: LogReader.CutOffRule
     /// The shared store, which needs the order of purges; `nil` if purges alone are shared.
     let store: SharedStore?
+    let presence: FleetPresence
     let time: FleetTime
 
     /// Reads until the task is cancelled; `onLink` is called whenever the log was read to its end.
@@ -37,11 +40,14 @@ struct LogLoop: Sendable {
         )
         var desk = Desk()
         while !Task.isCancelled {
+            reader.appended(own.takeAppended())
+            reader.restored(desk.restored)
+            desk.restored = []
             let question = reader.question
             let actions: [LogReader.Action]
             var failure: RedisError?
             do throws(RedisError) {
-                let reply = try await answer(to: question)
+                let reply = try await answer(to: question, at: reader.bookmark)
                 // Before the purges are applied: no record from before them is used from now on.
                 store?.note(reply.entries)
                 let holdsEntries =
@@ -57,7 +63,10 @@ struct LogLoop: Sendable {
                 actions = reader.failed(now: monotonicNanoseconds())
             }
             desk.place = reader.bookmark
-            for action in actions { await perform(action, &desk, onLink) }
+            // Until the purges of a gap are applied, too.
+            if reader.hasGap { counts.isReplaying.store(true, ordering: .releasing) }
+            await perform(actions, &desk, onLink)
+            if !reader.hasGap { counts.isReplaying.store(false, ordering: .releasing) }
             counts.epoch.store(reader.epoch, ordering: .relaxed)
             guard let failure else { continue }
             tell(failure, &desk)
@@ -67,25 +76,15 @@ struct LogLoop: Sendable {
 
     // MARK: Questions
 
-    private func answer(to question: LogReader.Question) async throws(RedisError) -> LogReply {
+    private func answer(
+        to question: LogReader.Question,
+        at mark: Bookmark?
+    ) async throws(RedisError) -> LogReply {
         let reply: LogReply?
         switch question {
         case .open(let position): reply = try await opening(at: position)
         case .read(let position, let isBlocking):
-            var read = RESPCommand("XREAD", key: nil, "COUNT", "\(LogReader.readCountMax)")
-            if isBlocking {
-                read.add("BLOCK")
-                read.add(Self.blockMilliseconds)
-            }
-            read.add("STREAMS")
-            read.add(key: keys.stream)
-            read.add(position.description)
-            let meta = RESPCommand("HMGET", key: keys.meta, "inc", "last")
-            var questions = [read, meta]
-            if store != nil { questions.append(RESPCommand("TIME")) }
-            let replies = try await together(questions)
-            if store != nil { time.note(replies[2]) }
-            reply = LogReply(stream: replies[0], meta: replies[1])
+            reply = try await entries(after: position, isBlocking: isBlocking, at: mark)
         case .search:
             let newest = RESPCommand(
                 "XREVRANGE",
@@ -121,6 +120,35 @@ struct LogLoop: Sendable {
         return .opened(opening)
     }
 
+    /// Reads on, and reports the place that this machine has reached.
+    private func entries(
+        after position: FleetPosition,
+        isBlocking: Bool,
+        at mark: Bookmark?
+    ) async throws(RedisError) -> LogReply? {
+        var read = RESPCommand("XREAD", key: nil, "COUNT", "\(LogReader.readCountMax)")
+        if isBlocking {
+            read.add("BLOCK")
+            read.add(Self.blockMilliseconds)
+        }
+        read.add("STREAMS")
+        read.add(key: keys.stream)
+        read.add(position.description)
+        let meta = RESPCommand("HMGET", key: keys.meta, "inc", "last")
+        let report = mark.flatMap { presence.report($0) }
+        let questions = [read, meta, RESPCommand("TIME")]
+        // The report goes first, because the read may wait.
+        var replies = try await exchange((report.map { [$0] } ?? []) + questions)
+        // A server that is full refuses the report, and the log can be read all the same.
+        if report != nil { replies.removeFirst() }
+        // Purges alone need no time, and the user of an older version may not ask for it.
+        for case .error(let text) in replies.prefix(store == nil ? 2 : 3) {
+            throw RedisError(reply: text, from: address)
+        }
+        time.note(replies[2])
+        return LogReply(stream: replies[0], meta: replies[1])
+    }
+
     /// - Throws: `RedisError`, also for an error reply.
     private func together(_ commands: [RESPCommand]) async throws(RedisError) -> [RESPValue] {
         let replies = try await exchange(commands)
@@ -147,6 +175,8 @@ extension LogLoop {
         var place: Bookmark?
         /// Lost purges that could not be appended again yet.
         var owed: [FleetPurge] = []
+        /// Lost purges that were appended again since the last question.
+        var restored: [FleetPurge] = []
         /// Whether every purge was applied, so that the position may be kept.
         ///
         /// If the storage fails, the next start must begin at the older position.
@@ -156,13 +186,32 @@ extension LogLoop {
         var wasLinked = false
     }
 
+    /// Performs actions in their order; purges in a row are applied together.
+    private func perform(
+        _ actions: [LogReader.Action],
+        _ desk: inout Desk,
+        _ onLink: @Sendable () -> Void
+    ) async {
+        var purges: [FleetPurge] = []
+        for action in actions {
+            if case .apply(let purge) = action {
+                purges.append(purge)
+            } else {
+                await apply(purges, &desk)
+                purges = []
+                await perform(action, &desk, onLink)
+            }
+        }
+        await apply(purges, &desk)
+    }
+
     private func perform(
         _ action: LogReader.Action,
         _ desk: inout Desk,
         _ onLink: @Sendable () -> Void
     ) async {
         switch action {
-        case .apply(let purge): await apply(purge, &desk)
+        case .apply(let purge): await apply([purge], &desk)
         case .markEverythingStale:
             store?.end()
             // Positions of another log may be larger than those to come.
@@ -179,17 +228,24 @@ extension LogLoop {
             try? await receiver.keep(note: bookmark.encoded)
         case .replay: counts.replays.count()
         case .caughtUp:
+            let isNew = !counts.isLinked.load(ordering: .relaxed)
             if let place = desk.place {
                 receiver.note(position: place.position.rawValue)
+                // A purge waits for this machine before the cache serves.
+                if isNew { await presence.announce(place) }
                 await beginStore(place)
             }
+            // Before the start hears of it.
+            counts.isReplaying.store(false, ordering: .releasing)
             counts.lastContact.store(monotonicNanoseconds(), ordering: .relaxed)
-            if !counts.isLinked.exchange(true, ordering: .relaxed) {
+            if isNew {
+                counts.isLinked.store(true, ordering: .relaxed)
                 desk.told = nil
                 receiver.report(.fleetLinked)
             }
             onLink()
             await restore(&desk)
+            if isNew { await presence.removeGone() }
         case .cutOff: counts.cutOffs.count()
         }
     }
@@ -225,12 +281,28 @@ extension LogLoop {
         )
     }
 
-    private func apply(_ purge: FleetPurge, _ desk: inout Desk) async {
-        guard !own.contains(purge.id) else { return }
-        do {
-            try await receiver.apply(purge.purge)
-            counts.applied.count()
-        } catch { fail(&desk) }
+    /// Applies purges that follow each other in the log, in any order: none of them depends on
+    /// another.
+    private func apply(_ purges: [FleetPurge], _ desk: inout Desk) async {
+        let foreign = purges.filter { !own.contains($0.id) }
+        guard foreign.count > 1 else {
+            if let purge = foreign.first, await !isApplied(purge) { fail(&desk) }
+            return
+        }
+        await withTaskGroup(of: Bool.self) { group in
+            for (number, purge) in foreign.enumerated() {
+                if number >= Self.appliedCountMax, await group.next() == false { fail(&desk) }
+                group.addTask { await isApplied(purge) }
+            }
+            for await isApplied in group where !isApplied { fail(&desk) }
+        }
+    }
+
+    /// Applies a purge; returns `false` if the storage could not make it durable.
+    private func isApplied(_ purge: FleetPurge) async -> Bool {
+        guard (try? await receiver.apply(purge.purge)) != nil else { return false }
+        counts.applied.count()
+        return true
     }
 
     /// The storage could not make a purge durable.
@@ -243,6 +315,7 @@ extension LogLoop {
         while !desk.owed.isEmpty, !Task.isCancelled {
             let some = Array(desk.owed.prefix(Self.restoredCountMax))
             guard (try? await writer.append(some)) != nil else { return }
+            desk.restored += some
             counts.restored.count(some.count)
             desk.owed.removeFirst(some.count)
         }

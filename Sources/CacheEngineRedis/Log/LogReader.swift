@@ -7,6 +7,7 @@
 ///
 /// A pure value: the caller asks the questions, gives the time, and performs the actions in their
 /// order. It never skips a purge in silence: it replays a gap, or it lets all entries be confirmed.
+/// A purge that this machine has appended stays with it until it is read back.
 ///
 /// Invariants:
 /// 1. Every entry up to `bookmark` was applied here, or everything stored before it is stale.
@@ -25,7 +26,7 @@ struct LogReader: Sendable {
     enum Action: Hashable, Sendable {
         case apply(FleetPurge)
         case markEverythingStale(Doubt)
-        /// Append purges again that the log has lost.
+        /// Append purges again that the log has lost; `restored` follows.
         case restore([FleetPurge])
         /// Every entry up to the bookmark is applied.
         case keep(Bookmark)
@@ -61,6 +62,8 @@ struct LogReader: Sendable {
     private(set) var bookmark: Bookmark?
     private var phase = Phase.closed
     private var memory: PurgeMemory
+    /// The log has taken them; the server that did may lose them before any machine reads them.
+    private var unread = UnreadPurges()
     private let rule: CutOffRule
     /// The end of the log is not reached yet, so a read does not wait.
     private var isBehind = true
@@ -72,6 +75,8 @@ struct LogReader: Sendable {
     private var lastContact: UInt64?
     private var isCutOff = false
     private var lastDoubt: UInt64?
+    /// Whether the log has purges, or may have some, that are not applied here.
+    private(set) var hasGap = false
 
     /// If the cache holds entries of an earlier process, the log was not read for an unknown time.
     init(
@@ -86,6 +91,18 @@ struct LogReader: Sendable {
         self.memory = memory
         lastContact = holdsEntries && rule.revalidates ? nil : now
     }
+
+    /// The log has taken purges of this machine; called before the next question is asked.
+    ///
+    /// If they are not in the log once it is read to its end, the log has lost them. The reader may
+    /// have seen them before the writer had its reply.
+    mutating func appended(_ purges: [FleetPurge]) {
+        if Mutant.forgetsOwnPurges.isOn { return }
+        for purge in purges where !memory.contains(purge.id) { unread.insert(purge) }
+    }
+
+    /// The log has taken purges that it had lost; it may lose them again before they are read.
+    mutating func restored(_ purges: [FleetPurge]) { for purge in purges { unread.insert(purge) } }
 
     /// The question to ask now.
     var question: Question {
@@ -155,13 +172,15 @@ extension LogReader {
             && opening.floor >= mark.position
         if isTrimmed { return beginAtTheEnd(opening, .logTrimmed) }
         phase = .searching(opening)
+        hasGap = true
         return []
     }
 
     private mutating func resume(_ opening: LogOpening, _ mark: Bookmark) -> [Action] {
         phase = .reading
         isBehind = true
-        return opening.last > mark.position ? [.replay] : []
+        hasGap = opening.last > mark.position
+        return hasGap ? [.replay] : []
     }
 
     /// Continues behind the last entry; everything stored so far is doubted for `doubt`.
@@ -177,6 +196,7 @@ extension LogReader {
     private mutating func begin(at mark: Bookmark, _ doubt: Doubt?) -> [Action] {
         bookmark = mark
         phase = .reading
+        hasGap = false
         isBehind = true
         isChainBroken = false
         emptyReads = 0
@@ -224,7 +244,7 @@ extension LogReader {
             for entry in newer.reversed() { actions += take(entry) }
         } else {
             actions.append(.markEverythingStale(.placeLost))
-            for entry in newer.reversed() where !isKnown(entry) { memory.add(entry) }
+            for entry in newer.reversed() where !isKnown(entry) { remember(entry) }
         }
         let restored = lost.compactMap(\.purge).filter { !inLog.contains($0.id) }
         if !restored.isEmpty, !Mutant.restoresNothing.isOn { actions.append(.restore(restored)) }
@@ -276,6 +296,9 @@ extension LogReader {
             lastContact = now
             isCutOff = false
             lastDoubt = nil
+            hasGap = false
+            let lost = unread.takeAll()
+            if !lost.isEmpty { actions.append(.restore(lost)) }
             actions.append(.caughtUp)
         }
         return actions
@@ -285,11 +308,16 @@ extension LogReader {
     private mutating func take(_ entry: LogEntry) -> [Action] {
         guard let purge = entry.purge else {
             // A newer version wrote it, and it may concern any entry.
-            memory.add(entry)
+            remember(entry)
             return [.markEverythingStale(.entryUnreadable)]
         }
-        defer { memory.add(entry) }
+        defer { remember(entry) }
         return isKnown(entry) ? [] : [.apply(purge)]
+    }
+
+    private mutating func remember(_ entry: LogEntry) {
+        memory.add(entry)
+        if let id = entry.purge?.id { unread.remove(id) }
     }
 
     /// Whether the purge was read before, at this place or at another one.

@@ -26,14 +26,19 @@ final class FleetTime: Sendable {
         }
     }
 
-    /// Takes the reply to TIME: seconds and microseconds.
+    /// Takes the reply to TIME.
     func note(_ reply: RESPValue) {
+        if let time = Self.milliseconds(reply) { note(serverMilliseconds: time) }
+    }
+
+    /// The milliseconds of a reply to TIME, which has seconds and microseconds.
+    static func milliseconds(_ reply: RESPValue) -> Int64? {
         let numbers = (reply.elements ?? []).compactMap { $0.text.flatMap { Int64($0) } }
         // A time before the year 36,812.
         guard numbers.count == 2, (0..<1 << 40).contains(numbers[0]),
             (0..<1_000_000).contains(numbers[1])
-        else { return }
-        note(serverMilliseconds: numbers[0] * 1_000 + numbers[1] / 1_000)
+        else { return nil }
+        return numbers[0] * 1_000 + numbers[1] / 1_000
     }
 
     /// The fleet's time in milliseconds since 1970; `nil` before the first sample.

@@ -1,0 +1,112 @@
+import CacheEngine
+import Platform
+import RESP
+import RedisClient
+import Synchronization
+
+/// This machine among the machines of its fleet: it reports its place, and asks for the places of
+/// the others.
+final class FleetPresence: Sendable {
+    /// The time that a purge waits for the machines.
+    private static let waitNanoseconds: UInt64 = 5_000_000_000
+    /// The pauses between two looks at their reports, in milliseconds; the last one repeats.
+    private static let pausesMilliseconds: [UInt64] = [5, 10, 20, 40, 50]
+    /// The time for one look, and for the farewell.
+    private static let replyLimit = Duration.milliseconds(500)
+
+    private let client: RedisClient
+    private let keys: LogKeys
+    private let address: NodeAddress
+    private let time: FleetTime
+    private let machine = Bookmark.hex(FleetPurge.ID.random().bytes)
+    private let hasReported = Atomic(false)
+
+    init(_ client: RedisClient, _ keys: LogKeys, at address: NodeAddress, _ time: FleetTime) {
+        self.client = client
+        self.keys = keys
+        self.address = address
+        self.time = time
+    }
+
+    // MARK: Reporting
+
+    /// The command that reports a place; `nil` before the fleet's time is known.
+    ///
+    /// The reader sends it with each question, so it costs no round trip, and a purge is reported
+    /// as soon as it is applied. Its failure is not one of the log.
+    func report(_ mark: Bookmark) -> RESPCommand? {
+        guard let now = time.now() else { return nil }
+        let report = PlaceReport(machine: machine, mark, milliseconds: now)
+        hasReported.store(true, ordering: .relaxed)
+        return RESPCommand("HSET", key: keys.machines, machine, report.text)
+    }
+
+    /// Reports the first place on a connection, and returns once the server has it.
+    func announce(_ mark: Bookmark) async {
+        guard let report = report(mark) else { return }
+        _ = try? await client.send(report, within: Self.replyLimit)
+    }
+
+    /// Removes the reports of machines that have ended without a farewell.
+    func removeGone() async {
+        guard let now = time.now(),
+            let reply = try? await client.send(
+                RESPCommand("HGETALL", key: keys.machines),
+                within: Self.replyLimit
+            ),
+            let gone = PlaceReports(reply)?.gone(at: now), !gone.isEmpty
+        else { return }
+        var removal = RESPCommand("HDEL", key: keys.machines)
+        for machine in gone { removal.add(machine) }
+        _ = try? await client.send(removal, within: Self.replyLimit)
+    }
+
+    /// Removes this machine's report, so that no purge waits for it.
+    func withdraw() async {
+        guard hasReported.load(ordering: .relaxed) else { return }
+        let removal = RESPCommand("HDEL", key: keys.machines, machine)
+        _ = try? await client.send(removal, within: Self.replyLimit)
+    }
+
+    // MARK: Asking
+
+    /// Waits until all machines have applied the purge at `position`, for a bounded time; returns
+    /// `nil` if their places cannot be read.
+    func reach(of position: FleetPosition) async -> FleetReach? {
+        let end = monotonicNanoseconds() + Self.waitNanoseconds
+        var last: FleetReach?
+        for attempt in 0... {
+            do throws(RedisError) {
+                last = try await look(for: position) ?? last
+                if let last, last.isComplete || Mutant.waitsForNoMachine.isOn { return last }
+            } catch {
+                // A later look would be refused too.
+                if error.code == .notPermitted || error.code == .shutDown { return last }
+            }
+            let pause = Self.pausesMilliseconds[min(attempt, Self.pausesMilliseconds.count - 1)]
+            guard monotonicNanoseconds() + pause * 1_000_000 < end, !Task.isCancelled else {
+                return last
+            }
+            try? await Task.sleep(nanoseconds: pause * 1_000_000)
+        }
+        return last
+    }
+
+    private func look(for position: FleetPosition) async throws(RedisError) -> FleetReach? {
+        let questions = [
+            RESPCommand("HGETALL", key: keys.machines), RESPCommand("HMGET", key: keys.meta, "inc"),
+            RESPCommand("TIME"),
+        ]
+        let replies = try await client.together(
+            questions,
+            by: keys.meta,
+            within: Self.replyLimit
+        )
+        for case .error(let text) in replies { throw RedisError(reply: text, from: address) }
+        guard let reports = PlaceReports(replies[0]),
+            let log = replies[1].elements?.first?.bytes.flatMap({ FleetPurge.ID($0) }),
+            let now = FleetTime.milliseconds(replies[2])
+        else { return nil }
+        return reports.reach(of: position, in: log, at: now)
+    }
+}

@@ -1,0 +1,86 @@
+import CacheEngine
+import CacheTestSupport
+import Platform
+import RedisTestSupport
+import Testing
+
+@testable import CacheEngineRedis
+
+/// The start of a machine with a disk that has missed many purges.
+@Suite(
+    .enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"),
+    .timeLimit(.minutes(2)),
+    .serialized
+)
+struct FleetStartTests {
+    private let folder = TemporaryFolder()
+    private let paths = (0..<20).map { "/\($0)" }
+
+    /// A machine that is off, with entries on disk and a position, and purges that it misses; the
+    /// last ones concern half of its entries.
+    private func missed(
+        _ count: Int,
+        _ redis: RedisProcess,
+        _ origin: VersionedOrigin
+    ) async throws -> Machine {
+        let here = try await Machine(redis.url, origin)
+        let before = try await Machine(redis.url, origin, disk: folder)
+        for path in paths { _ = try await before.version(path) }
+        try await here.purge(.tag("other"))
+        #expect(await eventually { await before.counts.applied >= 1 })
+        await before.cache.shutDown()
+        for start in stride(from: 0, to: count, by: 200) {
+            let targets = (start..<start + 200).map { PurgeTarget.tag("missed\($0)") }
+            let outcome = try await here.cache.purge(targets, isSoft: false)
+            _ = try outcome.sharing?.get()
+        }
+        for path in paths.prefix(10) {
+            origin.change(path)
+            try await here.purge(.tag("tag\(path.dropFirst())"))
+        }
+        return here
+    }
+
+    /// The replay takes longer than the start waits, and nothing is served that it would remove.
+    @Test func slowReplayLetsEntriesBeConfirmed() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await missed(4_000, redis, origin)
+        let relay = try Relay(to: redis.port)
+        relay.delay(milliseconds: 350)
+        let (count, started) = (origin.count, monotonicNanoseconds())
+        let after = try await Machine(relay.url, origin, disk: folder)
+        let waited = (monotonicNanoseconds() - started) / 1_000_000
+        #expect((1_900..<8_000).contains(waited), "\(waited) ms")
+        let isLinked = await after.counts.isLinked
+        #expect(!isLinked, "the replay is to be slower than the start")
+        for path in paths { #expect(try await after.version(path) == origin.version(path)) }
+        #expect(await after.counts.allMarkedStale == 1)
+        // Each entry was confirmed or fetched once.
+        #expect(origin.count == count + 20)
+        relay.delay(milliseconds: 0)
+        #expect(await after.isLinked())
+        #expect(await after.counts.applied == 4_010)
+        await here.cache.shutDown()
+        await after.cache.shutDown()
+    }
+
+    /// Many missed purges are applied together, before the first answer.
+    @Test func manyMissedPurgesAreAppliedBeforeTheFirstAnswer() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await missed(4_000, redis, origin)
+        let (count, started) = (origin.count, monotonicNanoseconds())
+        let after = try await Machine(redis.url, origin, disk: folder)
+        let waited = (monotonicNanoseconds() - started) / 1_000_000
+        print("4,010 missed purges applied from the start in \(waited) ms")
+        for path in paths { #expect(try await after.version(path) == origin.version(path)) }
+        // A machine without a processor for two seconds confirms the other entries, too.
+        let isLate = waited >= 1_900
+        #expect(await after.counts.allMarkedStale == 0 || isLate)
+        #expect(origin.count == count + 10 || isLate)
+        #expect(await after.isLinked())
+        await here.cache.shutDown()
+        await after.cache.shutDown()
+    }
+}
