@@ -47,7 +47,7 @@ struct FleetStartTests {
         let origin = VersionedOrigin()
         let here = try await missed(4_000, redis, origin)
         let relay = try Relay(to: redis.port)
-        relay.delay(milliseconds: 350)
+        relay.slow(Relay.Pace(milliseconds: 350))
         let (count, started) = (origin.count, monotonicNanoseconds())
         let after = try await Machine(relay.url, origin, disk: folder)
         let waited = (monotonicNanoseconds() - started) / 1_000_000
@@ -58,7 +58,7 @@ struct FleetStartTests {
         #expect(await after.counts.allMarkedStale == 1)
         // Each entry was confirmed or fetched once.
         #expect(origin.count == count + 20)
-        relay.delay(milliseconds: 0)
+        relay.slow(nil)
         #expect(await after.isLinked())
         #expect(await after.counts.applied == 4_010)
         await here.cache.shutDown()

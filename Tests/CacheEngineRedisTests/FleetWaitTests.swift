@@ -35,7 +35,7 @@ struct FleetWaitTests {
         let origin = VersionedOrigin()
         let machines = try await machines([redis.url, redis.url, late.url], origin)
         #expect(await areKnown(3, to: redis))
-        late.delay(milliseconds: 200)
+        late.slow(Relay.Pace(milliseconds: 200))
         var (old, milliseconds) = (0, UInt64(0))
         for round in 0..<10 {
             let path = "/\(round)"

@@ -2,14 +2,20 @@ import CacheTestSupport
 import Platform
 import Synchronization
 
-/// A TCP relay in front of a server, whose connections a test can cut.
+/// A TCP relay in front of a server, whose connections a test can cut or slow down.
 ///
 /// Two threads move the bytes of each connection; they end with it.
 final class Relay: Sendable {
+    /// The delay of what the server sends: each piece of so many bytes waits for so long.
+    struct Pace: Sendable {
+        let milliseconds: Int32
+        var pieceBytes = Int.max
+    }
+
     private struct State: Sendable {
         var target: UInt16
+        var pace: Pace?
         var isCut = false
-        var latencyMilliseconds: Int32 = 0
         var sockets: Set<Int32> = []
     }
 
@@ -53,10 +59,8 @@ final class Relay: Sendable {
         }
     }
 
-    /// Delivers what the server sends later.
-    func delay(milliseconds: Int32) {
-        state.withLock { $0.latencyMilliseconds = milliseconds }
-    }
+    /// Delays the server's replies from now on, also on the connections that there are.
+    func slow(_ pace: Pace?) { state.withLock { $0.pace = pace } }
 
     private func serve(_ client: Int32) {
         let target = state.withLock { $0.isCut ? nil : $0.target }
@@ -77,9 +81,7 @@ final class Relay: Sendable {
         let left = Countdown(2)
         for (from, to) in [(client, server), (server, client)] {
             PlainThread.start { [weak self] in
-                Self.move(from, to) {
-                    from == server ? self?.state.withLock { $0.latencyMilliseconds } ?? 0 : 0
-                }
+                Self.move(from, to) { from == server ? self?.state.withLock { $0.pace } : nil }
                 shutdown(from, Int32(SHUT_RDWR))
                 shutdown(to, Int32(SHUT_RDWR))
                 guard left.isLast() else { return }
@@ -94,20 +96,20 @@ final class Relay: Sendable {
         state.withLock { $0.sockets.subtract([one, other]) }
     }
 
-    private static func move(_ from: Int32, _ to: Int32, _ latency: () -> Int32) {
+    private static func move(_ from: Int32, _ to: Int32, _ pace: () -> Pace?) {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
-        var moved: UInt64 = 0
         while true {
             let count = recv(from, &buffer, buffer.count, 0)
             guard count > 0 else { return }
-            let wait = latency()
-            // The pieces of one reply are delayed together.
-            if wait > 0, monotonicNanoseconds() - moved > 20_000_000 { _ = poll(nil, 0, wait) }
-            moved = monotonicNanoseconds()
             var done = 0
             while done < count {
+                var piece = count - done
+                if let pace = pace() {
+                    _ = poll(nil, 0, pace.milliseconds)
+                    piece = min(piece, pace.pieceBytes)
+                }
                 let sent = buffer.withUnsafeBytes {
-                    send(to, $0.baseAddress.map { $0 + done }, count - done, sendsNoSignal)
+                    send(to, $0.baseAddress.map { $0 + done }, piece, sendsNoSignal)
                 }
                 guard sent > 0 else { return }
                 done += sent

@@ -124,21 +124,27 @@ extension SharedStore {
     func look<Value: Sendable>(
         _ key: SharedKey,
         _ clock: any CacheClock,
-        startedNanoseconds: UInt64,
+        _ budget: inout SharedBudget,
         _ use: @Sendable (StoredEntry) -> Value?
     ) async -> SharedLook<Value> {
         guard let names = names(of: key) else { return .alone(older: nil) }
+        guard budget.isLeft else { return tooSlow(older: nil) }
         let token = FleetPurge.ID.random().bytes
         var hasAsked = false
         do throws(RedisError) {
             var hidden = hidden(key)
+            let begun = monotonicNanoseconds()
             let reply = try await client.send(RESPCommand("GET", key: names[0]))
+            budget.spend(monotonicNanoseconds() - begun)
             var older = entry(reply, key, hidden, clock)
             if let value = older.flatMap(use) { return found(value) }
+            guard budget.isLeft else { return tooSlow(older: older) }
             for attempt in 0... {
                 hidden = self.hidden(key)
+                let begun = monotonicNanoseconds()
                 hasAsked = true
                 let replies = try await client.together(asking(names, token), by: names[0])
+                if attempt == 0 { budget.spend(monotonicNanoseconds() - begun) }
                 for case .error(let text) in replies {
                     throw RedisError(.misbehaved, detail: text)
                 }
@@ -156,7 +162,8 @@ extension SharedStore {
                 }
                 // The key was given up for a while, or its response is waited for long enough.
                 let isGivenUp = replies[2].bytes == [UInt8(ascii: "!")]
-                let isOver = monotonicNanoseconds() >= startedNanoseconds + Self.waitNanoseconds
+                let isOver =
+                    monotonicNanoseconds() >= budget.startedNanoseconds + Self.waitNanoseconds
                 guard !isGivenUp, !isOver, !Task.isCancelled else {
                     counts.sharedMisses.count()
                     return .alone(older: older)
@@ -194,6 +201,12 @@ extension SharedStore {
 
     private func hidden(_ key: SharedKey) -> Int64 {
         state.withLock { $0.horizon.hidden(key) }
+    }
+
+    /// The server has answered, too slowly for another command.
+    private func tooSlow<Value>(older: StoredEntry?) -> SharedLook<Value> {
+        counts.sharedFailures.count()
+        return .alone(older: older)
     }
 
     private func found<Value>(_ value: Value) -> SharedLook<Value> {

@@ -35,15 +35,15 @@ struct SharedFetch {
     func finding(_ permit: StorePermit?) async -> Finding {
         var ticket = context.ticket
         ticket.permit = permit
-        let started = monotonicNanoseconds()
+        var budget = SharedBudget(startedNanoseconds: monotonicNanoseconds())
         let key = context.lookup.key
-        switch await look(key, started) {
+        switch await look(key, &budget) {
         case .found(.index(let entry)):
             guard key == context.key, let variance = adopt(entry, since: ticket) else {
                 return .fetch(context)
             }
             // The origin is not asked to confirm a variant: requests for other variants wait too.
-            switch await look(variance.key, started) {
+            switch await look(variance.key, &budget) {
             case .found(.response(let stored)): return answer(stored, ticket, variance)
             case .lead(let lease, _): return .lead(context, lease)
             case .found(.index), .alone: return .fetch(context)
@@ -61,12 +61,11 @@ struct SharedFetch {
         case response(StoredResponse)
     }
 
-    private func look(_ key: RequestKey, _ startedNanoseconds: UInt64) async -> SharedLook<Use> {
-        await tier.look(
-            key.shared,
-            services.clock,
-            startedNanoseconds: startedNanoseconds
-        ) { entry in
+    private func look(
+        _ key: RequestKey,
+        _ budget: inout SharedBudget
+    ) async -> SharedLook<Use> {
+        await tier.look(key.shared, services.clock, &budget) { entry in
             if VariantIndex.isIndex(entry.entry) {
                 return entry.filed(under: key.storeKey).map { .index($0) }
             }

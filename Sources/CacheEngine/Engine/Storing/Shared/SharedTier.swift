@@ -6,12 +6,12 @@ package protocol SharedTier: Sendable {
     /// Looks up the record of `key`; without a usable record, asks for the key's lease.
     ///
     /// While another machine has the lease, this one waits for its record. `use` turns a record into
-    /// a value, and returns `nil` for a record that does not serve the caller. The wait began at
-    /// `startedNanoseconds` of the monotonic clock.
+    /// a value, and returns `nil` for a record that does not serve the caller. `budget` is the time
+    /// of the request, which may look several times.
     func look<Value: Sendable>(
         _ key: SharedKey,
         _ clock: any CacheClock,
-        startedNanoseconds: UInt64,
+        _ budget: inout SharedBudget,
         _ use: @Sendable (StoredEntry) -> Value?
     ) async -> SharedLook<Value>
 
@@ -44,6 +44,26 @@ package struct SharedKey: Hashable, Sendable {
         self.bytes = bytes
         self.resource = resource
     }
+}
+
+/// The time that one request may lose to the shared store, in all its looks.
+package struct SharedBudget: Hashable, Sendable {
+    /// The time of commands after which no other one is begun.
+    ///
+    /// With the limit of the last command (25 ms), a request loses at most 60 ms to a slow server.
+    private static let spentNanosecondsMax: UInt64 = 35_000_000
+
+    /// The moment, of the monotonic clock, at which the first look began.
+    package let startedNanoseconds: UInt64
+    private var spentNanoseconds: UInt64 = 0
+
+    package init(startedNanoseconds: UInt64) { self.startedNanoseconds = startedNanoseconds }
+
+    /// Whether the request may send another command.
+    package var isLeft: Bool { spentNanoseconds < Self.spentNanosecondsMax }
+
+    /// Counts the time of a command; the wait for another machine's response is not counted.
+    package mutating func spend(_ nanoseconds: UInt64) { spentNanoseconds &+= nanoseconds }
 }
 
 /// The result of a look into the shared store.
