@@ -13,8 +13,9 @@ enum LoopMessage: Sendable {
 
 /// Passes batches to the one thread that owns all sockets of a client.
 ///
-/// Only a message that meets a sleeping thread rings its bell. The bell is rung inside the lock,
-/// because the thread closes its descriptor after it has closed the inbox.
+/// Only a message that meets a sleeping thread rings its bell. The bell is rung outside the lock,
+/// because the thread that it wakes takes the lock first. The thread closes its descriptor once no
+/// bell is being rung.
 final class RedisLoop: Sendable {
     private struct Inbox: Sendable {
         var messages: [LoopMessage] = []
@@ -28,6 +29,8 @@ final class RedisLoop: Sendable {
     let options: RedisOptions
     let credentials: RedisURL.Credentials?
     private let waker: SocketWaker
+    /// The threads that ring the bell now; it rises inside the inbox's lock.
+    private let ringers = Atomic(0)
     private let inbox = Mutex(Inbox())
     private let nodes = Mutex<[NodeKey: Node]>([:])
 
@@ -115,13 +118,19 @@ final class RedisLoop: Sendable {
     /// Adds a message; returns `false` if the thread has ended.
     @discardableResult
     func post(_ message: LoopMessage) -> Bool {
-        inbox.withLock { inbox in
-            guard inbox.isOpen else { return false }
+        let (isOpen, rings) = inbox.withLock { inbox in
+            guard inbox.isOpen else { return (false, false) }
             inbox.messages.append(message)
-            if inbox.isAsleep { waker.wake() }
+            let rings = inbox.isAsleep
             inbox.isAsleep = false
-            return true
+            if rings { ringers.add(1, ordering: .relaxed) }
+            return (true, rings)
         }
+        if rings {
+            waker.wake()
+            ringers.subtract(1, ordering: .releasing)
+        }
+        return isOpen
     }
 
     // MARK: - On the thread
@@ -142,12 +151,15 @@ final class RedisLoop: Sendable {
         }
     }
 
-    /// Refuses every further message, and returns the last ones.
+    /// Refuses every further message, and returns the last ones; then no thread rings the bell.
     func close() -> [LoopMessage] {
-        inbox.withLock { inbox in
+        let last = inbox.withLock { inbox in
             inbox.isOpen = false
             defer { inbox.messages = [] }
             return inbox.messages
         }
+        // A ringer makes one system call that does not wait.
+        while ringers.load(ordering: .acquiring) > 0 { sched_yield() }
+        return last
     }
 }
