@@ -10,7 +10,7 @@ struct FleetScript: Sendable {
     let digest: StaticString
 
     /// The command that runs the script by its digest, or with its text if `isWhole`.
-    func command(_ keys: [String], isWhole: Bool, _ words: [[UInt8]]) -> RESPCommand {
+    func command(_ keys: [[UInt8]], isWhole: Bool, _ words: [[UInt8]]) -> RESPCommand {
         let bytes = words.reduce(isWhole ? 2_048 : 256) { $0 + $1.count + 16 }
         var command = RESPCommand(isWhole ? "EVAL" : "EVALSHA", capacity: bytes)
         command.add(isWhole ? text : digest)

@@ -23,6 +23,12 @@ package struct RESPCommand: Hashable, Sendable {
         for word in rest { add(word) }
     }
 
+    /// Makes a command with a key alone.
+    package init(_ name: StaticString, key: [UInt8]) {
+        self.init(name, capacity: key.count + 16)
+        add(key: key)
+    }
+
     package mutating func add(_ word: StaticString) {
         begin(word.utf8CodeUnitCount)
         words.append(

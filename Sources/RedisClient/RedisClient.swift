@@ -84,11 +84,11 @@ extension RedisClient {
     /// harmless.
     package func together(
         _ commands: [RESPCommand],
-        by key: String,
+        by key: [UInt8],
         within limit: Duration? = nil,
         lane: RedisLane = .data
     ) async throws(RedisError) -> [RESPValue] {
-        var server = try router.route(for: KeySlot.slot(of: Array(key.utf8)))
+        var server = try router.route(for: KeySlot.slot(of: key))
         let trip = trip(limit, lane)
         var isAsking = false
         for _ in 0...Self.redirectionsMax {

@@ -67,7 +67,7 @@ import Testing
                 state.askedAt["a"] = asked
                 state.commands = []
             }
-            let all = try await client.together(commands, by: "a", lane: .appending)
+            let all = try await client.together(commands, by: Array("a".utf8), lane: .appending)
             #expect(
                 all == [.simple("\(replies)"), .simple("\(replies)"), .integer(Int64(replies))]
             )
@@ -76,7 +76,7 @@ import Testing
         }
         cluster.change { $0.redirectsForEver = true }
         let error = await #expect(throws: RedisError.self) {
-            try await client.together(commands, by: "a")
+            try await client.together(commands, by: Array("a".utf8))
         }
         #expect(error?.code == .redirected)
     }

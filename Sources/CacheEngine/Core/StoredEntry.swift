@@ -65,6 +65,29 @@ extension StoredEntry {
         return with(head)
     }
 
+    /// The same entry as one that this process stores now under `key`; `nil` if it has another key.
+    ///
+    /// It keeps its class and its place, and no other mark of the process that it comes from.
+    func adopted(under key: StoreKey, sequence: UInt64) -> StoredEntry? {
+        let isSame = entry.withKey { bytes in
+            key.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
+        }
+        guard isSame else { return nil }
+        let old = entry.head
+        var head = EntryHead(
+            hash: key.hash,
+            createdSeconds: old.createdSeconds,
+            expiresSeconds: EntryHead.neverExpires,
+            flags: old.flags.intersection([.session, .pinned, .memoryOnly]),
+            keyCount: old.keyCount,
+            tagsCount: old.tagsCount,
+            metadataCount: old.metadataCount,
+            bodyCount: old.rawCount
+        )
+        head.sequence = sequence
+        return with(head)
+    }
+
     /// The same entry with that session number, if it is of the session class.
     ///
     /// The number has the place of the sequence of a record on disk.

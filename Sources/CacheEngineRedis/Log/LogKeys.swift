@@ -14,5 +14,5 @@ struct LogKeys: Hashable, Sendable {
     }
 
     /// The keys in the order of the scripts.
-    var both: [String] { [meta, stream] }
+    var both: [[UInt8]] { [Array(meta.utf8), Array(stream.utf8)] }
 }

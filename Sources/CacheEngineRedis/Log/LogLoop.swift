@@ -159,7 +159,7 @@ struct LogLoop: Sendable {
     private func exchange(_ commands: [RESPCommand]) async throws(RedisError) -> [RESPValue] {
         try await client.together(
             commands,
-            by: keys.meta,
+            by: Array(keys.meta.utf8),
             within: Self.replyLimit,
             lane: .blocking
         )

@@ -141,7 +141,7 @@ extension LogWriter {
         commands.append(wait)
         let replies = try await client.together(
             commands,
-            by: keys.meta,
+            by: Array(keys.meta.utf8),
             within: .nanoseconds(Int64(clamping: end > now ? end - now : 0)),
             lane: .appending
         )

@@ -12,18 +12,25 @@ final class FleetTime: Sendable {
     private struct State {
         var offsets: [Int64] = []
         var next = 0
+        /// The median of the offsets; `nil` while there is none.
+        var median: Int64?
+
+        mutating func add(_ offset: Int64) {
+            if offsets.count < samplesMax {
+                offsets.append(offset)
+            } else {
+                offsets[next] = offset
+                next = (next + 1) % samplesMax
+            }
+            median = offsets.sorted()[offsets.count / 2]
+        }
     }
 
     private let state = Mutex(State())
 
     /// The server's time, as a reply that has just arrived gives it.
     func note(serverMilliseconds: Int64, ownMilliseconds: Int64 = ownMilliseconds()) {
-        state.withLock { state in
-            let offset = serverMilliseconds - ownMilliseconds
-            if state.offsets.count < Self.samplesMax { return state.offsets.append(offset) }
-            state.offsets[state.next] = offset
-            state.next = (state.next + 1) % Self.samplesMax
-        }
+        state.withLock { $0.add(serverMilliseconds - ownMilliseconds) }
     }
 
     /// Takes the reply to TIME.
@@ -43,10 +50,7 @@ final class FleetTime: Sendable {
 
     /// The fleet's time in milliseconds since 1970; `nil` before the first sample.
     func now(ownMilliseconds: Int64 = ownMilliseconds()) -> Int64? {
-        state.withLock { state in
-            guard !state.offsets.isEmpty else { return nil }
-            return ownMilliseconds + state.offsets.sorted()[state.offsets.count / 2]
-        }
+        state.withLock { $0.median }.map { ownMilliseconds + $0 }
     }
 }
 

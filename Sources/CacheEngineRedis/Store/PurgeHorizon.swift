@@ -138,11 +138,10 @@ struct PurgeHorizon: Sendable {
     /// and the record may still be the one from before the change.
     func hidden(_ key: SharedKey) -> Int64 {
         if Mutant.readsBackWhatItRemoved.isOn { return .min }
-        return max(
-            marks[hash(key.bytes)]?.until ?? .min,
-            ends[hash(key.resource)] ?? .min,
-            endOfAll
-        )
+        var moment = endOfAll
+        if !marks.isEmpty { moment = max(moment, marks[hash(key.bytes)]?.until ?? .min) }
+        if !ends.isEmpty { moment = max(moment, ends[hash(key.resource)] ?? .min) }
+        return moment
     }
 
     /// Whether a record may be used that was asked for when `hidden` gave that moment.
@@ -151,6 +150,7 @@ struct PurgeHorizon: Sendable {
         guard record.log == log, record.position >= floor,
             record.publishedMilliseconds > max(hidden, self.hidden(key))
         else { return false }
+        if places.isEmpty, unplaced.isEmpty { return true }
         let tags = record.entry.tags.map { SharedPurge.Scope.tag($0) }
         return ([.everything, .key(key.resource)] + tags).allSatisfy { scope in
             unplaced[scope] == nil && record.position >= places[scope] ?? 0

@@ -20,7 +20,6 @@ final class SharedStore: SharedTier {
     private static let forgottenMilliseconds = 10_000
     /// The time for which a change that Redis did not confirm hides the records of its key.
     private static let unconfirmedMilliseconds: Int64 = 60_000
-    private static let publishLimit = Duration.milliseconds(500)
 
     private struct State {
         var horizon = PurgeHorizon()
@@ -127,23 +126,22 @@ extension SharedStore {
         _ budget: inout SharedBudget,
         _ use: @Sendable (StoredEntry) -> Value?
     ) async -> SharedLook<Value> {
-        guard let names = names(of: key) else { return .alone(older: nil) }
+        guard let (name, hiddenNow) = nameAndHidden(key) else { return .alone(older: nil) }
         guard budget.isLeft else { return tooSlow(older: nil) }
-        let token = FleetPurge.ID.random().bytes
-        var hasAsked = false
+        var token: [UInt8] = []
         do throws(RedisError) {
-            var hidden = hidden(key)
+            var hidden = hiddenNow
             let begun = monotonicNanoseconds()
-            let reply = try await client.send(RESPCommand("GET", key: names[0]))
+            let reply = try await client.send(RESPCommand("GET", key: name.record))
             budget.spend(monotonicNanoseconds() - begun)
             var older = entry(reply, key, hidden, clock)
             if let value = older.flatMap(use) { return found(value) }
             guard budget.isLeft else { return tooSlow(older: older) }
+            token = FleetPurge.ID.random().bytes
             for attempt in 0... {
                 hidden = self.hidden(key)
                 let begun = monotonicNanoseconds()
-                hasAsked = true
-                let replies = try await client.together(asking(names, token), by: names[0])
+                let replies = try await client.together(asking(name, token), by: name.record)
                 if attempt == 0 { budget.spend(monotonicNanoseconds() - begun) }
                 for case .error(let text) in replies {
                     throw RedisError(.misbehaved, detail: text)
@@ -151,14 +149,14 @@ extension SharedStore {
                 let isOwn = replies[0].text == "OK"
                 if let entry = entry(replies[1], key, hidden, clock) {
                     if let value = use(entry) {
-                        if isOwn { release(names, token, .free) }
+                        if isOwn { release(name, token, .free) }
                         return found(value)
                     }
                     older = entry
                 }
                 if isOwn {
                     counts.sharedMisses.count()
-                    return .lead(hold(key, names, token), older: older)
+                    return .lead(hold(key, name, token), older: older)
                 }
                 // The key was given up for a while, or its response is waited for long enough.
                 let isGivenUp = replies[2].bytes == [UInt8(ascii: "!")]
@@ -174,19 +172,20 @@ extension SharedStore {
         } catch {
             counts.sharedFailures.count()
             // The lease may be this machine's, although the reply is missing.
-            if hasAsked { release(names, token, .free) }
+            if !token.isEmpty { release(name, token, .free) }
         }
         return .alone(older: nil)
     }
 
     /// Asks for the lease, the record, and the holder of the lease.
-    private func asking(_ names: [String], _ token: [UInt8]) -> [RESPCommand] {
-        var lease = RESPCommand("SET", key: names[1])
+    private func asking(_ name: StoreName, _ token: [UInt8]) -> [RESPCommand] {
+        let key = name.lease
+        var lease = RESPCommand("SET", key: key)
         lease.add(token)
         lease.add("NX")
         lease.add("PX")
         lease.add(Self.leaseMilliseconds)
-        return [lease, RESPCommand("GET", key: names[0]), RESPCommand("GET", key: names[1])]
+        return [lease, RESPCommand("GET", key: name.record), RESPCommand("GET", key: key)]
     }
 
     /// A pause in nanoseconds, a quarter more or less.
@@ -195,8 +194,15 @@ extension SharedStore {
         return milliseconds * UInt64.random(in: 750_000...1_250_000)
     }
 
-    private func names(of key: SharedKey) -> [String]? {
-        state.withLock { $0.horizon.log == nil ? nil : $0.keys }?.names(of: key)
+    private func name(of key: SharedKey) -> StoreName? { nameAndHidden(key)?.name }
+
+    /// The name of a record, and the moment by which it must not have been published; `nil` while
+    /// no log is known.
+    private func nameAndHidden(_ key: SharedKey) -> (name: StoreName, hidden: Int64)? {
+        let known = state.withLock { state in
+            state.horizon.log == nil ? nil : state.keys.map { ($0, state.horizon.hidden(key)) }
+        }
+        return known.map { ($0.name(of: key), $1) }
     }
 
     private func hidden(_ key: SharedKey) -> Int64 {
@@ -236,16 +242,17 @@ extension SharedStore {
 // MARK: - Leases
 
 extension SharedStore {
-    private func hold(_ key: SharedKey, _ names: [String], _ token: [UInt8]) -> SharedLease {
+    private func hold(_ key: SharedKey, _ name: StoreName, _ token: [UInt8]) -> SharedLease {
         let renewal = Task { [weak self] in
             for _ in 0..<Self.renewalsMax {
                 guard (try? await Task.sleep(nanoseconds: 1_000_000_000)) != nil, let self else {
                     return
                 }
                 let words = [
-                    token, Array(LeaseStep.keep.rawValue.utf8), Self.word(Self.leaseMilliseconds),
+                    token, Array(LeaseStep.keep.rawValue.utf8),
+                    StoreStep.word(Self.leaseMilliseconds),
                 ]
-                _ = try? await self.run([Step(.lease, names, words)], by: names[0])
+                _ = try? await self.client.run([StoreStep(.lease, name, words)], by: name.record)
             }
         }
         let before = state.withLock { state in
@@ -269,10 +276,10 @@ extension SharedStore {
     }
 
     func end(_ lease: SharedLease, _ ending: SharedLease.Ending) {
-        guard let token = take(lease.key, lease.token), let names = names(of: lease.key) else {
+        guard let token = take(lease.key, lease.token), let name = name(of: lease.key) else {
             return
         }
-        release(names, token, ending == .failed ? .free : .skip)
+        release(name, token, ending == .failed ? .free : .skip)
     }
 
     /// The words of the script `lease`.
@@ -280,11 +287,11 @@ extension SharedStore {
         case keep, free, skip
     }
 
-    private func release(_ names: [String], _ token: [UInt8], _ step: LeaseStep) {
+    private func release(_ name: StoreName, _ token: [UInt8], _ step: LeaseStep) {
         let words = [
-            token, Array(step.rawValue.utf8), Self.word(Self.unshareableMilliseconds),
+            token, Array(step.rawValue.utf8), StoreStep.word(Self.unshareableMilliseconds),
         ]
-        Task { _ = try? await run([Step(.lease, names, words)], by: names[0]) }
+        Task { _ = try? await client.run([StoreStep(.lease, name, words)], by: name.record) }
     }
 }
 
@@ -294,10 +301,10 @@ extension SharedStore {
     func publish(_ copies: [SharedCopy]) {
         guard let first = copies.first, let (mark, log) = hide(first.key) else { return }
         // Without a log the entry is not copied, and an older record stays hidden.
-        guard let log, let names = names(of: first.key), let now = time.now() else { return }
+        guard let log, let name = name(of: first.key), let now = time.now() else { return }
         let tokens = copies.map { take($0.key) ?? [] }
         Task {
-            var steps: [Step] = []
+            var steps: [StoreStep] = []
             for (copy, token) in zip(copies, tokens) {
                 let record = SharedRecord(
                     copy.entry,
@@ -306,31 +313,32 @@ extension SharedStore {
                     storedSeconds: copy.nowSeconds,
                     log: log
                 ).encoded
-                guard let record, let names = self.names(of: copy.key) else { continue }
-                let lifetime = Self.word(Self.jittered(copy.lifetimeSeconds))
-                let mayReplace = Self.word(copy.mayReplace ? 1 : 0)
-                steps.append(Step(.publish, names, [token, record, lifetime, mayReplace]))
+                guard let record, let name = self.name(of: copy.key) else { continue }
+                let lifetime = StoreStep.word(Self.jittered(copy.lifetimeSeconds))
+                let mayReplace = StoreStep.word(copy.mayReplace ? 1 : 0)
+                steps.append(StoreStep(.publish, name, [token, record, lifetime, mayReplace]))
             }
             do throws(RedisError) {
-                let replies = try await run(steps, by: names[0])
+                let replies = try await client.run(steps, by: name.record)
                 let isWritten = replies.allSatisfy { $0.integer == 1 }
                 if isWritten { counts.published.count() } else { counts.unpublished.count() }
                 state.withLock { $0.horizon.unmark(mark) }
             } catch {
                 counts.unpublished.count()
                 for (copy, token) in zip(copies, tokens) where !token.isEmpty {
-                    if let names = self.names(of: copy.key) { release(names, token, .free) }
+                    if let name = self.name(of: copy.key) { release(name, token, .free) }
                 }
             }
         }
     }
 
     func forget(_ key: SharedKey) {
-        guard let (mark, _) = hide(key, isEnd: true), let names = names(of: key) else { return }
+        guard let (mark, _) = hide(key, isEnd: true), let name = name(of: key) else { return }
         _ = take(key)
-        let words = [Self.word(Self.forgottenMilliseconds)]
+        let words = [StoreStep.word(Self.forgottenMilliseconds)]
         Task {
-            guard (try? await run([Step(.forget, names, words)], by: names[0])) != nil else {
+            guard (try? await client.run([StoreStep(.forget, name, words)], by: name.record)) != nil
+            else {
                 return
             }
             state.withLock { $0.horizon.unmark(mark) }
@@ -373,42 +381,6 @@ extension SharedStore {
     private static func jittered(_ seconds: Int) -> Int {
         let milliseconds = seconds * 1_000
         return max(1, milliseconds - Int.random(in: 0...(milliseconds / 20)))
-    }
-}
-
-// MARK: - Scripts
-
-extension SharedStore {
-    /// A script with its keys and words.
-    private struct Step: Sendable {
-        let script: FleetScript
-        let names: [String]
-        let words: [[UInt8]]
-
-        init(_ script: FleetScript, _ names: [String], _ words: [[UInt8]]) {
-            self.script = script
-            self.names = names
-            self.words = words
-        }
-    }
-
-    private static func word(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
-
-    /// Runs scripts in one piece, with their texts if the server has not seen one of them.
-    @discardableResult
-    private func run(_ steps: [Step], by key: String) async throws(RedisError) -> [RESPValue] {
-        for isWhole in [false, true] {
-            let replies = try await client.together(
-                steps.map { $0.script.command($0.names, isWhole: isWhole, $0.words) },
-                by: key,
-                within: Self.publishLimit,
-                lane: .bulk
-            )
-            if !isWhole, replies.contains(where: { $0.isError("NOSCRIPT") }) { continue }
-            for case .error(let text) in replies { throw RedisError(.misbehaved, detail: text) }
-            return replies
-        }
-        return []
     }
 }
 

@@ -18,16 +18,33 @@ struct StoreKeys: Sendable {
         )
     }
 
-    /// The record's name, and the name of its lease.
-    func names(of key: SharedKey) -> [String] {
+    func name(of key: SharedKey) -> StoreName {
         let placement = key.resource.withUnsafeBytes { hasher.hash($0).placement }
         let identity = key.bytes.withUnsafeBytes { hasher.hash($0).identity }
-        let record = "ce1:\(namespace):{\(Self.hex(placement))}:\(Self.hex(identity))"
-        return [record, record + ":l"]
+        var record = [UInt8]()
+        record.reserveCapacity(namespace.utf8.count + 40)
+        record += "ce1:".utf8
+        record += namespace.utf8
+        record += ":{".utf8
+        Self.append(placement, to: &record)
+        record += "}:".utf8
+        Self.append(identity, to: &record)
+        return StoreName(record: record)
     }
 
-    private static func hex(_ number: UInt64) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+    /// Sixteen digits.
+    private static func append(_ number: UInt64, to bytes: inout [UInt8]) {
+        for shift in stride(from: 60, through: 0, by: -4) {
+            let digit = UInt8(number >> UInt64(shift) & 0xF)
+            bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+        }
     }
+}
+
+/// The name of a record in Redis, and that of its lease.
+struct StoreName: Hashable, Sendable {
+    let record: [UInt8]
+    var lease: [UInt8] { record + ":l".utf8 }
+    /// The keys of the scripts.
+    var both: [[UInt8]] { [record, lease] }
 }

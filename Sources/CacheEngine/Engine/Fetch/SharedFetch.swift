@@ -78,12 +78,12 @@ struct SharedFetch {
 
     /// The response as an entry of this machine, stored now; `nil` if it is another key's.
     private func local(_ entry: StoredEntry, under key: RequestKey) -> StoredResponse? {
-        guard let entry = entry.filed(under: key.storeKey), let stored = StoredResponse(entry),
+        let sequence = services.tiers.entrySequence(for: key.hash)
+        guard let entry = entry.adopted(under: key.storeKey, sequence: sequence),
+            let stored = StoredResponse(entry),
             stored.withEncodedFields({ FieldSection(decoding: $0) }) != nil
         else { return nil }
-        let blueprint = EntryBuilder(renewing: stored, facts: stored.facts).blueprint
-        let own = services.tiers.entry(blueprint, body: CollectionOfOne(entry.entry.body))
-        return StoredResponse(StoredEntry(own))
+        return stored
     }
 
     /// Whether the record is a newer answer than the one that is stored here.

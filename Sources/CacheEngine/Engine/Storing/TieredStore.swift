@@ -223,10 +223,13 @@ final class TieredStore: Sendable {
     /// The entry that `blueprint` describes, stored now, so that earlier soft purges do not cover
     /// it.
     func entry(_ blueprint: EntryBlueprint, body pieces: some Collection<ByteChunk>) -> Entry {
-        let sequence =
-            backing.staleMarkKeeper?.entrySequence(for: blueprint.key.hash)
+        blueprint.entry(body: pieces, sequence: entrySequence(for: blueprint.key.hash))
+    }
+
+    /// The number of an entry that is stored now.
+    func entrySequence(for hash: KeyHash) -> UInt64 {
+        backing.staleMarkKeeper?.entrySequence(for: hash)
             ?? staleMarks.entrySequence(nowSeconds: clock.nowSeconds)
-        return blueprint.entry(body: pieces, sequence: sequence)
     }
 
     /// The entry with the body of `old` and everything else from `blueprint`.

@@ -1,0 +1,38 @@
+import RESP
+import RedisClient
+
+/// A script of the shared store, with the record that it works on and its words.
+struct StoreStep: Sendable {
+    let script: FleetScript
+    let name: StoreName
+    let words: [[UInt8]]
+
+    init(_ script: FleetScript, _ name: StoreName, _ words: [[UInt8]]) {
+        self.script = script
+        self.name = name
+        self.words = words
+    }
+
+    static func word(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
+}
+
+extension RedisClient {
+    private static let publishLimit = Duration.milliseconds(500)
+
+    /// Runs scripts in one piece, with their texts if the server has not seen one of them.
+    @discardableResult
+    func run(_ steps: [StoreStep], by key: [UInt8]) async throws(RedisError) -> [RESPValue] {
+        for isWhole in [false, true] {
+            let replies = try await together(
+                steps.map { $0.script.command($0.name.both, isWhole: isWhole, $0.words) },
+                by: key,
+                within: Self.publishLimit,
+                lane: .bulk
+            )
+            if !isWhole, replies.contains(where: { $0.isError("NOSCRIPT") }) { continue }
+            for case .error(let text) in replies { throw RedisError(.misbehaved, detail: text) }
+            return replies
+        }
+        return []
+    }
+}
