@@ -145,7 +145,8 @@ let package = Package(
         .target(
             name: "Benchmarks",
             dependencies: [
-                "CacheEngine", "CacheTestSupport", "CAllocationCounter", "CLZ4", "Platform",
+                "CacheEngine", "CacheEngineRedis", "RedisClient", "RESP", "CacheTestSupport",
+                "CAllocationCounter", "CLZ4", "Platform",
             ],
             swiftSettings: house
         ),

@@ -9,7 +9,7 @@ enum BenchCommandLine {
         [
             ListCommand.self, RunCommand.self, ReplayCommand.self, CompareCommand.self,
             ReportCommand.self, VersusCommand.self, HitRatioCommand.self, ProfileCommand.self,
-            FlameCommand.self,
+            FlameCommand.self, FleetCommand.self,
         ]
     }
 

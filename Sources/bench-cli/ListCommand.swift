@@ -9,8 +9,9 @@ enum ListCommand: Command {
 
     static func run(_ arguments: Arguments) async throws -> ExitCode {
         try requireNoWords(arguments)
-        let width = WorkloadCatalogue.all.map(\.name.count).max() ?? 0
-        for workload in WorkloadCatalogue.all {
+        let workloads = WorkloadCatalogue.all + WorkloadCatalogue.fleet
+        let width = workloads.map(\.name.count).max() ?? 0
+        for workload in workloads {
             let padding = String(repeating: " ", count: width - workload.name.count)
             Terminal.say("\(workload.name)\(padding)  \(workload.question)")
         }

@@ -13,9 +13,14 @@ package enum Stopwatch {
     }()
 
     /// The processor time of the calling thread, in nanoseconds.
-    static var threadNanoseconds: UInt64 {
+    static var threadNanoseconds: UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
+
+    /// The processor time of this process, in nanoseconds.
+    static var processNanoseconds: UInt64 { nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
+
+    private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
         var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        clock_gettime(clock, &time)
         return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
     }
 

@@ -23,7 +23,7 @@ package struct Target: Sendable {
     /// The comparison that contains the target: memory, disk, proxy or hit-ratio.
     package let comparison: String
     package let title: String
-    let workload: String
+    package let workload: String
     let quantity: String
     package let subject: Subject
     let limit: Limit

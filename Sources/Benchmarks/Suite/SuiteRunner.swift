@@ -29,7 +29,8 @@ package struct SuiteRunner {
 
     private func run(_ workload: Workload, _ probe: SpeedProbe) async throws -> [Measurement] {
         let cases = try workload.cases(plan)
-        let steps = cases.count * (plan.rounds + 1)
+        let rounds = min(plan.rounds, workload.roundsMax)
+        let steps = cases.count * (rounds + 1)
         var step = 0
         func advance() {
             progress(Progress(workload: workload.name, step: step, steps: steps))
@@ -43,7 +44,7 @@ package struct SuiteRunner {
                 try await one.prepare()
                 tallies.append(Tally(workload: workload.name, parameters: one.parameters))
             }
-            for _ in 0..<plan.rounds {
+            for _ in 0..<rounds {
                 probes.append(probe.measure())
                 for index in cases.indices {
                     advance()

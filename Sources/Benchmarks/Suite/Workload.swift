@@ -3,15 +3,19 @@ package struct Workload: Sendable {
     package let name: String
     /// The question that the workload answers, in one line.
     package let question: String
+    /// The largest number of rounds; a round that takes many seconds is not repeated.
+    package let roundsMax: Int
     private let makeCases: @Sendable (WorkloadPlan) throws -> [any WorkloadCase]
 
     package init(
         name: String,
         question: String,
+        roundsMax: Int = .max,
         cases: @escaping @Sendable (WorkloadPlan) throws -> [any WorkloadCase]
     ) {
         self.name = name
         self.question = question
+        self.roundsMax = roundsMax
         makeCases = cases
     }
 

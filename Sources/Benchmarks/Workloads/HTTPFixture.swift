@@ -81,9 +81,13 @@ final class HTTPFixture: Sendable {
 /// An origin whose response to `…/000042` has a body that begins with the byte 42.
 struct NumberedOrigin: Origin {
     func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+        Self.answer(to: request, bodySizeBytes: HTTPFixture.bodySizeBytes)
+    }
+
+    static func answer(to request: OriginRequest, bodySizeBytes: Int) -> OriginResponse {
         let digits = request.url.utf8.suffix(12).filter { $0 >= 0x30 && $0 <= 0x39 }
         let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-        let response = Self.response(number, bodySizeBytes: HTTPFixture.bodySizeBytes)
+        let response = response(number, bodySizeBytes: bodySizeBytes)
         return OriginResponse(
             status: response.status,
             fields: response.fields,

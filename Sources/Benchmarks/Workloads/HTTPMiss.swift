@@ -91,7 +91,7 @@ private final class HTTPMissCase: WorkloadCase {
         return try await Task(executorPreference: executor) {
             let requests = (first..<first + count).map { CacheRequest(url: KeySet.text($0)) }
             let allocations = Allocations.ofAllThreads
-            let processor = processorNanoseconds()
+            let processor = Stopwatch.processNanoseconds
             let start = monotonicNanoseconds()
             var missed = 0
             for request in requests {
@@ -106,18 +106,11 @@ private final class HTTPMissCase: WorkloadCase {
             )
             return Outcome(
                 nanosecondsPerOperation: Double(end - start) / Double(count),
-                processorNanoseconds: processorNanoseconds() - processor,
+                processorNanoseconds: Double(Stopwatch.processNanoseconds - processor),
                 allocations: Allocations.ofAllThreads &- allocations
             )
         }.value
     }
-}
-
-/// The processor time of this process so far.
-private func processorNanoseconds() -> Double {
-    var time = timespec()
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-    return Double(time.tv_sec) * 1e9 + Double(time.tv_nsec)
 }
 
 /// An origin that answers every request with the same response.
