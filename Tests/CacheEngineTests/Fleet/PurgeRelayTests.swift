@@ -242,6 +242,20 @@ import Testing
         await cache.shutDown()
     }
 
+    /// A soft purge of the URL renews the entry, which must not count as stored since.
+    @Test(arguments: [false, true])
+    func softPurgeOfAURLKeepsTheDoubt(isOnDisk: Bool) async throws {
+        let folder = TemporaryFolder()
+        let disk = BackingStore.disk(path: folder.path + "/c", capacity: .megabytes(64))
+        let cache = try await cache(isOnDisk ? disk : .none)
+        _ = try await source(cache)
+        try await relay.receiver?.markEverythingStale()
+        #expect(try await cache.markStale(Self.request))
+        #expect(try await source(cache) == .revalidated)
+        #expect(try await source(cache) == .fresh)
+        await cache.shutDown()
+    }
+
     @Test func doubtSurvivesTheEndOfTheProcess() async throws {
         let folder = TemporaryFolder()
         let disk = BackingStore.disk(path: folder.path + "/c", capacity: .megabytes(64))

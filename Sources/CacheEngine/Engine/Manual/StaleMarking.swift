@@ -42,6 +42,9 @@ struct StaleMarking {
     }
 
     private func mark(_ stored: StoredResponse, since ticket: RemovalLedger.Ticket) async throws {
+        // The origin must confirm it before its next use. A renewed entry would count as stored now,
+        // and so lose that stronger mark.
+        if services.tiers.isDoubted(stored.stored.entry) { return }
         var facts = stored.facts
         facts.freshnessLifetimeSeconds = 0
         let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
