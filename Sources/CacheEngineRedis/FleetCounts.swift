@@ -1,5 +1,4 @@
 import CacheEngine
-import Platform
 import Synchronization
 
 /// The counts of one machine, written by its reader and its writer.
@@ -21,20 +20,26 @@ final class FleetCounts: Sendable {
     let unpublished = Atomic(0)
     let isLinked = Atomic(false)
     /// The moment, in nanoseconds, when the log was last read to its end.
-    let lastContact = Atomic(monotonicNanoseconds())
+    let lastContact: Atomic<UInt64>
     /// Whether the cache answers requests, so that entries may be stored.
     let isServing = Atomic(false)
     /// Whether the log has purges, or may have some, that are not applied here yet.
     let isReplaying = Atomic(false)
     /// The largest epoch that the reader has seen.
     let epoch = Atomic<UInt64>(0)
+    private let clock: any CacheClock
+
+    init(_ clock: any CacheClock = SystemClock()) {
+        self.clock = clock
+        lastContact = Atomic(clock.monotonicNanoseconds)
+    }
 
     /// The counts as the application sees them.
     func statistics(isSuspended: Bool) -> FleetStatistics {
         var statistics = FleetStatistics()
         statistics.isLinked = isLinked.load(ordering: .relaxed)
         let contact = lastContact.load(ordering: .relaxed)
-        let now = monotonicNanoseconds()
+        let now = clock.monotonicNanoseconds
         statistics.lag = .nanoseconds(Int64(clamping: now > contact ? now - contact : 0))
         statistics.isSuspended = isSuspended
         statistics.appended = appended.load(ordering: .relaxed)

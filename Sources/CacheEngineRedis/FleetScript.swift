@@ -1,16 +1,16 @@
-import RESP
+package import RESP
 
 /// A script that runs on a server of the fleet: its steps happen at once, for every client.
 ///
 /// Numbers are compared as numbers, and written without an exponent. Texts are compared for equality
 /// only, because the order of texts depends on the server's environment.
-struct FleetScript: Sendable {
-    let text: StaticString
+package struct FleetScript: Sendable {
+    package let text: StaticString
     /// The SHA-1 of the text, by which the server knows a script that it has run before.
-    let digest: StaticString
+    package let digest: StaticString
 
     /// The command that runs the script by its digest, or with its text if `isWhole`.
-    func command(_ keys: [[UInt8]], isWhole: Bool, _ words: [[UInt8]]) -> RESPCommand {
+    package func command(_ keys: [[UInt8]], isWhole: Bool, _ words: [[UInt8]]) -> RESPCommand {
         let bytes = words.reduce(isWhole ? 2_048 : 256) { $0 + $1.count + 16 }
         var command = RESPCommand(isWhole ? "EVAL" : "EVALSHA", capacity: bytes)
         command.add(isWhole ? text : digest)

@@ -1,27 +1,29 @@
-import CacheEngine
-import Platform
-import RedisClient
+package import CacheEngine
+import RESP
+package import RedisClient
 import Synchronization
 
 /// The way of purges through a stream in Redis.
-final class RedisFleet: PurgeRelay {
+package final class RedisFleet: PurgeRelay {
     /// The time that a start waits for the missed purges.
     private static let startNanoseconds: UInt64 = 2_000_000_000
 
-    private let client: RedisClient
+    private let client: any FleetServer
+    private let surroundings: FleetSurroundings
     private let keys: LogKeys
     private let address: NodeAddress
     private let writer: LogWriter
     private let own = OwnPurges()
     private let presence: FleetPresence
-    private let counts = FleetCounts()
+    private let counts: FleetCounts
     private let rule: LogReader.CutOffRule
-    private let time = FleetTime()
+    private let time: FleetTime
     private let store: SharedStore?
     private let reading = Mutex<Task<Void, Never>?>(nil)
 
-    init(_ url: RedisURL, _ options: RedisFleetOptions) throws(RedisError) {
-        client = try RedisClient(
+    /// A place in the fleet whose servers the URL names.
+    convenience init(_ url: RedisURL, _ options: RedisFleetOptions) throws(RedisError) {
+        let log = try RedisClient(
             url,
             RedisOptions(
                 connectLimit: .seconds(1),
@@ -30,11 +32,37 @@ final class RedisFleet: PurgeRelay {
                 connectionName: "cache-engine-fleet"
             )
         )
-        store = options.shares == .entries ? try SharedStore(url, time, counts) : nil
-        keys = LogKeys(namespace: url.namespace)
-        address = url.hosts[0]
-        writer = LogWriter(client, keys, at: address, counts)
-        presence = FleetPresence(client, keys, at: address, time)
+        var entries: RedisClient?
+        if options.shares == .entries {
+            entries = try RedisClient(
+                url,
+                RedisOptions(
+                    replies: RESPLimits(bulkBytesMax: SharedRecord.entryBytesMax + (64 << 10)),
+                    connectionName: "cache-engine-store"
+                )
+            )
+        }
+        self.init(log: log, entries: entries, url.namespace, at: url.hosts[0], options)
+    }
+
+    /// A place in the fleet of these servers; `entries` is `nil` if the machines share purges alone.
+    package init(
+        log: any FleetServer,
+        entries: (any FleetServer)?,
+        _ namespace: String,
+        at address: NodeAddress,
+        _ options: RedisFleetOptions,
+        _ surroundings: FleetSurroundings = FleetSurroundings()
+    ) {
+        client = log
+        self.surroundings = surroundings
+        self.address = address
+        let (counts, time) = (FleetCounts(surroundings.clock), FleetTime(surroundings.clock))
+        (self.counts, self.time) = (counts, time)
+        store = entries.map { SharedStore($0, namespace: namespace, surroundings, time, counts) }
+        keys = LogKeys(namespace: namespace)
+        writer = LogWriter(log, surroundings, keys, at: address, counts)
+        presence = FleetPresence(log, surroundings, keys, at: address, time)
         rule = LogReader.CutOffRule(
             lagNanoseconds: options.lagNanoseconds,
             revalidates: options.whenCutOff == .revalidate
@@ -43,10 +71,11 @@ final class RedisFleet: PurgeRelay {
 
     deinit { reading.withLock { $0 }?.cancel() }
 
-    func start(_ receiver: any PurgeReceiver) async {
+    package func start(_ receiver: any PurgeReceiver) async {
         let bookmark = await receiver.note().flatMap { Bookmark($0) }
         let loop = LogLoop(
             client: client,
+            surroundings: surroundings,
             keys: keys,
             address: address,
             writer: writer,
@@ -59,10 +88,12 @@ final class RedisFleet: PurgeRelay {
             time: time
         )
         let firstLink = Race<Void>()
-        let task = Task { await loop.run(from: bookmark) { firstLink.finish(.success(())) } }
+        let task = surroundings.start {
+            await loop.run(from: bookmark) { firstLink.finish(.success(())) }
+        }
         reading.withLock { $0 = task }
-        let timer = Task {
-            try? await Task.sleep(nanoseconds: Self.startNanoseconds)
+        let timer = surroundings.start { [clock = surroundings.clock] in
+            try? await clock.sleep(nanoseconds: Self.startNanoseconds)
             firstLink.finish(.success(()))
         }
         try? await firstLink.result()
@@ -83,7 +114,7 @@ final class RedisFleet: PurgeRelay {
         }
     }
 
-    func share(_ purges: [SharedPurge], areApplied: Bool) async throws -> FleetReceipt {
+    package func share(_ purges: [SharedPurge], areApplied: Bool) async throws -> FleetReceipt {
         let all = purges.map { FleetPurge(id: .random(), purge: $0) }
         // Before the append: the reader may see them before the writer has its reply.
         if areApplied { own.insert(all) }
@@ -98,18 +129,18 @@ final class RedisFleet: PurgeRelay {
         }
     }
 
-    func reach(of receipt: FleetReceipt) async -> FleetReach? {
+    package func reach(of receipt: FleetReceipt) async -> FleetReach? {
         await presence.reach(of: FleetPosition(rawValue: receipt.position))
     }
 
     /// No record from before is used until the log confirms the purges.
-    func announce(_ purges: [SharedPurge]) { store?.announce(purges) }
+    package func announce(_ purges: [SharedPurge]) { store?.announce(purges) }
 
-    var sharedTier: (any SharedTier)? { store }
+    package var sharedTier: (any SharedTier)? { store }
 
-    var statistics: FleetStatistics { counts.statistics(isSuspended: client.isSuspended) }
+    package var statistics: FleetStatistics { counts.statistics(isSuspended: client.isSuspended) }
 
-    func shutDown() async {
+    package func shutDown() async {
         reading.withLock { $0 }?.cancel()
         await presence.withdraw()
         await store?.shutDown()

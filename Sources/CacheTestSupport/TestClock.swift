@@ -31,9 +31,20 @@ public final class TestClock: CacheClock {
     public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
     /// Advances the clock and wakes every task whose time has come.
-    public func advance(seconds: Double) {
+    public func advance(seconds: Double) { advance(nanoseconds: UInt64(seconds * 1e9)) }
+
+    /// Advances the clock to the next moment at which a task wakes, but by at most `seconds`.
+    package func advanceToNextSleeper(within seconds: Double) {
+        let next = state.withLock { state in
+            state.sleepers.map(\.wakesAtNanoseconds).min().map { max($0, state.nanoseconds) }
+                .map { $0 - state.nanoseconds }
+        }
+        advance(nanoseconds: min(next ?? .max, UInt64(seconds * 1e9)))
+    }
+
+    private func advance(nanoseconds: UInt64) {
         let woken = state.withLock { state in
-            state.nanoseconds += UInt64(seconds * 1e9)
+            state.nanoseconds += nanoseconds
             let now = state.nanoseconds
             let woken = state.sleepers.filter { $0.wakesAtNanoseconds <= now }
             state.sleepers.removeAll { $0.wakesAtNanoseconds <= now }

@@ -51,6 +51,8 @@ package struct DiskConfiguration: Sendable {
     package var ioThreads: Int?
     /// The identity of the time since the machine was started; `nil` if it is not known.
     package var bootID = Machine.bootID
+    /// The pool of a simulation; `nil` for threads of the tier's own.
+    package var pool: IOPool?
 
     package init(directory: String, capacityBytes: Int) {
         self.directory = directory

@@ -60,7 +60,7 @@ package final class DiskTier: Sendable {
             )
         }
         let threads = configuration.ioThreads ?? min(8, max(2, processors))
-        let pool = IOPool(threadCount: max(1, threads))
+        let pool = configuration.pool ?? IOPool(threadCount: max(1, threads))
         let now = clock.nowSeconds
         let opened = await pool.run { () -> Result<DiskDirectory, CacheError> in
             do throws(CacheError) {

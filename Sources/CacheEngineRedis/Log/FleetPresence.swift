@@ -1,5 +1,4 @@
 import CacheEngine
-import Platform
 import RESP
 import RedisClient
 import Synchronization
@@ -14,15 +13,23 @@ final class FleetPresence: Sendable {
     /// The time for one look, and for the farewell.
     private static let replyLimit = Duration.milliseconds(500)
 
-    private let client: RedisClient
+    private let client: any FleetServer
+    private let surroundings: FleetSurroundings
     private let keys: LogKeys
     private let address: NodeAddress
     private let time: FleetTime
     private let machine = Bookmark.hex(FleetPurge.ID.random().bytes)
     private let hasReported = Atomic(false)
 
-    init(_ client: RedisClient, _ keys: LogKeys, at address: NodeAddress, _ time: FleetTime) {
+    init(
+        _ client: any FleetServer,
+        _ surroundings: FleetSurroundings,
+        _ keys: LogKeys,
+        at address: NodeAddress,
+        _ time: FleetTime
+    ) {
         self.client = client
+        self.surroundings = surroundings
         self.keys = keys
         self.address = address
         self.time = time
@@ -44,7 +51,7 @@ final class FleetPresence: Sendable {
     /// Reports the first place on a connection, and returns once the server has it.
     func announce(_ mark: Bookmark) async {
         guard let report = report(mark) else { return }
-        _ = try? await client.send(report, within: Self.replyLimit)
+        _ = try? await client.send(report, within: Self.replyLimit, lane: .data)
     }
 
     /// Removes the reports of machines that have ended without a farewell.
@@ -52,20 +59,21 @@ final class FleetPresence: Sendable {
         guard let now = time.now(),
             let reply = try? await client.send(
                 RESPCommand("HGETALL", key: keys.machines),
-                within: Self.replyLimit
+                within: Self.replyLimit,
+                lane: .data
             ),
             let gone = PlaceReports(reply)?.gone(at: now), !gone.isEmpty
         else { return }
         var removal = RESPCommand("HDEL", key: keys.machines)
         for machine in gone { removal.add(machine) }
-        _ = try? await client.send(removal, within: Self.replyLimit)
+        _ = try? await client.send(removal, within: Self.replyLimit, lane: .data)
     }
 
     /// Removes this machine's report, so that no purge waits for it.
     func withdraw() async {
         guard hasReported.load(ordering: .relaxed) else { return }
         let removal = RESPCommand("HDEL", key: keys.machines, machine)
-        _ = try? await client.send(removal, within: Self.replyLimit)
+        _ = try? await client.send(removal, within: Self.replyLimit, lane: .data)
     }
 
     // MARK: Asking
@@ -73,7 +81,7 @@ final class FleetPresence: Sendable {
     /// Waits until all machines have applied the purge at `position`, for a bounded time; returns
     /// `nil` if their places cannot be read.
     func reach(of position: FleetPosition) async -> FleetReach? {
-        let end = monotonicNanoseconds() + Self.waitNanoseconds
+        let end = surroundings.nowNanoseconds + Self.waitNanoseconds
         var last: FleetReach?
         for attempt in 0... {
             do throws(RedisError) {
@@ -84,10 +92,10 @@ final class FleetPresence: Sendable {
                 if error.code == .notPermitted || error.code == .shutDown { return last }
             }
             let pause = Self.pausesMilliseconds[min(attempt, Self.pausesMilliseconds.count - 1)]
-            guard monotonicNanoseconds() + pause * 1_000_000 < end, !Task.isCancelled else {
+            guard surroundings.nowNanoseconds + pause * 1_000_000 < end, !Task.isCancelled else {
                 return last
             }
-            try? await Task.sleep(nanoseconds: pause * 1_000_000)
+            try? await surroundings.clock.sleep(nanoseconds: pause * 1_000_000)
         }
         return last
     }
@@ -99,8 +107,9 @@ final class FleetPresence: Sendable {
         ]
         let replies = try await client.together(
             questions,
-            by: keys.meta,
-            within: Self.replyLimit
+            by: Array(keys.meta.utf8),
+            within: Self.replyLimit,
+            lane: .data
         )
         for case .error(let text) in replies { throw RedisError(reply: text, from: address) }
         guard let reports = PlaceReports(replies[0]),

@@ -1,5 +1,4 @@
 import CacheEngine
-import Platform
 import RESP
 import RedisClient
 import Synchronization
@@ -17,7 +16,8 @@ struct LogLoop: Sendable {
     /// The purges that are applied at the same time, so that a disk confirms them together.
     private static let appliedCountMax = 64
 
-    let client: RedisClient
+    let client: any FleetServer
+    let surroundings: FleetSurroundings
     let keys: LogKeys
     let address: NodeAddress
     let writer: LogWriter
@@ -35,7 +35,7 @@ struct LogLoop: Sendable {
         var reader = LogReader(
             bookmark,
             rule,
-            now: monotonicNanoseconds(),
+            now: surroundings.nowNanoseconds,
             holdsEntries: receiver.mayHoldOlderEntries
         )
         var desk = Desk()
@@ -54,13 +54,13 @@ struct LogLoop: Sendable {
                     receiver.mayHoldOlderEntries || counts.isServing.load(ordering: .acquiring)
                 actions = reader.received(
                     reply,
-                    now: monotonicNanoseconds(),
+                    now: surroundings.nowNanoseconds,
                     holdsEntries: holdsEntries
                 )
             } catch {
                 if Task.isCancelled { return }
                 failure = error
-                actions = reader.failed(now: monotonicNanoseconds())
+                actions = reader.failed(now: surroundings.nowNanoseconds)
             }
             desk.place = reader.bookmark
             // Until the purges of a gap are applied, too.
@@ -70,7 +70,7 @@ struct LogLoop: Sendable {
             counts.epoch.store(reader.epoch, ordering: .relaxed)
             guard let failure else { continue }
             tell(failure, &desk)
-            try? await Task.sleep(nanoseconds: Self.pauseNanoseconds)
+            try? await surroundings.clock.sleep(nanoseconds: Self.pauseNanoseconds)
         }
     }
 
@@ -237,7 +237,7 @@ extension LogLoop {
             }
             // Before the start hears of it.
             counts.isReplaying.store(false, ordering: .releasing)
-            counts.lastContact.store(monotonicNanoseconds(), ordering: .relaxed)
+            counts.lastContact.store(surroundings.nowNanoseconds, ordering: .relaxed)
             if isNew {
                 counts.isLinked.store(true, ordering: .relaxed)
                 desk.told = nil

@@ -4,7 +4,7 @@ extension FleetScript {
     /// that is gone, and the number of replicas; creates the log if it is missing.
     ///
     /// Words: an incarnation to begin with, and the position, or nothing.
-    static let open = FleetScript(
+    package static let open = FleetScript(
         text: """
             local m = redis.call('HMGET', KEYS[1], 'inc', 'last', 'lastid')
             if not m[1] then
@@ -38,7 +38,7 @@ extension FleetScript {
     /// or another server has taken over, and either may have lost the end of the log. Words: an
     /// incarnation to begin with, the largest epoch that the client has seen, the length of the
     /// stream, and the purge.
-    static let append = FleetScript(
+    package static let append = FleetScript(
         text: """
             local m = redis.call('HMGET', KEYS[1], 'inc', 'epoch', 'seq', 'run', 'last')
             local inc, last = m[1] or ARGV[1], m[5]

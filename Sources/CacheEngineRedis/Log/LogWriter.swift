@@ -1,5 +1,4 @@
 import CacheEngine
-import Platform
 import RESP
 import RedisClient
 import Synchronization
@@ -33,7 +32,8 @@ final class LogWriter: Sendable {
         var isBusy = false
     }
 
-    private let client: RedisClient
+    private let client: any FleetServer
+    private let surroundings: FleetSurroundings
     private let keys: LogKeys
     private let address: NodeAddress
     private let counts: FleetCounts
@@ -41,8 +41,15 @@ final class LogWriter: Sendable {
     /// The replicas that were connected at the last reply.
     private let replicas = Atomic(0)
 
-    init(_ client: RedisClient, _ keys: LogKeys, at address: NodeAddress, _ counts: FleetCounts) {
+    init(
+        _ client: any FleetServer,
+        _ surroundings: FleetSurroundings,
+        _ keys: LogKeys,
+        at address: NodeAddress,
+        _ counts: FleetCounts
+    ) {
         self.client = client
+        self.surroundings = surroundings
         self.keys = keys
         self.address = address
         self.counts = counts
@@ -61,7 +68,7 @@ final class LogWriter: Sendable {
                 return !state.isBusy
             }
             // A task of its own: the caller may leave, and its purge must still be sent whole.
-            if isFirst { Task { await self.work() } }
+            if isFirst { surroundings.start { await self.work() } }
         }
         switch outcome {
         case .success: counts.appended.count(purges.count)
@@ -107,7 +114,7 @@ extension LogWriter {
     /// Appends purges, and tries again as long as the connection was cut or the server is no longer
     /// the master; a purge that is appended twice has one identity and is applied once.
     private func sent(_ purges: [FleetPurge]) async throws(RedisError) -> [FleetReceipt] {
-        var end = monotonicNanoseconds() + Self.limitNanoseconds
+        var end = surroundings.nowNanoseconds + Self.limitNanoseconds
         var isWhole = false
         while true {
             do throws(RedisError) {
@@ -116,14 +123,14 @@ extension LogWriter {
                 if error.detail.contains("NOSCRIPT"), !isWhole {
                     // The server replied, so it gets the whole time again for the text.
                     isWhole = true
-                    end = monotonicNanoseconds() + Self.limitNanoseconds
+                    end = surroundings.nowNanoseconds + Self.limitNanoseconds
                     continue
                 }
                 let mayPass = [.cut, .readOnly, .masterUnknown].contains(error.code)
-                guard mayPass, monotonicNanoseconds() + Self.pauseNanoseconds < end else {
+                guard mayPass, surroundings.nowNanoseconds + Self.pauseNanoseconds < end else {
                     throw error
                 }
-                try? await Task.sleep(nanoseconds: Self.pauseNanoseconds)
+                try? await surroundings.clock.sleep(nanoseconds: Self.pauseNanoseconds)
             }
         }
     }
@@ -133,7 +140,7 @@ extension LogWriter {
         isWhole: Bool,
         until end: UInt64
     ) async throws(RedisError) -> [FleetReceipt] {
-        let now = monotonicNanoseconds()
+        let now = surroundings.nowNanoseconds
         var commands = purges.map { command(for: $0, isWhole: isWhole) }
         var wait = RESPCommand("WAIT")
         wait.add(replicas.load(ordering: .relaxed) > 0 ? 1 : 0)

@@ -1,4 +1,4 @@
-import Platform
+import CacheEngine
 import RESP
 import Synchronization
 
@@ -26,11 +26,15 @@ final class FleetTime: Sendable {
         }
     }
 
+    private let clock: any CacheClock
     private let state = Mutex(State())
 
+    init(_ clock: any CacheClock = SystemClock()) { self.clock = clock }
+
     /// The server's time, as a reply that has just arrived gives it.
-    func note(serverMilliseconds: Int64, ownMilliseconds: Int64 = ownMilliseconds()) {
-        state.withLock { $0.add(serverMilliseconds - ownMilliseconds) }
+    func note(serverMilliseconds: Int64, ownMilliseconds own: Int64? = nil) {
+        let offset = serverMilliseconds - (own ?? ownMilliseconds)
+        state.withLock { $0.add(offset) }
     }
 
     /// Takes the reply to TIME.
@@ -49,10 +53,11 @@ final class FleetTime: Sendable {
     }
 
     /// The fleet's time in milliseconds since 1970; `nil` before the first sample.
-    func now(ownMilliseconds: Int64 = ownMilliseconds()) -> Int64? {
-        state.withLock { $0.median }.map { ownMilliseconds + $0 }
+    func now(ownMilliseconds own: Int64? = nil) -> Int64? {
+        let now = own ?? ownMilliseconds
+        return state.withLock { $0.median }.map { now + $0 }
     }
-}
 
-/// The time of this machine since it was started, in milliseconds: no setting of a clock changes it.
-func ownMilliseconds() -> Int64 { Int64(monotonicNanoseconds() / 1_000_000) }
+    /// The time of this machine since it was started: no setting of a clock changes it.
+    private var ownMilliseconds: Int64 { Int64(clock.monotonicNanoseconds / 1_000_000) }
+}

@@ -1,5 +1,4 @@
 import CacheEngine
-import Platform
 import RESP
 import RedisClient
 import Synchronization
@@ -36,21 +35,23 @@ final class SharedStore: SharedTier {
         let renewal: Task<Void, Never>
     }
 
-    private let client: RedisClient
+    private let client: any FleetServer
+    private let surroundings: FleetSurroundings
     private let namespace: String
     private let time: FleetTime
     private let counts: FleetCounts
     private let state = Mutex(State())
 
-    init(_ url: RedisURL, _ time: FleetTime, _ counts: FleetCounts) throws(RedisError) {
-        client = try RedisClient(
-            url,
-            RedisOptions(
-                replies: RESPLimits(bulkBytesMax: SharedRecord.entryBytesMax + (64 << 10)),
-                connectionName: "cache-engine-store"
-            )
-        )
-        namespace = url.namespace
+    init(
+        _ client: any FleetServer,
+        namespace: String,
+        _ surroundings: FleetSurroundings,
+        _ time: FleetTime,
+        _ counts: FleetCounts
+    ) {
+        self.client = client
+        self.namespace = namespace
+        self.surroundings = surroundings
         self.time = time
         self.counts = counts
     }
@@ -131,18 +132,18 @@ extension SharedStore {
         var token: [UInt8] = []
         do throws(RedisError) {
             var hidden = hiddenNow
-            let begun = monotonicNanoseconds()
+            let begun = clock.monotonicNanoseconds
             let reply = try await client.send(RESPCommand("GET", key: name.record))
-            budget.spend(monotonicNanoseconds() - begun)
+            budget.spend(clock.monotonicNanoseconds - begun)
             var older = entry(reply, key, hidden, clock)
             if let value = older.flatMap(use) { return found(value) }
             guard budget.isLeft else { return tooSlow(older: older) }
             token = FleetPurge.ID.random().bytes
             for attempt in 0... {
                 hidden = self.hidden(key)
-                let begun = monotonicNanoseconds()
+                let begun = clock.monotonicNanoseconds
                 let replies = try await client.together(asking(name, token), by: name.record)
-                if attempt == 0 { budget.spend(monotonicNanoseconds() - begun) }
+                if attempt == 0 { budget.spend(clock.monotonicNanoseconds - begun) }
                 for case .error(let text) in replies {
                     throw RedisError(.misbehaved, detail: text)
                 }
@@ -161,13 +162,13 @@ extension SharedStore {
                 // The key was given up for a while, or its response is waited for long enough.
                 let isGivenUp = replies[2].bytes == [UInt8(ascii: "!")]
                 let isOver =
-                    monotonicNanoseconds() >= budget.startedNanoseconds + Self.waitNanoseconds
+                    clock.monotonicNanoseconds >= budget.startedNanoseconds + Self.waitNanoseconds
                 guard !isGivenUp, !isOver, !Task.isCancelled else {
                     counts.sharedMisses.count()
                     return .alone(older: older)
                 }
                 if attempt == 0 { counts.sharedWaits.count() }
-                try? await Task.sleep(nanoseconds: Self.pause(attempt))
+                try? await clock.sleep(nanoseconds: pause(attempt))
             }
         } catch {
             counts.sharedFailures.count()
@@ -189,9 +190,9 @@ extension SharedStore {
     }
 
     /// A pause in nanoseconds, a quarter more or less.
-    private static func pause(_ attempt: Int) -> UInt64 {
-        let milliseconds = pausesMilliseconds[min(attempt, pausesMilliseconds.count - 1)]
-        return milliseconds * UInt64.random(in: 750_000...1_250_000)
+    private func pause(_ attempt: Int) -> UInt64 {
+        let pauses = Self.pausesMilliseconds
+        return pauses[min(attempt, pauses.count - 1)] * surroundings.random(750_000...1_250_000)
     }
 
     private func name(of key: SharedKey) -> StoreName? { nameAndHidden(key)?.name }
@@ -243,9 +244,10 @@ extension SharedStore {
 
 extension SharedStore {
     private func hold(_ key: SharedKey, _ name: StoreName, _ token: [UInt8]) -> SharedLease {
-        let renewal = Task { [weak self] in
+        let clock = surroundings.clock
+        let renewal = surroundings.start { [weak self] in
             for _ in 0..<Self.renewalsMax {
-                guard (try? await Task.sleep(nanoseconds: 1_000_000_000)) != nil, let self else {
+                guard (try? await clock.sleep(nanoseconds: 1_000_000_000)) != nil, let self else {
                     return
                 }
                 let words = [
@@ -291,7 +293,9 @@ extension SharedStore {
         let words = [
             token, Array(step.rawValue.utf8), StoreStep.word(Self.unshareableMilliseconds),
         ]
-        Task { _ = try? await client.run([StoreStep(.lease, name, words)], by: name.record) }
+        surroundings.start { [self] in
+            _ = try? await client.run([StoreStep(.lease, name, words)], by: name.record)
+        }
     }
 }
 
@@ -303,7 +307,7 @@ extension SharedStore {
         // Without a log the entry is not copied, and an older record stays hidden.
         guard let log, let name = name(of: first.key), let now = time.now() else { return }
         let tokens = copies.map { take($0.key) ?? [] }
-        Task {
+        surroundings.start { [self] in
             var steps: [StoreStep] = []
             for (copy, token) in zip(copies, tokens) {
                 let record = SharedRecord(
@@ -314,7 +318,7 @@ extension SharedStore {
                     log: log
                 ).encoded
                 guard let record, let name = self.name(of: copy.key) else { continue }
-                let lifetime = StoreStep.word(Self.jittered(copy.lifetimeSeconds))
+                let lifetime = StoreStep.word(jittered(copy.lifetimeSeconds))
                 let mayReplace = StoreStep.word(copy.mayReplace ? 1 : 0)
                 steps.append(StoreStep(.publish, name, [token, record, lifetime, mayReplace]))
             }
@@ -336,7 +340,7 @@ extension SharedStore {
         guard let (mark, _) = hide(key, isEnd: true), let name = name(of: key) else { return }
         _ = take(key)
         let words = [StoreStep.word(Self.forgottenMilliseconds)]
-        Task {
+        surroundings.start { [self] in
             guard (try? await client.run([StoreStep(.forget, name, words)], by: name.record)) != nil
             else {
                 return
@@ -378,9 +382,9 @@ extension SharedStore {
     }
 
     /// A lifetime in milliseconds, up to a twentieth less: records of one moment end one by one.
-    private static func jittered(_ seconds: Int) -> Int {
+    private func jittered(_ seconds: Int) -> Int {
         let milliseconds = seconds * 1_000
-        return max(1, milliseconds - Int.random(in: 0...(milliseconds / 20)))
+        return max(1, milliseconds - Int(surroundings.random(0...UInt64(milliseconds / 20))))
     }
 }
 

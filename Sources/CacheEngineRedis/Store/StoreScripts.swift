@@ -7,7 +7,7 @@ extension FleetScript {
     /// asked for the lease may write unless the key was given up for a while, and may replace a
     /// record if it says so. Words: the token, or nothing; the record; its lifetime in milliseconds;
     /// 1 to replace a record.
-    static let publish = FleetScript(
+    package static let publish = FleetScript(
         text: """
             local lease = redis.call('GET', KEYS[2])
             local mayWrite
@@ -28,7 +28,7 @@ extension FleetScript {
     /// Removes a record, and gives its key up for a while.
     ///
     /// Word: that time in milliseconds.
-    static let forget = FleetScript(
+    package static let forget = FleetScript(
         text: """
             redis.call('DEL', KEYS[1])
             redis.call('SET', KEYS[2], '!', 'PX', ARGV[1])
@@ -40,7 +40,7 @@ extension FleetScript {
     /// Prolongs a lease or ends it, if it is still the caller's; returns 1 if it is.
     ///
     /// Words: the token; `keep`, `free` or `skip`; a time in milliseconds. `skip` removes the record and gives the key up.
-    static let lease = FleetScript(
+    package static let lease = FleetScript(
         text: """
             if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
             if ARGV[2] == 'keep' then

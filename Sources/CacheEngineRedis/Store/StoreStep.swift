@@ -16,8 +16,8 @@ struct StoreStep: Sendable {
     static func word(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
 }
 
-extension RedisClient {
-    private static let publishLimit = Duration.milliseconds(500)
+extension FleetServer {
+    private static var publishLimit: Duration { .milliseconds(500) }
 
     /// Runs scripts in one piece, with their texts if the server has not seen one of them.
     @discardableResult

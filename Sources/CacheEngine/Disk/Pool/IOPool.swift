@@ -16,6 +16,17 @@ package final class IOPool: Sendable {
         for _ in 0..<threadCount { core.startThread() }
     }
 
+    /// A pool without threads, whose work a simulation runs.
+    private init(core: IOPoolCore) { self.core = core }
+
+    /// A pool without threads: each call of `runOne` does one piece of work, on the caller's thread.
+    ///
+    /// Lanes are not woken at given times.
+    package static func manual() -> IOPool { IOPool(core: IOPoolCore(jobsMax: 4_096)) }
+
+    /// Runs the next job or lane; returns `false` if there is none.
+    package func runOne() -> Bool { core.runOne() }
+
     deinit { core.stop() }
 
     /// Runs `job` soon on one of the threads; returns `false` if too many jobs are waiting.
@@ -134,6 +145,20 @@ final class IOPoolCore: @unchecked Sendable {
             case .lane(let lane): lane.run()
             }
         }
+    }
+
+    /// Runs one piece of work that waits; returns `false` if there is none.
+    func runOne() -> Bool {
+        let task: Task? = locked {
+            if let lane = Self.removeFirst(from: &lanes, head: &lanesHead) { return .lane(lane) }
+            return Self.removeFirst(from: &jobs, head: &jobsHead).map { .job($0) }
+        }
+        switch task {
+        case .job(let job): job()
+        case .lane(let lane): lane.run()
+        case nil: return false
+        }
+        return true
     }
 
     private func nextTask() -> Task? {

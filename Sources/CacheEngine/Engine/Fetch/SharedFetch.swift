@@ -1,5 +1,4 @@
 import HTTPCaching
-import Platform
 
 /// The look into the fleet's shared store before a fetch: what one machine has fetched, the others
 /// need not fetch.
@@ -35,7 +34,7 @@ struct SharedFetch {
     func finding(_ permit: StorePermit?) async -> Finding {
         var ticket = context.ticket
         ticket.permit = permit
-        var budget = SharedBudget(startedNanoseconds: monotonicNanoseconds())
+        var budget = SharedBudget(startedNanoseconds: services.clock.monotonicNanoseconds)
         let key = context.lookup.key
         switch await look(key, &budget) {
         case .found(.index(let entry)):

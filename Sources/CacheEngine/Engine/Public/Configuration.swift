@@ -131,6 +131,8 @@ public struct BackingStore: Sendable {
     public var maximumEntryShare = 0.05
     /// The file system; a test replaces it with one that fails.
     package var fileSystem = Volume.system
+    /// The pool that works on the files; a simulation replaces it with one that it drives.
+    package var pool: IOPool?
     /// The milliseconds after which queued bytes are written.
     package var flushMilliseconds = 50
 

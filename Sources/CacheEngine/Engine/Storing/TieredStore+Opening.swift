@@ -65,6 +65,7 @@ extension BackingStore {
             case .onRemoval: .synced
             }
         disk.flushMilliseconds = flushMilliseconds
+        disk.pool = pool
         disk.foreignDirectory = foreignDirectory == .refuse ? .error : .startEmpty
         disk.entryBytesMax = max(1, Int(Double(capacity.bytes) * maximumEntryShare))
         return disk

@@ -7,7 +7,7 @@ package protocol SharedTier: Sendable {
     ///
     /// While another machine has the lease, this one waits for its record. `use` turns a record into
     /// a value, and returns `nil` for a record that does not serve the caller. `budget` is the time
-    /// of the request, which may look several times.
+    /// of the request, which may look several times; its times are those of `clock`.
     func look<Value: Sendable>(
         _ key: SharedKey,
         _ clock: any CacheClock,

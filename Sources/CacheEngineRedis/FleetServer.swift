@@ -1,0 +1,44 @@
+package import RESP
+package import RedisClient
+
+/// The servers of a fleet as its machines ask them: a client of Redis, or a model in its place.
+package protocol FleetServer: Sendable {
+    /// Sends one command and waits for its reply.
+    ///
+    /// - Throws: `RedisError`, also for an error reply.
+    func send(
+        _ command: RESPCommand,
+        within limit: Duration?,
+        lane: RedisLane
+    ) async throws(RedisError) -> RESPValue
+
+    /// Sends commands to the server of `key` in one piece, and returns their replies in order; an
+    /// error reply is a value.
+    func together(
+        _ commands: [RESPCommand],
+        by key: [UInt8],
+        within limit: Duration?,
+        lane: RedisLane
+    ) async throws(RedisError) -> [RESPValue]
+
+    /// Whether a server is not asked for a while, because it failed.
+    var isSuspended: Bool { get }
+
+    /// Commands without a reply fail from now on.
+    func shutDown() async
+}
+
+extension FleetServer {
+    func send(_ command: RESPCommand) async throws(RedisError) -> RESPValue {
+        try await send(command, within: nil, lane: .data)
+    }
+
+    func together(
+        _ commands: [RESPCommand],
+        by key: [UInt8]
+    ) async throws(RedisError) -> [RESPValue] {
+        try await together(commands, by: key, within: nil, lane: .data)
+    }
+}
+
+extension RedisClient: FleetServer {}
