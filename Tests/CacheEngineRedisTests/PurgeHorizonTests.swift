@@ -45,6 +45,16 @@ import Testing
         #expect(horizon.permits(try Self.record(at: 7), of: Self.key))
     }
 
+    /// A failover may have lost a purge of this machine, and the new log does not have it yet.
+    @Test func recordOfALaterEpochIsNotUsed() throws {
+        var horizon = PurgeHorizon()
+        horizon.begin(log: Self.log, floor: 0, [])
+        horizon.note(.everything, at: FleetPosition(2, 9).rawValue)
+        let record = try Self.record(at: FleetPosition(3, 1).rawValue)
+        #expect(!horizon.permits(record, of: Self.key, epoch: 2))
+        #expect(horizon.permits(record, of: Self.key, epoch: 3))
+    }
+
     /// A purge of this machine covers every record until the log gives it a place, and each purge
     /// of its scope keeps its place, also another machine's.
     @Test(arguments: [SharedPurge.Scope.key([2]), .tag("a"), .everything])

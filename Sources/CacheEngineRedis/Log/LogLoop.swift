@@ -220,7 +220,10 @@ extension LogLoop {
                 try await receiver.markEverythingStale()
                 counts.allMarkedStale.count()
             } catch { fail(&desk) }
-        case .restore(let purges): desk.owed += purges
+        case .restore(let purges):
+            desk.owed += purges
+            // Records of a later server may have later places than these purges had.
+            store?.announce(purges.map(\.purge))
         case .keep(let bookmark):
             receiver.note(position: bookmark.position.rawValue)
             guard desk.isKeeping else { return }
@@ -314,7 +317,8 @@ extension LogLoop {
     private func restore(_ desk: inout Desk) async {
         while !desk.owed.isEmpty, !Task.isCancelled {
             let some = Array(desk.owed.prefix(Self.restoredCountMax))
-            guard (try? await writer.append(some)) != nil else { return }
+            guard let receipt = try? await writer.append(some) else { return }
+            store?.confirm(some.map(\.purge), at: receipt.position)
             desk.restored += some
             counts.restored.count(some.count)
             desk.owed.removeFirst(some.count)

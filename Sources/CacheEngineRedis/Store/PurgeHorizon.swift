@@ -145,9 +145,18 @@ struct PurgeHorizon: Sendable {
     }
 
     /// Whether a record may be used that was asked for when `hidden` gave that moment.
-    func permits(_ record: SharedRecord, of key: SharedKey, hidden: Int64 = .min) -> Bool {
+    ///
+    /// `epoch` is the one that this machine has read. The log of a later one may lack purges that
+    /// this machine has, and yet give its records larger places: that log is read first.
+    func permits(
+        _ record: SharedRecord,
+        of key: SharedKey,
+        hidden: Int64 = .min,
+        epoch: UInt64 = .max
+    ) -> Bool {
         if Mutant.usesPurgedRecords.isOn { return record.log == log }
         guard record.log == log, record.position >= floor,
+            FleetPosition(rawValue: record.position).epoch <= epoch,
             record.publishedMilliseconds > max(hidden, self.hidden(key))
         else { return false }
         if places.isEmpty, unplaced.isEmpty { return true }

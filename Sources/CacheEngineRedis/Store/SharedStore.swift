@@ -233,9 +233,11 @@ extension SharedStore {
             counts.sharedUnreadable.count()
             return nil
         }
-        guard state.withLock({ $0.horizon.permits(record, of: key, hidden: hidden) }) else {
-            return nil
+        let epoch = counts.epoch.load(ordering: .relaxed)
+        let isPermitted = state.withLock {
+            $0.horizon.permits(record, of: key, hidden: hidden, epoch: epoch)
         }
+        guard isPermitted else { return nil }
         return record.entry(nowSeconds: clock.nowSeconds, fleetMilliseconds: now)
     }
 }
