@@ -49,7 +49,7 @@ docs:  ## build the documentation of all products; warnings are errors
 SEEDS ?= 1000000
 SIZE ?= brief
 
-simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats one, SIZE=long is longer
+simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats one; SIZE=long is longer, SIZE=fleet several machines
 	$(SWIFT) build -c release --product simulate
 	SWIFT_DETERMINISTIC_HASHING=1 $$($(SWIFT) build -c release --show-bin-path)/simulate \
 		$(if $(SEED),$(SEED) 1,0 $(SEEDS)) $(SIZE)

@@ -89,7 +89,7 @@ let package = Package(
             name: "CacheEngineRedisTests",
             dependencies: [
                 "CacheEngineRedis", "CacheProxy", "CacheEngine", "RedisClient",
-                "RedisTestSupport", "RESP", "CacheTestSupport", "Platform",
+                "RedisTestSupport", "RESP", "Simulation", "CacheTestSupport", "Platform",
             ],
             swiftSettings: house
         ),
@@ -118,7 +118,9 @@ let package = Package(
         // Whole lives of a cache, each from one seed; and the tool that lives a million of them.
         .target(
             name: "Simulation",
-            dependencies: ["CacheEngine", "CacheTestSupport"],
+            dependencies: [
+                "CacheEngine", "CacheEngineRedis", "RedisClient", "RESP", "CacheTestSupport",
+            ],
             swiftSettings: house
         ),
         .executableTarget(
@@ -128,7 +130,7 @@ let package = Package(
         ),
         .testTarget(
             name: "SimulationTests",
-            dependencies: ["Simulation", "CacheTestSupport"],
+            dependencies: ["Simulation", "CacheEngine", "CacheTestSupport"],
             swiftSettings: house
         ),
 

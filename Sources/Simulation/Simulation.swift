@@ -21,10 +21,12 @@ public struct Simulation: Sendable {
         public let jobs: Int
         /// A digest of the order of events; it differs if two runs differ.
         public let trace: UInt64
+        /// The kind of life.
+        var size = Size.brief
 
         /// The line that describes a failed run and the command that repeats it.
         public var replay: String {
-            "seed \(seed): \(problems.first ?? "fine"); make simulate SEED=\(seed)"
+            "seed \(seed): \(problems.first ?? "fine"); make simulate SEED=\(seed) SIZE=\(size)"
         }
     }
 
@@ -34,6 +36,8 @@ public struct Simulation: Sendable {
         case brief
         /// Dozens of callers in several rounds.
         case long
+        /// Several machines over a model of Redis; see `FleetLife`.
+        case fleet
 
         var rounds: Int { self == .brief ? 2 : 6 }
         var callersMax: Int { self == .brief ? 7 : 24 }
@@ -133,7 +137,8 @@ public struct Simulation: Sendable {
             problems: ledger.problems.map { store == nil ? $0 : "with a store: \($0)" },
             answers: ledger.answers,
             jobs: world.executor.jobCount,
-            trace: world.executor.trace
+            trace: world.executor.trace,
+            size: size
         )
     }
 
@@ -291,7 +296,7 @@ public struct Simulation: Sendable {
 }
 
 /// The names of callers and manual operations that have not ended.
-private final class Unfinished: Sendable {
+final class Unfinished: Sendable {
     private let state = Mutex<Set<String>>([])
     var isEmpty: Bool { state.withLock { $0.isEmpty } }
     var names: [String] { state.withLock { $0.sorted() } }

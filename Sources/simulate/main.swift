@@ -3,16 +3,16 @@ import Platform
 import Simulation
 import Synchronization
 
-// simulate FIRST-SEED COUNT [brief|long] runs one simulation for each seed. It prints a line
+// simulate FIRST-SEED COUNT [brief|long|fleet] runs one simulation for each seed. It prints a line
 // for each failed simulation and exits with status 1 if there is any.
 
 let arguments = CommandLine.arguments.dropFirst().map { String($0) }
-let sizes: [String: Simulation.Size] = ["brief": .brief, "long": .long]
+let sizes: [String: Simulation.Size] = ["brief": .brief, "long": .long, "fleet": .fleet]
 guard (2...3).contains(arguments.count), let first = UInt64(arguments[0]),
     let count = UInt64(arguments[1]), first <= .max - count,
     let size = sizes[arguments.dropFirst(2).first ?? "brief"]
 else {
-    let usage = Array("usage: simulate FIRST-SEED COUNT [brief|long]\n".utf8)
+    let usage = Array("usage: simulate FIRST-SEED COUNT [brief|long|fleet]\n".utf8)
     _ = write(2, usage, usage.count)
     exit(2)
 }
@@ -28,8 +28,13 @@ final class Progress: Sendable {
     }
 
     private let state: Mutex<State>
+    /// Whether one seed alone is run: then all its problems are printed.
+    private let isAlone: Bool
 
-    init(first: UInt64, count: UInt64) { state = Mutex(State(next: first, end: first + count)) }
+    init(first: UInt64, count: UInt64) {
+        state = Mutex(State(next: first, end: first + count))
+        isAlone = count == 1
+    }
 
     func takeSeed() -> UInt64? {
         state.withLock { state in
@@ -46,6 +51,7 @@ final class Progress: Sendable {
             if !verdict.problems.isEmpty { state.failures += 1 }
         }
         if !verdict.problems.isEmpty { print(verdict.replay) }
+        if isAlone { for problem in verdict.problems.dropFirst() { print(problem) } }
     }
 
     var summary: (answers: Int, jobs: Int, failures: Int) {
@@ -60,7 +66,13 @@ await withTaskGroup(of: Void.self) { group in
         group.addTask {
             await PlainThread.run {
                 while let seed = progress.takeSeed() {
-                    progress.add(Simulation(seed: seed, size: size).run())
+                    switch size {
+                    case .fleet:
+                        let life = FleetLife(seed: seed, tellsStory: count == 1)
+                        progress.add(life.run())
+                        for event in life.story { print(event) }
+                    default: progress.add(Simulation(seed: seed, size: size).run())
+                    }
                 }
             }
         }
