@@ -14,7 +14,8 @@ import Testing
     .serialized
 )
 struct ModelRedisTests {
-    private static let log = LogKeys(namespace: "t").both
+    private static let keys = LogKeys(namespace: "t")
+    private static let log = [keys.meta, keys.stream]
     private static let records = ["ce1:t:{a}:b", "ce1:t:{a}:c"]
 
     @Test func modelRepliesAsTheServerDoes() async throws {
@@ -132,11 +133,11 @@ struct ModelRedisTests {
         let position = "\(number(4))-\(number(4))"
         func words(_ texts: String...) -> [[UInt8]] { texts.map { Array($0.utf8) } }
         func script(_ script: FleetScript, _ keys: [String], _ words: [[UInt8]]) -> RESPCommand {
-            script.command(keys, isWhole: number(3) == 0, words)
+            script.command(keys.map { Array($0.utf8) }, isWhole: number(3) == 0, words)
         }
         let pair = [record, record + ":l"]
         let id = FleetPurge.ID(number(9)).bytes
-        switch number(17) {
+        switch number(20) {
         case 0: return RESPCommand("GET", key: pair[number(2)])
         case 1: return RESPCommand("SET", key: pair[1], token, "NX", "PX", "300000")
         case 2: return RESPCommand("DEL", key: (pair + log)[number(4)])
@@ -161,6 +162,9 @@ struct ModelRedisTests {
             let rest = words(token, "record \(number(9))", "300000", "\(number(2))")
             return script(.publish, pair, rest)
         case 15: return script(.forget, pair, words("300000"))
+        case 16: return RESPCommand("HSET", key: keys.machines, "m", "\(number(3))")
+        case 17: return RESPCommand("HGETALL", key: keys.machines)
+        case 18: return RESPCommand("HDEL", key: keys.machines, "m", "n")
         default:
             let step = ["keep", "free", "skip"][number(3)]
             return script(.lease, pair, words(token, step, "300000"))

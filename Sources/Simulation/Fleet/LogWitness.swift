@@ -29,7 +29,8 @@ final class LogWitness: Sendable {
     var readUpTo: ModelStreamID? { state.withLock { $0.readUpTo } }
 
     func asks(_ commands: [[[UInt8]]]) {
-        let words = commands[0]
+        // A read of the log comes behind the report of the machine's place.
+        guard let words = commands.first(where: { $0[0] != Array("HSET".utf8) }) else { return }
         let name = String(decoding: words[0], as: UTF8.self)
         if name == "XREAD", let last = words.last,
             let position = ModelStreamID(String(decoding: last, as: UTF8.self))

@@ -98,7 +98,7 @@ extension ModelData {
     /// The commands that a full server refuses.
     static let growing: Set<String> = ["SET", "HSET", "XADD"]
     /// The commands that a replica refuses.
-    static let writing: Set<String> = growing.union(["DEL", "PEXPIRE"])
+    static let writing: Set<String> = growing.union(["DEL", "HDEL", "PEXPIRE"])
 
     /// Runs one command that is no script; `now` is the server's time in microseconds.
     mutating func run(_ words: [[UInt8]], nowMicroseconds: Int64) -> RESPValue {
@@ -135,10 +135,34 @@ extension ModelData {
         case "HMGET":
             let fields = try hash(texts[1], now)
             return .array(texts.dropFirst(2).map { fields[$0].map { .bulk($0) } ?? .nilBulk })
+        case "HGETALL":
+            let fields = try hash(texts[1], now).sorted { $0.key < $1.key }
+            return .array(fields.flatMap { [.bulk(Array($0.key.utf8)), .bulk($0.value)] })
+        case "HSET":
+            guard texts.count == 4 else { throw .syntax }
+            let isNew = try hash(texts[1], now)[texts[2]] == nil
+            try setFields([(texts[2], words[3])], of: texts[1], now)
+            return .integer(isNew ? 1 : 0)
+        case "HDEL": return try removeFields(texts.dropFirst(2), of: texts[1], now)
         case "XREAD": return try read(texts, now)
         case "XRANGE", "XREVRANGE": return try range(texts, isReversed: name == "XREVRANGE", now)
         default: throw Failure(text: "ERR unknown command '\(name)'")
         }
+    }
+
+    private mutating func removeFields(
+        _ names: ArraySlice<String>,
+        of key: String,
+        _ now: Int64
+    ) throws(Failure) -> RESPValue {
+        var fields = try hash(key, now)
+        let count = fields.count
+        for name in names { fields[name] = nil }
+        if fields.count < count {
+            items[key]?.content = .hash(fields)
+            if fields.isEmpty { items[key] = nil }
+        }
+        return .integer(Int64(count - fields.count))
     }
 
     private mutating func set(

@@ -93,14 +93,14 @@ final class ModelLink: FleetServer {
         within limit: Duration?,
         lane: RedisLane
     ) async throws(RedisError) -> RESPValue {
-        let replies = try await together([command], by: "", within: limit, lane: lane)
+        let replies = try await together([command], by: [], within: limit, lane: lane)
         if case .error(let text) = replies[0] { throw RedisError(reply: text, from: Self.address) }
         return replies[0]
     }
 
     func together(
         _ commands: [RESPCommand],
-        by key: String,
+        by key: [UInt8],
         within limit: Duration?,
         lane: RedisLane
     ) async throws(RedisError) -> [RESPValue] {
@@ -112,7 +112,7 @@ final class ModelLink: FleetServer {
         do throws(RedisError) {
             let replies = try await exchange(words, until: deadline)
             state.withLock { $0.failures = 0 }
-            witness?.hears(replies[0])
+            for reply in replies { witness?.hears(reply) }
             return replies
         } catch {
             // A breaker opens after five failures in a row.
