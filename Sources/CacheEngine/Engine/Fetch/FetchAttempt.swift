@@ -253,7 +253,7 @@ struct FetchAttempt {
     /// and did not look at it.
     private func endShared(by response: ReceivedResponse) {
         guard let outlet = tiers.outlet, context.policy.writes, context.found.stored == nil,
-            services.configuration.caching.isReload(context.facts, context.policy),
+            services.configuration.caching.demandsOrigin(context.facts, context.policy),
             response.supersession != .nothing
         else { return }
         outlet.removed(context.lookup.key)

@@ -23,7 +23,7 @@ struct SharedFetch {
     init?(_ services: Services, _ desk: HTTPFlightDesk?, _ context: FetchContext) {
         guard let tier = services.tiers.outlet?.tier, let desk, context.policy.reads,
             context.policy.writes, !context.facts.hasRange, context.request.method != .head,
-            !services.configuration.caching.isReload(context.facts, context.policy)
+            !services.configuration.caching.demandsOrigin(context.facts, context.policy)
         else { return nil }
         self.services = services
         self.tier = tier

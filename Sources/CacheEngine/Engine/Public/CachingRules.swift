@@ -167,7 +167,7 @@ extension CachingRules {
     }
 
     /// Whether a request demands a response that the origin sends or confirms after it.
-    func isReload(_ facts: RequestFacts, _ policy: CachePolicy) -> Bool {
+    func demandsOrigin(_ facts: RequestFacts, _ policy: CachePolicy) -> Bool {
         if policy.freshness == .alwaysValidate { return true }
         return requestDirectives == .honour
             && (facts.flags.contains(.noCache) || facts.maxAgeSeconds == 0)

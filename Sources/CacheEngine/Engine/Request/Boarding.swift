@@ -9,7 +9,7 @@ struct Boarding {
     /// together.
     private let untilNanoseconds: UInt64
     /// Whether only a response that the origin sends after this request may be used.
-    private let isReload: Bool
+    private let demandsOrigin: Bool
 
     init(
         _ services: Services,
@@ -22,7 +22,7 @@ struct Boarding {
         let limit = services.configuration.originLimits.maximumHeadTime.seconds
         let seconds = max(limit, request.options.timeout?.seconds ?? 0)
         untilNanoseconds = startedNanoseconds &+ UInt64(nanosecondsIn: seconds)
-        isReload = services.configuration.caching.isReload(facts, policy)
+        demandsOrigin = services.configuration.caching.demandsOrigin(facts, policy)
     }
 
     // MARK: Boarding
@@ -117,12 +117,12 @@ struct Boarding {
     private struct Checks: BoardingChecks {
         let services: Services
         let context: FetchContext
-        let isReload: Bool
+        let demandsOrigin: Bool
         let mayLead: Bool
         let untilNanoseconds: UInt64
 
         func isOutdated(_ flight: HTTPFlight) -> Bool {
-            if isReload, !flight.isUnanswered { return true }
+            if demandsOrigin, !flight.isUnanswered { return true }
             let ledger = services.tiers.ledger
             return !ledger.isCurrent(context.key.hash, since: flight.founder.ticket)
         }
@@ -142,7 +142,7 @@ struct Boarding {
         Checks(
             services: services,
             context: context,
-            isReload: isReload,
+            demandsOrigin: demandsOrigin,
             mayLead: mayLead,
             untilNanoseconds: untilNanoseconds
         )
