@@ -24,7 +24,7 @@ private func decode(
         let piece = UnsafeRawBufferPointer(rebasing: bytes[place..<upper])
         var offset = 0
         feeding: while true {
-            switch decoder.decode(piece, from: offset, WireLimits()) {
+            switch decoder.decode(Span(_unsafeBytes: piece), from: offset, WireLimits()) {
             case .data(let range):
                 precondition(range.lowerBound >= offset && range.upperBound <= piece.count)
                 content += piece[range]

@@ -10,13 +10,13 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     limits.lineBytesMax = 1_024
     limits.fieldCountMax = 16
     var whole = RequestParser()
-    let expected = whole.parse(bytes, limits)
+    let expected = whole.parse(Span(_unsafeBytes: bytes), limits)
     var pieces = RequestParser()
     var step = RequestParser.Step.needsMore
     var given = 0
     while step == .needsMore, given < count {
         given += 1
-        step = pieces.parse(UnsafeRawBufferPointer(rebasing: bytes[..<given]), limits)
+        step = pieces.parse(Span(_unsafeBytes: bytes).extracting(..<given), limits)
     }
     if case .complete(let end) = expected {
         precondition(step == expected && end <= count)

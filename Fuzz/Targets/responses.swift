@@ -39,7 +39,7 @@ private struct Response: Equatable {
             given = min(bytes.count, given + pieceBytes)
             parsing: while true {
                 let piece = UnsafeRawBufferPointer(rebasing: bytes[headStart..<given])
-                switch parser.parse(piece, limits) {
+                switch parser.parse(Span(_unsafeBytes: piece), limits) {
                 case .needsMore: break parsing
                 case .interim(let end):
                     precondition(end > 0 && end <= piece.count && parser.head.framing == .none)
@@ -92,7 +92,7 @@ private struct Response: Equatable {
             let piece = UnsafeRawBufferPointer(rebasing: bytes[place..<upper])
             var offset = 0
             feeding: while true {
-                switch decoder.decode(piece, from: offset) {
+                switch decoder.decode(Span(_unsafeBytes: piece), from: offset) {
                 case .data(let range):
                     precondition(range.lowerBound == offset || framing == .chunked)
                     precondition(range.lowerBound >= offset && range.upperBound <= piece.count)

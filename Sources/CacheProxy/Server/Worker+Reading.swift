@@ -108,7 +108,7 @@ extension Worker {
             }
             guard offset < bytes.count, mayUseInput(connection) else { break }
             let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
-            switch parser.parse(rest, configuration.wire) {
+            switch parser.parse(Span(_unsafeBytes: rest), configuration.wire) {
             case .needsMore: return offset
             case .complete(let count):
                 take(connection, request: parser.head, in: rest)
@@ -132,7 +132,11 @@ extension Worker {
         // The last bytes may have filled the window: no later byte will report the end.
         guard let content = connection.content,
             connection.machine.content == .flowing || content.isAtEnd,
-            let step = connection.content?.decode(bytes, from: offset, configuration.wire)
+            let step = connection.content?.decode(
+                Span(_unsafeBytes: bytes),
+                from: offset,
+                configuration.wire
+            )
         else { return false }
         switch step {
         case .data(let range):

@@ -44,7 +44,7 @@ package struct ResponseBodyDecoder: Sendable {
 
     /// Decodes from `offset` on; the caller repeats until the step is not `data`.
     package mutating func decode(
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         from offset: Int
     ) -> Step {
         if isAtEnd { return .end(offset) }

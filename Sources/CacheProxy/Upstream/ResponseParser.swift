@@ -52,7 +52,7 @@ package struct ResponseParser: Sendable {
 
     /// Parses the new lines in `bytes`.
     package mutating func parse(
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         _ limits: ResponseLimits
     ) -> Step {
         while let lineFeed = nextLineFeed(in: bytes) {
@@ -74,7 +74,7 @@ package struct ResponseParser: Sendable {
         return checkUnfinishedLine(bytes, limits)
     }
 
-    private mutating func nextLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
+    private mutating func nextLineFeed(in bytes: Span<UInt8>) -> Int? {
         let found = ByteClass.lineFeed(in: bytes, from: scanned)
         if found == nil { scanned = bytes.count }
         return found
@@ -83,16 +83,16 @@ package struct ResponseParser: Sendable {
     /// Checks what holds for every line.
     private mutating func accept(
         _ line: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         _ limits: ResponseLimits
     ) -> ResponseFault? {
         if !isInFields, let fault = Self.prefixFault(line, bytes) { return fault }
         lineCount += 1
         lineBytes += line.count
         if isTooLarge(lineCount, lineBytes, limits) { return .headTooLarge }
-        guard !line.isEmpty, let base = bytes.baseAddress else { return nil }
+        guard !line.isEmpty else { return nil }
         if bytes[line.lowerBound] == 0x0D { return .malformedLineEnd }
-        return memchr(base + line.lowerBound, 0, line.count) == nil ? nil : .nulInHead
+        return ByteClass.place(of: 0, in: bytes, line) == nil ? nil : .nulInHead
     }
 
     /// The status line and the empty line are not counted as fields.
@@ -102,7 +102,7 @@ package struct ResponseParser: Sendable {
 
     /// Limits hold for incomplete lines too, so that an attack is not read to its end.
     private func checkUnfinishedLine(
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         _ limits: ResponseLimits
     ) -> Step {
         var line = lineStart..<bytes.count
@@ -121,21 +121,22 @@ extension ResponseParser {
     /// Another protocol is refused at its first bytes, which may never become a line.
     private static func prefixFault(
         _ line: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer
+        _ bytes: Span<UInt8>
     ) -> ResponseFault? {
         let name: StaticString = "HTTP/"
-        guard let base = bytes.baseAddress else { return nil }
         let count = min(line.count, name.utf8CodeUnitCount)
-        return memcmp(base + line.lowerBound, name.utf8Start, count) == 0
-            ? nil : .malformedStatusLine
+        for place in 0..<count where bytes[line.lowerBound + place] != name.utf8Start[place] {
+            return .malformedStatusLine
+        }
+        return nil
     }
 
     /// Parses a line such as `HTTP/1.1 200 OK`; any three digits from 100 on are a status.
     private mutating func parseStatusLine(
         _ line: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer
+        _ bytes: Span<UInt8>
     ) -> ResponseFault? {
-        let line = UnsafeRawBufferPointer(rebasing: bytes[line])
+        let line = bytes.extracting(line)
         guard line.count > 5, ByteClass.isDigit(line[5]) else { return .malformedStatusLine }
         guard line[5] == 0x31, line.count > 7, line[6] == 0x2E, ByteClass.isDigit(line[7]) else {
             return .versionUnknown
@@ -167,7 +168,7 @@ extension ResponseParser {
 extension ResponseParser {
     private mutating func parseField(
         _ line: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer
+        _ bytes: Span<UInt8>
     ) -> ResponseFault? {
         if ByteClass.isWhitespace(bytes[line.lowerBound]) {
             // RFC 9112 §2.2: nothing precedes that the line could continue.
@@ -176,39 +177,40 @@ extension ResponseParser {
             return nil
         }
         takePending(bytes)
-        guard let base = bytes.baseAddress,
-            let found = memchr(base + line.lowerBound, 0x3A, line.count)
-        else { return nil }
-        let colon = UnsafeRawPointer(found) - base
+        guard let colon = ByteClass.place(of: 0x3A, in: bytes, line) else { return nil }
         let field = Pending(name: line.lowerBound..<colon, value: colon + 1..<line.upperBound)
-        framing.note(
-            name: UnsafeRawBufferPointer(rebasing: bytes[field.name]),
-            value: UnsafeRawBufferPointer(rebasing: bytes[field.value])
-        )
+        bytes.extracting(field.name).withUnsafeBytes { name in
+            bytes.extracting(field.value).withUnsafeBytes { framing.note(name: name, value: $0) }
+        }
         pending = field
         return nil
     }
 
-    private mutating func continuePending(_ line: Range<Int>, _ bytes: UnsafeRawBufferPointer) {
+    private mutating func continuePending(_ line: Range<Int>, _ bytes: Span<UInt8>) {
         framing.noteFold()
         guard let pending else { return }
-        if folded.isEmpty { folded.append(contentsOf: bytes[pending.value]) }
+        if folded.isEmpty {
+            bytes.extracting(pending.value).withUnsafeBytes { folded.append(contentsOf: $0) }
+        }
         folded.append(0x20)
-        let rest = ByteRun(UnsafeRawBufferPointer(rebasing: bytes[line])).trimmed
-        folded.append(contentsOf: rest.buffer)
+        bytes.extracting(line).withUnsafeBytes {
+            folded.append(contentsOf: ByteRun($0).trimmed.buffer)
+        }
     }
 
     /// Appends the pending field to the section, which drops one that no message may contain.
-    private mutating func takePending(_ bytes: UnsafeRawBufferPointer) {
+    private mutating func takePending(_ bytes: Span<UInt8>) {
         guard let field = pending.take() else { return }
-        let name = ByteRun(UnsafeRawBufferPointer(rebasing: bytes[field.name])).trimmed
-        guard folded.isEmpty else {
-            let value = folded
-            folded = []
-            value.withUnsafeBytes { append(name, ByteRun($0)) }
-            return
+        let value = folded
+        folded = []
+        bytes.extracting(field.name).withUnsafeBytes { name in
+            let name = ByteRun(name).trimmed
+            if value.isEmpty {
+                bytes.extracting(field.value).withUnsafeBytes { append(name, ByteRun($0)) }
+            } else {
+                value.withUnsafeBytes { append(name, ByteRun($0)) }
+            }
         }
-        append(name, ByteRun(UnsafeRawBufferPointer(rebasing: bytes[field.value])))
     }
 
     private mutating func append(_ name: ByteRun, _ value: ByteRun) {

@@ -90,7 +90,7 @@ extension UpstreamTable {
         var offset = 0
         while true {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
-            switch connection.parser.parse(rest, exchange.origin.limits) {
+            switch connection.parser.parse(Span(_unsafeBytes: rest), exchange.origin.limits) {
             case .needsMore: return offset
             case .interim(let end):
                 let head = connection.parser.head
@@ -156,7 +156,8 @@ extension UpstreamTable {
     ) {
         var offset = start
         while true {
-            guard let step = connection.decoder?.decode(bytes, from: offset) else { return }
+            let span = Span<UInt8>(_unsafeBytes: bytes)
+            guard let step = connection.decoder?.decode(span, from: offset) else { return }
             switch step {
             case .data(let range):
                 let chunk = ByteChunk(copying: UnsafeRawBufferPointer(rebasing: bytes[range]))

@@ -7,13 +7,35 @@ import Platform
 enum ByteClass {
     /// The place of the first line feed from `start` on.
     @inline(__always) static func lineFeed(
-        in bytes: UnsafeRawBufferPointer,
+        in bytes: Span<UInt8>,
         from start: Int
     ) -> Int? {
-        guard start < bytes.count, let base = bytes.baseAddress,
-            let found = memchr(base + start, 0x0A, bytes.count - start)
-        else { return nil }
-        return UnsafeRawPointer(found) - base
+        place(of: 0x0A, in: bytes, start..<bytes.count)
+    }
+
+    /// The first place of a byte within a range.
+    @inline(__always) static func place(
+        of byte: UInt8,
+        in bytes: Span<UInt8>,
+        _ range: Range<Int>
+    ) -> Int? {
+        bytes.extracting(range).withUnsafeBytes { part in
+            guard let base = part.baseAddress,
+                let found = memchr(base, Int32(byte), part.count)
+            else { return nil }
+            return range.lowerBound + (UnsafeRawPointer(found) - base)
+        }
+    }
+
+    /// The place of the first byte that `isIn` refuses, or the end.
+    @inline(__always) static func end(
+        of bytes: Span<UInt8>,
+        from start: Int = 0,
+        while isIn: (UInt8) -> Bool
+    ) -> Int {
+        var place = start
+        while place < bytes.count, isIn(bytes[place]) { place += 1 }
+        return place
     }
 
     /// RFC 9110 §5.6.2 `tchar`.

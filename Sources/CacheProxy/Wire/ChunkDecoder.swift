@@ -60,7 +60,7 @@ package struct ChunkDecoder: Sendable {
 
     /// Decodes from `offset` on; the caller repeats until the step is not `data`.
     package mutating func decode(
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         from offset: Int,
         _ limits: WireLimits
     ) -> Step {

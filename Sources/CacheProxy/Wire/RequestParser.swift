@@ -42,7 +42,7 @@ package struct RequestParser: Sendable {
     }
 
     /// Parses the new lines in `bytes`.
-    package mutating func parse(_ bytes: UnsafeRawBufferPointer, _ limits: WireLimits) -> Step {
+    package mutating func parse(_ bytes: Span<UInt8>, _ limits: WireLimits) -> Step {
         while let lineEnd = nextLineFeed(in: bytes) {
             guard lineEnd > lineStart, bytes[lineEnd - 1] == 0x0D else {
                 return .refused(.malformedLineEnd)
@@ -68,7 +68,7 @@ package struct RequestParser: Sendable {
         return checkUnfinishedLine(bytes, limits)
     }
 
-    private mutating func nextLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
+    private mutating func nextLineFeed(in bytes: Span<UInt8>) -> Int? {
         let found = ByteClass.lineFeed(in: bytes, from: scanned)
         if found == nil { scanned = bytes.count }
         return found
@@ -76,7 +76,7 @@ package struct RequestParser: Sendable {
 
     private func fault(
         of line: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         _ limits: WireLimits
     ) -> RequestFault? {
         if line.upperBound + 2 > limits.headBytesMax { return .headTooLarge }
@@ -86,7 +86,7 @@ package struct RequestParser: Sendable {
 
     /// Limits hold for incomplete lines too, so that an attack is not read to its end.
     private func checkUnfinishedLine(
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         _ limits: WireLimits
     ) -> Step {
         let count = bytes.count - lineStart
@@ -116,56 +116,40 @@ package struct RequestParser: Sendable {
 extension RequestParser {
     private mutating func parseRequestLine(
         _ line: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         _ limits: WireLimits
     ) -> RequestFault? {
-        var index = line.lowerBound
-        while index < line.upperBound, ByteClass.isToken(bytes[index]) { index += 1 }
-        head.method = line.lowerBound..<index
-        guard !head.method.isEmpty, index < line.upperBound, bytes[index] == 0x20 else {
+        let text = bytes.extracting(line)
+        let methodEnd = ByteClass.end(of: text, while: ByteClass.isToken)
+        head.method = line.lowerBound..<line.lowerBound + methodEnd
+        guard !head.method.isEmpty, methodEnd < text.count, text[methodEnd] == 0x20 else {
             return .malformedRequestLine
         }
         if head.method.count > limits.methodBytesMax { return .methodTooLong }
-        index += 1
-        let targetStart = index
-        while index < line.upperBound, ByteClass.isTarget(bytes[index]) { index += 1 }
-        head.target = targetStart..<index
-        guard !head.target.isEmpty, index < line.upperBound, bytes[index] == 0x20 else {
+        let targetEnd = ByteClass.end(of: text, from: methodEnd + 1, while: ByteClass.isTarget)
+        head.target = head.method.upperBound + 1..<line.lowerBound + targetEnd
+        guard !head.target.isEmpty, targetEnd < text.count, text[targetEnd] == 0x20 else {
             return .malformedRequestLine
         }
         if head.target.count > limits.targetBytesMax { return .targetTooLong }
-        if let fault = parseVersion(index + 1..<line.upperBound, bytes) { return fault }
-        head.methodKind = MethodKind(
-            nameBytes: UnsafeRawBufferPointer(rebasing: bytes[head.method])
-        )
-        return nil
-    }
-
-    private mutating func parseVersion(
-        _ range: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer
-    ) -> RequestFault? {
-        guard range.count == 8, Self.matches("HTTP/", bytes, at: range.lowerBound) else {
-            return .malformedRequestLine
+        if let fault = parseVersion(text.extracting((targetEnd + 1)...)) { return fault }
+        head.methodKind = bytes.extracting(head.method).withUnsafeBytes {
+            MethodKind(nameBytes: $0)
         }
-        let major = bytes[range.lowerBound + 5]
-        let minor = bytes[range.lowerBound + 7]
-        guard ByteClass.isDigit(major), bytes[range.lowerBound + 6] == 0x2E,
-            ByteClass.isDigit(minor)
-        else { return .malformedRequestLine }
-        guard major == 0x31 else { return .versionUnknown }
-        if minor == 0x30 { head.flags.insert(.isOldVersion) }
         return nil
     }
 
-    @inline(__always)
-    private static func matches(
-        _ literal: StaticString,
-        _ bytes: UnsafeRawBufferPointer,
-        at offset: Int
-    ) -> Bool {
-        guard let base = bytes.baseAddress else { return false }
-        return memcmp(base + offset, literal.utf8Start, literal.utf8CodeUnitCount) == 0
+    private mutating func parseVersion(_ text: Span<UInt8>) -> RequestFault? {
+        guard text.count == 8, Self.isProtocolName(text),
+            ByteClass.isDigit(text[5]), text[6] == 0x2E, ByteClass.isDigit(text[7])
+        else { return .malformedRequestLine }
+        guard text[5] == 0x31 else { return .versionUnknown }
+        if text[7] == 0x30 { head.flags.insert(.isOldVersion) }
+        return nil
+    }
+
+    private static func isProtocolName(_ text: Span<UInt8>) -> Bool {
+        text[0] == 0x48 && text[1] == 0x54 && text[2] == 0x54 && text[3] == 0x50 && text[4] == 0x2F
     }
 }
 
@@ -174,35 +158,36 @@ extension RequestParser {
 extension RequestParser {
     private mutating func parseField(
         _ line: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         _ limits: WireLimits
     ) -> RequestFault? {
         guard head.fields.count < limits.fieldCountMax else { return .fieldsTooMany }
-        var index = line.lowerBound
-        while index < line.upperBound, ByteClass.isToken(bytes[index]) { index += 1 }
+        let text = bytes.extracting(line)
+        let nameEnd = ByteClass.end(of: text, while: ByteClass.isToken)
         // Whitespace at the start (a folded line) or before the colon is refused here too.
-        guard index > line.lowerBound, index < line.upperBound, bytes[index] == 0x3A else {
+        guard nameEnd > 0, nameEnd < text.count, text[nameEnd] == 0x3A else {
             return .malformedField
         }
-        let name = line.lowerBound..<index
-        var lower = index + 1
-        var upper = line.upperBound
-        while lower < upper, ByteClass.isWhitespace(bytes[lower]) { lower += 1 }
-        while upper > lower, ByteClass.isWhitespace(bytes[upper - 1]) { upper -= 1 }
-        for place in lower..<upper where !ByteClass.isFieldContent(bytes[place]) {
+        let start = ByteClass.end(of: text, from: nameEnd + 1, while: ByteClass.isWhitespace)
+        var end = text.count
+        while end > start, ByteClass.isWhitespace(text[end - 1]) { end -= 1 }
+        let content = text.extracting(start..<end)
+        guard ByteClass.end(of: content, while: ByteClass.isFieldContent) == content.count else {
             return .malformedField
         }
-        head.fields.append(RequestHead.FieldPlace(name: name, value: lower..<upper))
-        return notice(name: name, value: lower..<upper, bytes)
+        let name = line.lowerBound..<line.lowerBound + nameEnd
+        let value = line.lowerBound + start..<line.lowerBound + end
+        head.fields.append(RequestHead.FieldPlace(name: name, value: value))
+        return notice(name: name, value: value, bytes)
     }
 
     /// Records the fields that delimit and route the message.
     private mutating func notice(
         name: Range<Int>,
         value: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer
+        _ bytes: Span<UInt8>
     ) -> RequestFault? {
-        let name = UnsafeRawBufferPointer(rebasing: bytes[name])
+        let name = bytes.extracting(name)
         switch name.count {
         case 2: if Self.equals(name, "te") { head.flags.insert(.hasConnectionFields) }
         case 3: if Self.equals(name, "via") { head.flags.insert(.hasVia) }
@@ -235,10 +220,13 @@ extension RequestParser {
 
     private mutating func noticeHost(
         _ value: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer
+        _ bytes: Span<UInt8>
     ) -> RequestFault? {
         guard head.host == nil || Mutant.takesTwoHosts.isOn else { return .hostRepeated }
-        for place in value where !ByteClass.isAuthority(bytes[place]) { return .malformedHost }
+        let text = bytes.extracting(value)
+        guard ByteClass.end(of: text, while: ByteClass.isAuthority) == text.count else {
+            return .malformedHost
+        }
         head.host = value
         return nil
     }
@@ -246,7 +234,7 @@ extension RequestParser {
     /// Accepts one line of digits; lists, signs and second lines are used to smuggle requests.
     private mutating func noticeLength(
         _ value: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer
+        _ bytes: Span<UInt8>
     ) -> RequestFault? {
         if Mutant.takesTwoLengths.isOn { head.flags.remove(.hasContentLength) }
         guard head.flags.insert(.hasContentLength).inserted else { return .contentLengthRepeated }
@@ -263,32 +251,34 @@ extension RequestParser {
 
     private mutating func noticeCoding(
         _ value: Range<Int>,
-        _ bytes: UnsafeRawBufferPointer
+        _ bytes: Span<UInt8>
     ) -> RequestFault? {
         head.flags.insert(.hasConnectionFields)
         guard head.flags.insert(.hasTransferEncoding).inserted else {
             return .transferEncodingRepeated
         }
-        guard Self.equals(UnsafeRawBufferPointer(rebasing: bytes[value]), "chunked") else {
+        guard Self.equals(bytes.extracting(value), "chunked") else {
             return .transferCodingUnknown
         }
         return nil
     }
 
-    private mutating func noticeExpect(_ value: Range<Int>, _ bytes: UnsafeRawBufferPointer) {
-        let text = UnsafeRawBufferPointer(rebasing: bytes[value])
+    private mutating func noticeExpect(_ value: Range<Int>, _ bytes: Span<UInt8>) {
+        let text = bytes.extracting(value)
         head.flags.insert(Self.equals(text, "100-continue") ? .expectsContinue : .expectsElse)
     }
 
-    private mutating func noticeConnection(_ value: Range<Int>, _ bytes: UnsafeRawBufferPointer) {
-        var members = ListScanner(ByteRun(UnsafeRawBufferPointer(rebasing: bytes[value])))
-        while let member = members.next() {
-            if member.equals(lowercased: "close") {
-                head.flags.insert(.wantsClose)
-            } else if member.equals(lowercased: "keep-alive") {
-                head.flags.insert(.wantsKeepAlive)
-            } else {
-                head.flags.insert(.listsFields)
+    private mutating func noticeConnection(_ value: Range<Int>, _ bytes: Span<UInt8>) {
+        bytes.extracting(value).withUnsafeBytes { value in
+            var members = ListScanner(ByteRun(value))
+            while let member = members.next() {
+                if member.equals(lowercased: "close") {
+                    head.flags.insert(.wantsClose)
+                } else if member.equals(lowercased: "keep-alive") {
+                    head.flags.insert(.wantsKeepAlive)
+                } else {
+                    head.flags.insert(.listsFields)
+                }
             }
         }
     }
@@ -309,9 +299,15 @@ extension RequestParser {
     /// Whether `text` equals the lower-case `literal`, ignoring case.
     @inline(__always)
     static func equals(_ text: UnsafeRawBufferPointer, _ literal: StaticString) -> Bool {
+        equals(Span(_unsafeBytes: text), literal)
+    }
+
+    /// Whether `text` equals the lower-case `literal`, ignoring case.
+    @inline(__always)
+    static func equals(_ text: Span<UInt8>, _ literal: StaticString) -> Bool {
         guard text.count == literal.utf8CodeUnitCount else { return false }
         let wanted = literal.utf8Start
-        for index in 0..<text.count {
+        for index in text.indices {
             let byte = text[index]
             let folded = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
             if folded != wanted[index] { return false }

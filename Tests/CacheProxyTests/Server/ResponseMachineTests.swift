@@ -7,7 +7,7 @@ import Testing
     static func machine(_ text: String) -> ResponseMachine {
         var parser = RequestParser()
         let bytes = Array(text.utf8)
-        _ = bytes.withUnsafeBytes { parser.parse($0, WireLimits()) }
+        _ = parser.parse(bytes.span, WireLimits())
         return ResponseMachine(parser.head)
     }
 

@@ -21,9 +21,7 @@ struct ParsedResponse {
         while given < bytes.count {
             given += min(stepBytes, bytes.count - given)
             parsing: while true {
-                let step = bytes.withUnsafeBytes {
-                    parser.parse(UnsafeRawBufferPointer(rebasing: $0[start..<given]), limits)
-                }
+                let step = parser.parse(bytes.span.extracting(start..<given), limits)
                 switch step {
                 case .needsMore: break parsing
                 case .interim(let end):

@@ -59,7 +59,7 @@ import Testing
         let bytes = Array(text.utf8)
         var offset = 0
         while true {
-            let step = bytes.withUnsafeBytes { decoder.decode($0, from: offset, WireLimits()) }
+            let step = decoder.decode(bytes.span, from: offset, WireLimits())
             guard case .data(let range) = step else {
                 #expect(step == .refused(.malformedChunk))
                 return
@@ -81,7 +81,7 @@ import Testing
         #expect(!ResponseBodyDecoder(.length(1), ResponseLimits()).isAtEnd)
         #expect(!ResponseBodyDecoder(.chunked, ResponseLimits()).isAtEnd)
         var decoder = ResponseBodyDecoder(.length(2), ResponseLimits())
-        let step = [UInt8(1), 2, 3].withUnsafeBytes { decoder.decode($0, from: 0) }
+        let step = decoder.decode([UInt8(1), 2, 3].span, from: 0)
         #expect(step == .data(0..<2) && decoder.isAtEnd)
     }
 
@@ -100,11 +100,10 @@ import Testing
     func connectionThatEndsEarlyTruncatesTheBody(_ row: (String, UpstreamHead.Framing)) {
         for count in 0...row.0.utf8.count {
             var decoder = ResponseBodyDecoder(row.1, ResponseLimits())
-            Array(row.0.utf8.prefix(count)).withUnsafeBytes { bytes in
-                var offset = 0
-                while case .data(let range) = decoder.decode(bytes, from: offset) {
-                    offset = range.upperBound
-                }
+            let bytes = Array(row.0.utf8.prefix(count))
+            var offset = 0
+            while case .data(let range) = decoder.decode(bytes.span, from: offset) {
+                offset = range.upperBound
             }
             #expect(decoder.connectionEnded() == (count == row.0.utf8.count))
         }
@@ -147,7 +146,7 @@ import Testing
             let piece = Array(bytes[start...].prefix(stepBytes))
             var offset = 0
             feeding: while true {
-                switch piece.withUnsafeBytes({ decoder.decode($0, from: offset) }) {
+                switch decoder.decode(piece.span, from: offset) {
                 case .data(let range):
                     outcome.text += String(decoding: piece[range], as: UTF8.self)
                     offset = range.upperBound

@@ -75,16 +75,16 @@ import Testing
         limits.contentBytesMax = 4
         var decoder = ContentDecoder(.chunked)
         let bytes = Array("5\r\nhello\r\n".utf8)
-        let step = bytes.withUnsafeBytes { decoder?.decode($0, from: 0, limits) }
+        let step = decoder?.decode(bytes.span, from: 0, limits)
         #expect(step == .refused(.contentTooLarge))
     }
 
     @Test func contentOfKnownLengthEndsThere() {
         var decoder = ContentDecoder(.length(5))
         let bytes = Array("helloGET".utf8)
-        let first = bytes.withUnsafeBytes { decoder?.decode($0, from: 0, WireLimits()) }
+        let first = decoder?.decode(bytes.span, from: 0, WireLimits())
         #expect(first == .data(0..<5))
-        let second = bytes.withUnsafeBytes { decoder?.decode($0, from: 5, WireLimits()) }
+        let second = decoder?.decode(bytes.span, from: 5, WireLimits())
         #expect(second == .end(5))
         #expect(ContentDecoder(.none) == nil && ContentDecoder(.length(0)) == nil)
     }
@@ -107,7 +107,7 @@ import Testing
             let given = Array(bytes[start..<end])
             var offset = 0
             feeding: while true {
-                switch given.withUnsafeBytes({ decoder.decode($0, from: offset, WireLimits()) }) {
+                switch decoder.decode(given.span, from: offset, WireLimits()) {
                 case .data(let range):
                     content += given[range]
                     offset = range.upperBound

@@ -194,9 +194,7 @@ import Testing
         var given = 0
         while step == .needsMore, given < bytes.count {
             given = min(bytes.count, given + Int.random(in: 1...9, using: &random))
-            step = bytes.withUnsafeBytes { bytes in
-                parser.parse(UnsafeRawBufferPointer(rebasing: bytes[..<given]), WireLimits())
-            }
+            step = parser.parse(bytes.span.extracting(..<given), WireLimits())
         }
         #expect(step == whole.step)
         #expect(parser.head.fields == whole.parser.head.fields)
@@ -213,7 +211,7 @@ import Testing
                     [0, 9, 10, 13, 32, 34, 44, 58, 127, 255].randomElement(using: &random) ?? 0
             }
             var parser = RequestParser()
-            let step = bytes.withUnsafeBytes { parser.parse($0, WireLimits()) }
+            let step = parser.parse(bytes.span, WireLimits())
             guard case .complete(let end) = step else { continue }
             #expect(end <= bytes.count)
             #expect(bytes[..<end].suffix(2) == [13, 10])
@@ -229,7 +227,7 @@ import Testing
 
     static func parseWhole(_ text: String) -> (step: Step, parser: RequestParser) {
         var parser = RequestParser()
-        let step = Array(text.utf8).withUnsafeBytes { parser.parse($0, WireLimits()) }
+        let step = parser.parse(Array(text.utf8).span, WireLimits())
         return (step, parser)
     }
 
@@ -237,9 +235,7 @@ import Testing
         var parser = RequestParser()
         let bytes = Array(text.utf8)
         for count in 1...bytes.count {
-            let step = bytes.withUnsafeBytes {
-                parser.parse(UnsafeRawBufferPointer(rebasing: $0[..<count]), WireLimits())
-            }
+            let step = parser.parse(bytes.span.extracting(..<count), WireLimits())
             if step != .needsMore { return (step, parser) }
         }
         return (.needsMore, parser)

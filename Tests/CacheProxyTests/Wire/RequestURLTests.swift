@@ -71,7 +71,7 @@ import Testing
         let text = "GET \(row.target) HTTP/1.1\r\nHost: \(row.host)\r\n\r\n"
         let url = try Array(text.utf8).withUnsafeBytes { bytes in
             var parser = RequestParser()
-            _ = parser.parse(bytes, WireLimits())
+            _ = parser.parse(Span(_unsafeBytes: bytes), WireLimits())
             return try RequestURL.make(
                 parser.head,
                 bytes,
