@@ -1,8 +1,8 @@
 SWIFT := swift
 SOURCES := Package.swift $(wildcard Sources Tests Examples Adapters docs)
 # Optimised, because the tests simulate thousands of cache lives: a run takes a third of the time.
-CHECKED := -Xswiftc -O -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
-TSAN := --sanitize=thread --scratch-path .build/tsan -Xswiftc -O -Xswiftc -DENGINE_CHECKS
+CHECKED := -Xswiftc -O -Xswiftc -assert-config -Xswiftc Debug -Xswiftc -warnings-as-errors -Xswiftc -DENGINE_CHECKS
+TSAN := --sanitize=thread --scratch-path .build/tsan -Xswiftc -O -Xswiftc -assert-config -Xswiftc Debug -Xswiftc -DENGINE_CHECKS
 
 .DEFAULT_GOAL := check
 .PHONY: help setup check format lint build test flags run-tests docs independence bench thresholds tsan crash fleet simulate fuzz mutants

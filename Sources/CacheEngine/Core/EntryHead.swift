@@ -140,6 +140,7 @@ package struct EntryHead: Hashable, Sendable {
         bytes.setLittleEndian(counts, at: 48)
         bytes.setLittleEndian(UInt32(storedCount), at: 56)
         bytes.setLittleEndian(UInt32(rawCount), at: 60)
+        assert(EntryHead(trusted: UnsafeRawBufferPointer(bytes)) == self, "reads as written")
     }
 }
 

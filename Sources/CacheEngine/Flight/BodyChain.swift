@@ -110,6 +110,7 @@ final class BodyChain: Sendable {
             state.chunks.append(chunk)
             state.chunkOffsets.append(state.endOffset)
             state.endOffset += chunk.count
+            assert(state.chunkOffsets.count == state.chunks.count)
             trim(&state)
         }
     }

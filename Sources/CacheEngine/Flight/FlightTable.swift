@@ -138,6 +138,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
             ),
             startedNanoseconds: nowNanoseconds
         )
+        assert(flights[key] == nil && flights.count < flightsMax)
         flights[key] = flight
         return flight
     }
@@ -151,6 +152,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     mutating func remove(_ flight: Member) {
         if flights[flight.key] === flight { flights[flight.key] = nil }
         if let key = flight.variantKey, flights[key] === flight { flights[key] = nil }
+        assert(!flights.values.contains { $0 === flight }, "no other key is left")
     }
 
     /// Registers the flight of `key` that holds `permit` also under `variantKey`.
@@ -234,6 +236,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
 
     private static func makeRoom<Value>(in table: inout [KeyHash: Value]) {
         if table.count >= sideTableMax { table.removeAll(keepingCapacity: true) }
+        assert(table.count < sideTableMax)
     }
 }
 

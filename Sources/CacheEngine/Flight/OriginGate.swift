@@ -64,6 +64,7 @@ final class OriginGate: Sendable {
         let next = lanes.withLock { lanes -> UnsafeContinuation<Bool, Never>? in
             // `active` keeps counting the place while it passes to the next request.
             if let next = lanes[key]?.line.popFirst() { return next }
+            assert(lanes[key].map { $0.active > 0 } == true, "only a place that was taken")
             lanes[key]?.active -= 1
             if lanes[key]?.active == 0 { lanes[key] = nil }
             return nil

@@ -19,6 +19,7 @@ struct WaitingLine<Element> {
     /// Adds an element at the end; its ticket is never reused.
     mutating func enter(_ element: Element) -> Ticket {
         lastTicket += 1
+        assert(places.last.map { $0.ticket < lastTicket } ?? true, "tickets ascend")
         places.append((lastTicket, element))
         count += 1
         return lastTicket

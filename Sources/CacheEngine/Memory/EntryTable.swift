@@ -142,6 +142,7 @@ struct EntryTable: @unchecked Sendable {
     ///
     /// The hash must be absent and the table not full.
     func insert(_ entry: Unmanaged<ByteStorage>, _ hash: KeyHash) -> Int {
+        assert(slot(of: hash) == nil, "a hash stands once")
         var bucket = home(of: hash)
         let start = Self.firstSlot(of: hash)
         while true {
@@ -151,6 +152,7 @@ struct EntryTable: @unchecked Sendable {
                 guard (words + slot).pointee.load(ordering: .relaxed) == 0 else { continue }
                 setHits(of: slot, to: 0)
                 (words + slot).pointee.store(Self.word(entry, hash), ordering: .releasing)
+                assert(self.slot(of: hash) == slot, "it is found where it was put")
                 return slot
             }
             let passed = (overflow + bucket).pointee.load(ordering: .relaxed)
@@ -161,6 +163,7 @@ struct EntryTable: @unchecked Sendable {
 
     /// Replaces the entry in the slot by another of the same hash.
     func replace(_ slot: Int, by entry: Unmanaged<ByteStorage>, _ hash: KeyHash) {
+        assert(self.slot(of: hash) == slot, "the slot has an entry of this hash")
         (words + slot).pointee.store(Self.word(entry, hash), ordering: .releasing)
     }
 
@@ -169,9 +172,11 @@ struct EntryTable: @unchecked Sendable {
         var bucket = home(of: hash)
         while bucket != slot / Self.bucketSlots {
             let passed = (overflow + bucket).pointee.load(ordering: .relaxed)
+            assert(passed > 0, "the entry was counted when it passed")
             if passed < .max { (overflow + bucket).pointee.store(passed - 1, ordering: .relaxed) }
             bucket = next(after: bucket)
         }
+        assert(self.slot(of: hash) == nil, "it is found no more")
     }
 
     private func next(after bucket: Int) -> Int { bucket &+ 1 == bucketCount ? 0 : bucket &+ 1 }
@@ -201,7 +206,9 @@ struct EntryTable: @unchecked Sendable {
     private static func word(_ entry: Unmanaged<ByteStorage>, _ hash: KeyHash) -> UInt64 {
         let address = UInt64(UInt(bitPattern: entry.toOpaque()))
         precondition(address >> 48 == 0, "An address in user space must have at most 48 bits")
-        return (hash.identity & ~addressMask) | address
+        let word = (hash.identity & ~addressMask) | address
+        assert(Self.entry(in: word)?.toOpaque() == entry.toOpaque(), "reads as written")
+        return word
     }
 }
 

@@ -85,6 +85,7 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         policy.remove(slot, chargeBytes: charge)
         table.remove(slot, entry.head.hash)
         count -= 1
+        assert(count >= 0)
         countPinned(entry, -charge)
         checkInvariants()
         return reference
@@ -94,6 +95,7 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
     mutating func grow(bucketCount: Int) -> EntryTable {
         let old = table
         let new = EntryTable(bucketCount: bucketCount)
+        assert(new.entriesMax > count, "all entries find a place")
         policy.grow(slotCount: new.slotCount) { slot in
             let reference = old.entry(at: slot).unsafelyUnwrapped
             let hash = Entry(unchecked: reference.takeUnretainedValue()).head.hash

@@ -55,14 +55,18 @@ final class UsedBytes: Sendable {
     /// Takes `bytes` even if they do not fit, for state that a memory cannot do without.
     func takeAnyway(_ bytes: Int) { used.add(bytes, ordering: .relaxed) }
 
-    func giveBack(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
+    func giveBack(_ bytes: Int) {
+        let rest = used.subtract(bytes, ordering: .relaxed).newValue
+        assert(rest >= 0, "only bytes that were taken are given back")
+    }
 
     /// Notes that `bytes` of those in use have left their table and will be given back.
     func notePending(_ bytes: Int) { pending.add(bytes, ordering: .relaxed) }
 
     func givePendingBack(_ bytes: Int) {
-        used.subtract(bytes, ordering: .relaxed)
-        pending.subtract(bytes, ordering: .relaxed)
+        giveBack(bytes)
+        let rest = pending.subtract(bytes, ordering: .relaxed).newValue
+        assert(rest >= 0, "only noted bytes are given back")
     }
 
     /// The bytes that the tables may hold once they hold `bytes` more.

@@ -241,6 +241,7 @@ extension StoredFacts {
         put(staleIfErrorSeconds, at: 28)
         put(dateSeconds, at: 32)
         put(lastModifiedSeconds ?? Self.none, at: 40)
+        assert(Self(decoding: UnsafeRawBufferPointer(target)) == self, "reads as written")
     }
 
     /// Reads the first 48 bytes; returns `nil` unless `encode` could have written them.

@@ -85,6 +85,7 @@ struct BodyFileWriter: ~Copyable {
         -> BodyReference
     {
         if !pending.isEmpty { try writeBlock() }
+        assert(blocks.count == BodyCodec.blockCount(rawCount), "a row for each block")
         var table = [UInt8](repeating: 0, count: blocks.count * BodyFileFormat.Block.sizeBytes)
         table.withUnsafeMutableBytes { bytes in
             for (row, block) in blocks.enumerated() {
@@ -128,6 +129,7 @@ struct BodyFileWriter: ~Copyable {
         let stored = count.map { scratch[..<$0] } ?? pending[...]
         let crc = stored.withUnsafeBytes { $0.crc32c(from: BodyFileFormat.seed(fileID)) }
         try Self.write(stored, volume, file, position)
+        assert(stored.count <= BodyCodec.blockBytes && !stored.isEmpty)
         position += stored.count
         blocks.append(.init(end: position, isRaw: count == nil, crc: crc))
         pending.removeAll(keepingCapacity: true)

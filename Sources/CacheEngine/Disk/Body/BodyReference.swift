@@ -51,6 +51,8 @@ package struct BodyReference: Hashable, Sendable {
         bytes.setLittleEndian(UInt64(tableOffset), at: 24)
         bytes.setLittleEndian(UInt32(blockCount), at: 32)
         bytes.setLittleEndian(tableCRC, at: 36)
+        let written = UnsafeRawBufferPointer(rebasing: bytes[..<Self.sizeBytes])
+        assert(Self(decoding: written) == self, "reads as written")
     }
 
     package var encoded: [UInt8] {
@@ -96,6 +98,10 @@ package enum BodyFileFormat {
             bytes.setLittleEndian(UInt64(end) | (isRaw ? Self.rawBit : 0), at: offset)
             bytes.setLittleEndian(crc, at: offset + 8)
             bytes.setLittleEndian(UInt32(0), at: offset + 12)
+            assert(
+                Self(trusted: UnsafeRawBufferPointer(bytes), at: offset) == self,
+                "reads as written"
+            )
         }
     }
 
@@ -117,7 +123,9 @@ package enum BodyFileFormat {
     /// The name of the file with this number.
     package static func name(_ fileID: UInt64) -> String {
         let digits = String(fileID, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits + nameEnding
+        let name = String(repeating: "0", count: 16 - digits.count) + digits + nameEnding
+        assert(Self.fileID(named: name) == fileID, "reads as written")
+        return name
     }
     package static let nameEnding = ".body"
 

@@ -56,8 +56,19 @@ final class DiskLedger: Sendable {
         }
     }
 
-    func releaseSegment(_ bytes: Int) { state.withLock { $0.segmentBytes -= bytes } }
-    func releaseBody(_ bytes: Int) { state.withLock { $0.bodyBytes -= bytes } }
+    func releaseSegment(_ bytes: Int) {
+        state.withLock { balance in
+            assert(balance.segmentBytes >= bytes, "released only if reserved")
+            balance.segmentBytes -= bytes
+        }
+    }
+
+    func releaseBody(_ bytes: Int) {
+        state.withLock { balance in
+            assert(balance.bodyBytes >= bytes, "released only if reserved")
+            balance.bodyBytes -= bytes
+        }
+    }
 
     /// The space that a body file of this length occupies, in whole pages.
     static func bodyFileBytes(_ fileBytes: Int) -> Int {

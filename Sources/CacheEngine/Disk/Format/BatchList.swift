@@ -34,6 +34,7 @@ package struct BatchList: Hashable, Sendable {
             let position = Self.headBytes + number * FooterItem.sizeBytes
             item.encode(into: bytes, at: position, sequenceMin: sequenceMin)
         }
+        assert(items.isEmpty || Self(trusted: .init(bytes)) == self, "reads as written")
     }
 
     /// Reads the body of a checked record; `nil` if it holds no list.

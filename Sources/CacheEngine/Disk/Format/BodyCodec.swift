@@ -27,12 +27,17 @@ package enum BodyCodec {
         _ raw: UnsafeRawBufferPointer,
         into stored: UnsafeMutableRawBufferPointer
     ) -> (codec: EntryHead.Codec, storedCount: Int) {
+        assert(stored.count >= storedCountMax(rawCount: raw.count), "room for the worst case")
         if isWorthTrying(raw) {
             let limit = raw.count / 10 * 9
             if raw.count <= blockBytes {
                 let count = compressBlock(raw, into: .init(rebasing: stored[..<limit]))
-                if let count { return (.lz4, count) }
+                if let count {
+                    assert(isReadable(stored, count, .lz4, as: raw), "reads as written")
+                    return (.lz4, count)
+                }
             } else if let count = compressBlocks(raw, into: stored), count <= limit {
+                assert(isReadable(stored, count, .lz4Blocks, as: raw), "reads as written")
                 return (.lz4Blocks, count)
             }
         }
@@ -57,6 +62,19 @@ package enum BodyCodec {
         case .lz4Blocks:
             return decompressBlocks(stored, into: raw)
         }
+    }
+
+    /// Whether the stored form of a body gives back its bytes.
+    private static func isReadable(
+        _ stored: UnsafeMutableRawBufferPointer,
+        _ count: Int,
+        _ codec: EntryHead.Codec,
+        as raw: UnsafeRawBufferPointer
+    ) -> Bool {
+        let again = UnsafeMutableRawBufferPointer.allocate(byteCount: raw.count, alignment: 1)
+        defer { again.deallocate() }
+        let written = UnsafeRawBufferPointer(rebasing: stored[..<count])
+        return decompress(written, codec, into: again) && again.elementsEqual(raw)
     }
 
     /// Compresses one block into `stored`; returns `nil` if it does not fit.
@@ -118,6 +136,7 @@ package enum BodyCodec {
                 room.copy(source, at: 0)
                 end += source.count
             }
+            assert(end <= (block + 1) * blockBytes, "no block grows")
             stored.setLittleEndian(UInt32(end), at: 4 * block)
         }
         return tableBytes + end

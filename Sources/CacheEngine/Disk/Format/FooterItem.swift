@@ -49,6 +49,9 @@ package struct FooterItem: Hashable, Sendable {
         at position: Int,
         sequenceMin: UInt64
     ) {
+        assert(offset.isMultiple(of: recordUnitBytes), "records begin at units")
+        assert(recordBytes / recordUnitBytes <= Self.sizeUnitsMax)
+        assert(sequence >= sequenceMin)
         let kind = UInt32(flags.rawValue) | (isRaw ? Self.rawBit : 0)
         bytes.setLittleEndian(hash.placement, at: position)
         bytes.setLittleEndian(hash.identity, at: position + 8)
@@ -56,6 +59,11 @@ package struct FooterItem: Hashable, Sendable {
         bytes.setLittleEndian(UInt32(recordBytes / recordUnitBytes) | kind << 24, at: position + 20)
         bytes.setLittleEndian(expiresSeconds, at: position + 24)
         bytes.setLittleEndian(UInt32(truncatingIfNeeded: sequence - sequenceMin), at: position + 28)
+        let written = UnsafeRawBufferPointer(bytes)
+        assert(
+            Self(trusted: written, at: position, sequenceMin: sequenceMin) == self,
+            "reads as written"
+        )
     }
 
     /// The flags stored in the kind byte at their own bits; bit 3 (`.pad` in a head) means a raw

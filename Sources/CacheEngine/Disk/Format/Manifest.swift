@@ -78,6 +78,7 @@ package struct Manifest: Hashable, Sendable {
             bytes.setLittleEndian(UInt32(segmentBytes), at: 44)
             bytes.setLittleEndian(createdSeconds, at: 48)
             bytes.setLittleEndian(UnsafeRawBufferPointer(bytes).crc32c(upTo: 60), at: 60)
+            assert(Self(decoding: UnsafeRawBufferPointer(bytes)) == self, "reads as written")
         }
         return bytes
     }

@@ -101,6 +101,7 @@ package struct SegmentHeader: Hashable, Sendable {
         page.setLittleEndian(UInt32(isRetired ? 1 : 0), at: 72)
         page.setLittleEndian(UnsafeRawBufferPointer(page).crc32c(upTo: 76), at: 76)
         page.copy(UnsafeRawBufferPointer(rebasing: page[..<80]), at: Self.copyOffset)
+        assert(Self(decoding: UnsafeRawBufferPointer(page)) == self, "reads as written")
     }
 
     /// The seal of every record of this segment.

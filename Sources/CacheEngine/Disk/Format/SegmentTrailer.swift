@@ -79,6 +79,8 @@ package struct SegmentTrailer: Hashable, Sendable {
     }
 
     package func encode(into bytes: UnsafeMutableRawBufferPointer) {
+        assert(recordsEnd <= footerOffset, "the records end before the footer")
+        assert(sequenceMin <= sequenceMax)
         let page = UnsafeMutableRawBufferPointer(rebasing: bytes[..<Self.sizeBytes])
         page.initializeMemory(as: UInt8.self, repeating: 0)
         page.setLittleEndian(Self.magic, at: 0)

@@ -78,6 +78,7 @@ struct DiskIndex: ~Copyable, @unchecked Sendable {
         let result = change(&tables[number])
         self.count += tables[number].count - count
         allocatedBytes += tables[number].allocatedBytes - bytes
+        assert(self.count >= 0 && allocatedBytes > 0)
         return result
     }
 

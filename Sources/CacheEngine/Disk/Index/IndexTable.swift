@@ -61,6 +61,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
                 slots[index].place = place
                 return old
             }
+            assert(position(of: identity) < 0, "an identity stands once")
             var end = index
             while !slots[end].place.isNone { end += 1 }
             // The last slot stays empty, because it ends every search.
@@ -71,6 +72,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
             (slots + index + 1).update(from: slots + index, count: end - index)
             slots[index] = Slot(identity: identity, place: place)
             count += 1
+            assert(position(of: identity) == index, "it is found where it was put")
             return .none
         }
     }
@@ -81,6 +83,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         guard index >= 0 else { return .none }
         let old = slots[index].place
         removeSlot(at: index)
+        assert(position(of: identity) < 0, "it is found no more")
         if count * 2 < capacity && capacity > Self.capacityMin * 2 { resize(for: count) }
         return old
     }
@@ -123,6 +126,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         }
         slots[index].place = .none
         count -= 1
+        assert(count >= 0)
     }
 
     private mutating func resize(for expected: Int) {

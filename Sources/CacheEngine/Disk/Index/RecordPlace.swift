@@ -31,10 +31,15 @@ package struct RecordPlace: Hashable, Sendable {
         bits = UInt64(segment) | UInt64(offset / recordUnitBytes) << 16
         bits |= UInt64(SizeClass(recordBytes: recordBytes).rawValue) << 38
         bits |= UInt64(expiry.units) << 48 | flags.rawValue
+        assert(!isNone && !isQueued, "a place on disk")
+        assert(self.segment == segment && self.offset == offset, "reads as written")
+        assert(self.expiry == expiry && self.flags == flags && frequency == 0, "reads as written")
+        assert(recordBytesMax >= min(recordBytes, SizeClass.bytesMax), "covers the record")
     }
 
     package init(queueNode: Int, flags: Flags) {
         bits = Self.queueMark | UInt64(queueNode) << 16 | 1 << 38 | flags.rawValue
+        assert(isQueued && self.queueNode == queueNode && self.flags == flags, "reads as written")
     }
 
     package var isNone: Bool { bits == 0 }

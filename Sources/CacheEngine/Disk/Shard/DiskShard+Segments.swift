@@ -46,6 +46,7 @@ extension DiskShard {
         guard write(header, to: file) else { return false }
         nextGeneration += 1
         state.withLock { state in
+            assert(state.segments[slot].leases == 0, "no reader has the old life")
             state.segments[slot] = SegmentInfo(
                 state: .open,
                 file: file,
@@ -193,8 +194,18 @@ extension DiskShard {
                 expiresMax: items.map(\.expiresSeconds).max() ?? 0,
                 isTorn: isTorn
             )
-            trailer.encode(
-                into: .init(rebasing: bytes[(bytes.count - SegmentTrailer.sizeBytes)...])
+            let page = UnsafeMutableRawBufferPointer(
+                rebasing: bytes[(bytes.count - SegmentTrailer.sizeBytes)...]
+            )
+            trailer.encode(into: page)
+            assert(
+                items.isEmpty
+                    || SegmentTrailer(
+                        decoding: UnsafeRawBufferPointer(page),
+                        of: segment.header,
+                        segmentBytes: size
+                    ) == trailer,
+                "reads as written"
             )
             do throws(FileFault) {
                 try volume.write(segment.file, from: UnsafeRawBufferPointer(bytes), at: start)

@@ -177,6 +177,10 @@ extension DiskShard {
             at: offset
         )
         head.encode(into: record)
+        assert(
+            CheckedRecord(.init(record), at: offset, sealedBy: segment.seal)?.hasWholeBody == true,
+            "a reader of this segment accepts the record"
+        )
         UnsafeMutableRawBufferPointer(rebasing: room[head.recordPartsBytes..<head.recordBytes])
             .initializeMemory(as: UInt8.self, repeating: 0)
         writer.placed.append(
@@ -218,6 +222,7 @@ extension DiskShard {
             return false
         }
         let start = segment.position
+        assert(start.isMultiple(of: pageBytes), "a batch begins with a page")
         segment.items += writer.placed.map { FooterItem($0.head, offset: start + $0.batchOffset) }
         segment.position += writer.batch.count
         segment.isSynchronized = false
@@ -261,7 +266,16 @@ extension DiskShard {
             at: segment.position + writer.batch.count
         )
         head.encode(into: room)
+        assert(
+            CheckedRecord(
+                .init(room),
+                at: segment.position + writer.batch.count,
+                sealedBy: segment.seal
+            )?.hasWholeBody == true,
+            "a scan of this segment accepts the list"
+        )
         writer.batch.count += gap
+        assert(writer.batch.count.isMultiple(of: pageBytes), "a batch ends with a page")
     }
 
     private func commit(

@@ -32,6 +32,7 @@ struct PurgeTable {
     var needsWholeRecord: Bool { !tags.isEmpty || !times.isEmpty }
 
     mutating func insert(_ scope: RemovalScope, sequence: UInt64) {
+        assert(sequence > 0, "numbers begin at one")
         sequenceMax = max(sequenceMax, sequence)
         if case .tag = scope {
             newest?.raise(to: sequence)

@@ -72,6 +72,7 @@ struct ShardState: ~Copyable {
         let old = index.set(head.hash.identity, to: RecordPlace(queueNode: node, flags: flags))
         queue.setOlder(supersede(old, of: head.hash.identity, by: body), under: node)
         counters.stores += 1
+        assert(index.place(of: head.hash.identity).queueNode == node, "found in the queue")
         return .stored
     }
 

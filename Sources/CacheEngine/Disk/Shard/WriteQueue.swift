@@ -89,6 +89,7 @@ struct WriteQueue: ~Copyable {
             index = nodes.count
             nodes.append(Node())
         }
+        assert(nodes[index].state == .free)
         nodes[index] = Node(
             state: .queued,
             coversOlderRecord: coversOlderRecord,
@@ -129,6 +130,7 @@ struct WriteQueue: ~Copyable {
         bytes -= nodes[node].sizeBytes
         nodes[node].sizeBytes = 0
         liveCount -= 1
+        assert(bytes >= 0 && liveCount >= 0)
         return older
     }
 
@@ -167,6 +169,7 @@ struct WriteQueue: ~Copyable {
         bytes -= nodes[node].sizeBytes
         liveCount -= 1
         if nodes[node].isRemoval { removalCount -= 1 }
+        assert(bytes >= 0 && liveCount >= 0 && removalCount >= 0)
         release(node)
         return replaced
     }

@@ -67,7 +67,12 @@ final class RemovalLedger: @unchecked Sendable {
     func begin(_ scope: RemovalScope) { note(scope) { $0 + Self.oneUnderWay } }
 
     /// Notes that the removal is over.
-    func end(_ scope: RemovalScope) { note(scope) { $0 - Self.oneUnderWay } }
+    func end(_ scope: RemovalScope) {
+        note(scope) { underWay in
+            assert(underWay >= Self.oneUnderWay, "every end has a beginning")
+            return underWay - Self.oneUnderWay
+        }
+    }
 
     /// Whether an entry fetched since `ticket` may be stored.
     ///
