@@ -19,6 +19,9 @@ final class SharedStore: SharedTier {
     private static let forgottenMilliseconds = 10_000
     /// The time for which a change that Redis did not confirm hides the records of its key.
     private static let unconfirmedMilliseconds: Int64 = 60_000
+    /// How far two machines' readings of the fleet's time may lie apart: each is late by the delay
+    /// of the server's replies.
+    private static let deviationMilliseconds: Int64 = 1_000
 
     private struct State {
         var horizon = PurgeHorizon()
@@ -78,7 +81,9 @@ extension SharedStore {
     func begin(log: [UInt8], floor: UInt64, _ entries: [LogEntry]) {
         guard let now = time.now() else { return }
         state.withLock { state in
-            if state.hasChangedUntimed { state.horizon.endEverything(at: now) }
+            if state.hasChangedUntimed {
+                state.horizon.endEverything(at: now + Self.deviationMilliseconds)
+            }
             state.hasChangedUntimed = false
             state.keys = StoreKeys(namespace: namespace, log: log)
             state.horizon.begin(
@@ -366,7 +371,7 @@ extension SharedStore {
                 state.hasChangedUntimed = true
                 return nil
             }
-            if isEnd { state.horizon.end(key.resource, at: now) }
+            if isEnd { state.horizon.end(key.resource, at: now + Self.deviationMilliseconds) }
             let until = now + Self.unconfirmedMilliseconds
             return (state.horizon.mark(key.bytes, until: until), state.horizon.log)
         }
@@ -376,7 +381,7 @@ extension SharedStore {
         let now = time.now()
         state.withLock { state in
             if let now {
-                state.horizon.endEverything(at: now)
+                state.horizon.endEverything(at: now + Self.deviationMilliseconds)
             } else {
                 state.hasChangedUntimed = true
             }
