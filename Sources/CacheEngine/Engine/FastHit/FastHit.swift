@@ -39,9 +39,7 @@ struct FastHit {
         if isPlain, !services.tiers.mayBeMarkedStale(entry),
             let hit = PlainHit(entry, nowSeconds: nowSeconds)
         {
-            let response = ResponseBuilder(services).response(hit, of: entry)
-            services.recorder.answered(.fresh, .init(request, response))
-            return response
+            return response(hit, of: entry, to: request)
         }
         return reuse(entry, for: request, terms, nowSeconds)
     }
@@ -102,9 +100,32 @@ struct FastHit {
         else {
             return ImmediateAnswer(reuse(entry, for: request, terms, nowSeconds))
         }
+        return .response(response(hit, of: entry, to: request))
+    }
+
+    @inline(__always)
+    private func response(
+        _ hit: PlainHit,
+        of entry: Entry,
+        to request: CacheRequest
+    ) -> CacheResponse {
+        if services.recorder.hasHook { return reportedResponse(hit, of: entry, to: request) }
+        services.recorder.count(.fresh)
+        return ResponseBuilder(services).response(hit, of: entry)
+    }
+
+    /// A response that a hook is told of.
+    ///
+    /// Not inlined: the report holds the response, and the usual hit would pay for that.
+    @inline(never)
+    private func reportedResponse(
+        _ hit: PlainHit,
+        of entry: Entry,
+        to request: CacheRequest
+    ) -> CacheResponse {
         let response = ResponseBuilder(services).response(hit, of: entry)
         services.recorder.answered(.fresh, .init(request, response))
-        return .response(response)
+        return response
     }
 
     /// Calls `read` with the entry under the key of the request, inside the readers' gate.

@@ -26,10 +26,18 @@ final class Recorder: Sendable {
         self.onFault = onFault
     }
 
+    /// Whether the application is told of each event.
+    @inline(__always)
+    var hasHook: Bool { onEvent != nil }
+
+    /// Counts a response without a report.
+    @inline(__always)
+    func count(_ source: CacheInfo.Source) { counters.add(Self.counter(source)) }
+
     /// Counts a response; `answer` is made only for a hook.
     @inline(__always)
     func answered(_ source: CacheInfo.Source, _ answer: @autoclosure () -> CacheEvent.Answer) {
-        counters.add(Self.counter(source))
+        count(source)
         if let onEvent { onEvent(.answered(answer())) }
     }
 

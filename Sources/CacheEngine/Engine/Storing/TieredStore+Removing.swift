@@ -128,8 +128,13 @@ extension TieredStore {
     }
 
     /// Whether a soft purge may cover the entry; takes no lock, and `false` is certain.
+    @inline(__always)
     func mayBeMarkedStale(_ entry: Entry) -> Bool {
-        guard staleMarks.isActive else { return false }
+        staleMarks.isActive && mayBeCovered(entry)
+    }
+
+    @inline(never)
+    private func mayBeCovered(_ entry: Entry) -> Bool {
         if let keeper = backing.staleMarkKeeper { return keeper.mayBeMarkedStale(entry) }
         let sequence = backing.staleSequence(of: entry)
         return staleMarks.mayCover(sequence, hasTags: entry.withTags { !$0.isEmpty })
