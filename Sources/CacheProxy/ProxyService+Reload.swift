@@ -60,6 +60,7 @@ extension ProxyService {
     private static let fixedOptions: [FixedOption] = [
         .init("listen", \.listen), .init("admin", \.admin), .init("memory", \.memory),
         .init("disk", \.diskDirectory), .init("disk-size", \.diskSize),
+        .init("disk-sync", \.diskSync),
         .init("workers", \.workers), .init("mode", \.mode), .init("access-log", \.accessLog),
         .init("name") {
             // Each reading generates another name if none is given.

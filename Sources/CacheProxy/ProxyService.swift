@@ -130,6 +130,12 @@ public final class ProxyService: Sendable {
             } ?? BackingStore.none,
             mode: configuration.mode
         )
+        engine.backing.durability =
+            switch configuration.diskSync {
+            case .none: .none
+            case .segments: .onSegmentSeal
+            case .removals: .onRemoval
+            }
         engine.name = configuration.name
         engine.clock = clock
         // `CurlOrigin` limits each step; this limits all of them, at every origin in turn.

@@ -23,6 +23,13 @@ struct ConfigurationKey: Sendable {
         .init("disk", "DIR", "directory of the disk cache (none)", \.diskDirectory, Value.path),
         .init("disk-size", "SIZE", "limit of the disk cache (10G)", \.diskSize, Value.size),
         .init(
+            "disk-sync",
+            "none|segments|removals",
+            "what the disk confirms at once (none)",
+            \.diskSync,
+            Value.choice
+        ),
+        .init(
             "workers",
             "N",
             "event loops, one thread each (1)",

@@ -13,6 +13,8 @@ public struct ProxyConfiguration: Sendable {
     public var diskDirectory: String?
     /// The limit of the directory's size.
     public var diskSize = ByteCount.gigabytes(10)
+    /// The writes that the disk confirms, so that they survive a power cut.
+    public var diskSync = DiskSync.none
     /// The number of event loops.
     public var workers = 1
     /// Whether the cache is shared by clients or private to one.
@@ -83,6 +85,16 @@ public struct ProxyConfiguration: Sendable {
         case strip
         /// The response is passed to its client and not stored.
         case pass
+    }
+
+    /// The writes that the disk confirms before they count as done.
+    public enum DiskSync: String, CaseIterable, Sendable {
+        /// None: the system writes when it likes.
+        case none
+        /// Each full segment.
+        case segments
+        /// Also each removal, before the request that removes is answered.
+        case removals
     }
 
     /// The treatment of the fields that name tags.

@@ -14,7 +14,8 @@ struct OtherOrder: Error {}
             case .run(let read) = try ConfigurationReader.read([
                 "--listen", "[::1]:9", "--origin", "http://a", "--origin=https://b:1", "--memory",
                 "64M",
-                "--disk", "/tmp/x", "--disk-size=2GiB", "--workers", "3", "--mode", "private",
+                "--disk", "/tmp/x", "--disk-size=2GiB", "--disk-sync", "removals",
+                "--workers", "3", "--mode", "private",
                 "--admin",
                 "unix:/tmp/s", "--access-log", "-", "--name", "me", "--origin-timeout", "1.5",
                 "--head-timeout", "2", "--idle-timeout", "3", "--drain-timeout", "4",
@@ -26,6 +27,7 @@ struct OtherOrder: Error {}
         #expect(read.listen == .tcp(host: "::1", port: 9))
         #expect(read.origins.map(\.description) == ["http://a", "https://b:1"])
         #expect(read.memory == .megabytes(64) && read.diskSize == .gigabytes(2))
+        #expect(read.diskSync == .removals)
         #expect(read.diskDirectory == "/tmp/x" && read.workers == 3 && read.mode == .private)
         #expect(read.admin == .unix(path: "/tmp/s") && read.accessLog == "-" && read.name == "me")
         #expect(read.originSeconds == 1.5 && read.headSeconds == 2 && read.idleSeconds == 3)
@@ -42,6 +44,7 @@ struct OtherOrder: Error {}
         ["--origin", "http://a", "--memory", "0"], ["--origin", "http://a", "--listen", "host:1"],
         ["--origin", "http://a", "--listen", "1.2.3.4:99999"],
         ["--origin", "http://a", "--mode", "x"],
+        ["--origin", "http://a", "--disk", "/tmp/x", "--disk-sync", "always"],
         ["--origin", "http://a", "--connect-timeout", "0"],
         ["--origin", "http://a", "--origin-connections", "0"],
         ["--origin", "http://a", "--between-bytes-timeout", "-1"],
