@@ -12,7 +12,7 @@ import Synchronization
 /// In a fleet, the response to a purge has the number of replicas that confirmed it; its status is
 /// 202 if the log's server has replicas and none of them did, and 503 if the log has not taken it.
 /// A purge that waits for the fleet has the numbers of the machines that are known and of those that
-/// have applied it; its status is 202 if they differ.
+/// have applied it; its status is also 202 if these differ or are not known.
 ///
 /// Purges need `Authorization: Bearer <token>`; without a token file they are disabled.
 package final class AdminDesk: Responder {

@@ -10,7 +10,8 @@ enum ByteClass {
         in bytes: Span<UInt8>,
         from start: Int
     ) -> Int? {
-        place(of: 0x0A, in: bytes, start..<bytes.count)
+        guard start < bytes.count else { return nil }
+        return place(of: 0x0A, in: bytes, start..<bytes.count)
     }
 
     /// The first place of a byte within a range.
