@@ -67,7 +67,9 @@ import Testing
         let bulk = { (text: String) in RESPValue.bulk(Array(text.utf8)) }
         let reply = RESPValue.array([bulk("m"), bulk(report.text), bulk("x"), bulk("later")])
         let reports = try #require(PlaceReports(reply))
-        #expect(reports.reports == [report] && reports.unreadable == ["x"])
+        #expect(reports.reports == [report] && reports.unreadableCount == 1)
+        let reach = reports.reach(of: FleetPosition(2, 10), in: Self.log, at: Self.now)
+        #expect(reach == FleetReach(machines: 2, applied: 1))
         #expect(reports.gone(at: Self.now).isEmpty)
         #expect(reports.gone(at: Self.now + 10_001) == ["m"])
         #expect(PlaceReports(.array([bulk("m")])) == nil)

@@ -20,6 +20,9 @@ final class FleetPresence: Sendable {
     private let time: FleetTime
     private let machine = Bookmark.hex(FleetPurge.ID.random().bytes)
     private let hasReported = Atomic(false)
+    private let hasEnded = Atomic(false)
+    /// The moment, in nanoseconds, until which machines may be alive whose reports are lost.
+    private let uncertainUntil = Atomic<UInt64>(0)
 
     init(
         _ client: any FleetServer,
@@ -42,13 +45,14 @@ final class FleetPresence: Sendable {
     /// The reader sends it with each question, so it costs no round trip, and a purge is reported
     /// as soon as it is applied. Its failure is not one of the log.
     func report(_ mark: Bookmark) -> RESPCommand? {
-        guard let now = time.now() else { return nil }
+        guard let now = time.now(), !hasEnded.load(ordering: .acquiring) else { return nil }
         let report = PlaceReport(machine: machine, mark, milliseconds: now)
         hasReported.store(true, ordering: .relaxed)
         return RESPCommand("HSET", key: keys.machines, machine, report.text)
     }
 
-    /// Reports the first place on a connection, and returns once the server has it.
+    /// Reports the first place on a connection, and returns once the server has it, or refuses it, or
+    /// does not answer in time.
     func announce(_ mark: Bookmark) async {
         guard let report = report(mark) else { return }
         _ = try? await client.send(report, within: Self.replyLimit, lane: .data)
@@ -71,33 +75,46 @@ final class FleetPresence: Sendable {
 
     /// Removes this machine's report, so that no purge waits for it.
     func withdraw() async {
+        hasEnded.store(true, ordering: .releasing)
         guard hasReported.load(ordering: .relaxed) else { return }
         let removal = RESPCommand("HDEL", key: keys.machines, machine)
         _ = try? await client.send(removal, within: Self.replyLimit, lane: .data)
     }
 
+    /// The log is another one, and the reports were in the old one: for as long as a machine may be
+    /// alive without a report, it is not known which machines there are.
+    func noteReplacedLog() {
+        let life = UInt64(PlaceReport.lifeMilliseconds) * 1_000_000
+        uncertainUntil.store(surroundings.nowNanoseconds + life, ordering: .releasing)
+    }
+
+    private var isCertain: Bool {
+        surroundings.nowNanoseconds >= uncertainUntil.load(ordering: .acquiring)
+    }
+
     // MARK: Asking
 
     /// Waits until all machines have applied the purge at `position`, for a bounded time; returns
-    /// `nil` if their places cannot be read.
+    /// `nil` if their places cannot be read, or it is not known which machines there are.
     func reach(of position: FleetPosition) async -> FleetReach? {
         let end = surroundings.nowNanoseconds + Self.waitNanoseconds
         var last: FleetReach?
         for attempt in 0... {
             do throws(RedisError) {
                 last = try await look(for: position) ?? last
-                if let last, last.isComplete || Mutant.waitsForNoMachine.isOn { return last }
+                let isComplete = isCertain && last?.isComplete == true
+                if isComplete || Mutant.waitsForNoMachine.isOn { return last }
             } catch {
                 // A later look would be refused too.
-                if error.code == .notPermitted || error.code == .shutDown { return last }
+                if error.code == .notPermitted || error.code == .shutDown { break }
             }
             let pause = Self.pausesMilliseconds[min(attempt, Self.pausesMilliseconds.count - 1)]
             guard surroundings.nowNanoseconds + pause * 1_000_000 < end, !Task.isCancelled else {
-                return last
+                break
             }
             try? await surroundings.clock.sleep(nanoseconds: pause * 1_000_000)
         }
-        return last
+        return isCertain ? last : nil
     }
 
     private func look(for position: FleetPosition) async throws(RedisError) -> FleetReach? {

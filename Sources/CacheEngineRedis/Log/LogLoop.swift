@@ -183,7 +183,6 @@ extension LogLoop {
         var isKeeping = true
         /// The failure that was reported last.
         var told: RedisError.Code?
-        var wasLinked = false
     }
 
     /// Performs actions in their order; purges in a row are applied together.
@@ -212,8 +211,9 @@ extension LogLoop {
     ) async {
         switch action {
         case .apply(let purge): await apply([purge], &desk)
-        case .markEverythingStale:
+        case .markEverythingStale(let doubt):
             store?.end()
+            if doubt == .logReplaced { presence.noteReplacedLog() }
             // Positions of another log may be larger than those to come.
             receiver.note(position: 0)
             do {
@@ -221,9 +221,11 @@ extension LogLoop {
                 counts.allMarkedStale.count()
             } catch { fail(&desk) }
         case .restore(let purges):
-            desk.owed += purges
+            let owed = Set(desk.owed.map(\.id))
+            let lost = purges.filter { !owed.contains($0.id) }
+            desk.owed += lost
             // Records of a later server may have later places than these purges had.
-            store?.announce(purges.map(\.purge))
+            store?.announce(lost.map(\.purge))
         case .keep(let bookmark):
             receiver.note(position: bookmark.position.rawValue)
             guard desk.isKeeping else { return }
@@ -315,7 +317,8 @@ extension LogLoop {
     }
 
     private func restore(_ desk: inout Desk) async {
-        while !desk.owed.isEmpty, !Task.isCancelled {
+        // One batch for each read, which it ends at once: the purges of others come in between.
+        if !desk.owed.isEmpty, !Task.isCancelled {
             let some = Array(desk.owed.prefix(Self.restoredCountMax))
             guard let receipt = try? await writer.append(some) else { return }
             store?.confirm(some.map(\.purge), at: receipt.position)

@@ -61,8 +61,8 @@ extension PlaceReport {
 /// The reports of all machines.
 struct PlaceReports: Hashable, Sendable {
     var reports: [PlaceReport] = []
-    /// The fields that are no reports; a later version may have written them.
-    var unreadable: [String] = []
+    /// The number of fields that are no reports; a later version may have written them.
+    var unreadableCount = 0
 
     init() {}
 
@@ -70,18 +70,21 @@ struct PlaceReports: Hashable, Sendable {
     init?(_ reply: RESPValue) {
         guard let parts = reply.elements, parts.count.isMultiple(of: 2) else { return nil }
         for index in stride(from: 0, to: parts.count, by: 2) {
-            guard let name = parts[index].text, let text = parts[index + 1].text else { return nil }
-            if let report = PlaceReport(machine: name, text) {
+            guard parts[index].bytes != nil, parts[index + 1].bytes != nil else { return nil }
+            if let name = parts[index].text, let text = parts[index + 1].text,
+                let report = PlaceReport(machine: name, text)
+            {
                 reports.append(report)
             } else {
-                unreadable.append(name)
+                unreadableCount += 1
             }
         }
     }
 
     /// The machines that are alive, and those among them that have applied the purge at `position`.
     ///
-    /// A place in another epoch proves nothing: the log has lost its end in between, and the purge
+    /// A machine whose report cannot be read has not applied it, as far as is known. A place in
+    /// another epoch proves nothing: the log has lost its end in between, and the purge
     /// may have been in it.
     func reach(of position: FleetPosition, in log: FleetPurge.ID, at now: Int64) -> FleetReach {
         let alive = reports.filter { $0.isAlive(at: now) }
@@ -90,7 +93,7 @@ struct PlaceReports: Hashable, Sendable {
                 report.position.epoch == position.epoch || Mutant.trustsLaterEpochs.isOn
             return report.incarnation == log && isSameEpoch && report.position >= position
         }
-        return FleetReach(machines: alive.count, applied: applied.count)
+        return FleetReach(machines: alive.count + unreadableCount, applied: applied.count)
     }
 
     /// The machines that have not reported for so long that they are gone.
