@@ -134,6 +134,32 @@ extension SharedStoreTests {
         await Self.end(here, there)
     }
 
+    /// The old variants of a URL that was purged softly are not found again through the index of the
+    /// machine that purged it.
+    @Test func softPurgeOfAURLEndsTheVariantsEverywhere() async throws {
+        let origin = ScriptedOrigin { request, number in
+            .whole(
+                fields: ["Cache-Control": "max-age=60", "Vary": "Accept"],
+                body: "\(request.fields["Accept"] ?? "") \(number)"
+            )
+        }
+        let (redis, here, there) = try await Self.twoMachines(origin)
+        defer { withExtendedLifetime(redis) {} }
+        let old = try await here.answer("/1", ["Accept": "a"]).body.collectText()
+        #expect(await Self.published(here, 1))
+        #expect(try await there.answer("/1", ["Accept": "a"]).info.tier == .shared)
+        var request = CacheRequest(url: Machine.host + "/1")
+        request.fields = ["Accept": "a"]
+        _ = try await here.cache.purge(.request(request), isSoft: true)
+        #expect(await eventually { await there.counts.applied == 1 })
+        _ = try await here.answer("/1", ["Accept": "b"])
+        #expect(await Self.published(here, 2))
+        #expect(try await there.answer("/1", ["Accept": "b"]).info.tier == .shared)
+        let new = try await there.answer("/1", ["Accept": "a"]).body.collectText()
+        #expect(new != old)
+        await Self.end(here, there)
+    }
+
     /// What a machine removes by a time or a class is not read back from the store.
     @Test func removalOfAClassHoldsOnItsMachine() async throws {
         let redis = try await RedisProcess()

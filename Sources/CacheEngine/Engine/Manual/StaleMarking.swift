@@ -21,6 +21,12 @@ struct StaleMarking {
             if !tiers.backing.isLookUpConclusive { _ = try await tiers.removeDurably(key) }
             return false
         }
+        if lookup.key != key, tiers.outlet != nil {
+            // The other machines remove the variants, as they cannot find them. If this one kept the
+            // index, they would get it back and find their old variants again.
+            _ = try await tiers.removeDurably(key)
+            return true
+        }
         try await mark(stored, since: ticket)
         try await tiers.confirm(lookup.key.hash)
         return true
