@@ -27,6 +27,8 @@ final class FleetCounts: Sendable {
     let isReplaying = Atomic(false)
     /// The largest epoch that the reader has seen.
     let epoch = Atomic<UInt64>(0)
+    /// The epoch in which the log was read to its end: purges that it has lost are known by then.
+    let readEpoch = Atomic<UInt64>(0)
     private let clock: any CacheClock
 
     init(_ clock: any CacheClock = SystemClock()) {

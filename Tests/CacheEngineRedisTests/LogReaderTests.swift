@@ -76,6 +76,21 @@ import Testing
         #expect(machine.doubts.isEmpty)
     }
 
+    /// Two servers were masters at once, and both gave a purge the same place; the reader changes from
+    /// one to the other without a new connection.
+    @Test func placeThatAnotherPurgeHasIsNoticedWithinAConnection() {
+        var (log, machine) = linked(2)
+        var other = log
+        log.append(3)
+        machine.catchUp(log)
+        other.append(4)
+        other.append(5)
+        machine.catchUp(other, holdsEntries: true)
+        #expect(numbers(machine.applied) == [1, 2, 3, 4, 5])
+        #expect(numbers(machine.restored) == [3])
+        #expect(machine.doubts.isEmpty)
+    }
+
     @Test func logThatWasTrimmedPastThePositionLetsAllBeConfirmed() {
         for isTrimmedWhole in [false, true] {
             var (log, machine) = linked(3)

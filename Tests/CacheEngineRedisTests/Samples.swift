@@ -69,7 +69,8 @@ struct ModelLog {
             return .read(
                 Array(newer.prefix(LogReader.readCountMax)),
                 incarnation: incarnation,
-                last: last
+                last: last,
+                found: entries.first { $0.position == position }?.purge?.id
             )
         case .search: return .found(entries.reversed().prefix(LogReader.searchCountMax).map { $0 })
         }

@@ -60,13 +60,17 @@ final class FleetPresence: Sendable {
 
     /// Removes the reports of machines that have ended without a farewell.
     func removeGone() async {
-        guard let now = time.now(),
-            let reply = try? await client.send(
-                RESPCommand("HGETALL", key: keys.machines),
+        let questions = [RESPCommand("HGETALL", key: keys.machines), RESPCommand("TIME")]
+        guard
+            let replies = try? await client.together(
+                questions,
+                by: Array(keys.machines.utf8),
                 within: Self.replyLimit,
                 lane: .data
             ),
-            let gone = PlaceReports(reply)?.gone(at: now), !gone.isEmpty
+            // Not this machine's reading of the time, which is late behind a step of the clock.
+            let now = FleetTime.milliseconds(replies[1]),
+            let gone = PlaceReports(replies[0])?.gone(at: now), !gone.isEmpty
         else { return }
         var removal = RESPCommand("HDEL", key: keys.machines)
         for machine in gone { removal.add(machine) }

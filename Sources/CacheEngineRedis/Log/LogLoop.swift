@@ -136,17 +136,23 @@ struct LogLoop: Sendable {
         read.add(position.description)
         let meta = RESPCommand("HMGET", key: keys.meta, "inc", "last")
         let report = mark.flatMap { presence.report($0) }
-        let questions = [read, meta, RESPCommand("TIME")]
+        let place = RESPCommand(
+            "XRANGE",
+            key: keys.stream,
+            position.description,
+            position.description
+        )
+        let questions = [read, meta, place, RESPCommand("TIME")]
         // The report goes first, because the read may wait.
         var replies = try await exchange((report.map { [$0] } ?? []) + questions)
         // A server that is full refuses the report, and the log can be read all the same.
         if report != nil { replies.removeFirst() }
         // Purges alone need no time, and the user of an older version may not ask for it.
-        for case .error(let text) in replies.prefix(store == nil ? 2 : 3) {
+        for case .error(let text) in replies.prefix(store == nil ? 3 : 4) {
             throw RedisError(reply: text, from: address)
         }
-        time.note(replies[2])
-        return LogReply(stream: replies[0], meta: replies[1])
+        time.note(replies[3])
+        return LogReply(stream: replies[0], meta: replies[1], place: replies[2])
     }
 
     /// - Throws: `RedisError`, also for an error reply.
@@ -236,6 +242,7 @@ extension LogLoop {
             let isNew = !counts.isLinked.load(ordering: .relaxed)
             if let place = desk.place {
                 receiver.note(position: place.position.rawValue)
+                counts.readEpoch.store(place.position.epoch, ordering: .releasing)
                 // A purge waits for this machine before the cache serves.
                 if isNew { await presence.announce(place) }
                 await beginStore(place)

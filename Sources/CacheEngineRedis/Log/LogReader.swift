@@ -124,7 +124,12 @@ struct LogReader: Sendable {
         switch reply {
         case .opened(let opening): return opened(opening, holdsEntries: holdsEntries)
         case .found(let entries): return found(entries)
-        case .read(let entries, let incarnation, let last):
+        case .read(let entries, let incarnation, let last, let found):
+            // Another log has this position too: two servers were masters at once.
+            if let found, let own = bookmark?.id, found != own {
+                phase = .closed
+                return []
+            }
             return read(entries, incarnation, last, now: now)
         }
     }

@@ -3,8 +3,14 @@ import RESP
 /// The answers of the log's server to a reader.
 enum LogReply: Hashable, Sendable {
     case opened(LogOpening)
-    /// The entries after the reader's position, and the log's state behind them.
-    case read([LogEntry], incarnation: FleetPurge.ID?, last: FleetPosition?)
+    /// The entries after the reader's position, the log's state behind them, and the purge at the
+    /// position; `nil` if the log has no entry there.
+    case read(
+        [LogEntry],
+        incarnation: FleetPurge.ID?,
+        last: FleetPosition?,
+        found: FleetPurge.ID?
+    )
     /// The newest entries, the newest first.
     case found([LogEntry])
 }
@@ -14,7 +20,7 @@ extension LogReply {
     var entries: [LogEntry] {
         switch self {
         case .opened: []
-        case .read(let entries, _, _), .found(let entries): entries
+        case .read(let entries, _, _, _), .found(let entries): entries
         }
     }
 }
@@ -55,8 +61,9 @@ extension LogOpening {
 }
 
 extension LogReply {
-    /// Reads the replies to XREAD and to HMGET of incarnation and last position.
-    init?(stream: RESPValue, meta: RESPValue) {
+    /// Reads the replies to XREAD, to HMGET of incarnation and last position, and to XRANGE of the
+    /// reader's position.
+    init?(stream: RESPValue, meta: RESPValue, place: RESPValue) {
         let entries: [LogEntry]
         switch stream {
         case .nilArray, .nilBulk: entries = []
@@ -71,7 +78,8 @@ extension LogReply {
         self = .read(
             entries,
             incarnation: fields[0].bytes.flatMap { FleetPurge.ID($0) },
-            last: fields[1].text.flatMap { FleetPosition($0) }
+            last: fields[1].text.flatMap { FleetPosition($0) },
+            found: LogEntry.list(place)?.first?.purge?.id
         )
     }
 }

@@ -5,9 +5,12 @@ import Synchronization
 /// The time of the log's server, which all machines of a fleet share.
 ///
 /// Their own clocks may differ by minutes, and the age of a response must not. The offset is the
-/// median of the last samples, as single ones are late.
+/// median of the last samples, as single ones are late. A step of the server's clock, or another
+/// server with another clock, begins anew.
 final class FleetTime: Sendable {
     private static let samplesMax = 5
+    /// More than the delay of any reply, and as much as a machine's report may be old.
+    private static let stepMilliseconds = PlaceReport.lifeMilliseconds
 
     private struct State {
         var offsets: [Int64] = []
@@ -16,6 +19,10 @@ final class FleetTime: Sendable {
         var median: Int64?
 
         mutating func add(_ offset: Int64) {
+            if let median, !(median - stepMilliseconds...median + stepMilliseconds).contains(offset)
+            {
+                (offsets, next) = ([], 0)
+            }
             if offsets.count < samplesMax {
                 offsets.append(offset)
             } else {

@@ -238,7 +238,7 @@ extension SharedStore {
             counts.sharedUnreadable.count()
             return nil
         }
-        let epoch = counts.epoch.load(ordering: .relaxed)
+        let epoch = counts.readEpoch.load(ordering: .acquiring)
         let isPermitted = state.withLock {
             $0.horizon.permits(record, of: key, hidden: hidden, epoch: epoch)
         }
