@@ -83,9 +83,9 @@ struct PlaceReports: Hashable, Sendable {
 
     /// The machines that are alive, and those among them that have applied the purge at `position`.
     ///
-    /// A machine whose report cannot be read has not applied it, as far as is known. A place in
-    /// another epoch proves nothing: the log has lost its end in between, and the purge
-    /// may have been in it.
+    /// A machine whose report cannot be read counts as one that has not applied it. A place in
+    /// another epoch proves nothing: the log has lost its end in between, and the purge may have been
+    /// in it.
     func reach(of position: FleetPosition, in log: FleetPurge.ID, at now: Int64) -> FleetReach {
         let alive = reports.filter { $0.isAlive(at: now) }
         let applied = alive.filter { report in

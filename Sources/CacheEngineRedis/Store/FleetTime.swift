@@ -15,7 +15,7 @@ final class FleetTime: Sendable {
     private struct State {
         var offsets: [Int64] = []
         var next = 0
-        /// The median of the offsets; `nil` while there is none.
+        /// The median of the offsets; `nil` before the first sample.
         var median: Int64?
 
         mutating func add(_ offset: Int64) {

@@ -69,7 +69,7 @@ final class FleetMachine: Sendable {
     /// The process that runs; `nil` while the machine is off.
     var process: Process? { state.withLock { $0.process } }
 
-    /// Runs one piece of work on the disk; returns `false` if there is none.
+    /// Runs one piece of work on the disk; returns `false` if the disk has no work.
     func work() -> Bool {
         guard state.withLock({ $0.pools }).contains(where: { $0.runOne() }) else { return false }
         let isDoomed = state.withLock { state in

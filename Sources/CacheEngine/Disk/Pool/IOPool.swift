@@ -24,7 +24,7 @@ package final class IOPool: Sendable {
     /// Lanes are not woken at given times.
     package static func manual() -> IOPool { IOPool(core: IOPoolCore(jobsMax: 4_096)) }
 
-    /// Runs the next job or lane; returns `false` if there is none.
+    /// Runs the next job or lane; returns `false` if no work waits.
     package func runOne() -> Bool { core.runOne() }
 
     deinit { core.stop() }
@@ -147,7 +147,7 @@ final class IOPoolCore: @unchecked Sendable {
         }
     }
 
-    /// Runs one piece of work that waits; returns `false` if there is none.
+    /// Runs one piece of work that waits; returns `false` if no work waits.
     func runOne() -> Bool {
         let task: Task? = locked {
             if let lane = Self.removeFirst(from: &lanes, head: &lanesHead) { return .lane(lane) }
