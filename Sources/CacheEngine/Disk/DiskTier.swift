@@ -18,7 +18,7 @@ package final class DiskTier: Sendable {
     let shards: [DiskShard]
     private let shardShift: UInt64
     private let directory: DiskDirectory
-    private let noteRule: NoteRule
+    private let positionTrust: FleetPositionTrust
     private let pool: IOPool
     private let clock: any CacheClock
 
@@ -36,7 +36,7 @@ package final class DiskTier: Sendable {
         self.recovery = recovery
         self.pool = pool
         self.clock = clock
-        noteRule = NoteRule(configuration)
+        positionTrust = FleetPositionTrust(configuration)
         hasher = KeyHasher(seed: directory.manifest.seed)
         shardCount = shards.count
         segmentBytes = directory.manifest.segmentBytes
@@ -316,12 +316,12 @@ package final class DiskTier: Sendable {
     /// undone a removal that preceded them.
     package func note() async -> [UInt8]? {
         let found = await pool.run { [directory] in directory.note() } ?? nil
-        return found.flatMap { noteRule.trusted($0) }
+        return found.flatMap { positionTrust.trusted($0) }
     }
 
     /// Keeps a few bytes in the directory, beside the shards.
     package func keep(note: [UInt8]) async throws {
-        let note = noteRule.marked(note)
+        let note = positionTrust.marked(note)
         let fault = await pool.run { [directory] () -> FileFault? in
             do throws(FileFault) {
                 try directory.keep(note: note)

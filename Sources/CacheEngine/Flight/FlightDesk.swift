@@ -63,12 +63,6 @@ final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
     /// Later requests find the response in the store; the waiters of the flight are still told.
     func withdraw(_ flight: Member) { table.withLock { $0.remove(flight) } }
 
-    /// Ends the flight and releases its keys.
-    func end(_ flight: Member) {
-        withdraw(flight)
-        flight.land()
-    }
-
     /// Runs `body` without other work of this shard in between, because the response varies.
     ///
     /// The flight that holds `permit` is also registered under the key that `body` finds. `body`

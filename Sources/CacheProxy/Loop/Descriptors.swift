@@ -2,17 +2,3 @@ import Platform
 
 /// Closes a descriptor; for types that have a `close` of their own.
 func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
-
-/// Milliseconds of the monotonic clock, to within a tick of the kernel.
-func coarseMilliseconds() -> Int64 {
-    var time = timespec()
-    #if os(Linux)
-        clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-    #else
-        clock_gettime(CLOCK_MONOTONIC, &time)
-    #endif
-    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-}
-
-/// Seconds since 1970, for `Date` and the log.
-func wallSeconds() -> Int64 { Int64(time(nil)) }

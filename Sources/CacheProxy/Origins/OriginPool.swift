@@ -20,7 +20,8 @@ package final class OriginPool: Origin {
     private struct State: Sendable {
         var ring: OriginRing
         var upstream: any Origin
-        var prober: Task<Void, Never>?
+        /// Ends with the last probe that is due.
+        var prober: TaskHandle?
         var isOpen = true
     }
 
@@ -97,22 +98,27 @@ package final class OriginPool: Origin {
 
     private func note(_ error: any Error, of address: OriginAddress) {
         let now = coarseMilliseconds()
-        state.withLock { state in
+        let prober = state.withLock { state -> TaskHandle? in
             switch (error as? CacheError)?.code {
             case .originUnreachable: state.ring.unreached(address, now: now)
             case .originFailed, .originTimedOut, .originMisbehaved:
                 state.ring.failed(address, now: now)
             default: state.ring.gaveUp(address)
             }
-            guard state.isOpen, state.prober == nil, state.ring.nextProbe != nil else { return }
-            state.prober = Task { [weak self] in
+            guard state.isOpen, state.prober == nil, state.ring.nextProbe != nil else { return nil }
+            let prober = TaskHandle()
+            state.prober = prober
+            return prober
+        }
+        prober?.attach(
+            Task { [weak self] in
                 while let delay = self?.probeDelay() {
                     try? await Task.sleep(for: .milliseconds(delay))
                     if Task.isCancelled { return }
                     await self?.probe()
                 }
             }
-        }
+        )
     }
 
     /// Whether the error says that no connection was made.

@@ -10,7 +10,7 @@ package enum ReuseDecision: Hashable, Sendable {
     /// Ask the origin first, conditionally if the stored response has a validator.
     ///
     /// If the origin fails, `StaleOnError` decides whether the stored response may be served.
-    case revalidate(mayServeStaleOnError: Bool)
+    case revalidate
     /// Ask the origin as if nothing were stored.
     case fetch
     /// The client forbids a request, and no stored response is usable (RFC 9111 §5.2.1.7).
@@ -42,12 +42,7 @@ extension ReuseDecision {
             }
             if let served = serve(stored, request, age: age, preferences) { return served }
         }
-        let mayServeStale = StaleOnError.mayEverServe(stored, request, nowSeconds, preferences)
-        return askingOrigin(
-            .revalidate(mayServeStaleOnError: mayServeStale),
-            request,
-            preferences
-        )
+        return askingOrigin(.revalidate, request, preferences)
     }
 
     /// Decides for a request without a stored response.

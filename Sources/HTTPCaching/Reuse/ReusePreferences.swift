@@ -27,7 +27,7 @@ package struct ReusePreferences: Hashable, Sendable {
     ///
     /// Used if the response has no stale-if-error of its own. RFC 5861 §4 lists the errors.
     package var staleOnErrorSeconds: UInt32 = 0
-    /// The maximum staleness when the origin is unreachable (RFC 9111 §4.2.4, "disconnected").
+    /// The maximum staleness when the origin gives no response (RFC 9111 §4.2.4, "disconnected").
     package var staleOnDisconnectSeconds: UInt32 = 86_400
 
     package init() {}

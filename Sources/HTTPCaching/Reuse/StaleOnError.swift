@@ -3,8 +3,8 @@ package enum StaleOnError {
     package enum Failure: Hashable, Sendable {
         /// The origin answered with this status.
         case status(Int)
-        /// There was no connection, it broke, or it timed out.
-        case unreachable
+        /// No response that can be used: no connection, one that broke, a timeout, a malformed head.
+        case noResponse
     }
 
     /// Whether the stored response may be served after this failure of the origin.
@@ -25,25 +25,6 @@ package enum StaleOnError {
         return staleness < windowSeconds(failure, stored, request, preferences)
     }
 
-    /// Whether some failure could be answered with this response now.
-    static func mayEverServe(
-        _ stored: StoredFacts,
-        _ request: RequestFacts,
-        _ nowSeconds: Int64,
-        _ preferences: ReusePreferences
-    ) -> Bool {
-        func allows(_ failure: Failure) -> Bool {
-            self.allows(
-                failure,
-                stored: stored,
-                request: request,
-                nowSeconds: nowSeconds,
-                preferences: preferences
-            )
-        }
-        return allows(.unreachable) || allows(.status(503))
-    }
-
     private static func windowSeconds(
         _ failure: Failure,
         _ stored: StoredFacts,
@@ -53,7 +34,7 @@ package enum StaleOnError {
         var window: UInt32
         if stored.flags.contains(.hasStaleIfError) {
             window = stored.staleIfErrorSeconds
-        } else if case .unreachable = failure {
+        } else if case .noResponse = failure {
             window = preferences.staleOnDisconnectSeconds
         } else {
             window = preferences.staleOnErrorSeconds

@@ -31,7 +31,8 @@ import Testing
             desk.settleVariant(of: Self.key(1), flight.permit) { ((), Self.key(identity)) }
             #expect(desk.count == 2)
         }
-        desk.end(flight)
+        desk.withdraw(flight)
+        flight.land()
         #expect(desk.count == 0)
     }
 

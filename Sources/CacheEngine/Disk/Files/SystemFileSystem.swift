@@ -122,12 +122,16 @@ package struct SystemFileSystem: FileSystem {
         }
         defer { closedir(stream) }
         var names: [String] = []
+        // The end and a failure differ in the error number alone.
+        errno = 0
         while let item = readdir(stream) {
             let name = withUnsafePointer(to: &item.pointee.d_name) { start in
                 start.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
             if name != "." && name != ".." { names.append(name) }
+            errno = 0
         }
+        guard errno == 0 else { throw .last }
         return names
     }
 

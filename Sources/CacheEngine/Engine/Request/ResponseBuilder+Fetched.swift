@@ -163,7 +163,7 @@ extension ResponseBuilder {
     /// - Throws: The failure, if no stored response may be served.
     func fallback(for error: any Error, _ context: FetchContext) throws -> CacheResponse {
         guard !(error is CancellationError), services.supervisor.isOpen,
-            let response = fallback(for: .unreachable, context, error: error, status: nil)
+            let response = fallback(for: .noResponse, context, error: error, status: nil)
         else { throw error }
         return response
     }

@@ -22,7 +22,8 @@ final class Supervisor: Sendable {
 
     private struct State {
         var isOpen = true
-        var tasks: [Int: (work: Work, task: Task<Void, Never>)] = [:]
+        /// A task is `nil` for the moment between its number and its start.
+        var tasks: [Int: (work: Work, task: Task<Void, Never>?)] = [:]
         var nextID = 0
     }
 
@@ -39,13 +40,14 @@ final class Supervisor: Sendable {
 
     private var working: [Task<Void, Never>] {
         state.withLock { state in
-            state.tasks.values.filter { $0.work != .watching }.map(\.task)
+            state.tasks.values.filter { $0.work != .watching }.compactMap(\.task)
         }
     }
 
     /// Starts a task on `executor`, or on the supervisor's own if that is `nil`.
     ///
-    /// If the cache is closing, a task that does not write is cancelled at once.
+    /// If the cache is closing, a task that does not write is cancelled at once. The task is made
+    /// outside the lock, because its executor, which may be the application's, runs then.
     @discardableResult
     func start(
         _ work: Work = .loading,
@@ -53,26 +55,30 @@ final class Supervisor: Sendable {
         _ body: @escaping @Sendable () async -> Void
     ) -> Task<Void, Never> {
         let executor = executor ?? self.executor
-        return state.withLock { state in
-            let id = state.nextID
+        let id = state.withLock { state in
             state.nextID += 1
-            let task: Task<Void, Never>
-            if work == .watching {
-                // A task that watches all flights must not inherit from the first caller.
-                task = Task.detached(executorPreference: executor) { [self] in
-                    await body()
-                    end(id)
-                }
-            } else {
-                task = Task(executorPreference: executor) { [self] in
-                    await body()
-                    end(id)
-                }
-            }
-            state.tasks[id] = (work, task)
-            if !state.isOpen, work != .writing { task.cancel() }
-            return task
+            state.tasks[state.nextID] = (work, nil)
+            return state.nextID
         }
+        let task: Task<Void, Never>
+        if work == .watching {
+            // A task that watches all flights must not inherit from the first caller.
+            task = Task.detached(executorPreference: executor) { [self] in
+                await body()
+                end(id)
+            }
+        } else {
+            task = Task(executorPreference: executor) { [self] in
+                await body()
+                end(id)
+            }
+        }
+        let isOpen = state.withLock { state in
+            state.tasks[id]?.task = task
+            return state.isOpen
+        }
+        if !isOpen, work != .writing { task.cancel() }
+        return task
     }
 
     private func end(_ id: Int) {
@@ -85,7 +91,7 @@ final class Supervisor: Sendable {
             state.isOpen = false
             return state.tasks.values.filter { $0.work != .writing }
         }
-        for other in others { other.task.cancel() }
+        for other in others { other.task?.cancel() }
     }
 
     /// Cancels loading tasks, and returns when all tasks have ended and accepted entries are
@@ -96,9 +102,11 @@ final class Supervisor: Sendable {
         close()
         await waitUnlessCancelled { [self] in
             while true {
-                let tasks = state.withLock { Array($0.tasks.values) }
+                let tasks = state.withLock { $0.tasks.values.map(\.task) }
                 if tasks.isEmpty { return }
-                for task in tasks { await task.task.value }
+                for task in tasks {
+                    if let task { await task.value } else { await Task.yield() }
+                }
             }
         }
     }

@@ -1,10 +1,12 @@
 import Synchronization
 
 /// A task that may be cancelled before it is attached.
-final class TaskHandle: Sendable {
+package final class TaskHandle: Sendable {
     private let state = Mutex<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
 
-    func attach(_ task: Task<Void, Never>) {
+    package init() {}
+
+    package func attach(_ task: Task<Void, Never>) {
         let isCancelled = state.withLock { state in
             state.task = task
             return state.isCancelled
@@ -12,7 +14,7 @@ final class TaskHandle: Sendable {
         if isCancelled { task.cancel() }
     }
 
-    func cancel() {
+    package func cancel() {
         let task = state.withLock { state in
             state.isCancelled = true
             return state.task

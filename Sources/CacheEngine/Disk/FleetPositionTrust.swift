@@ -8,7 +8,7 @@ import Synchronization
 /// trusted, and the fleet lets the origin confirm each entry.
 ///
 ///     <boot, or `synced`, or `-`> \n <position>
-final class NoteRule: Sendable {
+final class FleetPositionTrust: Sendable {
     private static let synced = "synced"
     private static let unknown = "-"
 

@@ -4,15 +4,15 @@ import Testing
 @testable import CacheEngine
 
 /// The position in a fleet's log is trusted only if every removal before it is on the disk.
-@Suite struct NoteRuleTests {
+@Suite struct FleetPositionTrustTests {
     private func rule(
         _ durability: DiskConfiguration.Durability,
         boot: String?
-    ) -> NoteRule {
+    ) -> FleetPositionTrust {
         var configuration = DiskConfiguration(directory: "/cache", capacityBytes: 0)
         configuration.durability = durability
         configuration.bootID = boot
-        return NoteRule(configuration)
+        return FleetPositionTrust(configuration)
     }
 
     /// The writer and the reader of a note.

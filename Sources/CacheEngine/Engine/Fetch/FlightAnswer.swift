@@ -1,0 +1,72 @@
+import HTTPCaching
+
+/// The origin's response for every request that waited for it.
+final class FlightAnswer: Sendable {
+    enum Content: Sendable {
+        /// The stored response was confirmed.
+        case confirmed(StoredResponse)
+        /// Another machine of the fleet has stored the response.
+        case found(StoredResponse)
+        /// Every waiter may read the body.
+        case shared(SharedBody)
+        /// Only the request that was sent may read the body.
+        case own(BodyStream)
+    }
+
+    /// The origin's status.
+    let status: Int
+    /// The fields for the request that was sent.
+    let fields: FieldSection
+    /// The fields for the other requests, as they are stored.
+    let sharedFields: FieldSection
+    let content: Content
+    /// The facts that decide reuse, if the response may be stored.
+    let facts: StoredFacts?
+    let refusal: StoreRefusalReason?
+    /// The request fields that select the response; `nil` if it has no Vary.
+    let variance: Variance?
+    /// The stored bytes to join with the body, if the body is the rest of a range.
+    let rest: RestOfRange?
+
+    init(
+        status: Int,
+        fields: FieldSection,
+        sharedFields: FieldSection? = nil,
+        content: Content,
+        facts: StoredFacts? = nil,
+        refusal: StoreRefusalReason? = nil,
+        variance: Variance? = nil,
+        rest: RestOfRange? = nil
+    ) {
+        self.status = status
+        self.fields = fields
+        self.sharedFields = sharedFields ?? fields
+        self.content = content
+        self.facts = facts
+        self.refusal = refusal
+        self.variance = variance
+        self.rest = rest
+    }
+
+    /// The response for the whole range, of which this response is the rest.
+    func joined(to rest: RestOfRange) -> FlightAnswer {
+        FlightAnswer(
+            status: status,
+            fields: rest.fields(with: fields),
+            content: content,
+            facts: facts,
+            refusal: refusal,
+            variance: variance,
+            rest: rest
+        )
+    }
+}
+
+/// The request fields that select a response, and the key of the variant for which it was fetched.
+struct Variance: Sendable {
+    let index: VariantIndex
+    let vary: Vary
+    let key: RequestKey
+    /// Whether the variant is stored; `false` if the resource has too many variants.
+    var isStored = true
+}
