@@ -7,14 +7,14 @@ import RESP
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     guard count > 1 else { return 0 }
-    let bytes = UnsafeRawBufferPointer(start: start + 1, count: count - 1)
+    let bytes = Span(_unsafeStart: start + 1, count: count - 1)
     let whole = Reading(bytes, pieceBytes: bytes.count)
     precondition(whole == Reading(bytes, pieceBytes: 1 + Int(start[0]) % 17))
     precondition(whole == Reading(bytes, pieceBytes: 1))
     let written = whole.values.flatMap(encoded)
     // The replacement of a byte that is not UTF-8 takes three.
     let wide = RESPLimits(lineBytesMax: 3 * limits.lineBytesMax, totalBytesMax: 1 << 20)
-    let again = written.withUnsafeBytes { Reading($0, pieceBytes: max(1, written.count), wide) }
+    let again = Reading(written.span, pieceBytes: max(1, written.count), wide)
     precondition(again.values == whole.values && again.fault == nil)
     return 0
 }
@@ -32,18 +32,18 @@ private struct Reading: Equatable {
     var fault: RESPFault?
     var isBetweenReplies = false
 
-    init(_ bytes: UnsafeRawBufferPointer, pieceBytes: Int, _ permitted: RESPLimits = limits) {
+    init(_ bytes: Span<UInt8>, pieceBytes: Int, _ permitted: RESPLimits = limits) {
         var parser = RESPParser(permitted)
         var start = 0
         while start < bytes.count, fault == nil {
             let end = min(bytes.count, start + pieceBytes)
-            read(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), &parser)
+            read(bytes.extracting(start..<end), &parser)
             start = end
         }
         isBetweenReplies = parser.isBetweenReplies
     }
 
-    private mutating func read(_ piece: UnsafeRawBufferPointer, _ parser: inout RESPParser) {
+    private mutating func read(_ piece: Span<UInt8>, _ parser: inout RESPParser) {
         var place = 0
         while true {
             switch parser.parse(piece, from: place) {

@@ -66,7 +66,7 @@ package struct RESPParser: Sendable {
     package var isBetweenReplies: Bool { state == .type && frames.isEmpty && fault == nil }
 
     /// Parses from `offset` on, up to the end of one reply.
-    package mutating func parse(_ bytes: UnsafeRawBufferPointer, from offset: Int = 0) -> Step {
+    package mutating func parse(_ bytes: Span<UInt8>, from offset: Int = 0) -> Step {
         if let fault { return .refused(fault) }
         var place = offset
         do {
@@ -90,7 +90,7 @@ package struct RESPParser: Sendable {
 
     /// Takes at least one byte; returns the reply that ends with it.
     private mutating func advance(
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         _ place: inout Int
     ) throws(RESPFault) -> RESPValue? {
         switch state {
@@ -142,7 +142,7 @@ extension RESPParser {
     }
 
     private mutating func readLine(
-        _ bytes: UnsafeRawBufferPointer,
+        _ bytes: Span<UInt8>,
         _ place: inout Int
     ) throws(RESPFault) -> RESPValue? {
         let start = place
@@ -152,9 +152,9 @@ extension RESPParser {
             place += 1
         }
         guard line.count + place - start <= lineBytesMax else { throw lineFault }
-        let run = UnsafeRawBufferPointer(rebasing: bytes[start..<place])
+        let run = bytes.extracting(start..<place)
         guard place < bytes.count else {
-            line.append(contentsOf: run)
+            append(run, to: &line)
             return nil
         }
         // Behind the CR.
@@ -163,7 +163,7 @@ extension RESPParser {
             place += 1
             return try endLine(run)
         }
-        line.append(contentsOf: run)
+        append(run, to: &line)
         state = .lineFeed
         return nil
     }
@@ -178,22 +178,18 @@ extension RESPParser {
     private mutating func endLine() throws(RESPFault) -> RESPValue? {
         let whole = line
         line = []
-        // `withUnsafeBytes` rethrows without a type, so that the outcome leaves it as a value.
-        let outcome = whole.withUnsafeBytes { run in
-            Result { () throws(RESPFault) in try endLine(run) }
-        }
-        return try outcome.get()
+        return try endLine(whole.span)
     }
 
-    private mutating func endLine(_ run: UnsafeRawBufferPointer) throws(RESPFault) -> RESPValue? {
+    private mutating func endLine(_ run: Span<UInt8>) throws(RESPFault) -> RESPValue? {
         state = .type
         switch type {
         case Wire.simple:
             try charge(run.count)
-            return close(.simple(String(decoding: run, as: UTF8.self)))
+            return close(.simple(text(run)))
         case Wire.error:
             try charge(run.count)
-            return close(.error(String(decoding: run, as: UTF8.self)))
+            return close(.error(text(run)))
         case Wire.integer: return close(.integer(try number(run)))
         case Wire.bulk: return try beginBulk(try number(run))
         default: return try beginArray(try number(run))
@@ -201,12 +197,15 @@ extension RESPParser {
     }
 
     /// An optional sign and digits, within 64 bits.
-    private func number(_ run: UnsafeRawBufferPointer) throws(RESPFault) -> Int64 {
-        let isNegative = run.first == UInt8(ascii: "-")
-        let isSigned = isNegative || run.first == UInt8(ascii: "+")
+    private func number(_ run: Span<UInt8>) throws(RESPFault) -> Int64 {
+        guard !run.isEmpty else { throw .malformedNumber(type: type) }
+        let isNegative = run[0] == UInt8(ascii: "-")
+        let digits =
+            isNegative || run[0] == UInt8(ascii: "+") ? run.extracting(droppingFirst: 1) : run
         var value: Int64 = 0
-        guard run.count > (isSigned ? 1 : 0) else { throw .malformedNumber(type: type) }
-        for byte in run.dropFirst(isSigned ? 1 : 0) {
+        guard !digits.isEmpty else { throw .malformedNumber(type: type) }
+        for index in 0..<digits.count {
+            let byte = digits[index]
             guard (0x30...0x39).contains(byte) else { throw .malformedNumber(type: type) }
             let (tenfold, isTooLarge) = value.multipliedReportingOverflow(by: 10)
             // Downwards, because the smallest number has no positive counterpart.
@@ -217,6 +216,14 @@ extension RESPParser {
         // No server writes -0, and other parsers refuse it.
         guard isNegative ? value != 0 : value != .min else { throw .malformedNumber(type: type) }
         return isNegative ? value : -value
+    }
+
+    private func append(_ run: Span<UInt8>, to array: inout [UInt8]) {
+        run.withUnsafeBufferPointer { array.append(contentsOf: $0) }
+    }
+
+    private func text(_ run: Span<UInt8>) -> String {
+        run.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
     /// Counts bytes of the reply, before memory is taken for them.
@@ -243,16 +250,14 @@ extension RESPParser {
         return nil
     }
 
-    private mutating func takeBulk(_ bytes: UnsafeRawBufferPointer, _ place: inout Int) {
-        let run = UnsafeRawBufferPointer(
-            rebasing: bytes[place..<place + min(bulkRemaining, bytes.count - place)]
-        )
+    private mutating func takeBulk(_ bytes: Span<UInt8>, _ place: inout Int) {
+        let run = bytes.extracting(place..<place + min(bulkRemaining, bytes.count - place))
         if run.count == bulkRemaining, bulk.isEmpty {
-            bulk = [UInt8](run)
+            bulk = run.withUnsafeBufferPointer { [UInt8]($0) }
         } else {
             // All at once: an array that grows would copy its bytes again.
             if bulk.isEmpty { bulk.reserveCapacity(bulkRemaining) }
-            bulk.append(contentsOf: run)
+            append(run, to: &bulk)
         }
         place += run.count
         bulkRemaining -= run.count

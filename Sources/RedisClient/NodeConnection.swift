@@ -127,7 +127,7 @@ struct NodeConnection {
     }
 
     /// Bytes arrived; returns the reason to close if they cannot be replies.
-    mutating func received(_ bytes: UnsafeRawBufferPointer, now: UInt64) -> Closing? {
+    mutating func received(_ bytes: Span<UInt8>, now: UInt64) -> Closing? {
         var place = 0
         while true {
             switch parser.parse(bytes, from: place) {

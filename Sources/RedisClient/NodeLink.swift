@@ -199,7 +199,7 @@ extension NodeLink {
         switch socket.receive(into: room) {
         case .moved(let count):
             let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
-            let closing = connection.received(bytes, now: now)
+            let closing = connection.received(Span(_unsafeBytes: bytes), now: now)
             if !connection.finished.isEmpty { breaker.succeeded() }
             if let closing { return lose(closing, now) }
             if connection.phase == .ready, breaker.state == .probing { endProbe() }

@@ -19,20 +19,18 @@ struct Reading: Equatable {
     init(_ bytes: [UInt8], cuts: [Int], _ limits: RESPLimits = RESPLimits()) {
         var parser = RESPParser(limits)
         let edges = [0] + cuts + [bytes.count]
-        bytes.withUnsafeBytes { bytes in
-            for (lower, upper) in zip(edges, edges.dropFirst()) {
-                let piece = UnsafeRawBufferPointer(rebasing: bytes[lower..<upper])
-                var place = 0
-                reading: while true {
-                    switch parser.parse(piece, from: place) {
-                    case .value(let value, let end):
-                        values.append(value)
-                        place = end
-                    case .needsMore: break reading
-                    case .refused(let fault):
-                        self.fault = fault
-                        return
-                    }
+        for (lower, upper) in zip(edges, edges.dropFirst()) {
+            let piece = bytes.span.extracting(lower..<upper)
+            var place = 0
+            reading: while true {
+                switch parser.parse(piece, from: place) {
+                case .value(let value, let end):
+                    values.append(value)
+                    place = end
+                case .needsMore: break reading
+                case .refused(let fault):
+                    self.fault = fault
+                    return
                 }
             }
         }
@@ -41,7 +39,7 @@ struct Reading: Equatable {
 
 extension RESPParser {
     mutating func step(_ text: String) -> Step {
-        Array(text.utf8).withUnsafeBytes { parse($0) }
+        parse(Array(text.utf8).span)
     }
 }
 

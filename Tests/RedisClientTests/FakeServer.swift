@@ -23,7 +23,7 @@ final class FakeServer: Sendable {
         /// The words of the next command; `nil` at the end of the connection.
         func next() -> [String]? {
             while true {
-                let step = bytes.withUnsafeBytes { parser.parse($0, from: place) }
+                let step = parser.parse(bytes.span, from: place)
                 if case .value(let value, let end) = step {
                     place = end
                     return value.elements?.map { $0.text ?? "" } ?? []

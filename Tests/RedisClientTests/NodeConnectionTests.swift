@@ -247,7 +247,7 @@ import Testing
 
 extension NodeConnection {
     fileprivate mutating func receive(_ text: String) -> Closing? {
-        Array(text.utf8).withUnsafeBytes { received($0, now: 1) }
+        received(Array(text.utf8).span, now: 1)
     }
 
     /// Takes the whole output.

@@ -24,7 +24,7 @@ extension Batch {
     /// The word of its first command.
     var name: String {
         var parser = RESPParser()
-        guard case .value(let value, _) = bytes.withUnsafeBytes({ parser.parse($0) }) else {
+        guard case .value(let value, _) = parser.parse(bytes.span) else {
             return ""
         }
         return value.elements?.last?.text ?? ""
