@@ -9,15 +9,15 @@ public struct CollapsingOptions: Hashable, Sendable {
     public var maximumWaiters = 100_000
     /// The most origin requests of one flight while each of them fails.
     public var maximumAttempts = 3
-    /// The seconds for which the error of an unreachable origin answers later requests.
+    /// The time for which the error of an unreachable origin answers later requests.
     ///
     /// Other errors go only to the requests that waited.
     public var sharedErrorTime = Duration.seconds(1.0)
-    /// The seconds that a request waits for another one's response before it fetches on its own.
+    /// The time that a request waits for another one's response before it fetches on its own.
     public var maximumWait = Duration.seconds(10.0)
     /// The most concurrent fetches per key by requests that left a flight after waiting too long.
     public var maximumEscapes = 16
-    /// The seconds for which a key is not collapsed after a response that cannot be shared.
+    /// The time for which a key is not collapsed after a response that cannot be shared.
     public var hitForMissTime = Duration.seconds(5.0)
     /// The most times that a request looks and waits before it fetches on its own.
     public var maximumLookUps = 8
@@ -25,11 +25,11 @@ public struct CollapsingOptions: Hashable, Sendable {
     ///
     /// Further requests queue. `nil` means no limit. A response that never ends keeps its place.
     public var maximumOriginRequestsPerKey: Int?
-    /// The seconds until a failed background refresh is tried again.
+    /// The time until a failed background refresh is tried again.
     ///
     /// While the origin is unreachable, the delay doubles up to 32 times this value.
     public var refreshBackOff = Duration.seconds(1.0)
-    /// The seconds after which a flight without a head gives its key to a new flight.
+    /// The time after which a flight without a head gives its key to a new flight.
     public var maximumAge = Duration.seconds(60.0)
     /// How a flight without waiters is treated.
     public var abandoned = Abandoned.finish
