@@ -5,6 +5,10 @@ public protocol Origin: Sendable {
     /// The body arrives as the stream is read. A body that is never read, or whose stream is
     /// released, is cancelled. Cancelling the task ends the exchange. Redirects are returned like
     /// any other response: nothing is followed, decoded or retried here.
+    ///
+    /// The cache calls this in a task of its own, not in the task of a caller. The task prefers
+    /// `RequestOptions.taskExecutor` of the request that began the fetch, or else
+    /// `HTTPCache.Configuration.taskExecutor`; without both it runs on the global executor.
     func fetch(_ request: OriginRequest) async throws -> OriginResponse
 }
 
