@@ -233,7 +233,7 @@ let package = Package(
             name: "CacheProxyTests",
             dependencies: [
                 "CacheProxy", "cache-proxy", "CacheEngine", "CacheEngineRedis", "HTTPCaching",
-                "CurlOrigin", "CacheTestSupport", "Platform",
+                "CurlOrigin", "RedisTestSupport", "CacheTestSupport", "Platform",
             ],
             swiftSettings: house
         ),

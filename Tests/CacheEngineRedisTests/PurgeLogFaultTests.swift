@@ -12,7 +12,7 @@ import Testing
 /// The log of purges while its servers fail.
 @Suite(
     .enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"),
-    .timeLimit(FleetRounds.minutes),
+    .timeLimit(.minutes(FleetRounds.minutesMax)),
     .serialized
 )
 struct PurgeLogFaultTests {

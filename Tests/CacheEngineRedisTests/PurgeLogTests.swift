@@ -12,7 +12,7 @@ import Testing
 /// The log of purges over a real redis-server: whole caches with real connections.
 @Suite(
     .enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"),
-    .timeLimit(FleetRounds.minutes),
+    .timeLimit(.minutes(FleetRounds.minutesMax)),
     .serialized
 )
 struct PurgeLogTests {
