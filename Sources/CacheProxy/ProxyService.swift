@@ -42,7 +42,12 @@ public final class ProxyService: Sendable {
     ) async throws {
         self.configuration = configuration
         wire = Mutex(Self.curlConfiguration(configuration))
-        pool = OriginPool(configuration.origins, name: configuration.name, upstream: upstream)
+        pool = OriginPool(
+            configuration.origins,
+            name: configuration.name,
+            upstream: upstream,
+            report: ProxyProgram.say
+        )
         var engine = Self.engineConfiguration(configuration, clock)
         adjust(&engine)
         let token = try configuration.purgeTokenFile.map { try ConfigurationReader.token($0) }

@@ -109,7 +109,7 @@ public enum ConfigurationReader {
         overriding: [String],
         _ configuration: inout ProxyConfiguration
     ) throws(ConfigurationError) {
-        let text = try contents(file)
+        let text = try contents(file, of: "--config")
         // Swift takes CR LF for one character.
         let lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }
         for (number, line) in lines.enumerated() {
@@ -144,31 +144,34 @@ public enum ConfigurationReader {
         return text
     }
 
-    /// The text of a small file.
-    static func contents(_ path: String) throws(ConfigurationError) -> String {
+    /// The text of the small file that an option names.
+    private static func contents(
+        _ path: String,
+        of option: String
+    ) throws(ConfigurationError) -> String {
         guard let file = fopen(path, "re") else {
-            throw unreadable(path)
+            throw unreadable(path, of: option)
         }
         defer { fclose(file) }
         var bytes = [UInt8](repeating: 0, count: fileBytesMax + 1)
         let count = fread(&bytes, 1, bytes.count, file)
         guard ferror(file) == 0 else {
-            throw unreadable(path)
+            throw unreadable(path, of: option)
         }
         guard count <= fileBytesMax else {
             throw ConfigurationError(
                 .fileUnreadable,
-                "\(path): the file has more than \(fileBytesMax) bytes; give a smaller one"
+                "\(option): \(path) has more than \(fileBytesMax) bytes; give a smaller file"
             )
         }
         return String(decoding: bytes[..<count], as: UTF8.self)
     }
 
-    private static func unreadable(_ path: String) -> ConfigurationError {
+    private static func unreadable(_ path: String, of option: String) -> ConfigurationError {
         let reason = String(cString: strerror(errno))
         return ConfigurationError(
             .fileUnreadable,
-            "\(path): cannot be read: \(reason); give a file that this user may read"
+            "\(option): \(path) cannot be read: \(reason); give a file that this user may read"
         )
     }
 
@@ -177,12 +180,12 @@ public enum ConfigurationReader {
 
     /// The token in the first line of a file.
     static func token(_ path: String) throws(ConfigurationError) -> String {
-        let text = try contents(path)
+        let text = try contents(path, of: "--purge-token")
         let line = trimmed(text.prefix { !$0.isNewline })
         guard line.utf8.count >= tokenBytesMin else {
             throw ConfigurationError(
                 .tokenInvalid,
-                "\(path): the token in the first line has \(line.utf8.count) bytes; "
+                "--purge-token: the token in the first line of \(path) has \(line.utf8.count) bytes; "
                     + "give at least \(tokenBytesMin)"
             )
         }
@@ -226,7 +229,15 @@ public enum ConfigurationReader {
                 "--admin: `\(configuration.listen)` is the address of --listen too; give another"
             )
         }
-        if let path = configuration.purgeTokenFile { _ = try token(path) }
+        if let path = configuration.purgeTokenFile {
+            _ = try token(path)
+            guard configuration.admin != nil else {
+                throw ConfigurationError(
+                    .optionsConflicting,
+                    "--purge-token: purges are requests to --admin; give its address"
+                )
+            }
+        }
         if let path = configuration.diskDirectory { try requireParent(of: path) }
         if case .unix = configuration.listen {
             guard configuration.workers == 1 else {

@@ -26,11 +26,19 @@ package final class OriginPool: Origin {
     }
 
     private let name: String
+    private let report: @Sendable (String) -> Void
     private let state: Mutex<State>
 
-    /// `name` is the proxy's name in `Via` and `CDN-Loop`.
-    package init(_ addresses: [OriginAddress], name: String, upstream: any Origin) {
+    /// `name` is the proxy's name in `Via` and `CDN-Loop`; `report` gets a line when an origin goes
+    /// down, and when it answers again.
+    package init(
+        _ addresses: [OriginAddress],
+        name: String,
+        upstream: any Origin,
+        report: @escaping @Sendable (String) -> Void = { _ in }
+    ) {
         self.name = name
+        self.report = report
         state = Mutex(State(ring: OriginRing(addresses), upstream: upstream))
     }
 
@@ -44,7 +52,8 @@ package final class OriginPool: Origin {
             outgoing.url = address.url(for: request.url)
             do {
                 let response = try await upstream.fetch(outgoing)
-                state.withLock { $0.ring.answered(address) }
+                let wasDown = state.withLock { $0.ring.answered(address) }
+                if wasDown { report("Origin \(address): it answers again") }
                 return response
             } catch {
                 note(error, of: address)
@@ -98,18 +107,24 @@ package final class OriginPool: Origin {
 
     private func note(_ error: any Error, of address: OriginAddress) {
         let now = coarseMilliseconds()
-        let prober = state.withLock { state -> TaskHandle? in
+        let (goesDown, prober) = state.withLock { state -> (Bool, TaskHandle?) in
+            let goesDown: Bool
             switch (error as? CacheError)?.code {
-            case .originUnreachable: state.ring.unreached(address, now: now)
+            case .originUnreachable: goesDown = state.ring.unreached(address, now: now)
             case .originFailed, .originTimedOut, .originMisbehaved:
-                state.ring.failed(address, now: now)
-            default: state.ring.gaveUp(address)
+                goesDown = state.ring.failed(address, now: now)
+            default:
+                state.ring.gaveUp(address)
+                goesDown = false
             }
-            guard state.isOpen, state.prober == nil, state.ring.nextProbe != nil else { return nil }
+            guard state.isOpen, state.prober == nil, state.ring.nextProbe != nil else {
+                return (goesDown, nil)
+            }
             let prober = TaskHandle()
             state.prober = prober
-            return prober
+            return (goesDown, prober)
         }
+        if goesDown { report("Origin \(address): \((error as? CacheError)?.detail ?? "\(error)")") }
         prober?.attach(
             Task { [weak self] in
                 while let delay = self?.probeDelay() {
@@ -158,7 +173,7 @@ package final class OriginPool: Origin {
             try await (upstream as? any ConnectingOrigin)?.connect(to: "\(address)/")
             state.withLock { $0.ring.reached(address) }
         } catch {
-            state.withLock { $0.ring.unreached(address, now: coarseMilliseconds()) }
+            _ = state.withLock { $0.ring.unreached(address, now: coarseMilliseconds()) }
         }
     }
 }

@@ -68,13 +68,22 @@ package struct OriginRing: Sendable {
         return fallback.flatMap { take($0) }
     }
 
-    package mutating func answered(_ address: OriginAddress) {
-        change(address) { $0 = Member(address: address) }
+    /// The origin answered; returns whether it had been down.
+    @discardableResult
+    package mutating func answered(_ address: OriginAddress) -> Bool {
+        var wasDown = false
+        change(address) { member in
+            wasDown = member.downCount > 0
+            member = Member(address: address)
+        }
+        return wasDown
     }
 
-    /// The origin was reached, and its response was an error of the exchange.
-    package mutating func failed(_ address: OriginAddress, now: Int64) {
-        change(address) { member in
+    /// The origin was reached, and its response was an error of the exchange; returns whether it
+    /// goes down, for the first time since its last answer.
+    @discardableResult
+    package mutating func failed(_ address: OriginAddress, now: Int64) -> Bool {
+        countingDowns(of: address) { member in
             // A request that was sent before it went down tells nothing new.
             guard member.downUntil == nil else { return }
             member.failures = min(member.failures + 1, Self.failuresMax)
@@ -84,9 +93,11 @@ package struct OriginRing: Sendable {
         }
     }
 
-    /// No connection could be made.
-    package mutating func unreached(_ address: OriginAddress, now: Int64) {
-        change(address) { member in
+    /// No connection could be made; returns whether the origin goes down, for the first time since
+    /// its last answer.
+    @discardableResult
+    package mutating func unreached(_ address: OriginAddress, now: Int64) -> Bool {
+        countingDowns(of: address) { member in
             if member.downUntil == nil || member.isProbed { member.goDown(now: now) }
         }
     }
@@ -138,6 +149,20 @@ package struct OriginRing: Sendable {
     private mutating func take(_ index: Int) -> OriginAddress {
         next = (index + 1) % members.count
         return members[index].address
+    }
+
+    /// Changes the member; returns whether that took it down for the first time.
+    private mutating func countingDowns(
+        of address: OriginAddress,
+        _ body: (inout Member) -> Void
+    ) -> Bool {
+        var goesDown = false
+        change(address) { member in
+            let before = member.downCount
+            body(&member)
+            goesDown = before == 0 && member.downCount > 0
+        }
+        return goesDown
     }
 
     private mutating func change(_ address: OriginAddress, _ body: (inout Member) -> Void) {

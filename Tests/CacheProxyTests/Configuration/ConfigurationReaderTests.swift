@@ -168,7 +168,7 @@ struct OtherOrder: Error {}
         .init(
             ["--origin", "http://a", "--config", "/nowhere"],
             .fileUnreadable,
-            "/nowhere: cannot be read: No such file or directory; give a file that this user may read"
+            "--config: /nowhere cannot be read: No such file or directory; give a file that this user may read"
         ),
         .init(
             ["--origin", "http://a", "--disk", "/nowhere/x"],
@@ -229,7 +229,8 @@ struct OtherOrder: Error {}
         let invalid = try Self.file("memory 12Q\n")
         let large = try Self.file(String(repeating: "#", count: 1 << 20) + "#")
         let short = try Self.file("abc\n")
-        defer { for path in [invalid, large, short] { Self.remove(path) } }
+        let long = try Self.file("secret-word\n")
+        defer { for path in [invalid, large, short, long] { Self.remove(path) } }
         for (arguments, code, text) in [
             (
                 ["--config", invalid], Code.valueInvalid,
@@ -237,11 +238,15 @@ struct OtherOrder: Error {}
             ),
             (
                 ["--config", large], .fileUnreadable,
-                "\(large): the file has more than 1048576 bytes; give a smaller one"
+                "--config: \(large) has more than 1048576 bytes; give a smaller file"
             ),
             (
                 ["--origin", "http://a", "--purge-token", short], .tokenInvalid,
-                "\(short): the token in the first line has 3 bytes; give at least 8"
+                "--purge-token: the token in the first line of \(short) has 3 bytes; give at least 8"
+            ),
+            (
+                ["--origin", "http://a", "--purge-token", long], .optionsConflicting,
+                "--purge-token: purges are requests to --admin; give its address"
             ),
         ] {
             #expect(throws: ConfigurationError(code, text)) {

@@ -1,5 +1,6 @@
 import CacheEngine
 import CacheTestSupport
+import Synchronization
 import Testing
 
 @testable import CacheProxy
@@ -155,6 +156,34 @@ import Testing
             _ = try await pool.fetch(OriginRequest(url: "http://x/"))
         }
         #expect(await upstream.count == 1)
+    }
+
+    /// An origin that cannot be reached for its first three requests.
+    private actor LateOrigin: Origin {
+        private var count = 0
+
+        func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+            count += 1
+            guard count <= 3 else { return OriginResponse(status: 204) }
+            throw CacheError(.originUnreachable, detail: "Cannot connect to a: attempt \(count)")
+        }
+    }
+
+    @Test func originThatGoesDownAndAnswersAgainIsReportedOnce() async {
+        let lines = Mutex<[String]>([])
+        let address = Self.addresses[0]
+        let pool = OriginPool([address], name: "me", upstream: LateOrigin()) { line in
+            lines.withLock { $0.append(line) }
+        }
+        for _ in 0..<6 { _ = try? await pool.fetch(OriginRequest(url: "http://x/")) }
+        let told = lines.withLock { $0 }
+        #expect(
+            told == [
+                "Origin \(address): Cannot connect to a: attempt 1",
+                "Origin \(address): it answers again",
+            ]
+        )
+        pool.shutDown()
     }
 
     @Test func onlyAFailedConnectionMovesARequestToAnotherOrigin() {
