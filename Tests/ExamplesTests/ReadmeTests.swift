@@ -54,10 +54,14 @@ private enum FirstProgram {
             configuration: HTTPCache.Configuration(memory: .megabytes(64), mode: .private),
             origin: CurlOrigin()
         )
-        for _ in 1...2 {
-            let response = try await cache.respond(to: CacheRequest(url: url))
-            let body = try await response.body.collect()
-            print(response.status, body.count, response.info.source)
+        do {
+            for _ in 1...2 {
+                let response = try await cache.respond(to: CacheRequest(url: url))
+                let body = try await response.body.collect()
+                print(response.status, body.count, response.info.source)
+            }
+        } catch {
+            print("No response:", error)
         }
         await cache.shutDown()
         """#

@@ -76,6 +76,7 @@ enum Mutant: String {
     case storesOverlongBodies
     case replacesWholeByPart
     case joinsPartsOfOtherVersions
+    case downloadsErrorPages
     case losesMarksOfURLs
 
     var isOn: Bool {

@@ -54,6 +54,51 @@ import Testing
         await stage.end()
     }
 
+    @Test("A21: only a 2xx replaces a file", arguments: [302, 404, 503], [false, true])
+    func otherStatusLeavesTheFile(status: Int, resuming: Bool) async throws {
+        let stage = try await Stage(ScriptedOrigin { _, _ in .whole(status: status, body: "page") })
+        let path = folder.path("file")
+        try Data("old".utf8).write(to: URL(filePath: path))
+        let request = CacheRequest(url: Stage.url)
+        let response = try await stage.cache.download(request, to: path, resuming: resuming)
+        #expect(response.status == status)
+        #expect(try await response.body.collect().text == "page")
+        #expect(try text(path) == "old")
+        #expect(folder.files == [path])
+        await stage.end()
+    }
+
+    @Test(
+        "A21: the file has the permissions of a new file of this process",
+        arguments: [false, true]
+    )
+    func umaskAppliesToTheFile(resuming: Bool) async throws {
+        let stage = try await Stage()
+        let request = CacheRequest(url: Stage.url)
+        let path = folder.path("file")
+        _ = try await stage.cache.download(request, to: path, resuming: resuming)
+        try Data("new".utf8).write(to: URL(filePath: folder.path("other")))
+        let modes = try ["file", "other"].map {
+            try FileManager.default.attributesOfItem(atPath: folder.path($0))[.posixPermissions]
+                as? Int
+        }
+        #expect(modes[0] != nil && modes[0] == modes[1])
+        await stage.end()
+    }
+
+    @Test("A21: a directory is refused before anything is loaded", arguments: [false, true])
+    func directoryIsRefusedAtOnce(resuming: Bool) async throws {
+        let stage = try await Stage()
+        let request = CacheRequest(url: Stage.url)
+        await #expect {
+            try await stage.cache.download(request, to: folder.path(""), resuming: resuming)
+        } throws: {
+            "\($0)".contains("is a directory; name a file in it")
+        }
+        #expect(stage.origin.count == 0)
+        await stage.end()
+    }
+
     @Test("A21: a path that cannot be written is a clear error")
     func unwritablePathIsAClearError() async throws {
         let stage = try await Stage()

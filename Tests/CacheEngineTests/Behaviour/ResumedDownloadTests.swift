@@ -120,6 +120,8 @@ import Testing
         file.answerRanges { _ in .whole(status: 503, body: "busy") }
         let response = try await download(stage)
         #expect(response.status == 503)
+        #expect(try await response.body.collect().text == "busy")
+        #expect(!folder.files.contains(path))
         #expect(try text(path + ".part") == "0123")
         file.answerRanges(nil)
         _ = try await download(stage)

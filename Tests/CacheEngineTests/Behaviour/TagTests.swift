@@ -79,6 +79,27 @@ import Testing
         await stage.end()
     }
 
+    @Test(
+        "an entry that a soft purge made stale is confirmed as a stale one",
+        arguments: [false, true]
+    )
+    func softPurgeIsAStaleForward(byTag: Bool) async throws {
+        // The confirmation changes the entry, so that the response is the origin's.
+        let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Cache-Tag": "green"])
+        let stage = try await Stage(origin)
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 1)
+        if byTag {
+            try await stage.cache.markStale(tagged: "green")
+        } else {
+            _ = try await stage.cache.markStale(CacheRequest(url: Stage.url))
+        }
+        let response = try await stage.cache.respond(to: CacheRequest(url: Stage.url))
+        let status = response.fields["Cache-Status"] ?? ""
+        #expect(status.contains("fwd=stale"), "\(status)")
+        await stage.end()
+    }
+
     @Test("a confirmation with more tags than the limit leaves nothing that cannot be purged")
     func aConfirmationWithTooManyTagsEndsTheEntry() async throws {
         let many = (0..<257).map { "t\($0)" }.joined(separator: ",")

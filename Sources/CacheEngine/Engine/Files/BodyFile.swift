@@ -6,14 +6,14 @@ final class BodyFile: Sendable {
     let descriptor: Int32
 
     /// Creates the file, which must not exist.
-    convenience init(creating path: String) throws {
-        try self.init(path, O_WRONLY | O_EXCL)
+    convenience init(creating path: String, permissions: mode_t) throws {
+        try self.init(path, O_WRONLY | O_EXCL, permissions: permissions)
     }
 
-    /// Opens the file, or creates it.
-    init(_ path: String, _ flags: Int32) throws {
+    /// Opens the file, or creates it with the permissions, without those that the umask takes away.
+    init(_ path: String, _ flags: Int32, permissions: mode_t) throws {
         self.path = path
-        descriptor = open(path, flags | O_CREAT | O_CLOEXEC, 0o600)
+        descriptor = open(path, flags | O_CREAT | O_CLOEXEC, permissions)
         guard descriptor >= 0 else { throw Self.failed("open", path) }
     }
 

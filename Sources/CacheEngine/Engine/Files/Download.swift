@@ -9,11 +9,15 @@ struct Download {
     let respond: @Sendable (CacheRequest) async throws -> CacheResponse
 
     /// Writes the body to a file of its own, and puts that in place.
-    func whole() async throws -> CacheResponse { try await put(respond(request)) }
+    func whole() async throws -> CacheResponse {
+        try checkPath()
+        return try await put(respond(request))
+    }
 
     /// Continues what an earlier download left; leaves its own bytes to a later one if it breaks
     /// off.
     func resumed() async throws -> CacheResponse {
+        try checkPath()
         guard request.method == .get, !request.fields.contains("Range"),
             let part = try PartialFile(beside: path)
         else { return try await whole() }
@@ -87,10 +91,14 @@ struct Download {
     }
 
     private func put(_ response: CacheResponse) async throws -> CacheResponse {
-        // The caller's own condition: the file is still the response.
-        if response.status == 304 { return response }
+        guard (200..<300).contains(response.status) || Mutant.downloadsErrorPages.isOn else {
+            return response
+        }
         var response = response
-        let file = try BodyFile(creating: path + ".part-\(UInt64.random(in: 0...UInt64.max))")
+        let file = try BodyFile(
+            creating: path + ".part-\(UInt64.random(in: 0...UInt64.max))",
+            permissions: 0o666
+        )
         do {
             let size = response.body.count
             var count = 0
@@ -105,6 +113,16 @@ struct Download {
         }
         response.body = .empty
         return response
+    }
+
+    /// Refuses a directory before anything is loaded; its name could not be given to a file.
+    private func checkPath() throws(CacheError) {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+        throw CacheError(
+            .storageFailed,
+            detail: "The target of the download \(path) is a directory; name a file in it"
+        )
     }
 
     private func report(_ count: Int, of size: Int?) {

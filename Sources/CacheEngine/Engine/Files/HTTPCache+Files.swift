@@ -4,8 +4,9 @@ import Platform
 extension HTTPCache {
     /// Answers the request and writes the body to `path`.
     ///
-    /// A file at `path` is replaced only once the body is complete. A 304, the answer to a condition
-    /// of the request's own, leaves it as it is; the body of any other status replaces it.
+    /// A file at `path` is replaced only once the body is complete, and only by a 2xx. Any other
+    /// response, such as a redirect, a 304 to a condition of the request's own or an error, leaves
+    /// the file as it is, and is returned with its body.
     ///
     /// With `resuming`, a download that breaks off leaves its bytes beside the file, in `path.part`
     /// and `path.part-of`, also when the process ends. The next one that resumes asks for the rest
@@ -15,7 +16,8 @@ extension HTTPCache {
     ///
     /// `onProgress` is called after each piece is written, by the task that writes it.
     ///
-    /// - Returns: The response, with an empty body; one that was continued is a 200 like any other.
+    /// - Returns: The response. A 2xx has an empty body, as it was written; one that was continued is
+    ///   a 200 like any other.
     public func download(
         _ request: CacheRequest,
         to path: String,
@@ -39,7 +41,7 @@ extension HTTPCache {
         let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         let path = "\(folder)/cache-body-\(getpid())-\(UInt64.random(in: 0...UInt64.max))"
         defer { unlink(path) }
-        try await BodyFile(creating: path).append(response.body)
+        try await BodyFile(creating: path, permissions: 0o600).append(response.body)
         chmod(path, 0o400)
         response.body = .empty
         return try await read(path, response)

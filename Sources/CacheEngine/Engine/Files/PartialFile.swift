@@ -18,7 +18,7 @@ final class PartialFile {
 
     /// Takes the files beside `path`; returns `nil` if another download has them.
     init?(beside path: String) throws {
-        let file = try BodyFile(path + ".part", O_RDWR)
+        let file = try BodyFile(path + ".part", O_RDWR, permissions: 0o666)
         guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { return nil }
         // The holder of the lock may have moved or removed the file since it was opened.
         var (held, named) = (stat(), stat())
@@ -48,7 +48,7 @@ final class PartialFile {
         }
         count = 0
         guard let tag else { return }
-        let note = try BodyFile(creating: notePath)
+        let note = try BodyFile(creating: notePath, permissions: 0o600)
         var text = "\(url)\n\(tag)\n"
         try text.withUTF8 { try note.append(UnsafeRawBufferPointer($0)) }
     }

@@ -25,10 +25,13 @@ extension Services {
             (RequestKey(bytes: [UInt8](bytes), hash: tiers.hasher.hash(bytes)), scheme)
         }
         guard let (key, scheme) = read else {
+            let url = PlainText.excerpt(request.url)
+            let isEncoded = request.url.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
             throw CacheError(
                 .requestInvalid,
-                detail: "The URL is not absolute: `\(PlainText.excerpt(request.url))`; "
-                    + "give scheme, host and path"
+                detail: isEncoded
+                    ? "The URL is not absolute: `\(url)`; give scheme, host and path"
+                    : "The URL contains a space or a control character; escape it: `\(url)`"
             )
         }
         return (key, scheme != .other || isAdditionalScheme(request.url))

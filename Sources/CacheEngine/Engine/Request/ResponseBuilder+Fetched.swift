@@ -153,7 +153,8 @@ extension ResponseBuilder {
         if !context.policy.reads { return context.policy.writes ? .request : .bypass }
         guard let stored = context.lookup.stored else { return context.lookup.miss }
         if stored.facts.flags.contains(.isPartial) { return .partial }
-        return stored.facts.isFresh(at: services.clock.nowSeconds) ? .request : .stale
+        let facts = services.tiers.currentFacts(of: stored)
+        return facts.isFresh(at: services.clock.nowSeconds) ? .request : .stale
     }
 
     // MARK: Standing in

@@ -23,16 +23,8 @@ enum ReuseStep {
         refreshAheadShare share: Double?,
         nowSeconds: Int64
     ) {
-        var current = stored.facts
-        if tiers.isMarkedStale(stored.entry) {
-            current.freshnessLifetimeSeconds = 0
-            // The entry may have been purged: it must not be served stale either.
-            if tiers.isDoubted(stored.entry), !Mutant.servesWhatIsDoubted.isOn {
-                current.flags.insert(.noCache)
-            }
-        }
         let decision = ReuseDecision.decide(
-            stored: current,
+            stored: tiers.currentFacts(of: stored),
             request: facts,
             nowSeconds: nowSeconds,
             preferences: terms.preferences

@@ -1,3 +1,5 @@
+import HTTPCaching
+
 /// Removals and soft purges, and the promises that a caller waits for.
 extension TieredStore {
     // MARK: One key
@@ -145,6 +147,18 @@ extension TieredStore {
         guard staleMarks.isActive else { return false }
         if let keeper = backing.staleMarkKeeper { return keeper.isDoubted(entry) }
         return staleMarks.coversAll(before: backing.staleSequence(of: entry))
+    }
+
+    /// The facts of the response as soft purges have left them.
+    func currentFacts(of stored: StoredResponse) -> StoredFacts {
+        var facts = stored.facts
+        guard isMarkedStale(stored.entry) else { return facts }
+        facts.freshnessLifetimeSeconds = 0
+        // The entry may have been purged: it must not be served stale either.
+        if isDoubted(stored.entry), !Mutant.servesWhatIsDoubted.isOn {
+            facts.flags.insert(.noCache)
+        }
+        return facts
     }
 
     /// Whether the entry, or a tag of it, has been declared stale since it was stored.
