@@ -117,25 +117,71 @@ import Testing
         #expect(Self.shape(try Self.read("c", Data(commands.utf8))) == [[0, 10]])
     }
 
-    @Test func archivesAreUnpacked() throws {
+    /// Packs the bytes, lets `change` change the archive and reads it.
+    private static func readPacked(
+        _ data: Data,
+        change: (inout Data) -> Void = { _ in }
+    ) throws -> RequestTrace {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("traces-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appendingPathComponent("t.csv")
-        try Self.forms[0].data.write(to: file)
+        try data.write(to: file)
         let packing = Process()
         packing.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         packing.arguments = ["gzip", file.path]
         try packing.run()
         packing.waitUntilExit()
-        let trace = try RequestTrace(path: file.path + ".gz")
-        #expect(trace.requests.count == Self.requests.count)
+        var archive = try Data(contentsOf: file.appendingPathExtension("gz"))
+        change(&archive)
+        return try read("t.csv.gz", archive)
+    }
 
-        let archive = try Data(contentsOf: URL(fileURLWithPath: file.path + ".gz"))
-        let cut = folder.appendingPathComponent("cut.csv.gz")
-        try archive.prefix(archive.count / 2).write(to: cut)
-        #expect(throws: UsageError.self) { try RequestTrace(path: cut.path) }
+    @Test func archivesAreUnpacked() throws {
+        let trace = try Self.readPacked(Self.forms[0].data)
+        #expect(trace.requests.count == Self.requests.count)
+        #expect {
+            try Self.readPacked(Self.forms[0].data) { $0.removeLast($0.count / 2) }
+        } throws: { error in
+            "\(error)".hasSuffix(
+                "/t.csv.gz: gzip cannot unpack the file: unexpected end of file; get it again"
+            )
+        }
+    }
+
+    /// The program finds the damage at the end of the archive, behind the wrong line.
+    @Test func damageOfAnArchiveIsReportedBeforeAWrongLine() throws {
+        let lines = String(repeating: "1,2,3\n", count: 20_000)
+        let data = Data((lines + "nonsense\n" + lines).utf8)
+        #expect {
+            try Self.readPacked(data)
+        } throws: { error in
+            "\(error)".hasSuffix("line 20001 is not time,object,size: `nonsense`")
+        }
+        #expect {
+            try Self.readPacked(data) { $0[$0.count - 8] ^= 1 }
+        } throws: { error in
+            "\(error)".contains("gzip cannot unpack the file: invalid compressed data--crc error")
+        }
+    }
+
+    @Test(arguments: [
+        ("t.csv.gz", "gzip cannot unpack the file: not in gzip format; get it again"),
+        ("t.csv.zst", "zstd cannot unpack the file: unsupported format; get it again"),
+    ])
+    func otherFileIsNoArchive(name: String, message: String) throws {
+        #expect {
+            try Self.read(name, Data("1,2,3\n".utf8))
+        } throws: { error in
+            "\(error)".hasSuffix("/\(name): \(message)")
+        }
+    }
+
+    @Test func missingArchiveCannotBeRead() {
+        #expect(throws: UsageError("/nonexistent/t.gz cannot be read: No such file or directory")) {
+            try RequestTrace(path: "/nonexistent/t.gz")
+        }
     }
 
     @Test(arguments: [

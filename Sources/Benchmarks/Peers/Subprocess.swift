@@ -5,6 +5,8 @@ package final class Subprocess {
     private let process: pid_t
     private let input: Int32
     private let output: Int32
+    /// The program's standard error if it is kept.
+    private let errors: Int32?
     private var buffered: [UInt8] = []
     private var isReaped = false
 
@@ -15,6 +17,7 @@ package final class Subprocess {
         }
         let toChild = try Self.makeSockets()
         let fromChild = try Self.makePipe()
+        let errorsFromChild = errors == .kept ? try Self.makePipe() : nil
         var actions = Self.emptyActions()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -23,6 +26,11 @@ package final class Subprocess {
         if errors == .dropped {
             posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
         }
+        if let pipe = errorsFromChild {
+            // Text that exceeds the pipe is lost; otherwise the program would wait for a reader.
+            _ = fcntl(pipe.write, F_SETFL, O_NONBLOCK)
+            posix_spawn_file_actions_adddup2(&actions, pipe.write, 2)
+        }
         var vector: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
         vector.append(nil)
         defer { for argument in vector { free(argument) } }
@@ -30,20 +38,25 @@ package final class Subprocess {
         let status = posix_spawnp(&process, name, &actions, nil, vector, environ)
         close(toChild.read)
         close(fromChild.write)
+        if let pipe = errorsFromChild { close(pipe.write) }
         guard status == 0 else {
             close(toChild.write)
             close(fromChild.read)
+            if let pipe = errorsFromChild { close(pipe.read) }
             throw UsageError("\(name) cannot be started: \(TextFile.errorText(status))")
         }
         self.process = process
         input = toChild.write
         output = fromChild.read
+        self.errors = errorsFromChild?.read
     }
 
     /// Where the program's standard error goes.
     package enum ErrorOutput: Sendable {
         case inherited
         case dropped
+        /// `receiveErrors` returns it.
+        case kept
     }
 
     package func send(_ line: String) throws {
@@ -90,6 +103,15 @@ package final class Subprocess {
         }
     }
 
+    /// Returns the standard error, to the program's end; it is empty unless it is kept.
+    package func receiveErrors() throws -> String {
+        guard let errors else { return "" }
+        return String(
+            decoding: try TextFile.readAll(errors, "The errors of a program"),
+            as: UTF8.self
+        )
+    }
+
     /// Closes the program's input and waits for its end.
     @discardableResult
     package func finish() -> Int32 {
@@ -97,6 +119,7 @@ package final class Subprocess {
         isReaped = true
         close(input)
         close(output)
+        if let errors { close(errors) }
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
         return status

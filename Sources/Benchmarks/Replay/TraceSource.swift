@@ -2,6 +2,9 @@ import Platform
 
 /// The bytes of a trace: a file, an archive that its own program unpacks, or the standard input.
 struct TraceSource {
+    /// About a second of unpacking.
+    private static let bytesAfterFaultMax = 256 << 20
+
     let path: String
 
     /// The name without its folders and the ending of an archive.
@@ -18,18 +21,64 @@ struct TraceSource {
         if path.hasSuffix(".zst") { return try unpack("zstd", take) }
         if path.hasSuffix(".gz") { return try unpack("gzip", take) }
         if path == "-" { return try read(0, take) }
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw TextFile.unreadable(path) }
+        let file = try opened()
         defer { close(file) }
         try read(file, take)
     }
 
+    private func opened() throws -> Int32 {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw TextFile.unreadable(path) }
+        return file
+    }
+
     private func unpack(_ program: String, _ take: ([UInt8]) throws -> Void) throws {
-        let unpacking = try Subprocess([program, "-dc", "--", path])
-        while let bytes = try unpacking.receiveBytes() { try take(bytes) }
+        // A file that cannot be read is reported as any other.
+        close(try opened())
+        let unpacking = try Subprocess([program, "-dc", "--", path], errors: .kept)
+        let fault = try receive(from: unpacking, take)
+        let complaint = try unpacking.receiveErrors()
         guard unpacking.finish() == 0 else {
-            throw UsageError("\(path): \(program) cannot unpack the file; get it again")
+            let reason = reason(complaint, program)
+            throw UsageError("\(path): \(program) cannot unpack the file\(reason); get it again")
         }
+        if let fault { throw fault }
+    }
+
+    /// Returns the error of a wrong line once the program has ended.
+    ///
+    /// A damaged archive gives wrong lines before its program notices the damage. If many more
+    /// bytes follow, the error is thrown at once.
+    private func receive(
+        from unpacking: Subprocess,
+        _ take: ([UInt8]) throws -> Void
+    ) throws -> (any Error)? {
+        var fault: (any Error)?
+        var bytesLeft = Self.bytesAfterFaultMax
+        while let bytes = try unpacking.receiveBytes() {
+            guard let fault else {
+                do { try take(bytes) } catch { fault = error }
+                continue
+            }
+            bytesLeft -= bytes.count
+            if bytesLeft < 0 { throw fault }
+        }
+        return fault
+    }
+
+    /// The last line of the complaint without the names that our own error has.
+    private func reason(_ complaint: String, _ program: String) -> String {
+        let blanks: Set<Character> = [" ", ":", "\r"]
+        guard
+            var rest = complaint.split(separator: "\n").last(where: {
+                !$0.allSatisfy(blanks.contains)
+            })
+        else { return "" }
+        for name in ["\(program):", path] where rest.hasPrefix(name) {
+            rest = rest.dropFirst(name.count).drop(while: blanks.contains)
+        }
+        while let last = rest.last, blanks.contains(last) { rest.removeLast() }
+        return ": \(rest)"
     }
 
     private func read(_ file: Int32, _ take: ([UInt8]) throws -> Void) throws {
