@@ -41,10 +41,7 @@ enum ReplayCommand: Command {
         let file = arguments.value("--json")
         if let file { try TextFile.checkWritable(file) }
         let trace = try RequestTrace(path: path, format: try format(arguments))
-        Terminal.say(
-            "\(path): \(trace.requests.count) requests of \(trace.objectCount) objects, "
-                + "\(Unit.bytes.readable(Double(trace.distinctBytes))) in all\n"
-        )
+        Terminal.say(head(path, trace))
         let rounds = arguments.has("--curve") ? curve(options) : [options]
         var measurements: [Measurement] = []
         var line = Terminal.ProgressLine()
@@ -60,6 +57,15 @@ enum ReplayCommand: Command {
         Terminal.say(ResultTable.text(result))
         if let file { try TextFile.write(JSONText.encode(result), to: file) }
         return .success
+    }
+
+    /// The requests of the trace, and how many lines have none.
+    static func head(_ path: String, _ trace: RequestTrace) -> String {
+        let text =
+            "\(path): \(trace.requests.count) requests of \(trace.objectCount) objects, "
+            + "\(Unit.bytes.readable(Double(trace.distinctBytes))) in all\n"
+        guard trace.skippedLines > 0 else { return text }
+        return text + "Skipped lines without a request: \(trace.skippedLines)\n"
     }
 
     /// The same replay over a range of sizes, as shares of all distinct bytes.
@@ -83,7 +89,8 @@ enum ReplayCommand: Command {
         let report = ReplayReport(
             trace: ReplayReport.traceName(arguments.value("--trace") ?? ""),
             policy: policyName,
-            capacity: capacityParameter(options)
+            capacity: capacityParameter(options),
+            skippedLines: trace.skippedLines
         )
         guard let disk else { return report.measurements(TraceReplay(trace).run(options)) }
         return report.measurements(try await replay(trace, options, disk, arguments))

@@ -57,7 +57,7 @@ import Testing
     ]
 
     /// The order in which objects appear, whatever their identities are, and the sizes.
-    private static func shape(_ trace: RequestTrace) -> [[Int]] {
+    static func shape(_ trace: RequestTrace) -> [[Int]] {
         var numbers: [UInt64: Int] = [:]
         return trace.requests.map { request in
             let number = numbers[request.object] ?? numbers.count
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    private static func read(
+    static func read(
         _ name: String,
         _ data: Data,
         _ format: TraceFormat? = nil

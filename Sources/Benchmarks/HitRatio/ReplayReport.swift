@@ -1,9 +1,16 @@
 /// The outcome of a replay as rows of a result.
 package struct ReplayReport {
     private let parameters: [Measurement.Parameter]
+    private let skippedLines: Int
 
-    package init(trace: String, policy: String, capacity: Measurement.Parameter) {
+    package init(
+        trace: String,
+        policy: String,
+        capacity: Measurement.Parameter,
+        skippedLines: Int = 0
+    ) {
         parameters = [.init("trace", trace), .init("policy", policy), capacity]
+        self.skippedLines = skippedLines
     }
 
     /// The file's name without its folders and the endings of archives and tables.
@@ -19,7 +26,7 @@ package struct ReplayReport {
             row("throughput", outcome.requestsPerSecond, .operationsPerSecond, .higher),
             row("overhead_per_entry", outcome.overheadBytesPerEntry, .bytes, .lower),
             row("memory_peak_over_capacity", peak, .share, .lower),
-        ]
+        ] + skipped
     }
 
     package func measurements(_ outcome: TieredReplay.Outcome) -> [Measurement] {
@@ -27,7 +34,12 @@ package struct ReplayReport {
             row("memory_hit_ratio", outcome.memory.requestHitRatio, .share, .higher),
             row("throughput", outcome.memory.requestsPerSecond, .operationsPerSecond, .higher),
             row("bytes_written", Double(outcome.bytesWritten), .bytes, .lower),
-        ]
+        ] + skipped
+    }
+
+    /// Few traces have such lines, so a row without any would say nothing.
+    private var skipped: [Measurement] {
+        skippedLines == 0 ? [] : [row("skipped_lines", Double(skippedLines), .count, .lower)]
     }
 
     func hitRatios(_ requests: Double, _ bytes: Double) -> [Measurement] {

@@ -10,6 +10,8 @@ package struct RequestTrace: Sendable {
     package private(set) var objectCount = 0
     /// The bytes of all distinct objects; each counts once, with its first size.
     package private(set) var distinctBytes = 0
+    /// Lines of a log that have no request in their quotes.
+    package private(set) var skippedLines = 0
     private var seen: Set<UInt64> = []
 
     package init() {}
@@ -34,4 +36,6 @@ package struct RequestTrace: Sendable {
             distinctBytes += Int(size)
         }
     }
+
+    mutating func skipLine() { skippedLines += 1 }
 }

@@ -137,32 +137,22 @@ struct TraceLineReader {
         return true
     }
 
-    // MARK: The log of a web server
-
     private static func readLog(
         _ line: UnsafeRawBufferPointer,
         into trace: inout RequestTrace
     ) -> Bool {
-        let quote = UInt8(ascii: "\"")
-        guard let open = line.firstIndex(of: quote),
-            let close = line[(open + 1)...].firstIndex(of: quote)
-        else { return false }
-        let request = line[(open + 1)..<close].split(separator: 0x20)
-        let rest = line[(close + 1)...].split { $0 == 0x20 || $0 == 0x0D }
-        guard request.count >= 2, rest.count >= 2, rest[0].count == 3 else { return false }
-        let bytes = UnsafeRawBufferPointer(rebasing: rest[1])
-        let size = bytes.elementsEqual("-".utf8) ? 0 : number(bytes)
-        guard let size else { return false }
+        guard let log = TraceLogLine(line) else { return false }
+        if log.method.isEmpty { trace.skipLine() }
         // Other methods do not read what a cache stores.
-        guard request[0].elementsEqual("GET".utf8) else { return true }
-        let path = UnsafeRawBufferPointer(rebasing: request[1])
-        trace.append(object: identity(path), sizeBytes: size)
+        if log.method.elementsEqual("GET".utf8) {
+            trace.append(object: identity(log.target), sizeBytes: log.sizeBytes)
+        }
         return true
     }
 
     // MARK: Fields
 
-    private static func number(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
+    static func number(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
         guard !bytes.isEmpty, bytes.count < 20 else { return nil }
         var number: UInt64 = 0
         for byte in bytes {
