@@ -10,7 +10,7 @@ enum ReplayCommand: Command {
     static let summary = "replays recorded requests and tells the hit ratios"
     static let flags: [Arguments.Flag] = [
         .init("--trace", "FILE", "the trace; .gz and .zst are unpacked, - is the standard input"),
-        .init("--format", "NAME", "auto, " + formats),
+        .init("--format", "NAME", "auto, " + TraceFormat.names),
         .init("--memory", "BYTES", "memory to use, such as 64M"),
         .init("--memory-fraction", "F", "memory as a share of all distinct bytes (default 0.1)"),
         .init("--curve", nil, "seven sizes of the memory; `report` draws them"),
@@ -20,8 +20,6 @@ enum ReplayCommand: Command {
         .init("--policy", "NAME,…", policies.map(\.name).joined(separator: ", ")),
         .init("--json", "FILE", "write the results there as JSON"),
     ]
-
-    private static let formats = TraceFormat.allCases.map(\.rawValue).joined(separator: ", ")
 
     static let policies: [(name: String, policy: EvictionPolicy)] = [
         ("balanced", .sizeAware(.balanced)), ("requests", .sizeAware(.requests)),
@@ -145,7 +143,9 @@ enum ReplayCommand: Command {
     private static func format(_ arguments: Arguments) throws -> TraceFormat? {
         guard let name = arguments.value("--format"), name != "auto" else { return nil }
         guard let format = TraceFormat(rawValue: name) else {
-            throw UsageError("--format: `\(name)` is not a format; give auto or one of \(formats)")
+            throw UsageError(
+                "--format: `\(name)` is not a format; give auto or one of \(TraceFormat.names)"
+            )
         }
         return format
     }

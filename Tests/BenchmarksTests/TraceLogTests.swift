@@ -8,11 +8,11 @@ import Testing
         #"10.0.0.1 - - [22/Nov/2026:10:00:00 +0000] "\#(quoted)" \#(rest)"# + "\n"
     }
 
-    private static func lines(_ count: Int, _ line: (Int) -> String) -> String {
+    static func lines(_ count: Int, _ line: (Int) -> String) -> String {
         (0..<count).map(line).joined()
     }
 
-    private static let logged = lines(30) { log("GET /\($0 % 2) HTTP/1.1") }
+    static let logged = lines(30) { log("GET /\($0 % 2) HTTP/1.1") }
 
     private static func read(_ text: String, _ format: TraceFormat? = nil) throws -> RequestTrace {
         try TraceTests.read("t", Data(text.utf8), format)

@@ -189,6 +189,8 @@ import Testing
         ("1,2,3\n2,3,-4\n", "line 2 is not time,object,size: `2,3,-4`"),
         ("1,2,3\n\n# x\nnoon,3,4\n", "line 4 is not time,object,size: `noon,3,4`"),
         ("1,2,3\n1,2\n", "line 2 is not time,object,size: `1,2`"),
+        ("1,2\n1,2,3\n4,5\n", "line 2 is not object,size: `1,2,3`"),
+        ("a\nb c\n", "line 2 is not the object alone: `b c`"),
         ("h [t] \"GET /a\" 200 5\nh [t] GET /a 200 5\n", "line 2 is not host ident user"),
         ("", "the file has no requests"), ("# nothing\n\n", "the file has no requests"),
     ])

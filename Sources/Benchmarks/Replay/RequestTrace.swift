@@ -18,7 +18,7 @@ package struct RequestTrace: Sendable {
 
     /// Reads a file, an archive that ends in `.gz` or `.zst`, or the standard input (`-`).
     ///
-    /// Without a format, the name and the first bytes decide.
+    /// Without a format, the name and the first lines decide.
     package init(path: String, format: TraceFormat? = nil) throws {
         let source = TraceSource(path: path)
         var reader = TraceReader(source, format)

@@ -27,20 +27,6 @@ package enum TraceFormat: String, CaseIterable, Sendable {
         }
     }
 
-    /// Guesses the form from the name of a file, without the ending of an archive, and its first
-    /// bytes.
-    package static func guess(name: String, start: [UInt8]) -> TraceFormat {
-        if name.contains("oracleGeneral") || start.contains(0) { return .oracleGeneral }
-        if name.hasSuffix(".lis") { return .lis }
-        let lines = start.split(separator: UInt8(ascii: "\n"))
-        let data = lines.first { !TraceLineReader.isSkipped($0) }
-        guard let first = data.map({ String(decoding: $0, as: UTF8.self) }) else { return .csv }
-        if first.contains("\""), first.contains("[") { return .clf }
-        if first.contains("hashed_") { return .wiki }
-        let fields = first.split(separator: ",", omittingEmptySubsequences: false)
-        if fields.count == 7, TraceLineReader.isOperation(fields[5].utf8) { return .twitter }
-        let words = first.split { $0 == " " || $0 == "\r" }
-        if words.count == 4, words.allSatisfy({ $0.allSatisfy(\.isNumber) }) { return .lis }
-        return .csv
-    }
+    /// The names of all forms, for help and errors.
+    package static let names = allCases.map(\.rawValue).joined(separator: ", ")
 }

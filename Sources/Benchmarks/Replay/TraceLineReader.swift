@@ -6,6 +6,8 @@ struct TraceLineReader {
         var object: Int
         var sizes: [Int] = []
         var operation: Int?
+        /// The number of columns, if further ones would change the meaning of these.
+        var exactly: Int?
         var least: Int { ([time, object, operation].compactMap { $0 } + sizes).reduce(0, max) + 1 }
     }
 
@@ -14,9 +16,33 @@ struct TraceLineReader {
     private let format: TraceFormat
     private var separator: UInt8?
     private var columns: Columns?
+    /// Whether the next line may have the names of the columns.
+    private var expectsNames = true
     private var fields: [Range<Int>] = []
 
+    /// Reads lines whose layout the first of them gives.
     init(_ format: TraceFormat) { self.format = format }
+
+    /// Reads a table with the layout of `line`, which has names only if it is the first.
+    init(tableLike line: UnsafeRawBufferPointer, isFirst: Bool) {
+        format = .csv
+        split(line)
+        let named = isFirst ? namedColumns(line) : nil
+        columns = named ?? usualColumns(fields.count)
+        expectsNames = named != nil
+    }
+
+    /// The form of a line, for errors.
+    var form: String {
+        switch columns?.exactly {
+        case 1: "the object alone"
+        case 2: "object,size"
+        default: format.line
+        }
+    }
+
+    /// How much the layout says about a line: names say most, an object alone least.
+    var detail: Int { expectsNames ? 4 : columns?.exactly ?? 3 }
 
     /// Appends the requests of the line; returns `false` if the line has another form.
     mutating func read(_ line: UnsafeRawBufferPointer, into trace: inout RequestTrace) -> Bool {
@@ -27,13 +53,16 @@ struct TraceLineReader {
         case .csv, .lis, .twitter, .wiki: break
         }
         split(line)
-        if columns == nil {
+        if expectsNames {
+            expectsNames = false
             let named = namedColumns(line)
-            columns = named ?? usualColumns(fields.count)
+            columns = named ?? columns ?? usualColumns(fields.count)
             if named != nil { return true }
         }
         if format == .lis { return readBlocks(line, into: &trace) }
-        guard let columns, fields.count >= columns.least else { return false }
+        guard let columns, fields.count >= columns.least,
+            fields.count == columns.exactly ?? fields.count
+        else { return false }
         if let time = columns.time, !Self.isDecimal(bytes(time, line)) { return false }
         if let operation = columns.operation {
             guard Self.isOperation(bytes(operation, line)) else { return false }
@@ -103,8 +132,11 @@ struct TraceLineReader {
         ["size", "bytes", "obj_size", "object_size", "response_size", "length"]
     )
 
-    /// The columns that a line of names gives, or `nil` if it gives none.
+    /// The columns that a line of names gives, or `nil` if it gives none; no name is a number.
     private func namedColumns(_ line: UnsafeRawBufferPointer) -> Columns? {
+        guard !fields.contains(where: { Self.isDecimal(.init(rebasing: line[$0])) }) else {
+            return nil
+        }
         var columns = Columns(object: -1)
         for (index, range) in fields.enumerated() {
             let name = String(decoding: line[range], as: UTF8.self).lowercased()
@@ -120,8 +152,8 @@ struct TraceLineReader {
         switch format {
         case .twitter: Columns(time: 0, object: 1, sizes: [2, 3], operation: 5)
         case .wiki: Columns(time: 0, object: 1, sizes: [count == 4 ? 2 : 3])
-        case .csv where count == 1: Columns(object: 0)
-        case .csv where count == 2: Columns(object: 0, sizes: [1])
+        case .csv where count == 1: Columns(object: 0, exactly: 1)
+        case .csv where count == 2: Columns(object: 0, sizes: [1], exactly: 2)
         default: Columns(time: 0, object: 1, sizes: [2])
         }
     }

@@ -1,12 +1,13 @@
 /// Cuts the bytes of a trace into lines or records, however they come in pieces.
 struct TraceReader {
     private static let recordBytes = 24
-    private static let guessBytes = 4_096
+    private static let guessBytes = 1 << 16
     private static let lineBytesMax = 1 << 20
 
     private let source: TraceSource
     private var format: TraceFormat?
-    private var lines = TraceLineReader(.csv)
+    /// `nil` until the form is known.
+    private var lines: TraceLineReader?
     private var lineNumber = 0
     /// Bytes that are not used yet: the beginning of a line or of a record.
     private var rest: [UInt8] = []
@@ -20,12 +21,12 @@ struct TraceReader {
 
     mutating func take(_ bytes: [UInt8]) throws {
         rest += bytes
-        guard format != nil || rest.count >= Self.guessBytes else { return }
-        try useRest()
+        guard lines != nil || rest.count >= Self.guessBytes else { return }
+        try useRest(isWhole: false)
     }
 
     mutating func finish() throws -> RequestTrace {
-        try useRest()
+        try useRest(isWhole: true)
         if format == .oracleGeneral, !rest.isEmpty {
             throw UsageError(
                 "\(source.path): the last record has \(rest.count) of \(Self.recordBytes) bytes; "
@@ -44,10 +45,23 @@ struct TraceReader {
         return trace
     }
 
-    private mutating func useRest() throws {
-        let format = format ?? TraceFormat.guess(name: source.name, start: rest)
-        if lineNumber == 0 { lines = TraceLineReader(format) }
+    /// Decides on the form; `isWhole` says that no bytes follow.
+    private mutating func begin(isWhole: Bool) throws {
+        let judge = TraceJudge(rest, isWhole: isWhole)
+        guard let format = format ?? judge.format(name: source.name) else {
+            let first = judge.lines.first ?? []
+            throw UsageError(
+                "\(source.path): the first lines have no form in common: `\(Self.shown(first))`; "
+                    + "give --format and one of \(TraceFormat.names)"
+            )
+        }
         self.format = format
+        let table = format == .csv ? judge.table : nil
+        lines = table ?? TraceLineReader(format)
+    }
+
+    private mutating func useRest(isWhole: Bool) throws {
+        if lines == nil { try begin(isWhole: isWhole) }
         let bytes = rest
         let used = try bytes.withUnsafeBytes { bytes in
             format == .oracleGeneral ? use(records: bytes) : try use(lines: bytes)
@@ -72,12 +86,16 @@ struct TraceReader {
 
     private mutating func use(line: UnsafeRawBufferPointer) throws {
         lineNumber += 1
-        guard lines.read(line, into: &trace) else {
-            let text = String(decoding: line.prefix(60), as: UTF8.self)
+        guard lines?.read(line, into: &trace) == true else {
             throw UsageError(
-                "\(source.path): line \(lineNumber) is not \(format?.line ?? ""): `\(text)`"
+                "\(source.path): line \(lineNumber) is not \(lines?.form ?? ""): "
+                    + "`\(Self.shown(line))`"
             )
         }
+    }
+
+    private static func shown(_ line: some Collection<UInt8>) -> String {
+        String(decoding: line.prefix(60), as: UTF8.self)
     }
 
     private mutating func use(records bytes: UnsafeRawBufferPointer) -> Int {
