@@ -16,7 +16,7 @@ enum ReplayCommand: Command {
         .init("--curve", nil, "seven sizes of the memory; `report` draws them"),
         .init("--disk", "BYTES", "a disk behind the memory, with real bodies in real files"),
         .init("--directory", "DIR", "where the disk puts its files"),
-        .init("--unit-size", nil, "every object counts the same"),
+        .init("--unit-size", nil, "every object counts the same; implied by a trace without sizes"),
         .init("--policy", "NAME,…", policies.map(\.name).joined(separator: ", ")),
         .init("--json", "FILE", "write the results there as JSON"),
     ]
@@ -31,7 +31,7 @@ enum ReplayCommand: Command {
         guard let path = arguments.value("--trace") else {
             throw UsageError("--trace: the flag is missing; give --trace FILE")
         }
-        let options = try options(arguments)
+        var options = try options(arguments)
         let disk = try arguments.bytes("--disk")
         if disk != nil, arguments.has("--unit-size") {
             throw UsageError("--disk and --unit-size exclude each other; give one")
@@ -39,6 +39,12 @@ enum ReplayCommand: Command {
         let file = arguments.value("--json")
         if let file { try TextFile.checkWritable(file) }
         let trace = try RequestTrace(path: path, format: try format(arguments))
+        if !trace.hasSizes {
+            guard disk == nil else {
+                throw UsageError("--disk: \(path) has no sizes; leave the flag out")
+            }
+            options.sizing = .unit
+        }
         Terminal.say(head(path, trace))
         let rounds = arguments.has("--curve") ? curve(options) : [options]
         var measurements: [Measurement] = []
@@ -57,11 +63,15 @@ enum ReplayCommand: Command {
         return .success
     }
 
-    /// The requests of the trace, and how many lines have none.
+    /// The requests of the trace, and how its sizes and odd lines are treated.
     static func head(_ path: String, _ trace: RequestTrace) -> String {
-        let text =
-            "\(path): \(trace.requests.count) requests of \(trace.objectCount) objects, "
-            + "\(Unit.bytes.readable(Double(trace.distinctBytes))) in all\n"
+        var text = "\(path): \(trace.requests.count) requests of \(trace.objectCount) objects"
+        if trace.hasSizes {
+            text += ", \(Unit.bytes.readable(Double(trace.distinctBytes))) in all\n"
+        } else {
+            let unit = Unit.bytes.readable(Double(TraceReplay.unitBytes))
+            text += "\nThe trace has no sizes: every object counts \(unit), as with --unit-size\n"
+        }
         guard trace.skippedLines > 0 else { return text }
         return text + "Skipped lines without a request: \(trace.skippedLines)\n"
     }

@@ -18,6 +18,38 @@ import Testing
         rows?.first { $0.quantity == quantity }?.value
     }
 
+    /// Twenty objects in turn; half of them fit.
+    private static let identities = (0..<2_000).map { "object-\($0 % 20)\n" }.joined()
+
+    @Test func traceWithoutSizesCountsObjects() async throws {
+        let rows = try await Self.replay(Self.identities, "--memory-fraction", "0.5")
+        let ratio = try #require(Self.value("request_hit_ratio", rows))
+        #expect(ratio > 0.3)
+        let asked = try await Self.replay(
+            Self.identities,
+            "--memory-fraction",
+            "0.5",
+            "--unit-size"
+        )
+        #expect(Self.value("request_hit_ratio", asked) == ratio)
+        // A disk needs sizes.
+        #expect(try await Self.replay(Self.identities, "--disk", "1M") == nil)
+    }
+
+    @Test func headTellsWhatTheReplayMakesOfTheTrace() {
+        var trace = RequestTrace()
+        trace.append(object: 1, sizeBytes: 1)
+        #expect(
+            ReplayCommand.head("t", trace) == """
+                t: 1 requests of 1 objects
+                The trace has no sizes: every object counts 64 KiB, as with --unit-size
+
+                """
+        )
+        trace.append(object: 2, sizeBytes: 1023)
+        #expect(ReplayCommand.head("t", trace) == "t: 2 requests of 2 objects, 1 KiB in all\n")
+    }
+
     @Test func skippedLinesAreARowOfTheResult() async throws {
         let log = #"h - - [t] "GET /a HTTP/1.1" 200 500"# + "\n"
         let odd = #"h - - [t] "-" 408 0"# + "\n"

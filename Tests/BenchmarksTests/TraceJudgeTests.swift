@@ -79,4 +79,11 @@ import Testing
             "\(error)".contains("line 1 is not time,object,size")
         }
     }
+
+    @Test func objectsAloneHaveNoSizes() throws {
+        #expect(try !Self.read("/a,b\n/c\n/d\n").hasSizes)
+        #expect(try !Self.read("time,object\n1,2\n").hasSizes)
+        #expect(try !Self.read(TraceLogTests.log("GET /a HTTP/1.1", "304 -")).hasSizes)
+        #expect(try Self.read(Self.table).hasSizes)
+    }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// Lines in the log of a server, some of them without a request.
 @Suite struct TraceLogTests {
-    private static func log(_ quoted: String, _ rest: String = "200 5") -> String {
+    static func log(_ quoted: String, _ rest: String = "200 5") -> String {
         #"10.0.0.1 - - [22/Nov/2026:10:00:00 +0000] "\#(quoted)" \#(rest)"# + "\n"
     }
 

@@ -39,8 +39,7 @@ package struct HitRatioReplays {
             for cell in reference.cells where cell.trace == name {
                 var options = TraceReplay.Options(capacity: .fraction(cell.fraction))
                 if let policy { options.policy = policy }
-                // A trace without sizes gives every object a size of 1.
-                if trace.distinctBytes == trace.objectCount { options.sizing = .unit }
+                if !trace.hasSizes { options.sizing = .unit }
                 let outcome = TraceReplay(trace).run(options)
                 let (requests, bytes) = (outcome.requestHitRatio, outcome.byteHitRatio)
                 rows.append(.init(cell: cell, requests: requests, bytes: bytes))

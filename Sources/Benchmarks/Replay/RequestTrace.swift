@@ -12,6 +12,8 @@ package struct RequestTrace: Sendable {
     package private(set) var distinctBytes = 0
     /// Lines of a log that have no request in their quotes.
     package private(set) var skippedLines = 0
+    /// Whether a size above 1 was given; a form without sizes gives 1.
+    package private(set) var hasSizes = false
     private var seen: Set<UInt64> = []
 
     package init() {}
@@ -31,6 +33,7 @@ package struct RequestTrace: Sendable {
         // An entry cannot declare more than four gigabytes.
         let size = UInt32(clamping: sizeBytes)
         requests.append(Request(object: object, sizeBytes: size))
+        if size > 1 { hasSizes = true }
         if seen.insert(object).inserted {
             objectCount += 1
             distinctBytes += Int(size)

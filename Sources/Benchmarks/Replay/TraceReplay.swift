@@ -66,7 +66,8 @@ package struct TraceReplay {
     }
 
     private let trace: RequestTrace
-    private static let unitBytes = 64 << 10
+    /// The body of an object whose size does not count.
+    package static let unitBytes = 64 << 10
     // The seed is fixed, so that the same replay gives the same numbers.
     private static let hasher = KeyHasher(seed: KeyHash(placement: 0x7ACE, identity: 0xCA5E))
 
