@@ -159,7 +159,9 @@ let package = Package(
         ),
         .testTarget(
             name: "BenchmarksTests",
-            dependencies: ["Benchmarks", "bench-cli", "CacheTestSupport", "Platform"],
+            dependencies: [
+                "Benchmarks", "bench-cli", "CacheEngine", "CacheTestSupport", "Platform",
+            ],
             swiftSettings: house
         ),
 

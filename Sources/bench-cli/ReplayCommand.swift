@@ -6,7 +6,7 @@ enum ReplayCommand: Command {
     static let name = "replay"
     static let synopsis =
         "--trace FILE [--format NAME] [--memory BYTES | --memory-fraction F | --curve] "
-        + "[--disk BYTES] [--unit-size] [--policy NAME,…] [--json FILE]"
+        + "[--disk BYTES [--directory DIR]] [--unit-size] [--policy NAME,…] [--json FILE]"
     static let summary = "replays recorded requests and tells the hit ratios"
     static let flags: [Arguments.Flag] = [
         .init("--trace", "FILE", "the trace; .gz and .zst are unpacked, - is the standard input"),
@@ -17,14 +17,17 @@ enum ReplayCommand: Command {
         .init("--disk", "BYTES", "a disk behind the memory, with real bodies in real files"),
         .init("--directory", "DIR", "where the disk puts its files"),
         .init("--unit-size", nil, "every object counts the same; implied by a trace without sizes"),
-        .init("--policy", "NAME,…", policies.map(\.name).joined(separator: ", ")),
+        .init("--policy", "NAME,…", policyList + " (default \(policies[0].name))"),
         .init("--json", "FILE", "write the results there as JSON"),
     ]
 
+    /// The first is the engine's default.
     static let policies: [(name: String, policy: EvictionPolicy)] = [
         ("balanced", .sizeAware(.balanced)), ("requests", .sizeAware(.requests)),
         ("bytes", .sizeAware(.bytes)),
     ]
+
+    private static let policyList = policies.map(\.name).joined(separator: ", ")
 
     static func run(_ arguments: Arguments) async throws -> ExitCode {
         try requireNoWords(arguments)
@@ -46,17 +49,7 @@ enum ReplayCommand: Command {
             options.sizing = .unit
         }
         Terminal.say(head(path, trace))
-        let rounds = arguments.has("--curve") ? curve(options) : [options]
-        var measurements: [Measurement] = []
-        var line = Terminal.ProgressLine()
-        defer { line.clear() }
-        for (number, options) in rounds.enumerated() {
-            for policy in policyNames(arguments) {
-                line.show("replaying with \(policy)", percent: number * 100 / rounds.count)
-                measurements += try await measure(trace, options, policy, disk, arguments)
-            }
-        }
-        line.clear()
+        let measurements = try await measure(trace, options, disk, arguments)
         let result = RunResult(measurements: measurements)
         Terminal.say(ResultTable.text(result))
         if let file { try TextFile.write(JSONText.encode(result), to: file) }
@@ -76,6 +69,29 @@ enum ReplayCommand: Command {
         return text + "Skipped lines without a request: \(trace.skippedLines)\n"
     }
 
+    /// Replays the trace with every size and policy that is asked for.
+    private static func measure(
+        _ trace: RequestTrace,
+        _ options: TraceReplay.Options,
+        _ disk: Int?,
+        _ arguments: Arguments
+    ) async throws -> [Measurement] {
+        let rounds = arguments.has("--curve") ? curve(options) : [options]
+        let policies = policyNames(arguments)
+        var measurements: [Measurement] = []
+        var progress = ReplayProgress(replayCount: rounds.count * policies.count)
+        defer { progress.clear() }
+        for options in rounds {
+            for policy in policies {
+                progress.begin(policy)
+                measurements += try await measure(trace, options, policy, disk, arguments) {
+                    progress.show($0)
+                }
+            }
+        }
+        return measurements
+    }
+
     /// The same replay over a range of sizes, as shares of all distinct bytes.
     private static func curve(_ options: TraceReplay.Options) -> [TraceReplay.Options] {
         [0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4].map { fraction in
@@ -90,25 +106,29 @@ enum ReplayCommand: Command {
         _ options: TraceReplay.Options,
         _ policyName: String,
         _ disk: Int?,
-        _ arguments: Arguments
+        _ arguments: Arguments,
+        progress: (Double) -> Void
     ) async throws -> [Measurement] {
         var options = options
-        if policyName != defaultPolicy { options.policy = try policy(policyName) }
+        options.policy = try policy(policyName)
         let report = ReplayReport(
             trace: ReplayReport.traceName(arguments.value("--trace") ?? ""),
             policy: policyName,
             capacity: capacityParameter(options),
             skippedLines: trace.skippedLines
         )
-        guard let disk else { return report.measurements(TraceReplay(trace).run(options)) }
-        return report.measurements(try await replay(trace, options, disk, arguments))
+        guard let disk else {
+            return report.measurements(TraceReplay(trace).run(options, progress: progress))
+        }
+        return report.measurements(try await replay(trace, options, disk, arguments, progress))
     }
 
     private static func replay(
         _ trace: RequestTrace,
         _ options: TraceReplay.Options,
         _ disk: Int,
-        _ arguments: Arguments
+        _ arguments: Arguments,
+        _ progress: (Double) -> Void
     ) async throws -> TieredReplay.Outcome {
         let parent = arguments.value("--directory") ?? WorkloadPlan.defaultScratchDirectory
         let scratch = try ScratchDirectory(in: parent)
@@ -120,7 +140,7 @@ enum ReplayCommand: Command {
             ),
             directory: scratch.path + "/tier",
             diskBytes: disk
-        ).run()
+        ).run(progress: progress)
     }
 
     private static func options(_ arguments: Arguments) throws -> TraceReplay.Options {
@@ -139,14 +159,12 @@ enum ReplayCommand: Command {
             throw UsageError("--curve and a size of the memory exclude each other; give one")
         }
         if arguments.has("--unit-size") { options.sizing = .unit }
-        for name in policyNames(arguments) where name != defaultPolicy { _ = try policy(name) }
+        for name in policyNames(arguments) { _ = try policy(name) }
         return options
     }
 
-    private static let defaultPolicy = "default"
-
     private static func policyNames(_ arguments: Arguments) -> [String] {
-        let names = arguments.value("--policy") ?? defaultPolicy
+        let names = arguments.value("--policy") ?? policies[0].name
         return names.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     }
 
@@ -162,8 +180,7 @@ enum ReplayCommand: Command {
 
     static func policy(_ name: String) throws -> EvictionPolicy {
         guard let found = policies.first(where: { $0.name == name }) else {
-            let names = policies.map(\.name).joined(separator: ", ")
-            throw UsageError("--policy: `\(name)` is not a policy; give one of \(names)")
+            throw UsageError("--policy: `\(name)` is not a policy; give one of \(policyList)")
         }
         return found.policy
     }

@@ -1,4 +1,5 @@
 import Benchmarks
+import CacheEngine
 import Testing
 
 @testable import bench_cli
@@ -58,5 +59,52 @@ import Testing
         #expect(Self.value("requests", rows) == 2)
         let others = try await Self.replay(log + log, "--memory", "1M")
         #expect(others?.contains { $0.quantity == "skipped_lines" } == false)
+    }
+
+    @Test func resultNamesTheDefaultPolicy() async throws {
+        let rows = try await Self.replay("1,2,3\n")
+        #expect(rows?.first?.parameter("policy") == "balanced")
+        #expect(ReplayCommand.help.contains("(default balanced)"))
+    }
+
+    @Test func usageNamesEveryFlag() {
+        for flag in ReplayCommand.flags { #expect(ReplayCommand.synopsis.contains(flag.name)) }
+    }
+
+    @Test func progressAdvancesWithinAReplayAndFromOneToTheNext() {
+        var text = ""
+        let line = Terminal.ProgressLine(isTerminal: false) { text += $0 }
+        var progress = ReplayProgress(replayCount: 4, line: line)
+        for _ in 0..<2 {
+            for policy in ["a", "b"] {
+                progress.begin(policy)
+                for share in [0.1, 0.5, 0.9] { progress.show(share) }
+            }
+        }
+        let steps = [
+            ("a", [0, 10, 20]), ("b", [20, 30, 40]), ("a", [50, 60, 70]), ("b", [70, 80, 90]),
+        ]
+        let lines = steps.flatMap { policy, tens in
+            tens.map { "replaying with \(policy) \($0) %\n" }
+        }
+        #expect(text == lines.joined())
+    }
+
+    @Test func replayTellsItsProgress() async throws {
+        var trace = RequestTrace()
+        for object in UInt64(0)..<4_096 { trace.append(object: object, sizeBytes: 10) }
+        var shares: [Double] = []
+        _ = TraceReplay(trace).run(.init(capacity: .bytes(1 << 20))) { shares.append($0) }
+        #expect(shares == [0.25, 0.5, 0.75, 1])
+        shares = []
+        let scratch = try ScratchDirectory(in: WorkloadPlan.defaultScratchDirectory)
+        let tiered = TieredReplay(
+            trace,
+            memory: .init(capacityBytes: 1 << 20),
+            directory: scratch.path + "/tier",
+            diskBytes: 16 << 20
+        )
+        _ = try await tiered.run { shares.append($0) }
+        #expect(shares == [0.25, 0.5, 0.75, 1])
     }
 }

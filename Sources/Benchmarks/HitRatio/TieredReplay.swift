@@ -39,7 +39,8 @@ package struct TieredReplay {
         diskConfiguration = DiskConfiguration(directory: directory, capacityBytes: diskBytes)
     }
 
-    package func run() async throws -> Outcome {
+    /// Replays the trace; `progress` is called now and then with the share that is done.
+    package func run(progress: (Double) -> Void = { _ in }) async throws -> Outcome {
         let memory = MemoryTier(memoryConfiguration)
         let disk = try await DiskTier.open(diskConfiguration)
         var outcome = Outcome()
@@ -47,6 +48,8 @@ package struct TieredReplay {
         let start = monotonicNanoseconds()
         for request in trace.requests {
             try await ask(memory, disk, request, &outcome)
+            guard outcome.memory.requests % 1024 == 0 else { continue }
+            progress(Double(outcome.memory.requests) / Double(trace.requests.count))
         }
         try await disk.flush()
         outcome.memory.nanoseconds = monotonicNanoseconds() - start

@@ -73,7 +73,8 @@ package struct TraceReplay {
 
     package init(_ trace: RequestTrace) { self.trace = trace }
 
-    package func run(_ options: Options) -> Outcome {
+    /// Replays the trace; `progress` is called now and then with the share that is done.
+    package func run(_ options: Options, progress: (Double) -> Void = { _ in }) -> Outcome {
         var outcome = Outcome()
         outcome.capacityBytes = capacityBytes(options)
         let tier = MemoryTier(
@@ -96,6 +97,7 @@ package struct TraceReplay {
             }
             if outcome.requests % 1024 == 0 {
                 outcome.usedBytesPeak = max(outcome.usedBytesPeak, tier.usage().bytes)
+                progress(Double(outcome.requests) / Double(trace.requests.count))
             }
         }
         outcome.nanoseconds = clock.monotonicNanoseconds - began
