@@ -12,7 +12,7 @@ package final class RedisFleet: PurgeRelay {
     private let surroundings: FleetSurroundings
     private let keys: LogKeys
     private let address: NodeAddress
-    private let writer: LogWriter
+    private let writer: PurgeLogWriter
     private let own = OwnPurges()
     private let presence: FleetPresence
     private let counts: FleetCounts
@@ -61,7 +61,7 @@ package final class RedisFleet: PurgeRelay {
         (self.counts, self.time) = (counts, time)
         store = entries.map { SharedStore($0, namespace: namespace, surroundings, time, counts) }
         keys = LogKeys(namespace: namespace)
-        writer = LogWriter(log, surroundings, keys, at: address, counts)
+        writer = PurgeLogWriter(log, surroundings, keys, at: address, counts)
         presence = FleetPresence(log, surroundings, keys, at: address, time)
         rule = LogReader.CutOffRule(
             lagNanoseconds: options.lagNanoseconds,

@@ -17,10 +17,10 @@ struct NodeKey: Hashable, Sendable {
 /// One connection of a client, as its callers see it.
 final class Node: Sendable {
     let key: NodeKey
-    let admission: Mutex<Admission>
+    let admission: Mutex<CommandAdmission>
 
     init(_ key: NodeKey, _ options: RedisOptions) {
         self.key = key
-        admission = Mutex(Admission(key.address, options))
+        admission = Mutex(CommandAdmission(key.address, options))
     }
 }

@@ -115,8 +115,9 @@ struct NodeConnection {
         outputStart += count
         let restCount = output.count - outputStart
         if restCount == 0 {
-            // The storage is kept if it is small; one large value does not keep its memory.
-            output.removeAll(keepingCapacity: output.capacity <= 1 << 20)
+            // The storage is kept if it is small: neither a large value nor the commands that waited
+            // for a server that hung keep their memory.
+            output.removeAll(keepingCapacity: output.capacity <= 1 << 17)
         } else if outputStart >= max(restCount, 64 << 10) {
             // Each byte moves at most once for one that was sent.
             output.removeFirst(outputStart)

@@ -83,6 +83,34 @@ import Testing
     }
 
     /// A purge that is confirmed while the log is read stays known.
+    @Test func confirmedPurgeOfEverythingCoversThoseThatFailed() throws {
+        var horizon = PurgeHorizon()
+        horizon.begin(log: Self.log, floor: 0, [])
+        horizon.announce(.tag("a"))
+        horizon.fail(.tag("a"))
+        horizon.announce(.tag("b"))
+        horizon.announce(.everything)
+        horizon.confirm(.everything, at: 7)
+        #expect(!horizon.permits(try Self.record(at: 6), of: Self.key))
+        #expect(horizon.permits(try Self.record(at: 7), of: Self.key))
+        // The other one is still under way.
+        #expect(!horizon.permits(try Self.record(at: 7, tags: ["b"]), of: Self.key))
+    }
+
+    @Test func tooManyFailedPurgesCoverEverything() throws {
+        var horizon = PurgeHorizon(countMax: 3)
+        horizon.begin(log: Self.log, floor: 0, [])
+        for number in 0..<4 {
+            #expect(horizon.permits(try Self.record(at: 7), of: Self.key))
+            horizon.announce(.tag("x\(number)"))
+            horizon.fail(.tag("x\(number)"))
+        }
+        #expect(!horizon.permits(try Self.record(at: 7), of: Self.key))
+        horizon.announce(.everything)
+        horizon.confirm(.everything, at: 8)
+        #expect(horizon.permits(try Self.record(at: 8), of: Self.key))
+    }
+
     @Test func beginningForgetsNothing() throws {
         var horizon = PurgeHorizon()
         horizon.announce(.tag("a"))

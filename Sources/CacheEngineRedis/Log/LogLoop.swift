@@ -20,7 +20,7 @@ struct LogLoop: Sendable {
     let surroundings: FleetSurroundings
     let keys: LogKeys
     let address: NodeAddress
-    let writer: LogWriter
+    let writer: PurgeLogWriter
     let own: OwnPurges
     let counts: FleetCounts
     let receiver: any PurgeReceiver

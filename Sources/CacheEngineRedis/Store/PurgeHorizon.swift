@@ -77,13 +77,30 @@ struct PurgeHorizon: Sendable {
     }
 
     /// The log has taken a purge of this machine, which was announced.
+    ///
+    /// A purge of everything covers those that the log has not confirmed before.
     mutating func confirm(_ scope: SharedPurge.Scope, at position: UInt64) {
         note(scope, at: position)
         settle(scope, hasFailed: false)
+        if scope == .everything { forgetFailures() }
     }
 
-    /// The log has not confirmed a purge of this machine: it holds until one of its scope is.
-    mutating func fail(_ scope: SharedPurge.Scope) { settle(scope, hasFailed: true) }
+    /// The log has not confirmed a purge of this machine: it holds until one of its scope is, or one
+    /// of everything.
+    ///
+    /// Too many of them are joined to one of everything.
+    mutating func fail(_ scope: SharedPurge.Scope) {
+        settle(scope, hasFailed: true)
+        guard unplaced.count > countMax else { return }
+        forgetFailures()
+        unplaced[.everything, default: Unplaced()].hasFailed = true
+    }
+
+    private mutating func forgetFailures() {
+        for (scope, state) in unplaced where state.hasFailed {
+            unplaced[scope] = state.underWay == 0 ? nil : Unplaced(underWay: state.underWay)
+        }
+    }
 
     private mutating func settle(_ scope: SharedPurge.Scope, hasFailed: Bool) {
         guard var state = unplaced[scope] else { return }

@@ -11,7 +11,7 @@ final class SharedStore: SharedTier {
     private static let pausesMilliseconds: [UInt64] = [5, 10, 20, 40, 50]
     /// The life of a lease that is not renewed.
     private static let leaseMilliseconds = 3_000
-    /// The time after which a lease is renewed no more.
+    /// The number of times that a lease is renewed, once a second.
     private static let renewalsMax = 60
     /// The time for which a response that is for one client is not waited for again.
     private static let unshareableMilliseconds = 5_000

@@ -256,7 +256,7 @@ extension ConnectionMachine {
 
 extension ConnectionMachine {
     /// The facts of a response that decide about its connection.
-    struct ResponseFacts {
+    struct PersistenceFacts {
         /// The request and the framing of the response allow another request.
         var mayPersist: Bool
         /// The client was never asked for its content, and may send it or not: the start of its
@@ -266,7 +266,7 @@ extension ConnectionMachine {
     }
 
     /// A response begins; returns whether the connection goes on behind it.
-    mutating func responseBegan(_ facts: ResponseFacts) -> Bool {
+    mutating func responseBegan(_ facts: PersistenceFacts) -> Bool {
         let isLast =
             !facts.mayPersist || facts.isDraining
             || facts.leavesContentUnasked && content != .none

@@ -255,7 +255,7 @@ extension Worker {
         bodyCount: Int?
     ) {
         let framing = connection.response.begin(status: status, bodyCount: bodyCount)
-        let facts = ConnectionMachine.ResponseFacts(
+        let facts = ConnectionMachine.PersistenceFacts(
             mayPersist: connection.response.mayPersist,
             leavesContentUnasked: connection.response.awaitsContinue,
             isDraining: isDraining

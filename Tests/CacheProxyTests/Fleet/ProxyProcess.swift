@@ -15,18 +15,20 @@ final class ProxyProcess {
     static let token = "secret-word"
 
     /// Starts the program, and waits until it answers.
-    init(_ name: String, origin: UInt16, fleet: String) async throws {
+    init(_ name: String, origin: UInt16, fleet: String, hasDisk: Bool) async throws {
         self.name = name
         port = try FreePort.next()
         admin = try FreePort.next()
         let token = folder.path + "/token"
         try Self.token.write(toFile: token, atomically: true, encoding: .utf8)
-        arguments = [
-            "--listen", "127.0.0.1:\(port)", "--admin", "127.0.0.1:\(admin)", "--name", name,
-            "--origin", "http://127.0.0.1:\(origin)", "--purge-token", token, "--memory", "8M",
-            "--disk", folder.path + "/cache", "--disk-size", "64M", "--fleet", fleet,
-            "--fleet-share", "entries", "--fleet-purge-lag", "1", "--fleet-cut-off", "revalidate",
-        ]
+        let disk = hasDisk ? ["--disk", folder.path + "/cache", "--disk-size", "64M"] : []
+        arguments =
+            disk + [
+                "--listen", "127.0.0.1:\(port)", "--admin", "127.0.0.1:\(admin)", "--name", name,
+                "--origin", "http://127.0.0.1:\(origin)", "--purge-token", token, "--memory", "8M",
+                "--fleet", fleet, "--fleet-share", "entries", "--fleet-purge-lag", "1",
+                "--fleet-cut-off", "revalidate",
+            ]
         try await start()
     }
 
@@ -37,7 +39,9 @@ final class ProxyProcess {
         let started = Process()
         started.executableURL = program
         started.arguments = arguments
-        started.standardError = FileHandle(forWritingAtPath: logPath())
+        let lines = FileHandle(forWritingAtPath: logPath())
+        _ = try lines?.seekToEnd()
+        started.standardError = lines
         try started.run()
         process = started
         let isUp = await eventually { (try? await self.metric("proxy_connections_open")) != nil }

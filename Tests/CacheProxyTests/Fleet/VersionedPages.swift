@@ -17,12 +17,16 @@ final class VersionedPages: Sendable {
         var pages = [Page](repeating: Page(), count: VersionedPages.count)
         var answers = 0
         var violations: [String] = []
+        /// The time from which the machines that were suspended must have read what they missed.
+        var caughtUp: [String: UInt64] = [:]
     }
 
     private let state = Mutex(State())
     /// The time after a receipt within which a machine may still serve what was purged: one that is
     /// cut off notices that within its lag, here a second.
     private let allowedNanoseconds: UInt64 = 2_500_000_000
+    /// The time within which a machine that was suspended reads what it missed.
+    private let catchingUpNanoseconds: UInt64 = 200_000_000
 
     var answers: Int { state.withLock { $0.answers } }
     var violations: [String] { state.withLock { $0.violations } }
@@ -74,13 +78,23 @@ final class VersionedPages: Sendable {
                 state.violations.append("\(machine), page \(page): \(body.prefix(40))")
                 return
             }
-            guard let due, version < due.version else { return }
+            guard let due, version < due.version, start >= state.caughtUp[machine] ?? 0 else {
+                return
+            }
             let late = (start - due.time) / 1_000_000
             state.violations.append(
                 "\(machine), page \(page): version \(version), \(late) ms after the receipt of the "
                     + "purge to \(due.version)"
             )
         }
+    }
+
+    /// The machine does not run until `resumed`; requests to it wait in its sockets.
+    func suspended(_ machine: String) { state.withLock { $0.caughtUp[machine] = .max } }
+
+    func resumed(_ machine: String) {
+        let time = monotonicNanoseconds() + catchingUpNanoseconds
+        state.withLock { $0.caughtUp[machine] = time }
     }
 
     func failed(_ text: String) { state.withLock { $0.violations.append(text) } }

@@ -68,7 +68,7 @@ import Testing
             return "\(machine.contentFailed(hasResponseBegun: hasBegun))"
         case .refused: machine.refused()
         case .answer(let mayPersist, let isUnasked, let isDraining):
-            let facts = Machine.ResponseFacts(
+            let facts = Machine.PersistenceFacts(
                 mayPersist: mayPersist,
                 leavesContentUnasked: isUnasked,
                 isDraining: isDraining

@@ -133,14 +133,14 @@ final class IOPoolCore: @unchecked Sendable {
         thread?.detach()
     }
 
-    private enum Task {
+    private enum Work {
         case job(@Sendable () -> Void)
         case lane(IOLane)
     }
 
     private func work() {
-        while let task = nextTask() {
-            switch task {
+        while let work = nextWork() {
+            switch work {
             case .job(let job): job()
             case .lane(let lane): lane.run()
             }
@@ -149,11 +149,11 @@ final class IOPoolCore: @unchecked Sendable {
 
     /// Runs one piece of work that waits; returns `false` if no work waits.
     func runOne() -> Bool {
-        let task: Task? = locked {
+        let work: Work? = locked {
             if let lane = Self.removeFirst(from: &lanes, head: &lanesHead) { return .lane(lane) }
             return Self.removeFirst(from: &jobs, head: &jobsHead).map { .job($0) }
         }
-        switch task {
+        switch work {
         case .job(let job): job()
         case .lane(let lane): lane.run()
         case nil: return false
@@ -161,7 +161,7 @@ final class IOPoolCore: @unchecked Sendable {
         return true
     }
 
-    private func nextTask() -> Task? {
+    private func nextWork() -> Work? {
         locked {
             while true {
                 movePastAppointments()

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// The purges of callers that arrive while an exchange is under way travel together in the next one,
 /// so that one wait for replicas serves all of them.
-final class LogWriter: Sendable {
+final class PurgeLogWriter: Sendable {
     /// The entries that the stream keeps at least.
     static let streamCountMin = 65_536
     /// The purges of one exchange.
@@ -110,7 +110,7 @@ final class LogWriter: Sendable {
 
 // MARK: - One exchange
 
-extension LogWriter {
+extension PurgeLogWriter {
     /// Appends purges, and tries again as long as the connection was cut or the server is no longer
     /// the master; a purge that is appended twice has one identity and is applied once.
     private func sent(_ purges: [FleetPurge]) async throws(RedisError) -> [FleetReceipt] {

@@ -39,7 +39,7 @@ package struct RedisCounts: Hashable, Sendable {
 ///
 /// Invariants:
 /// 1. `0 <= count <= countMax`, and `0 <= bytes <= bytesMax`.
-struct Admission: Sendable {
+struct CommandAdmission: Sendable {
     let address: NodeAddress
     let countMax: Int
     let bytesMax: Int

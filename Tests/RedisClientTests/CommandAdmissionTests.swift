@@ -2,12 +2,12 @@ import Testing
 
 @testable import RedisClient
 
-@Suite struct AdmissionTests {
-    private func admission(countMax: Int, bytesMax: Int = 1 << 20) -> Admission {
+@Suite struct CommandAdmissionTests {
+    private func admission(countMax: Int, bytesMax: Int = 1 << 20) -> CommandAdmission {
         var options = RedisOptions()
         options.outstandingCountMax = countMax
         options.outstandingBytesMax = bytesMax
-        return Admission(NodeAddress(7), options)
+        return CommandAdmission(NodeAddress(7), options)
     }
 
     @Test func commandsBeyondTheLimitAreRefusedAndCounted() {
