@@ -204,7 +204,8 @@ struct SharedStoreTests {
         for machine in machines + [later] { await machine.cache.shutDown() }
     }
 
-    /// R8: nobody waits for a response that is for one client.
+    /// R8: nobody waits for a response that is for one client, neither the one that waits meanwhile
+    /// nor later ones.
     @Test func unshareableResponseDelaysNobody() async throws {
         let origin = HeldOrigin()
         let (redis, here, there) = try await Self.twoMachines(origin)
@@ -213,9 +214,12 @@ struct SharedStoreTests {
         #expect(await eventually { origin.count == 1 })
         async let second = there.answer("/1").body.collectText()
         #expect(await eventually { await there.counts.sharedWaits == 1 })
+        let start = monotonicNanoseconds()
         origin.exchanges[0].answer(fields: ["Cache-Control": "private"], body: "a")
         #expect(try await first == "a")
         #expect(await eventually { origin.count == 2 })
+        // Without the mark it would wait for two seconds.
+        #expect(monotonicNanoseconds() - start < 1_500_000_000)
         origin.exchanges[1].answer(fields: ["Cache-Control": "private"], body: "b")
         #expect(try await second == "b")
         #expect(await there.counts.sharedHits == 0)

@@ -74,7 +74,8 @@ final class Supervisor: Sendable {
             }
         }
         let isOpen = state.withLock { state in
-            state.tasks[id]?.task = task
+            // A task that has ended already is not registered.
+            if state.tasks.keys.contains(id) { state.tasks[id] = (work, task) }
             return state.isOpen
         }
         if !isOpen, work != .writing { task.cancel() }
