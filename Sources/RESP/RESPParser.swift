@@ -154,7 +154,7 @@ extension RESPParser {
         guard line.count + place - start <= lineBytesMax else { throw lineFault }
         let run = bytes.extracting(start..<place)
         guard place < bytes.count else {
-            append(run, to: &line)
+            Self.append(run, to: &line)
             return nil
         }
         // Behind the CR.
@@ -163,7 +163,7 @@ extension RESPParser {
             place += 1
             return try endLine(run)
         }
-        append(run, to: &line)
+        Self.append(run, to: &line)
         state = .lineFeed
         return nil
     }
@@ -218,7 +218,8 @@ extension RESPParser {
         return isNegative ? value : -value
     }
 
-    private func append(_ run: Span<UInt8>, to array: inout [UInt8]) {
+    /// Static: an instance would be copied, because the array is a part of it, and the array with it.
+    private static func append(_ run: Span<UInt8>, to array: inout [UInt8]) {
         run.withUnsafeBufferPointer { array.append(contentsOf: $0) }
     }
 
@@ -257,7 +258,7 @@ extension RESPParser {
         } else {
             // All at once: an array that grows would copy its bytes again.
             if bulk.isEmpty { bulk.reserveCapacity(bulkRemaining) }
-            append(run, to: &bulk)
+            Self.append(run, to: &bulk)
         }
         place += run.count
         bulkRemaining -= run.count
