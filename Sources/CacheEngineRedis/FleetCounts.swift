@@ -37,13 +37,12 @@ final class FleetCounts: Sendable {
     }
 
     /// The counts as the application sees them.
-    func statistics(isSuspended: Bool) -> FleetStatistics {
+    func statistics() -> FleetStatistics {
         var statistics = FleetStatistics()
         statistics.isLinked = isLinked.load(ordering: .relaxed)
         let contact = lastContact.load(ordering: .relaxed)
         let now = clock.monotonicNanoseconds
         statistics.lag = .nanoseconds(Int64(clamping: now > contact ? now - contact : 0))
-        statistics.isSuspended = isSuspended
         statistics.appended = appended.load(ordering: .relaxed)
         statistics.refused = refused.load(ordering: .relaxed)
         statistics.applied = applied.load(ordering: .relaxed)

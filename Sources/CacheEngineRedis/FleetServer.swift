@@ -24,6 +24,9 @@ package protocol FleetServer: Sendable {
     /// Whether a server is not asked for a while, because it failed.
     var isSuspended: Bool { get }
 
+    /// The commands so far.
+    var counts: RedisCounts { get }
+
     /// Commands without a reply fail from now on.
     func shutDown() async
 }

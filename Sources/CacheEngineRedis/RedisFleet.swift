@@ -138,7 +138,15 @@ package final class RedisFleet: PurgeRelay {
 
     package var sharedTier: (any SharedTier)? { store }
 
-    package var statistics: FleetStatistics { counts.statistics(isSuspended: client.isSuspended) }
+    package var statistics: FleetStatistics {
+        var statistics = counts.statistics()
+        let commands = store.map { client.counts + $0.serverCounts } ?? client.counts
+        statistics.isSuspended = client.isSuspended
+        statistics.isStoreSuspended = store?.isSuspended ?? false
+        statistics.commandsWaiting = commands.waiting
+        statistics.commandsRefused = commands.refusedByLimits + commands.refusedByBreaker
+        return statistics
+    }
 
     package func shutDown() async {
         reading.withLock { $0 }?.cancel()

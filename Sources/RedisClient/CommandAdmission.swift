@@ -2,6 +2,8 @@ internal import RESP
 
 /// The events on the connections of a client, or on one of them.
 package struct RedisCounts: Hashable, Sendable {
+    /// Commands without an outcome so far.
+    package var waiting = 0
     /// Commands with a reply, error replies included.
     package var replies = 0
     /// Commands that ended without a reply after they were accepted.
@@ -21,8 +23,9 @@ package struct RedisCounts: Hashable, Sendable {
 
     package init() {}
 
-    static func + (one: RedisCounts, other: RedisCounts) -> RedisCounts {
+    package static func + (one: RedisCounts, other: RedisCounts) -> RedisCounts {
         var sum = one
+        sum.waiting += other.waiting
         sum.replies += other.replies
         sum.failures += other.failures
         sum.refusedByLimits += other.refusedByLimits
@@ -53,6 +56,22 @@ struct CommandAdmission: Sendable {
         self.address = address
         countMax = options.outstandingCountMax
         bytesMax = options.outstandingBytesMax
+    }
+
+    /// The counts, with the commands that wait.
+    var countsNow: RedisCounts {
+        var counts = counts
+        counts.waiting = count
+        return counts
+    }
+
+    /// The connection is forgotten: returns its counts, which are added up elsewhere.
+    mutating func retire() -> RedisCounts {
+        defer {
+            counts = RedisCounts()
+            suspension = nil
+        }
+        return counts
     }
 
     /// Takes room for a batch; returns the reason to refuse it.

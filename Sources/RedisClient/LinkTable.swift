@@ -47,6 +47,7 @@ final class LinkTable {
         messages.removeAll(keepingCapacity: messages.capacity <= 4_096)
         for link in links.values { link.step(now) }
         deliver()
+        for link in links.values where link.isIdle(now) { link.retire() }
     }
 
     private func timeoutMilliseconds() -> Int32 {
@@ -59,15 +60,15 @@ final class LinkTable {
 
     private func accept(_ message: LoopMessage, _ now: UInt64) {
         switch message {
-        case .send(let batch, let node): link(of: node).enqueue(batch, now)
-        case .resolved(let node, let addresses): link(of: node).resolved(addresses, now)
+        case .send(let batch, let node): link(of: node, now).enqueue(batch, now)
+        case .resolved(let node, let addresses): link(of: node, now).resolved(addresses, now)
         case .stop(let sink): stopSinks.append(sink)
         }
     }
 
-    private func link(of node: Node) -> NodeLink {
+    private func link(of node: Node, _ now: UInt64) -> NodeLink {
         if let link = links[ObjectIdentifier(node)] { return link }
-        let link = NodeLink(node, self, loop.options, loop.credentials)
+        let link = NodeLink(node, self, loop.options, loop.credentials, now)
         links[ObjectIdentifier(node)] = link
         return link
     }
@@ -101,6 +102,11 @@ extension LinkTable {
     func forget(_ socket: NodeSocket) {
         linkBySocket[socket.descriptor] = nil
         poller.watch(socket.descriptor, for: [])
+    }
+
+    func retire(_ node: Node) {
+        links[ObjectIdentifier(node)] = nil
+        loop.retire(node)
     }
 
     /// Resolves a name on a thread of its own, because the call may block for seconds.

@@ -16,6 +16,9 @@ final class NodeLink {
     /// The addresses of the server's name that are still to be tried.
     private var candidates: ArraySlice<SocketAddress> = []
     private var isResolving = false
+    /// The moment of the last command.
+    private var lastUse: UInt64
+    private let idleNanoseconds: UInt64
     private var connectionCount = 0
     private var openingCount = 0
 
@@ -23,9 +26,12 @@ final class NodeLink {
         _ node: Node,
         _ table: LinkTable,
         _ options: RedisOptions,
-        _ credentials: RedisURL.Credentials?
+        _ credentials: RedisURL.Credentials?,
+        _ now: UInt64
     ) {
         self.node = node
+        lastUse = now
+        idleNanoseconds = options.idleLimit.nanoseconds
         self.table = table
         let waitsOnPurpose = node.key.lane.waitsOnPurpose
         connection = NodeConnection(
@@ -44,9 +50,21 @@ final class NodeLink {
         breaker = CircuitBreaker(options.breaker)
     }
 
-    var nextMoment: UInt64 { min(connection.nextMoment, breaker.nextMoment) }
+    var nextMoment: UInt64 {
+        let idleMoment = isUsed ? .max : lastUse &+ idleNanoseconds
+        return min(connection.nextMoment, breaker.nextMoment, idleMoment)
+    }
 
-    func enqueue(_ batch: Batch, _ now: UInt64) { connection.enqueue(batch, now: now) }
+    /// Whether commands, their replies or a name are waited for.
+    private var isUsed: Bool { connection.isWanted || connection.isOwed || isResolving }
+
+    /// Whether nobody has used the connection for long.
+    func isIdle(_ now: UInt64) -> Bool { !isUsed && now >= lastUse &+ idleNanoseconds }
+
+    func enqueue(_ batch: Batch, _ now: UInt64) {
+        lastUse = now
+        connection.enqueue(batch, now: now)
+    }
 
     /// Lets time pass, connects if commands wait, and writes.
     func step(_ now: UInt64) {
@@ -81,6 +99,13 @@ final class NodeLink {
     func shutDown() {
         closeSocket()
         connection.fail(RedisLoop.shutDownError)
+    }
+
+    /// Closes the connection of an idle link, and lets the client forget its server.
+    func retire() {
+        closeSocket()
+        connection.close()
+        table.retire(node)
     }
 }
 

@@ -31,8 +31,8 @@ package final class RedisClient: Sendable {
 
     /// The counts of all connections so far.
     package var counts: RedisCounts {
-        router.loop.allNodes.reduce(router.counts) { sum, node in
-            sum + node.admission.withLock { $0.counts }
+        router.loop.allNodes.reduce(router.counts + router.loop.retiredCounts) { sum, node in
+            sum + node.admission.withLock { $0.countsNow }
         }
     }
 }

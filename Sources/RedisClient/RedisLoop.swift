@@ -23,6 +23,12 @@ final class RedisLoop: Sendable {
         var isOpen = true
     }
 
+    private struct Nodes: Sendable {
+        var known: [NodeKey: Node] = [:]
+        /// The counts of those that were forgotten.
+        var retiredCounts = RedisCounts()
+    }
+
     /// The connections of one client; a server that redirects to ever new names is stopped here.
     static let nodesMax = 4_096
 
@@ -32,7 +38,7 @@ final class RedisLoop: Sendable {
     /// The threads that ring the bell now; it rises inside the inbox's lock.
     private let ringers = Atomic(0)
     private let inbox = Mutex(Inbox())
-    private let nodes = Mutex<[NodeKey: Node]>([:])
+    private let nodes = Mutex(Nodes())
 
     private init(
         _ options: RedisOptions,
@@ -104,16 +110,28 @@ final class RedisLoop: Sendable {
 
     private func node(for key: NodeKey) -> Node? {
         nodes.withLock { nodes in
-            if let node = nodes[key] { return node }
-            guard nodes.count < Self.nodesMax else { return nil }
+            if let node = nodes.known[key] { return node }
+            guard nodes.known.count < Self.nodesMax else { return nil }
             let node = Node(key, options)
-            nodes[key] = node
+            nodes.known[key] = node
             return node
         }
     }
 
-    /// The connections that were ever asked for.
-    var allNodes: [Node] { nodes.withLock { Array($0.values) } }
+    /// The connections that were used lately.
+    var allNodes: [Node] { nodes.withLock { Array($0.known.values) } }
+
+    /// The counts of the connections that were forgotten.
+    var retiredCounts: RedisCounts { nodes.withLock { $0.retiredCounts } }
+
+    /// Forgets a connection that nobody uses; a batch that is on its way to it opens it again.
+    func retire(_ node: Node) {
+        nodes.withLock { nodes in
+            if nodes.known[node.key] === node { nodes.known[node.key] = nil }
+            let counts = node.admission.withLock { $0.retire() }
+            nodes.retiredCounts = nodes.retiredCounts + counts
+        }
+    }
 
     /// Adds a message; returns `false` if the thread has ended.
     @discardableResult

@@ -8,6 +8,11 @@ package struct RedisOptions: Hashable, Sendable {
     package var readLimit: Duration
     /// The age of the oldest missing reply at which a server counts as hung.
     package var oldestReplyLimit: Duration
+    /// The time without commands after which a server is forgotten, with its connection and its
+    /// breaker.
+    ///
+    /// So a server that left its cluster is not asked whether it is back.
+    package var idleLimit: Duration
     /// The commands without a reply; more are refused.
     package var outstandingCountMax: Int
     /// The bytes of commands without a reply; more are refused.
@@ -22,6 +27,7 @@ package struct RedisOptions: Hashable, Sendable {
         connectLimit: Duration = .milliseconds(200),
         readLimit: Duration = .milliseconds(25),
         oldestReplyLimit: Duration = .milliseconds(250),
+        idleLimit: Duration = .seconds(60),
         outstandingCountMax: Int = 4_096,
         outstandingBytesMax: Int = 32 << 20,
         replies: RESPLimits = RESPLimits(),
@@ -31,6 +37,7 @@ package struct RedisOptions: Hashable, Sendable {
         self.connectLimit = connectLimit
         self.readLimit = readLimit
         self.oldestReplyLimit = oldestReplyLimit
+        self.idleLimit = idleLimit
         self.outstandingCountMax = outstandingCountMax
         self.outstandingBytesMax = outstandingBytesMax
         self.replies = replies

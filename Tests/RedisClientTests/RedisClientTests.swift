@@ -282,6 +282,33 @@ import Testing
         #expect(isUsed)
     }
 
+    /// A server that nobody asks is forgotten: its connection, its breaker, but not its counts.
+    @Test func idleServerIsForgotten() async throws {
+        let server = try echo()
+        var options = RedisOptions.patient
+        options.idleLimit = .milliseconds(50)
+        let client = try RedisClient(server.url, options)
+        for number in 1...3 {
+            _ = try await client.send(RESPCommand("ECHO", key: nil, "a"))
+            #expect(client.counts.replies == number)
+            #expect(await eventually { server.openCount == 0 })
+        }
+        #expect(server.connectionCount == 3 && client.counts.connections == 3)
+        #expect(client.counts.failures == 0)
+    }
+
+    @Test func suspendedServerThatNobodyAsksIsForgotten() async throws {
+        let server = try FakeServer { connection in connection.waitForClose() }
+        var options = RedisOptions(connectLimit: .milliseconds(40))
+        options.breaker.openLimitMin = .seconds(10)
+        options.idleLimit = .milliseconds(300)
+        let client = try RedisClient(server.url, options)
+        #expect(await eventually { await client.code() == .suspended })
+        #expect(client.isSuspended)
+        #expect(await eventually { !client.isSuspended })
+        #expect(client.counts.openings == 1 && client.counts.refusedByBreaker > 0)
+    }
+
     @Test func lanesHaveConnectionsOfTheirOwn() async throws {
         let server = try FakeServer { connection in
             connection.serve { $0[0] == "XREAD" ? "" : "+ok\r\n" }

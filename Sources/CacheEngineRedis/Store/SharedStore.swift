@@ -60,6 +60,7 @@ final class SharedStore: SharedTier {
     }
 
     var isSuspended: Bool { client.isSuspended }
+    var serverCounts: RedisCounts { client.counts }
 
     func shutDown() async {
         let leases = state.withLock { state in
@@ -142,6 +143,11 @@ extension SharedStore {
             budget.spend(clock.monotonicNanoseconds - begun)
             var older = entry(reply, key, hidden, clock)
             if let value = older.flatMap(use) { return found(value) }
+            // The record is not for this version, and stays: nothing may be published.
+            if older == nil, let bytes = reply.bytes, SharedRecord.isOfAnotherVersion(bytes) {
+                counts.sharedMisses.count()
+                return .alone(older: nil)
+            }
             guard budget.isLeft else { return tooSlow(older: older) }
             token = FleetPurge.ID.random().bytes
             for attempt in 0... {
@@ -310,9 +316,11 @@ extension SharedStore {
 
 extension SharedStore {
     func publish(_ copies: [SharedCopy]) {
-        guard let first = copies.first, let (mark, log) = hide(first.key) else { return }
+        guard let first = copies.first else { return }
         // Without a log the entry is not copied, and an older record stays hidden.
-        guard let log, let name = name(of: first.key), let now = time.now() else { return }
+        guard let (mark, log) = hide(first.key), let log, let name = name(of: first.key),
+            let now = time.now()
+        else { return counts.unpublished.count() }
         let tokens = copies.map { take($0.key) ?? [] }
         surroundings.start { [self] in
             var steps: [StoreStep] = []

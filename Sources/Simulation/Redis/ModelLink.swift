@@ -86,6 +86,9 @@ final class ModelLink: FleetServer {
         return state.withLock { $0.suspendedUntil > now }
     }
 
+    /// The model counts nothing.
+    var counts: RedisCounts { RedisCounts() }
+
     func shutDown() async { kill() }
 
     func send(

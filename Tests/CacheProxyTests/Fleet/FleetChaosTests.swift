@@ -205,7 +205,7 @@ struct FleetChaosTests {
 }
 
 /// Clients of three machines that ask for pages, and one that changes pages and purges them.
-private final class FleetLoad: Sendable {
+final class FleetLoad: Sendable {
     private let pages: VersionedPages
     private let ports: [(clients: UInt16, admin: UInt16)]
     private let isOver = Atomic(false)

@@ -15,7 +15,13 @@ final class ProxyProcess {
     static let token = "secret-word"
 
     /// Starts the program, and waits until it answers.
-    init(_ name: String, origin: UInt16, fleet: String, hasDisk: Bool) async throws {
+    init(
+        _ name: String,
+        origin: UInt16,
+        fleet: String,
+        hasDisk: Bool = false,
+        revalidates: Bool = true
+    ) async throws {
         self.name = name
         port = try FreePort.next()
         admin = try FreePort.next()
@@ -27,7 +33,7 @@ final class ProxyProcess {
                 "--listen", "127.0.0.1:\(port)", "--admin", "127.0.0.1:\(admin)", "--name", name,
                 "--origin", "http://127.0.0.1:\(origin)", "--purge-token", token, "--memory", "8M",
                 "--fleet", fleet, "--fleet-share", "entries", "--fleet-purge-lag", "1",
-                "--fleet-cut-off", "revalidate",
+                "--fleet-cut-off", revalidates ? "revalidate" : "serve",
             ]
         try await start()
     }
@@ -96,6 +102,11 @@ final class ProxyProcess {
             throw WireFailure("\(name) has no \(metric)")
         }
         return number
+    }
+
+    /// Waits until a metric has this value.
+    func reaches(_ value: Int, _ name: String) async -> Bool {
+        await eventually { (try? await metric(name)) == value }
     }
 
     /// The status and the JSON of a purge.

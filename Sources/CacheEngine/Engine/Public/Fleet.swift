@@ -91,6 +91,12 @@ public struct FleetStatistics: Hashable, Sendable {
     public var lag = Duration.zero
     /// Whether a server of the log is not asked for a while, because it failed.
     public var isSuspended = false
+    /// Whether a server of the shared store is not asked for a while, because it failed.
+    public var isStoreSuspended = false
+    /// The commands for servers of the fleet that have no outcome so far.
+    public var commandsWaiting = 0
+    /// The commands that were not sent, because too many waited or their server was suspended.
+    public var commandsRefused = 0
     /// The purges of this machine that the log has taken.
     public var appended = 0
     /// The purges of this machine that the log has not taken.
