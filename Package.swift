@@ -52,7 +52,7 @@ let package = Package(
             swiftSettings: house
         ),
 
-        // The URL loading system: the only target that imports Foundation.
+        // The URL loading system. No other target imports Foundation but Benchmarks, for its JSON.
         .target(
             name: "CacheEngineFoundation",
             dependencies: ["CacheEngine", "Platform"],

@@ -47,12 +47,7 @@ struct ListeningSocket: Sendable {
 
     private static func open(_ family: Int32, _ address: ListenAddress) throws(SystemError) -> Int32
     {
-        #if canImport(Glibc)
-            let kind = Int32(SOCK_STREAM.rawValue)
-        #else
-            let kind = SOCK_STREAM
-        #endif
-        let descriptor = socket(family, kind, 0)
+        let descriptor = socket(family, streamSocketType, 0)
         guard descriptor >= 0 else { throw SystemError(.listen, "\(address)") }
         guard cp_prepare(descriptor) == 0 else { throw failed(descriptor, address) }
         return descriptor
@@ -98,11 +93,7 @@ struct ListeningSocket: Sendable {
         withUnsafeBytes(of: &address) { bytes in
             guard let base = bytes.baseAddress else { return false }
             let pointer = base.assumingMemoryBound(to: sockaddr.self)
-            #if canImport(Glibc)
-                return Glibc.bind(descriptor, pointer, socklen_t(bytes.count)) == 0
-            #else
-                return Darwin.bind(descriptor, pointer, socklen_t(bytes.count)) == 0
-            #endif
+            return Platform.bind(descriptor, pointer, socklen_t(bytes.count)) == 0
         }
     }
 
