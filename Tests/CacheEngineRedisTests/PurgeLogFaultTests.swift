@@ -355,7 +355,13 @@ struct PurgeLogFaultTests {
             close(listener)
         }
         let (error, texts) = try await failure("redis://127.0.0.1:\(port)/test")
-        #expect(!texts.isEmpty && error.detail.contains("127.0.0.1:\(port)"), "\(error) \(texts)")
+        // One clear line each: the server, and what it sent instead of a reply.
+        for text in [error.detail] + texts {
+            #expect(text.contains("The server 127.0.0.1:\(port) "), "\(text)")
+            #expect(text.contains("invalid reply") || text.contains("suspended"), "\(text)")
+            #expect(!text.contains("\n"))
+        }
+        #expect(texts.count == 1, "\(texts)")
     }
 
     /// Opens a cache whose log cannot be used, and asks for a purge.

@@ -11,6 +11,12 @@ struct ConfigurationKey: Sendable {
 
     private typealias Value = ConfigurationValue
 
+    /// The options that belong to another one.
+    static let parts: [(name: String, of: String)] = [
+        ("disk-size", "disk"), ("disk-sync", "disk"), ("fleet-purge-lag", "fleet"),
+        ("fleet-cut-off", "fleet"), ("fleet-share", "fleet"),
+    ]
+
     static let all: [ConfigurationKey] = [
         .init("listen", "ADDR:PORT", "where clients connect (127.0.0.1:8080)", \.listen) {
             text throws(ValueFault) in try ListenAddress(parsing: text)

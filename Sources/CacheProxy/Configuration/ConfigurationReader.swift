@@ -70,7 +70,8 @@ public enum ConfigurationReader {
             }
         }
         var configuration = ProxyConfiguration()
-        if let file { try apply(file: file, overriding: settings.map(\.key.name), &configuration) }
+        var given = settings.map(\.key.name)
+        if let file { given += try apply(file: file, overriding: given, &configuration) }
         for (key, value) in settings {
             do throws(ValueFault) {
                 try key.set(value, &configuration)
@@ -80,6 +81,7 @@ public enum ConfigurationReader {
         }
         configuration.file = file
         try validate(configuration)
+        try requireEffects(of: given)
         return isCheck ? .check(configuration) : .run(configuration)
     }
 
@@ -104,11 +106,14 @@ public enum ConfigurationReader {
     // MARK: The file
 
     /// Lines of `key value` or `key = value`; `#` begins a comment.
+    ///
+    /// - Returns: The names of the options.
     private static func apply(
         file: String,
         overriding: [String],
         _ configuration: inout ProxyConfiguration
-    ) throws(ConfigurationError) {
+    ) throws(ConfigurationError) -> [String] {
+        var given: [String] = []
         let text = try contents(file, of: "--config")
         // Swift takes CR LF for one character.
         let lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }
@@ -126,12 +131,14 @@ public enum ConfigurationReader {
             }
             // The command line replaces every line of the file for an option, origins included.
             if overriding.contains(key.name) { continue }
+            given.append(key.name)
             do throws(ValueFault) {
                 try key.set(String(value), &configuration)
             } catch {
                 throw error.error(at: "\(file):\(number + 1): \(key.name)")
             }
         }
+        return given
     }
 
     private static func trimmed(_ text: Substring) -> Substring {
@@ -210,6 +217,17 @@ public enum ConfigurationReader {
         while rest.count > 1, rest.last == "/" { rest.removeLast() }
         guard let slash = rest.lastIndex(of: "/") else { return "." }
         return slash == rest.startIndex ? "/" : String(rest[..<slash])
+    }
+
+    /// An option that changes nothing is a mistake: the one that it belongs to was forgotten.
+    private static func requireEffects(of given: [String]) throws(ConfigurationError) {
+        for (name, other) in ConfigurationKey.parts
+        where given.contains(name) && !given.contains(other) {
+            throw ConfigurationError(
+                .optionsConflicting,
+                "--\(name): without --\(other) it changes nothing; give both"
+            )
+        }
     }
 
     private static func validate(

@@ -37,11 +37,7 @@ package final class AccessLogFile: Sendable {
         descriptor.withLock { descriptor in
             var offset = 0
             while offset < bytes.count, let base = bytes.baseAddress {
-                #if canImport(Glibc)
-                    let count = Glibc.write(descriptor, base + offset, bytes.count - offset)
-                #else
-                    let count = Darwin.write(descriptor, base + offset, bytes.count - offset)
-                #endif
+                let count = Platform.write(descriptor, base + offset, bytes.count - offset)
                 if count < 0, errno == EINTR { continue }
                 // A full device must not stop the proxy.
                 guard count > 0 else { return }
@@ -53,10 +49,6 @@ package final class AccessLogFile: Sendable {
     private static func open(_ path: String) -> Int32 {
         if path == "-" { return 1 }
         let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC
-        #if canImport(Glibc)
-            return Glibc.open(path, flags, 0o640)
-        #else
-            return Darwin.open(path, flags, 0o640)
-        #endif
+        return Platform.open(path, flags, 0o640)
     }
 }

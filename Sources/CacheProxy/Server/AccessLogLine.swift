@@ -112,6 +112,18 @@ final class AccessLog {
 }
 
 extension Worker {
+    /// Begins the line of a request whose head cannot be read: it has the client alone.
+    func beginLog(_ connection: Connection) {
+        connection.logLine = AccessLogLine(
+            client: connection.clientAddress,
+            requestLine: [],
+            referer: [],
+            agent: [],
+            host: [],
+            startedNanoseconds: clock.monotonicNanoseconds
+        )
+    }
+
     func beginLog(_ connection: Connection, _ head: RequestHead, _ bytes: UnsafeRawBufferPointer) {
         func value(_ name: StaticString) -> [UInt8] {
             for place in head.fields

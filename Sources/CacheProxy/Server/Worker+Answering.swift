@@ -218,6 +218,7 @@ extension Worker {
     func refuseHead(_ connection: Connection, _ fault: RequestFault) {
         connection.machine.requestCame()
         connection.response = ResponseMachine()
+        if log != nil { beginLog(connection) }
         refuse(connection, fault)
     }
 

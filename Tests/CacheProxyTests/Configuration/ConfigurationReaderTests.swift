@@ -255,6 +255,33 @@ struct OtherOrder: Error {}
         }
     }
 
+    @Test(arguments: ConfigurationKey.parts.map(\.name))
+    func optionWithoutEffectIsRefused(_ name: String) throws {
+        let values = [
+            "disk-size": "1G", "disk-sync": "removals", "fleet-purge-lag": "3",
+            "fleet-cut-off": "serve", "fleet-share": "entries",
+        ]
+        let other = try #require(ConfigurationKey.parts.first { $0.name == name }?.of)
+        let value = try #require(values[name])
+        let error = ConfigurationError(
+            .optionsConflicting,
+            "--\(name): without --\(other) it changes nothing; give both"
+        )
+        #expect(throws: error) {
+            try ConfigurationReader.read(["--origin", "http://a", "--\(name)", value])
+        }
+        // The file may have one of them and the command line the other.
+        let file = try Self.file("\(name) \(value)\n")
+        defer { Self.remove(file) }
+        #expect(throws: error) {
+            try ConfigurationReader.read(["--origin", "http://a", "--config", file])
+        }
+        let whole = other == "disk" ? "/tmp/x" : "redis://a/b"
+        _ = try ConfigurationReader.read([
+            "--origin", "http://a", "--config", file, "--\(other)", whole,
+        ])
+    }
+
     @Test func originTimeoutIsAnotherNameOfFirstByteTimeout() throws {
         for name in ["--origin-timeout", "--first-byte-timeout"] {
             let order = try ConfigurationReader.read(["--origin", "http://a", name, "1.5"])
