@@ -41,7 +41,12 @@ private final class Tally: Sendable {
             while await cache.workUnderWay.flights == 0 || origin.held.isEmpty {
                 await Task.yield()
             }
-            async let measured = PlainThread.run { Self.hits(on: cache, other, until: answered) }
+            let begun = Tally()
+            async let measured = PlainThread.run {
+                Self.hits(on: cache, other, from: begun, until: answered)
+            }
+            // A busy machine may start the thread late.
+            while begun.count == 0 { await Task.yield() }
             origin.held.first?.answer()
             await group.waitForAll()
             return await measured
@@ -55,10 +60,11 @@ private final class Tally: Sendable {
         await cache.shutDown()
     }
 
-    /// The durations of hits until the last waiter is answered.
+    /// The durations of hits until the last waiter is answered; the first one is told to `begun`.
     private static func hits(
         on cache: HTTPCache,
         _ request: CacheRequest,
+        from begun: Tally,
         until answered: Tally
     ) -> [UInt64] {
         let clock = SystemClock()
@@ -67,6 +73,7 @@ private final class Tally: Sendable {
             let start = clock.monotonicNanoseconds
             let response = cache.immediateResponse(to: request)
             latencies.append(response == nil ? .max : clock.monotonicNanoseconds - start)
+            if latencies.count == 1 { begun.add() }
         }
         return latencies
     }
