@@ -178,15 +178,17 @@ struct FleetChaosTests {
     /// Waits until every machine has read the log to its end; then none serves what any purge with
     /// a receipt covers.
     private func settle(_ proxies: [ProxyProcess], _ pages: VersionedPages) async throws {
+        var answer: (Int, [String: Any])?
         let isSettled = await eventually(seconds: 40) {
-            let answer = try? await proxies[0].purge(
+            answer = try? await proxies[0].purge(
                 "/none",
                 "Cache-Tag: none\r\nPurge-Wait: fleet\r\n"
             )
             return answer?.0 == 200 && answer?.1["applied"] as? Int == proxies.count
         }
         guard isSettled else {
-            throw WireFailure(proxies.map { String($0.log.suffix(500)) }.joined(separator: "\n"))
+            let logs = proxies.map { String($0.log.suffix(500)) }.joined(separator: "\n")
+            throw WireFailure("The fleet does not settle: \(String(describing: answer))\n\(logs)")
         }
         var last = ""
         // Purges that no replica had are restored within moments.

@@ -1,11 +1,13 @@
 import CacheTestSupport
 import Dispatch
+import Foundation
+import HTTPCaching
 import Platform
 import RedisTestSupport
 import Synchronization
 import Testing
 
-/// A fleet of real processes, one of which is suspended.
+/// A fleet of real processes, one of which is suspended, or has its clock set.
 @Suite(
     .enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"),
     .timeLimit(.minutes(1)),
@@ -52,5 +54,42 @@ struct FleetProcessTests {
         #expect(try await FleetLoad.get(1, ports[2]) == "new")
         #expect(try await proxies[2].metric("cache_fleet_shared_hits_total") == 1)
         #expect(origin.count == 2)
+    }
+
+    /// Machines whose clocks are an hour apart see the same ages.
+    @Test(.enabled(if: FakeClock.isInstalled, "libfaketime is missing; run perf/setup tests"))
+    func clockOfAMachineChangesNoAge() async throws {
+        let pages = VersionedPages()
+        let origin = try pages.origin()
+        defer { origin.stop() }
+        let redis = try await RedisProcess()
+        var proxies: [ProxyProcess] = []
+        for (name, seconds) in [("early", -3_600), ("late", 3_600)] {
+            let proxy = try await ProxyProcess(
+                name,
+                origin: origin.port,
+                fleet: redis.url,
+                secondsAhead: seconds
+            )
+            #expect(await proxy.reaches(1, "cache_fleet_linked"))
+            proxies.append(proxy)
+        }
+        for (page, proxy) in proxies.enumerated() {
+            let response = try await WireClient(proxy.port).exchange(FleetLoad.request(page))
+            let now = Int64(Date().timeIntervalSince1970)
+            let date = HTTPDate.parse(response["Date"] ?? "", nearSeconds: now) ?? 0
+            // The process does see its own clock.
+            #expect(abs(date - now) > 3_000, "\(response["Date"] ?? "no date")")
+            #expect(await proxy.reaches(1, "cache_fleet_published_total"))
+        }
+        for page in 0...1 {
+            for proxy in proxies {
+                let response = try await WireClient(proxy.port).exchange(FleetLoad.request(page))
+                let age = response["Age"].flatMap { Int($0) } ?? -1
+                #expect((0...30).contains(age), "page \(page) has the age \(age)")
+            }
+        }
+        #expect(origin.count == 2)
+        for proxy in proxies { #expect(await proxy.reaches(1, "cache_fleet_shared_hits_total")) }
     }
 }

@@ -10,6 +10,8 @@ final class ProxyProcess {
     private let name: String
     private let folder = TemporaryFolder()
     private let arguments: [String]
+    /// `nil` for the clock of the machine.
+    private let clock: FakeClock?
     private var process: Process?
 
     static let token = "secret-word"
@@ -20,11 +22,13 @@ final class ProxyProcess {
         origin: UInt16,
         fleet: String,
         hasDisk: Bool = false,
-        revalidates: Bool = true
+        revalidates: Bool = true,
+        secondsAhead: Int? = nil
     ) async throws {
         self.name = name
         port = try FreePort.next()
         admin = try FreePort.next()
+        clock = secondsAhead.map { FakeClock(secondsAhead: $0) }
         let token = folder.path + "/token"
         try Self.token.write(toFile: token, atomically: true, encoding: .utf8)
         let disk = hasDisk ? ["--disk", folder.path + "/cache", "--disk-size", "64M"] : []
@@ -45,6 +49,12 @@ final class ProxyProcess {
         let started = Process()
         started.executableURL = program
         started.arguments = arguments
+        if let clock {
+            started.environment = ProcessInfo.processInfo.environment.merging(clock.environment) {
+                _,
+                own in own
+            }
+        }
         let lines = FileHandle(forWritingAtPath: logPath())
         _ = try lines?.seekToEnd()
         started.standardError = lines
