@@ -55,8 +55,9 @@ simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats
 		$(if $(SEED),$(SEED) 1,0 $(SEEDS)) $(SIZE)
 
 # Tests without threads (values, documents, replays, the oracle), and tests that bound bytes or seconds,
-# which the sanitizer changes: also those of HAProxy, whose health checks have limits.
-NOT_UNDER_TSAN := ^(HTTPCachingTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|\.FleetTests/|PurgeLogTests|FleetOverClusterTests|slowReaderIsBoundedByAnError|ReadmeTests
+# which the sanitizer changes: also those of HAProxy, whose health checks have limits, and a test whose
+# processes another library is loaded into.
+NOT_UNDER_TSAN := ^(HTTPCachingTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|\.FleetTests/|PurgeLogTests|FleetOverClusterTests|slowReaderIsBoundedByAnError|clockOfAMachineChangesNoAge|ReadmeTests
 
 tsan: setup  ## run all tests with concurrency under ThreadSanitizer
 	$(SWIFT) build --build-tests $(TSAN)

@@ -52,7 +52,7 @@ let package = Package(
             swiftSettings: house
         ),
 
-        // The URL loading system. No other target imports Foundation but Benchmarks, for its JSON.
+        // The URL loading system. Of the products' targets, Benchmarks alone imports Foundation too.
         .target(
             name: "CacheEngineFoundation",
             dependencies: ["CacheEngine", "Platform"],

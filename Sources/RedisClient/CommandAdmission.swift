@@ -51,6 +51,8 @@ struct CommandAdmission: Sendable {
     var counts = RedisCounts()
     /// The failure that opened the breaker; `nil` if it is closed.
     var suspension: RedisError?
+    /// Whether a command was refused because of it.
+    private var wasAsked = false
 
     init(_ address: NodeAddress, _ options: RedisOptions) {
         self.address = address
@@ -63,6 +65,12 @@ struct CommandAdmission: Sendable {
         var counts = counts
         counts.waiting = count
         return counts
+    }
+
+    /// Whether commands were refused since the last call: the server is still wanted.
+    mutating func takeWish() -> Bool {
+        defer { wasAsked = false }
+        return wasAsked
     }
 
     /// The connection is forgotten: returns its counts, which are added up elsewhere.
@@ -78,6 +86,7 @@ struct CommandAdmission: Sendable {
     mutating func admit(_ batch: Batch) -> RedisError? {
         if let suspension {
             counts.refusedByBreaker += batch.count
+            wasAsked = true
             let detail = "The server \(address) is suspended after failures: \(suspension.detail)"
             return RedisError(.suspended, detail: detail)
         }

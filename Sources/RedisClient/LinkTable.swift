@@ -47,7 +47,7 @@ final class LinkTable {
         messages.removeAll(keepingCapacity: messages.capacity <= 4_096)
         for link in links.values { link.step(now) }
         deliver()
-        for link in links.values where link.isIdle(now) { link.retire() }
+        for link in links.values where link.isIdle(now) { link.retire(now) }
     }
 
     private func timeoutMilliseconds() -> Int32 {

@@ -55,10 +55,10 @@ final class NodeLink {
         return min(connection.nextMoment, breaker.nextMoment, idleMoment)
     }
 
-    /// Whether commands, their replies or a name are waited for.
-    private var isUsed: Bool { connection.isWanted || connection.isOwed || isResolving }
+    /// Whether there is a connection or a wish for one.
+    private var isUsed: Bool { connection.phase != .idle || connection.isWanted || isResolving }
 
-    /// Whether nobody has used the connection for long.
+    /// Whether there was no connection and no command for long.
     func isIdle(_ now: UInt64) -> Bool { !isUsed && now >= lastUse &+ idleNanoseconds }
 
     func enqueue(_ batch: Batch, _ now: UInt64) {
@@ -101,11 +101,13 @@ final class NodeLink {
         connection.fail(RedisLoop.shutDownError)
     }
 
-    /// Closes the connection of an idle link, and lets the client forget its server.
-    func retire() {
-        closeSocket()
-        connection.close()
-        table.retire(node)
+    /// Lets the client forget the server of an idle link, unless callers ask for it all the time.
+    func retire(_ now: UInt64) {
+        if node.admission.withLock({ $0.takeWish() }) {
+            lastUse = now
+        } else {
+            table.retire(node)
+        }
     }
 }
 

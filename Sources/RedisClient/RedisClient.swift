@@ -30,11 +30,7 @@ package final class RedisClient: Sendable {
     }
 
     /// The counts of all connections so far.
-    package var counts: RedisCounts {
-        router.loop.allNodes.reduce(router.counts + router.loop.retiredCounts) { sum, node in
-            sum + node.admission.withLock { $0.countsNow }
-        }
-    }
+    package var counts: RedisCounts { router.counts + router.loop.counts }
 }
 
 // MARK: - Commands

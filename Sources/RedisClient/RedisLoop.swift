@@ -118,11 +118,17 @@ final class RedisLoop: Sendable {
         }
     }
 
-    /// The connections that were used lately.
+    /// The connections that are not forgotten.
     var allNodes: [Node] { nodes.withLock { Array($0.known.values) } }
 
-    /// The counts of the connections that were forgotten.
-    var retiredCounts: RedisCounts { nodes.withLock { $0.retiredCounts } }
+    /// The counts of all connections, also of those that were forgotten.
+    var counts: RedisCounts {
+        nodes.withLock { nodes in
+            nodes.known.values.reduce(nodes.retiredCounts) { sum, node in
+                sum + node.admission.withLock { $0.countsNow }
+            }
+        }
+    }
 
     /// Forgets a connection that nobody uses; a batch that is on its way to it opens it again.
     func retire(_ node: Node) {

@@ -8,7 +8,7 @@ package struct RedisOptions: Hashable, Sendable {
     package var readLimit: Duration
     /// The age of the oldest missing reply at which a server counts as hung.
     package var oldestReplyLimit: Duration
-    /// The time without commands after which a server is forgotten, with its connection and its
+    /// The time without a connection and without commands after which a server is forgotten, with its
     /// breaker.
     ///
     /// So a server that left its cluster is not asked whether it is back.

@@ -159,8 +159,7 @@ struct ModelRedisTests {
             let purge = words(["h", "s"][number(2)], "t", "tag")
             return script(.append, log, [id] + seen + [id] + purge)
         case 14:
-            let record = ["record", "CEF1", "CEF2"][number(3)] + " \(number(9))"
-            let rest = words(token, record, "300000", "\(number(2))")
+            let rest = words(token, "record \(number(9))", "300000", "\(number(2))")
             return script(.publish, pair, rest)
         case 15: return script(.forget, pair, words("300000"))
         case 16: return RESPCommand("HSET", key: keys.machines, "m", "\(number(3))")

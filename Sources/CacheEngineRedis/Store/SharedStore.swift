@@ -143,11 +143,6 @@ extension SharedStore {
             budget.spend(clock.monotonicNanoseconds - begun)
             var older = entry(reply, key, hidden, clock)
             if let value = older.flatMap(use) { return found(value) }
-            // The record is not for this version, and stays: nothing may be published.
-            if older == nil, let bytes = reply.bytes, SharedRecord.isOfAnotherVersion(bytes) {
-                counts.sharedMisses.count()
-                return .alone(older: nil)
-            }
             guard budget.isLeft else { return tooSlow(older: older) }
             token = FleetPurge.ID.random().bytes
             for attempt in 0... {

@@ -2,7 +2,7 @@ import CacheEngine
 
 /// The names of records and leases in Redis.
 ///
-/// The braces put everything of one resource into one slot of a cluster. The names are hashes: the
+/// A name is `ce1:<namespace>:{<resource>}:<version>:<key>`. The braces put everything of one resource into one slot of a cluster. The names are hashes: the
 /// whole key stands in the record and is compared there.
 struct StoreKeys: Sendable {
     private let namespace: String
@@ -28,6 +28,8 @@ struct StoreKeys: Sendable {
         record += ":{".utf8
         Self.append(placement, to: &record)
         record += "}:".utf8
+        record += SharedRecord.version.utf8
+        record += ":".utf8
         Self.append(identity, to: &record)
         return StoreName(record: record)
     }

@@ -2,7 +2,6 @@
 extension FleetScript {
     /// Writes a record and ends its lease; returns 1, or 0 if the record is not wanted.
     ///
-    /// A record of another version stays, because machines of that version use it.
     /// The holder of the lease may write. A former holder may write only if there is neither record
     /// nor lease, so that a response that took too long replaces nothing newer. A machine that never
     /// asked for the lease may write unless the key was given up for a while, and may replace a
@@ -11,13 +10,8 @@ extension FleetScript {
     package static let publish = FleetScript(
         text: """
             local lease = redis.call('GET', KEYS[2])
-            local head = redis.call('GETRANGE', KEYS[1], 0, 3)
-            local isOfAnotherVersion = string.sub(head, 1, 3) == 'CEF'
-                and head ~= string.sub(ARGV[2], 1, 4)
             local mayWrite
-            if isOfAnotherVersion then
-                mayWrite = false
-            elseif ARGV[1] == '' then
+            if ARGV[1] == '' then
                 mayWrite = lease ~= '!'
                     and (ARGV[4] == '1' or redis.call('EXISTS', KEYS[1]) == 0)
             else
@@ -28,7 +22,7 @@ extension FleetScript {
             if lease == ARGV[1] then redis.call('DEL', KEYS[2]) end
             return 1
             """,
-        digest: "7fe93011f53b7468c746fe58e274ed19e6d1b4a3"
+        digest: "c089f2487a000dba536c8a1df66c8d6809615d06"
     )
 
     /// Removes a record, and gives its key up for a while.

@@ -171,11 +171,7 @@ private struct Run {
 
     mutating func publish() throws(ModelData.Failure) -> RESPValue {
         let lease = try data.string(keys[1], now)
-        let head = try data.string(keys[0], now)?.prefix(4)
-        let isThere = head != nil
-        if let head, head.starts(with: Array("CEF".utf8)), head != words[1].prefix(4) {
-            return .integer(0)
-        }
+        let isThere = data.item(keys[0], now) != nil
         let mayWrite =
             words[0].isEmpty
             ? lease != [UInt8(ascii: "!")] && (text(words[3]) == "1" || !isThere)

@@ -121,7 +121,7 @@ public struct FleetStatistics: Hashable, Sendable {
     public var sharedWaits = 0
     /// The look-ups that a failure of the shared store ended; each was a miss.
     public var sharedFailures = 0
-    /// The records that were damaged or of another version; each was a miss.
+    /// The readings of records that were damaged; each was a miss.
     public var sharedUnreadable = 0
     /// The responses that were copied into the shared store.
     public var published = 0

@@ -48,7 +48,7 @@ enum MetricHelp {
         "fleet_shared_misses_total": "Look-ups in the shared store before a request to the origin.",
         "fleet_shared_waits_total": "Look-ups that waited for the response of another machine.",
         "fleet_shared_failures_total": "Look-ups that a failure of the shared store ended.",
-        "fleet_shared_unreadable_total": "Shared records that were damaged or of another version.",
+        "fleet_shared_unreadable_total": "Readings of shared records that were damaged.",
         "fleet_published_total": "Responses copied into the fleet's shared store.",
         "fleet_unpublished_total": "Responses that the fleet's shared store has not taken.",
         "removals_total": "Removals and purges asked for.",

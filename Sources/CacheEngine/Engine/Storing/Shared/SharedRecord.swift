@@ -10,7 +10,7 @@ import HTTPCaching
 ///     48 raw count u32 · codec u8 · 0 u24
 ///     56 the entry, compressed if that makes it smaller
 ///
-/// The last letter of the magic is the version. Checksums find damage; they are no signature.
+/// Another layout or codec is another version, with another magic and other names. Checksums find damage; they are no signature.
 package struct SharedRecord: Sendable {
     package var entry: StoredEntry
     package var position: UInt64
@@ -18,13 +18,13 @@ package struct SharedRecord: Sendable {
     package var storedSeconds: Int64
     package var log: [UInt8]
 
+    /// The version in the names of records: machines of two versions do not see each other's.
+    package static let version = "1"
     package static let logBytes = 16
     /// The largest entry that a record holds.
     package static let entryBytesMax = 1 << 20
     private static let magic: UInt32 = 0x3146_4543  // "CEF1"
     private static let headBytes = 56
-    /// The bits of the magic before its version.
-    private static let familyBits: UInt32 = 0xFF_FFFF
 
     package init(
         _ entry: StoredEntry,
@@ -87,21 +87,6 @@ package struct SharedRecord: Sendable {
         }
         guard let read else { return nil }
         self = read
-    }
-
-    /// Whether bytes that are no record for this version are one for another.
-    package static func isOfAnotherVersion(_ bytes: [UInt8]) -> Bool {
-        bytes.withUnsafeBytes { bytes in
-            guard bytes.count > headBytes else { return false }
-            let magic: UInt32 = bytes.littleEndian(at: 0)
-            guard magic == Self.magic else { return (magic ^ Self.magic) & familyBits == 0 }
-            let code: UInt32 = bytes.littleEndian(at: 52)
-            guard UInt8(exactly: code).flatMap({ EntryHead.Codec(rawValue: $0) }) == nil else {
-                return false
-            }
-            return bytes.littleEndian(at: 4, as: UInt32.self)
-                == bytes.crc32c(8..<bytes.count, from: 0)
-        }
     }
 
     private static func entry(
