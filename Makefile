@@ -69,7 +69,7 @@ crash: build  ## kill a process ROUNDS times (make crash ROUNDS=200) and check i
 
 fleet: build  ## run the tests of several machines over real Redis servers, with all their rounds
 	@perf/setup tests
-	FLEET_ROUNDS=all $(SWIFT) test --skip-build $(CHECKED) --filter 'CacheEngineRedisTests|RedisClientTests|FleetChaosTests'
+	FLEET_ROUNDS=all $(SWIFT) test --skip-build --no-parallel $(CHECKED) --filter 'CacheEngineRedisTests|RedisClientTests|FleetChaosTests'
 
 fuzz:  ## fuzz every parser (make fuzz FUZZ_SECONDS=600)
 	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20) Fuzz/run

@@ -166,7 +166,12 @@ int cp_prepare(int fd) {
 }
 
 int cp_socket(int family) {
+    // In one step where the system can: another thread may start a program between two.
+#ifdef SOCK_CLOEXEC
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+#else
     int fd = socket(family, SOCK_STREAM, 0);
+#endif
     if (fd < 0) return -1;
 #ifdef SO_NOSIGPIPE
     int one = 1;

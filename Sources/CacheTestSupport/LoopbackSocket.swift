@@ -15,7 +15,7 @@ package enum LoopbackSocket {
 
     /// Returns a socket that has a port, any for 0, and does not listen; and that port.
     static func bind(to port: UInt16 = 0) throws -> (socket: Int32, port: UInt16) {
-        let socket = socket(AF_INET, streamSocketType, 0)
+        let socket = openStreamSocket(AF_INET)
         guard socket >= 0 else { throw LoopbackFailure(description: "socket: errno \(errno)") }
         let (isBound, bound) = withAddress(port) { address, length in
             Platform.bind(socket, address, length) == 0
@@ -31,7 +31,7 @@ package enum LoopbackSocket {
 
     /// Returns a connection to a port; `nil` if it is refused.
     package static func connect(to port: UInt16) -> Int32? {
-        let socket = socket(AF_INET, streamSocketType, 0)
+        let socket = openStreamSocket(AF_INET)
         let (isConnected, _) = withAddress(port) { address, length in
             Platform.connect(socket, address, length) == 0
         }

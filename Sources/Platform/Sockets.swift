@@ -7,6 +7,21 @@ package var streamSocketType: Int32 {
     #endif
 }
 
+/// Opens a stream socket that no program inherits which this process starts; negative with `errno` if
+/// the system refuses.
+package func openStreamSocket(_ family: Int32) -> Int32 {
+    // In one step where the system can: another thread may start a program between two.
+    #if canImport(Glibc)
+        return socket(family, streamSocketType | Int32(SOCK_CLOEXEC.rawValue), 0)
+    #elseif canImport(Musl)
+        return socket(family, streamSocketType | SOCK_CLOEXEC, 0)
+    #else
+        let descriptor = socket(family, streamSocketType, 0)
+        if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+        return descriptor
+    #endif
+}
+
 /// The flags of a `send` that must not raise a signal.
 ///
 /// Darwin has no such flag; there a socket needs the option `SO_NOSIGPIPE`.

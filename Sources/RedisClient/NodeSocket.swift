@@ -46,10 +46,9 @@ struct NodeSocket {
 
     /// Begins to connect; `nil` with `errno` if the system refuses at once.
     init?(connectingTo address: SocketAddress) {
-        descriptor = socket(address.family, streamSocketType, 0)
+        descriptor = openStreamSocket(address.family)
         guard descriptor >= 0 else { return nil }
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
         Self.set(descriptor, SOL_SOCKET, SO_KEEPALIVE)
         #if canImport(Darwin)

@@ -1,8 +1,6 @@
+import CacheTestSupport
 import Foundation
-
-#if canImport(Glibc)
-    import Platform
-#endif
+import Platform
 
 /// An nginx of one test, with its own directory, certificate and port; it ends with the object.
 ///
@@ -20,25 +18,24 @@ final class NginxServer {
 
     init(locations: String) throws {
         directory = try Self.makeDirectory()
-        let (listener, port) = try Self.listen()
+        let (listener, port) = try LoopbackSocket.listen()
         defer { close(listener) }
         self.port = port
         try Self.makeCertificates(in: directory)
         let configuration = Self.configuration(directory.path(), port: port, locations: locations)
         let file = directory.appending(path: "nginx.conf")
         try configuration.write(to: file, atomically: true, encoding: .utf8)
-        process = try Self.start(
+        process = try ChildProgram.start(
             try Self.path(of: "nginx"),
             ["-p", directory.path(), "-e", "error.log", "-c", file.path()],
-            environment: ["NGINX=3;"],
+            variables: ["NGINX=3;"],
             inherited: listener
         )
     }
 
     deinit {
         kill(process, SIGTERM)
-        var status: Int32 = 0
-        waitpid(process, &status, 0)
+        ChildProgram.wait(for: process)
         try? FileManager.default.removeItem(at: directory)
     }
 
@@ -83,7 +80,7 @@ final class NginxServer {
             """
     }
 
-    // MARK: - System calls
+    // MARK: - Programs
 
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -125,44 +122,5 @@ final class NginxServer {
                 throw Failure(description: "openssl \(arguments[0]) failed")
             }
         }
-    }
-
-    private static func listen() throws -> (socket: Int32, port: UInt16) {
-        let listener = socket(AF_INET, streamSocketType, 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(listener, address, length) == 0 && Platform.listen(listener, 1024) == 0
-                    && getsockname(listener, address, &length) == 0
-            }
-        }
-        guard isListening else { throw Failure(description: "No socket: errno \(errno)") }
-        return (listener, UInt16(bigEndian: address.sin_port))
-    }
-
-    /// Starts a program with `inherited` as its descriptor 3.
-    private static func start(
-        _ path: String,
-        _ arguments: [String],
-        environment: [String],
-        inherited: Int32
-    ) throws -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        // Via another number: a descriptor duplicated onto itself would stay closed on exec.
-        posix_spawn_file_actions_adddup2(&actions, inherited, 1000)
-        posix_spawn_file_actions_adddup2(&actions, 1000, 3)
-        posix_spawn_file_actions_addclose(&actions, 1000)
-        var words = ([path] + arguments).map { strdup($0) } + [nil]
-        var variables = environment.map { strdup($0) } + [nil]
-        defer { (words + variables).forEach { free($0) } }
-        var process: pid_t = 0
-        let code = posix_spawn(&process, path, &actions, nil, &words, &variables)
-        guard code == 0 else { throw Failure(description: "nginx did not start: \(code)") }
-        return process
     }
 }

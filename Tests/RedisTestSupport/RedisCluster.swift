@@ -70,14 +70,19 @@ package final class RedisCluster {
         throw RedisFailure("No server has the slot of \(key)")
     }
 
-    /// Moves that many slots from one server to another.
+    /// Moves that many slots from one server to another, once all servers agree whose each slot is.
     package func move(slots: Int, from source: RedisProcess, to target: RedisProcess) async throws {
         let identities = try await [
             source.cli("cluster", "myid"),
             target.cli("cluster", "myid"),
         ].map { $0.filter { !$0.isNewline } }
+        let address = "127.0.0.1:\(source.port)"
+        let isAgreed = await eventually {
+            (try? await RedisTool.run(["--cluster", "check", address])) != nil
+        }
+        guard isAgreed else { throw RedisFailure("The servers of the cluster do not agree") }
         try await RedisTool.run([
-            "--cluster", "reshard", "127.0.0.1:\(source.port)", "--cluster-from", identities[0],
+            "--cluster", "reshard", address, "--cluster-from", identities[0],
             "--cluster-to", identities[1], "--cluster-slots", "\(slots)", "--cluster-yes",
         ])
     }

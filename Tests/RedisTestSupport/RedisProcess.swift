@@ -48,21 +48,7 @@ package final class RedisProcess {
     /// Starts the server, also after `kill`.
     package func start() async throws {
         guard let program = RedisTool.server else { throw RedisFailure("no redis-server") }
-        #if canImport(Darwin)
-            var actions: posix_spawn_file_actions_t?
-        #else
-            var actions = posix_spawn_file_actions_t()
-        #endif
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-        var arguments = ([program] + words).map { strdup($0) } + [nil]
-        defer { arguments.forEach { free($0) } }
-        var started: pid_t = 0
-        guard posix_spawn(&started, program, &actions, nil, &arguments, environ) == 0 else {
-            throw RedisFailure("redis-server did not start: errno \(errno)")
-        }
-        process = started
+        process = try ChildProgram.start(program, words, output: "/dev/null")
         client = try Self.client("redis://\(address)")
         let isUp = await eventually {
             do throws(RedisError) {
@@ -133,8 +119,7 @@ package final class RedisProcess {
     package func kill() {
         guard let process else { return }
         Platform.kill(process, SIGKILL)
-        var status: Int32 = 0
-        waitpid(process, &status, 0)
+        ChildProgram.wait(for: process)
         self.process = nil
     }
 

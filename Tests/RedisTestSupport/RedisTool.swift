@@ -35,7 +35,7 @@ enum RedisTool {
             process.waitUntilExit()
             return (process.terminationStatus, String(decoding: data, as: UTF8.self))
         }
-        guard status == 0 else { throw RedisFailure("redis-cli \(words): status \(status)") }
+        guard status == 0 else { throw RedisFailure("redis-cli \(words): \(status), \(text)") }
         return text
     }
 }

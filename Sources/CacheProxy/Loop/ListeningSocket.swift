@@ -47,7 +47,7 @@ struct ListeningSocket: Sendable {
 
     private static func open(_ family: Int32, _ address: ListenAddress) throws(SystemError) -> Int32
     {
-        let descriptor = socket(family, streamSocketType, 0)
+        let descriptor = openStreamSocket(family)
         guard descriptor >= 0 else { throw SystemError(.listen, "\(address)") }
         guard cp_prepare(descriptor) == 0 else { throw failed(descriptor, address) }
         return descriptor

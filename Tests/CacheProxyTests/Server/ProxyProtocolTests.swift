@@ -243,7 +243,7 @@ import Testing
 extension WireSocket {
     /// A socket that is connected to one in the file system; `nil` if it cannot be.
     fileprivate static func connected(toPath path: String) -> WireSocket? {
-        let descriptor = socket(AF_UNIX, streamSocketType, 0)
+        let descriptor = openStreamSocket(AF_UNIX)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }

@@ -23,7 +23,7 @@ final class WireSocket: @unchecked Sendable {
     deinit { if descriptor >= 0 { close(descriptor) } }
 
     static func make() -> Int32 {
-        socket(AF_INET, streamSocketType, 0)
+        openStreamSocket(AF_INET)
     }
 
     static func address(_ port: UInt16) -> sockaddr_in {
