@@ -1,0 +1,114 @@
+import CacheEngine
+import CacheTestSupport
+import Synchronization
+import Testing
+
+@testable import CacheProxy
+
+/// Requests that arrive together, or in pieces.
+extension ServerTests {
+    @Test func pipelinedRequestsAreAnsweredInOrder() async throws {
+        let responder = ScriptedResponder(
+            cached: { $0.url.hasSuffix("hot") ? .text("hot") : nil },
+            { .text("cold \($0.url)") }
+        )
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port)
+            var wanted: [String] = []
+            var text = ""
+            for number in 0..<200 {
+                let isHot = number % 3 != 0
+                text += "GET /\(number)\(isHot ? "hot" : "") HTTP/1.1\r\nHost: x\r\n\r\n"
+                wanted.append(isHot ? "hot" : "cold http://x/\(number)")
+            }
+            try await client.send(text)
+            for answer in wanted { #expect(try await client.response().text == answer) }
+        }
+    }
+
+    /// The pipeline exceeds one turn of the connection.
+    @Test func aPipelineOfManyTurnsIsAnsweredWhole() async throws {
+        let responder = ScriptedResponder.hot { .text("\($0.url.dropFirst(9))") }
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port)
+            let requests = (0..<2_500).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }
+            try await client.send(requests.joined())
+            for number in requests.indices {
+                #expect(try await client.response().text == "\(number)")
+            }
+        }
+    }
+
+    @Test func pipelinedContentStaysWithItsRequest() async throws {
+        try await withServer(Self.echo) { server in
+            let client = try WireClient(server.port)
+            try await client.send(
+                "POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+                    + "POST /2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    + "3\r\nabc\r\n0\r\n\r\nGET /3 HTTP/1.1\r\nHost: x\r\n\r\n"
+            )
+            #expect(try await client.response().text == "POST http://x/1 [hello]")
+            #expect(try await client.response().text == "POST http://x/2 [abc]")
+            #expect(try await client.response().text == "GET http://x/3 []")
+        }
+    }
+
+    @Test(arguments: UInt64(0)..<64)
+    func answersDoNotDependOnHowRequestsAreSplit(_ seed: UInt64) async throws {
+        var random = SeededRandom(seed: seed)
+        // `large` exceeds the queue of a client; `upload` fills the window of the content.
+        let large = String(repeating: "0123456789", count: 30_000)
+        let upload = String(repeating: "x", count: RequestContent.windowBytes)
+        let requests = [
+            ("GET /hot HTTP/1.1\r\nHost: x\r\n\r\n", "hot"),
+            ("GET /hot/large HTTP/1.1\r\nHost: x\r\n\r\n", large),
+            ("GET /cold/large HTTP/1.1\r\nHost: x\r\n\r\n", large),
+            (
+                "POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
+                "POST http://x/1 [hello]"
+            ),
+            (
+                "PUT /2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    + "3;x=y\r\nabc\r\nb\r\n0123456789a\r\n0\r\nT: u\r\n\r\n",
+                "PUT http://x/2 [abc0123456789a]"
+            ),
+            (
+                "PUT /3 HTTP/1.1\r\nHost: x\r\nContent-Length: \(upload.utf8.count)\r\n\r\n"
+                    + upload,
+                "PUT http://x/3 [\(upload)]"
+            ), ("GET /4 HTTP/1.1\r\nHost: x\r\n\r\n", "GET http://x/4 []"),
+        ]
+        let chosen = (0..<8).map { _ in requests.randomElement(using: &random) ?? requests[0] }
+        let bytes = Array(chosen.map(\.0).joined().utf8)
+        let pieceBytesMax = [60, 3_000, 200_000].randomElement(using: &random) ?? 60
+        var pieces: [[UInt8]] = []
+        var start = 0
+        while start < bytes.count {
+            let end = min(bytes.count, start + Int.random(in: 1...pieceBytesMax, using: &random))
+            pieces.append(Array(bytes[start..<end]))
+            start = end
+        }
+        let responder = ScriptedResponder(
+            cached: { request in
+                guard request.url.contains("/hot") else { return nil }
+                return .text(request.url.hasSuffix("large") ? large : "hot")
+            },
+            { request in
+                if request.url.hasSuffix("large") { return .text(large) }
+                return try await Self.echo.respond(to: request)
+            }
+        )
+        let sent = pieces
+        let endsFirst = Bool.random(using: &random)
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port)
+            async let writing: Void = onThread {
+                for piece in sent { try client.socket.write(piece) }
+                if endsFirst { client.socket.endOutput() }
+            }
+            for row in chosen { #expect(try await client.response().text == row.1) }
+            try await writing
+            if endsFirst { #expect(try await client.isClosed()) }
+        }
+    }
+}
