@@ -1,4 +1,5 @@
 public import CacheEngine
+import Platform
 import RedisClient
 
 extension Fleet {
@@ -71,10 +72,6 @@ public struct RedisFleetOptions: Hashable, Sendable {
     /// Creates the default options.
     public init() {}
 
-    var lagNanoseconds: UInt64 {
-        let (seconds, attoseconds) = maximumLag.components
-        guard seconds < 1_000_000_000 else { return 1_000_000_000_000_000_000 }
-        return UInt64(max(0, seconds)) * 1_000_000_000
-            + UInt64(max(0, attoseconds)) / 1_000_000_000
-    }
+    /// The lag as a time that may be added to any moment.
+    var lagNanoseconds: UInt64 { min(maximumLag.nanoseconds, 1_000_000_000_000_000_000) }
 }

@@ -15,7 +15,7 @@ struct SignalStream {
         signalPipe = ends.1
         let (stream, feed) = AsyncStream<Int32>.makeStream()
         self.stream = stream
-        try ProxyServer.startThread {
+        try SystemThread.startDetached {
             var number: UInt8 = 0
             while true {
                 let count = read(readEnd, &number, 1)

@@ -2,15 +2,16 @@ package import Platform
 
 /// Programs that a test starts, with no descriptor of the test's process.
 ///
-/// A server that inherits the end of a pipe or of a connection keeps it open: whoever waits for its
-/// end waits for the end of the server.
+/// A server that inherits the end of a pipe or of a connection keeps it open: the other end then waits
+/// until the server ends.
 package enum ChildProgram {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// Closes what the shell has inherited, but for a descriptor 3 that is meant, and becomes the
-    /// program. A list in the call would miss descriptors that other threads open meanwhile.
+    /// Closes what the shell has inherited, and becomes the program.
+    ///
+    /// A list in the call would miss descriptors that other threads open meanwhile.
     private static let becoming = """
         for n in /dev/fd/*; do n=${n##*/}; [ $n -le LAST ] || eval "exec $n>&-"; done; exec env "$@"
         """

@@ -58,14 +58,8 @@ struct SampleEntry: Hashable {
             metadataCount: metadata.count,
             bodyCount: body.count
         )
-        let entry = key.bytes.withUnsafeBytes { key in
-            tags.bytes.withUnsafeBytes { tags in
-                metadata.withUnsafeBytes { metadata in
-                    Entry(head: head, key: key, tags: tags, metadata: metadata) { target in
-                        body.withUnsafeBytes { target.copyMemory(from: $0) }
-                    }
-                }
-            }
+        let entry = Entry(head: head, key: key.bytes, tags: tags, metadata: metadata) { target in
+            body.withUnsafeBytes { target.copyMemory(from: $0) }
         }
         return StoredEntry(entry)
     }

@@ -46,14 +46,8 @@ package enum VersionedEntry {
             metadataCount: metadata.count,
             bodyCount: body.count
         )
-        return key.withUnsafeBytes { key in
-            tags.bytes.withUnsafeBytes { tags in
-                metadata.withUnsafeBytes { metadata in
-                    Entry(head: head, key: key, tags: tags, metadata: metadata) { target in
-                        target.copyBytes(from: body)
-                    }
-                }
-            }
+        return Entry(head: head, key: key, tags: tags, metadata: metadata) { target in
+            target.copyBytes(from: body)
         }
     }
 

@@ -118,13 +118,6 @@ extension EventLoop {
         // `nonisolated(unsafe)`: from here on the new thread alone uses the table. If it does not
         // start, the caller alone does.
         nonisolated(unsafe) let table = table
-        let thread = try? SystemThread {
-            var signals = sigset_t()
-            sigfillset(&signals)
-            pthread_sigmask(SIG_SETMASK, &signals, nil)
-            table.run()
-        }
-        thread?.detach()
-        return thread != nil
+        return SystemThread.startWithoutSignals { table.run() }
     }
 }

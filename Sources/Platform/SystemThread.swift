@@ -41,6 +41,18 @@ package struct SystemThread {
         self.handle = started
     }
 
+    /// Starts a detached thread that blocks all signals; returns `false` if the system starts none.
+    package static func startWithoutSignals(_ run: @escaping @Sendable () -> Void) -> Bool {
+        let thread = try? SystemThread {
+            var signals = sigset_t()
+            sigfillset(&signals)
+            pthread_sigmask(SIG_SETMASK, &signals, nil)
+            run()
+        }
+        thread?.detach()
+        return thread != nil
+    }
+
     /// Waits for the end of the thread.
     package func join() { pthread_join(handle, nil) }
 

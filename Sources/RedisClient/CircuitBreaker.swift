@@ -1,11 +1,13 @@
+import Platform
+
 /// Decides whether a server is asked, after failures.
 ///
 ///     closed ──failures in a row, or hung──▶ open ──time──▶ probing ──reply──▶ closed
 ///                                             ▲                │
 ///                                             └───no reply─────┘ (twice the time)
 ///
-/// A pure value: the caller gives the time. The first reply to a command after a probe shows that
-/// the server works; until then the next opening lasts twice as long as the last one.
+/// A pure value: the caller gives the time. Each opening lasts twice as long as the one before, until
+/// the server replies to a command after a probe.
 package struct CircuitBreaker: Hashable, Sendable {
     package struct Limits: Hashable, Sendable {
         /// The failures in a row that open the breaker.

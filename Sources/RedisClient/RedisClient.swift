@@ -52,26 +52,6 @@ extension RedisClient {
         return reply
     }
 
-    /// Sends commands together, and returns their replies in order; an error reply is a value.
-    ///
-    /// In a cluster the commands are grouped by server. If one group fails, the whole call does.
-    package func pipeline(
-        _ commands: [RESPCommand],
-        within limit: Duration? = nil,
-        lane: RedisLane = .data
-    ) async throws(RedisError) -> [RESPValue] {
-        guard !commands.isEmpty else { return [] }
-        let trip = trip(limit, lane)
-        var groups: [NodeAddress: [Int]] = [:]
-        for (index, command) in commands.enumerated() {
-            groups[try router.route(for: command.slot), default: []].append(index)
-        }
-        if groups.count == 1, let route = groups.keys.first {
-            return try await replies(to: commands, from: route, trip)
-        }
-        return try await gather(groups, commands, trip)
-    }
-
     /// Sends commands to the server of `key` in one piece, and returns their replies in order; an
     /// error reply is a value.
     ///
@@ -118,51 +98,6 @@ extension RedisClient {
         router.loop.allNodes.contains { node in
             node.admission.withLock { $0.suspension != nil }
         }
-    }
-
-    private func gather(
-        _ groups: [NodeAddress: [Int]],
-        _ commands: [RESPCommand],
-        _ trip: Trip
-    ) async throws(RedisError) -> [RESPValue] {
-        typealias Part = Result<[(Int, RESPValue)], RedisError>
-        var all = [RESPValue](repeating: .nilBulk, count: commands.count)
-        var failure: RedisError?
-        await withTaskGroup(of: Part.self) { tasks in
-            for (route, places) in groups {
-                tasks.addTask {
-                    do throws(RedisError) {
-                        let own = places.map { commands[$0] }
-                        let replies = try await self.replies(to: own, from: route, trip)
-                        return .success(Array(zip(places, replies)))
-                    } catch {
-                        return .failure(error)
-                    }
-                }
-            }
-            for await part in tasks {
-                switch part {
-                case .success(let replies): for (place, reply) in replies { all[place] = reply }
-                case .failure(let error): failure = failure ?? error
-                }
-            }
-        }
-        if let failure { throw failure }
-        return all
-    }
-
-    /// The replies of one server, with every redirection followed.
-    private func replies(
-        to commands: [RESPCommand],
-        from route: NodeAddress,
-        _ trip: Trip
-    ) async throws(RedisError) -> [RESPValue] {
-        var replies = try await exchange(commands, with: route, trip)
-        for (index, command) in commands.enumerated() {
-            guard case .error = replies[index] else { continue }
-            replies[index] = try await settle(replies[index], to: command, from: route, trip).reply
-        }
-        return replies
     }
 }
 

@@ -77,14 +77,7 @@ final class RedisLoop: Sendable {
         // `nonisolated(unsafe)`: from here on the new thread alone uses the table. If it does not
         // start, no code does.
         nonisolated(unsafe) let links = table
-        let thread = try? SystemThread {
-            var signals = sigset_t()
-            sigfillset(&signals)
-            pthread_sigmask(SIG_SETMASK, &signals, nil)
-            links.run()
-        }
-        thread?.detach()
-        return thread != nil
+        return SystemThread.startWithoutSignals { links.run() }
     }
 
     // MARK: - From any thread

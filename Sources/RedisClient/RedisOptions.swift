@@ -45,13 +45,3 @@ package struct RedisOptions: Hashable, Sendable {
         self.connectionName = connectionName
     }
 }
-
-extension Duration {
-    /// Whole nanoseconds, from 0 to 2^63 - 1.
-    var nanoseconds: UInt64 {
-        let (seconds, attoseconds) = components
-        guard seconds >= 0, attoseconds >= 0 else { return 0 }
-        guard seconds < 9_000_000_000 else { return UInt64(Int64.max) }
-        return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds) / 1_000_000_000
-    }
-}

@@ -35,7 +35,7 @@ struct ModelRedisTests {
                 }
                 let command = Self.command(&random)
                 let own = model.run(command.parsedWords)
-                let real = try await client.pipeline([command])[0]
+                let real = try await client.together([command], by: [])[0]
                 let words = command.parsedWords.map { String(decoding: $0, as: UTF8.self) }
                 kinds.insert("\(words[0]) \(Self.plain(real))".prefix(20).description)
                 #expect(
@@ -114,7 +114,7 @@ struct ModelRedisTests {
         default: command = RESPCommand("REPLICAOF")
         }
         for word in words.dropFirst() { command.add(word) }
-        _ = try await client.pipeline([command])
+        _ = try await client.together([command], by: [])
     }
 
     /// A reply without the end of an error's text, which names the server's place in a script.

@@ -90,7 +90,7 @@ import Testing
         #expect(cluster.current.commands.filter { $0.hasSuffix("GET k") }.count == 4)
     }
 
-    @Test func pipelineOverSeveralServersKeepsItsOrder() async throws {
+    @Test func everyKeyIsFoundWhereverItsSlotIs() async throws {
         let cluster = try FakeCluster(3)
         cluster.change { state in
             state.named = [0, 1, 2]
@@ -109,7 +109,7 @@ import Testing
         }
         #expect(isKnown)
         let state = cluster.current
-        let replies = try await client.pipeline(
+        let replies = try await client.replies(
             (0..<300).map { RESPCommand("GET", key: "k\($0)") }
         )
         for (number, reply) in replies.enumerated() {

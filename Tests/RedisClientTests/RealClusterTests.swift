@@ -46,7 +46,7 @@ struct RealClusterTests {
     @Test func keysOfAllMastersAreWrittenAndRead() async throws {
         let servers = try await startedCluster()
         let client = try RedisClient("redis-cluster://\(servers[1].address)")
-        let written = try await client.pipeline(
+        let written = try await client.replies(
             (0..<2_000).map { RESPCommand("SET", key: "k\($0)", "v\($0)") }
         )
         #expect(written == Array(repeating: .simple("OK"), count: 2_000))
@@ -56,7 +56,7 @@ struct RealClusterTests {
         }
         // All slots are known now: no command is redirected.
         let redirections = client.counts.redirections
-        let read = try await client.pipeline((0..<2_000).map { RESPCommand("GET", key: "k\($0)") })
+        let read = try await client.replies((0..<2_000).map { RESPCommand("GET", key: "k\($0)") })
         #expect(read.map(\.text) == (0..<2_000).map { "v\($0)" })
         #expect(client.counts.redirections == redirections)
         #expect(client.counts.failures == 0)

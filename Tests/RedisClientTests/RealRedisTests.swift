@@ -21,12 +21,14 @@ struct RealRedisTests {
         let (server, client) = try await startedServer()
         for start in stride(from: 0, to: 10_000, by: 1_000) {
             let numbers = start..<start + 1_000
-            let written = try await client.pipeline(
-                numbers.map { RESPCommand("SET", key: "key:\($0)", "value \($0)") }
+            let written = try await client.together(
+                numbers.map { RESPCommand("SET", key: "key:\($0)", "value \($0)") },
+                by: []
             )
             #expect(written == Array(repeating: .simple("OK"), count: 1_000))
-            let read = try await client.pipeline(
-                numbers.map { RESPCommand("GET", key: "key:\($0)") }
+            let read = try await client.together(
+                numbers.map { RESPCommand("GET", key: "key:\($0)") },
+                by: []
             )
             #expect(read == numbers.map { .bulk(Array("value \($0)".utf8)) })
         }

@@ -33,18 +33,17 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test func pipelineIsAnsweredInOrder() async throws {
+    @Test func commandsSentTogetherAreAnsweredInOrder() async throws {
         let server = try FakeServer { connection in
             connection.serve { $0.last == "5" ? "-ERR five\r\n" : "+\($0.last ?? "")\r\n" }
         }
         let client = try RedisClient(server.url)
         let commands = (0..<1_000).map { RESPCommand("ECHO", key: nil, "\($0)") }
-        let replies = try await client.pipeline(commands)
+        let replies = try await client.together(commands, by: [])
         #expect(replies.count == 1_000)
         for (number, reply) in replies.enumerated() {
             #expect(reply == (number == 5 ? .error("ERR five") : .simple("\(number)")))
         }
-        #expect(try await client.pipeline([]) == [])
     }
 
     /// Each pair of megabytes fills the socket's buffers, so that output waits.
@@ -54,7 +53,8 @@ import Testing
         }
         let client = try RedisClient(server.url)
         let words = (0..<6).map { String(repeating: "\($0)", count: 4 << 20) }
-        let replies = try await client.pipeline(words.map { RESPCommand("ECHO", key: nil, $0) })
+        let commands = words.map { RESPCommand("ECHO", key: nil, $0) }
+        let replies = try await client.together(commands, by: [])
         #expect(replies.map(\.text) == words)
     }
 
@@ -201,7 +201,8 @@ import Testing
         let client = try RedisClient(server.url, options)
         let held = Task { () -> RedisError.Code? in
             do throws(RedisError) {
-                _ = try await client.pipeline((0..<10).map { RESPCommand("GET", key: "\($0)") })
+                let commands = (0..<10).map { RESPCommand("GET", key: "\($0)") }
+                _ = try await client.together(commands, by: [])
                 return nil
             } catch {
                 return error.code

@@ -66,6 +66,18 @@ extension RedisClient {
         try self.init(RedisURL(url), options)
     }
 
+    /// The replies to commands that are sent at the same time, each to the server of its key.
+    func replies(_ commands: [RESPCommand]) async throws -> [RESPValue] {
+        try await withThrowingTaskGroup(of: (Int, RESPValue).self) { tasks in
+            for (place, command) in commands.enumerated() {
+                tasks.addTask { (place, try await self.send(command)) }
+            }
+            var replies = [RESPValue](repeating: .nilBulk, count: commands.count)
+            for try await (place, reply) in tasks { replies[place] = reply }
+            return replies
+        }
+    }
+
     /// The code of the error that a command ends with; `nil` if it has a reply.
     func code(
         of command: RESPCommand = RESPCommand("GET", key: "k"),

@@ -41,6 +41,29 @@ package struct Entry: @unchecked Sendable {
         }
     }
 
+    /// Builds an entry from a key, tags and metadata in arrays.
+    package init(
+        head: EntryHead,
+        key: [UInt8],
+        tags: TagList,
+        metadata: [UInt8],
+        fillBody: (UnsafeMutableRawBufferPointer) throws -> Void
+    ) rethrows {
+        self = try key.withUnsafeBytes { key in
+            try tags.bytes.withUnsafeBytes { tags in
+                try metadata.withUnsafeBytes { metadata in
+                    try Entry(
+                        head: head,
+                        key: key,
+                        tags: tags,
+                        metadata: metadata,
+                        fillBody: fillBody
+                    )
+                }
+            }
+        }
+    }
+
     /// The decoded head.
     package var head: EntryHead { EntryHead(trusted: storage.unsafeHead) }
 

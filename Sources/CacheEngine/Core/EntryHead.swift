@@ -42,7 +42,7 @@ package struct EntryHead: Hashable, Sendable {
         package init(rawValue: UInt16) { self.rawValue = rawValue }
 
         package static let tombstone = Self(rawValue: 1 << 0)
-        package static let tagPurge = Self(rawValue: 1 << 1)
+        package static let purgeRecord = Self(rawValue: 1 << 1)
         package static let reinserted = Self(rawValue: 1 << 2)
         package static let pad = Self(rawValue: 1 << 3)
         package static let jumbo = Self(rawValue: 1 << 4)

@@ -13,15 +13,6 @@ package struct DiskConfiguration: Sendable {
         case synced
     }
 
-    /// The rule that decides which entries are written.
-    package enum Admission: Hashable, Sendable {
-        case always
-        /// Entries whose key was offered before and is still remembered.
-        case secondUse
-        /// Entries of a shard, until the shard has accepted this many bytes in the current day.
-        case bytesPerDay(ByteCount)
-    }
-
     /// The treatment of a directory that holds files no cache wrote.
     package enum ForeignDirectory: Hashable, Sendable {
         case error
@@ -31,7 +22,6 @@ package struct DiskConfiguration: Sendable {
     package var directory: String
     package var capacityBytes: Int
     package var durability = Durability.none
-    package var admission = Admission.always
     package var foreignDirectory = ForeignDirectory.error
     /// The number of shards, a power of two; `nil` derives it from the processors and the capacity.
     package var shardCount: Int?

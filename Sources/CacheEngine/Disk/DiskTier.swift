@@ -127,7 +127,6 @@ package final class DiskTier: Sendable {
                     manifest.segmentBytes / 4
                 ),
                 durability: configuration.durability,
-                admission: configuration.admission,
                 baseSeconds: EntryHead.seconds(clock.nowSeconds)
             )
             return DiskShard(
@@ -155,8 +154,6 @@ package final class DiskTier: Sendable {
         shards[Int(hash.placement >> shardShift)]
     }
 
-    private var nowSeconds: UInt32 { EntryHead.seconds(clock.nowSeconds) }
-
     // MARK: While the key's memory shard is locked
 
     /// Accepts an entry for writing, with a body written by a `BodyWriter` or kept from an older
@@ -167,8 +164,7 @@ package final class DiskTier: Sendable {
     package func accept(_ entry: Entry, body: DiskBody? = nil) -> StoreOutcome {
         let shard = shard(entry.head.hash)
         if let body, body.file.ledger !== shard.ledger { return .refused(.notAdmitted) }
-        let now = nowSeconds
-        return shard.state.withLock { $0.store(entry, body: body?.file, nowSeconds: now) }
+        return shard.state.withLock { $0.store(entry, body: body?.file) }
     }
 
     /// Removes the entry; returns `false` if there was none.

@@ -41,7 +41,6 @@ actor MemoryShard {
     func evict(_ goal: EvictionGoal) -> Int {
         let batch = door.unlinkVictims(goal, &requeuesInARow)
         upkeep.evictions += batch.count
-        if let onEviction = commons.onEviction { batch.forEachEntry(onEviction) }
         _ = commons.retire(batch)
         return batch.count
     }

@@ -21,11 +21,7 @@ package final class MemoryTier: Sendable {
     /// Held while the capacity is set, so that the budget and the trial agree.
     private let resizing = Mutex(())
 
-    /// `onEviction` is called with each evicted entry, outside any lock.
-    package init(
-        _ configuration: MemoryConfiguration,
-        onEviction: (@Sendable (Entry) -> Void)? = nil
-    ) {
+    package init(_ configuration: MemoryConfiguration) {
         let count = configuration.effectiveShardCount
         commons = ShardCommons(
             shared: SharedPolicyState(
@@ -33,8 +29,7 @@ package final class MemoryTier: Sendable {
                 capacityBytes: configuration.capacityBytes,
                 pinnedShareMax: configuration.pinnedShareMax
             ),
-            shardCount: count,
-            onEviction: onEviction
+            shardCount: count
         )
         trial = commons.trial
         shards = ShardSet(commons: commons)
@@ -60,7 +55,7 @@ package final class MemoryTier: Sendable {
     package func store(
         _ entry: Entry,
         nowSeconds: UInt32,
-        whileLocked: (StoreVerdict) -> Void = { _ in },
+        whileLocked: () -> Void = {},
         onlyIf isPermitted: () -> Bool = { true }
     ) -> StoreOutcome {
         put(entry, nowSeconds, onlyIf: { _ in isPermitted() }, whileLocked)
@@ -84,20 +79,20 @@ package final class MemoryTier: Sendable {
             entry,
             nowSeconds,
             onlyIf: { occupant in occupant == nil && (Mutant.promotesUnasked.isOn || isCurrent()) },
-            { _ in }
+            {}
         )
         return outcome == .stored
     }
 
     /// Replaces `old` by `new`, if the key still holds that very entry and `isPermitted`.
     ///
-    /// If so, `whileLocked` runs once with the verdict on `new`.
+    /// If so, `whileLocked` runs once, even if `new` is refused.
     @discardableResult
     package func replaceIfSame(
         _ new: Entry,
         expecting old: Entry,
         nowSeconds: UInt32,
-        whileLocked: (StoreVerdict) -> Void = { _ in },
+        whileLocked: () -> Void = {},
         onlyIf isPermitted: () -> Bool = { true }
     ) -> Bool {
         let outcome = put(
@@ -119,32 +114,26 @@ package final class MemoryTier: Sendable {
     package func remove(
         _ hash: KeyHash,
         key: UnsafeRawBufferPointer,
-        whileLocked: (Entry?) -> Void = { _ in }
+        whileLocked: () -> Void = {}
     ) -> Entry? {
         shards.door(of: hash).remove(
             hash,
             onlyIf: { $0.withKey { $0.hasSameBytes(as: key) } || Mutant.removesByHashAlone.isOn },
-            whileLocked: whileLocked
+            whileLocked: { _ in whileLocked() }
         )
     }
 
-    /// Removes the entries in `scope` whose sequence is at most `sequenceMax`.
+    /// Removes the entries in `scope`.
     ///
     /// Entries that were in memory when the call began are gone when it returns. Each hold of a
-    /// lock looks at a few slots, so readers and writers go on meanwhile. An entry that they store
-    /// with a greater sequence stays. O(n) in the entries held, on the caller's thread: the caller
-    /// orders the removal against stores of its own.
-    package func removeAll(
-        in scope: RemovalScope,
-        sequenceMax: UInt64 = .max
-    ) -> RemovalCount {
+    /// lock looks at a few slots, so readers and writers go on meanwhile. O(n) in the entries held,
+    /// on the caller's thread: the caller orders the removal against stores of its own.
+    package func removeAll(in scope: RemovalScope) -> RemovalCount {
         var removed = RemovalCount()
         for door in shards.doors {
             var walk = SlotWalk()
             while !walk.isDone {
-                let batch = door.unlinkNext(of: &walk) {
-                    $0.head.sequence <= sequenceMax && $0.isCovered(by: scope)
-                }
+                let batch = door.unlinkNext(of: &walk) { $0.isCovered(by: scope) }
                 removed = removed + commons.retire(batch)
             }
         }
@@ -203,7 +192,7 @@ package final class MemoryTier: Sendable {
         _ entry: Entry,
         _ nowSeconds: UInt32,
         onlyIf isMeant: (_ occupant: Entry?) -> Bool,
-        _ whileLocked: (StoreVerdict) -> Void
+        _ whileLocked: () -> Void
     ) -> StoreOutcome? {
         if let reason = refusal(of: entry, nowSeconds) {
             return shards.refuse(entry, reason, onlyIf: isMeant, whileLocked: whileLocked)

@@ -15,20 +15,13 @@ final class ShardCommons: @unchecked Sendable {
     ///
     /// It samples the keys of all shards, because those of one shard are too few.
     let trial: GateTrial
-    /// Called with each evicted entry, outside any lock.
-    let onEviction: (@Sendable (Entry) -> Void)?
     private let ranks: UnsafeMutablePointer<Atomic<UInt64>>
     private let tables: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
 
-    init(
-        shared: SharedPolicyState,
-        shardCount: Int,
-        onEviction: (@Sendable (Entry) -> Void)?
-    ) {
+    init(shared: SharedPolicyState, shardCount: Int) {
         self.shared = shared
         self.shardCount = shardCount
         trial = GateTrial(shared: shared)
-        self.onEviction = onEviction
         used = UsedBytes(shared)
         retired = RetiredEntries(usedBytes: used)
         ranks = .allocate(capacity: shardCount * EvictionPart.allCases.count)

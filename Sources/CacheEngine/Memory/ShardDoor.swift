@@ -49,7 +49,7 @@ final class ShardDoor: Sendable {
         _ entry: Entry,
         isPinned: Bool,
         onlyIf isMeant: (_ occupant: Entry?) -> Bool,
-        whileLocked: (_ replaced: Entry?) -> Void
+        whileLocked: () -> Void
     ) -> LinkOutcome {
         let hash = entry.head.hash
         var outgoing: Unmanaged<ByteStorage>?
@@ -58,14 +58,14 @@ final class ShardDoor: Sendable {
                 let occupant = state.entry(at: slot)
                 guard isMeant(occupant) else { return .notMeant }
                 outgoing = state.replace(slot, by: entry, hash)
-                whileLocked(occupant)
+                whileLocked()
                 publishRanks(state)
                 return .replaced
             }
             guard isMeant(nil) else { return .notMeant }
             if state.isFull { return .needsLargerTable(bucketCount: state.nextBucketCount) }
             state.insert(entry, hash, isPinned: isPinned)
-            whileLocked(nil)
+            whileLocked()
             publishRanks(state)
             return .inserted
         }
@@ -230,7 +230,6 @@ final class ShardDoor: Sendable {
 
     private func retireEvicted(_ reference: Unmanaged<ByteStorage>?) {
         guard let reference else { return }
-        commons.onEviction?(Entry(unchecked: reference.takeUnretainedValue()))
         commons.retire(reference)
     }
 }

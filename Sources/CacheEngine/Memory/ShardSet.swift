@@ -38,7 +38,7 @@ final class ShardSet: Sendable {
         _ entry: Entry,
         isPinned: Bool,
         onlyIf isMeant: (_ occupant: Entry?) -> Bool,
-        whileLocked: (StoreVerdict) -> Void
+        whileLocked: () -> Void
     ) -> StoreOutcome? {
         var plan = Plan(entry: entry, isJudged: isPinned)
         let charge = entry.chargeBytes
@@ -50,7 +50,7 @@ final class ShardSet: Sendable {
                 entry,
                 isPinned: isPinned,
                 onlyIf: isMeant,
-                whileLocked: { whileLocked(.stored(replaced: $0)) }
+                whileLocked: whileLocked
             )
             switch outcome {
             case .inserted:
@@ -79,7 +79,7 @@ final class ShardSet: Sendable {
         _ entry: Entry,
         _ reason: StoreOutcome.Reason,
         onlyIf isMeant: (_ occupant: Entry?) -> Bool,
-        whileLocked: (StoreVerdict) -> Void
+        whileLocked: () -> Void
     ) -> StoreOutcome? {
         noteRequest(entry, entry.chargeBytes)
         let door = door(of: entry.head.hash)
@@ -91,7 +91,7 @@ final class ShardSet: Sendable {
         } whileLocked: { removed in
             guard removed != nil || isMeant(nil) else { return }
             isRefused = true
-            whileLocked(.refused(reason, removed: removed))
+            whileLocked()
         }
         guard isRefused else { return nil }
         door.state.withLock { $0.noteRefusal(of: entry.head.hash.identity) }

@@ -68,7 +68,7 @@ final class FleetPresence: Sendable {
                 within: Self.replyLimit,
                 lane: .data
             ),
-            // Not this machine's reading of the time, which is late behind a step of the clock.
+            // The server's own time: after a step of its clock, this machine's estimate is wrong.
             let now = FleetTime.milliseconds(replies[1]),
             let gone = PlaceReports(replies[0])?.gone(at: now), !gone.isEmpty
         else { return }

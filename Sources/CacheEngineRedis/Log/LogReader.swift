@@ -62,7 +62,7 @@ struct LogReader: Sendable {
     private(set) var bookmark: Bookmark?
     private var phase = Phase.closed
     private var memory: PurgeMemory
-    /// The log has taken them; the server that did may lose them before any machine reads them.
+    /// Purges that the log has taken and this machine has not read: a failing server may lose them.
     private var unread = UnreadPurges()
     private let rule: CutOffRule
     /// The end of the log is not reached yet, so a read does not wait.

@@ -151,8 +151,8 @@ struct PurgeHorizon: Sendable {
 
     /// The moment by which a record of the key must not have been published.
     ///
-    /// It is read before the record is asked for: the store may confirm a change between the two,
-    /// and the record may still be the one from before the change.
+    /// The caller reads it before it asks for the record. In between, a change may be confirmed, and
+    /// the reply may hold the record from before that change.
     func hidden(_ key: SharedKey) -> Int64 {
         if Mutant.readsBackWhatItRemoved.isOn { return .min }
         var moment = endOfAll

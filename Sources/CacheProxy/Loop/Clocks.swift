@@ -10,6 +10,3 @@ func coarseMilliseconds() -> Int64 {
     #endif
     return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
 }
-
-/// Seconds since 1970, for `Date` and the log.
-func wallSeconds() -> Int64 { Int64(time(nil)) }

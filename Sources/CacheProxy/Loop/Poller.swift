@@ -4,6 +4,9 @@ import Platform
 /// Reports the readiness of many sockets to one thread.
 final class Poller {
     static let eventsMax = 256
+    /// The tokens of descriptors that are no connections.
+    static let listenerToken = UInt64.max
+    static let mailboxToken = UInt64.max - 1
 
     private let descriptor: Int32
     private let events: UnsafeMutablePointer<cp_event>

@@ -60,17 +60,15 @@ final class Mailbox: TaskExecutor {
     /// Readable after the bell has rung.
     var descriptor: Int32 { bells.watched }
 
-    /// Adds a message; it is dropped if the worker has ended.
-    func post(_ message: WorkerMessage) { _ = accepts(message) }
-
     /// Adds a part of a task; without the worker the shared thread pool runs it.
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        if !accepts(.job(job)) { globalConcurrentExecutor.enqueue(ExecutorJob(job)) }
+        if !post(.job(job)) { globalConcurrentExecutor.enqueue(ExecutorJob(job)) }
     }
 
-    /// Adds a message; returns `false` if the worker has ended.
-    func accepts(_ message: WorkerMessage) -> Bool {
+    /// Adds a message; returns `false`, and drops it, if the worker has ended.
+    @discardableResult
+    func post(_ message: WorkerMessage) -> Bool {
         let (isAccepted, wakes) = state.withLock { state in
             guard !state.isClosed else { return (false, false) }
             state.messages.append(message)

@@ -64,7 +64,7 @@ package final class ProxyServer: Sendable {
                 clock: clock,
                 report: report
             )
-            try Self.startThread { [self] in
+            try SystemThread.startDetached { [self] in
                 if let worker = try? Worker(seed) {
                     worker.run()
                 } else {
@@ -141,18 +141,5 @@ package final class ProxyServer: Sendable {
     private static func openLog(_ path: String?) throws(SystemError) -> AccessLogFile? {
         guard let path else { return nil }
         return try AccessLogFile(path)
-    }
-}
-
-// MARK: - Threads
-
-extension ProxyServer {
-    /// Starts a thread that runs `run`; no caller waits for its end.
-    static func startThread(_ run: @escaping @Sendable () -> Void) throws(SystemError) {
-        do throws(SystemThread.Failure) {
-            try SystemThread(run).detach()
-        } catch {
-            throw SystemError(.startThread, code: error.code)
-        }
     }
 }

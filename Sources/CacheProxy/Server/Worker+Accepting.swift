@@ -21,7 +21,7 @@ extension Worker {
 
     func startListening() {
         guard !isListening, listener >= 0 else { return }
-        isListening = poller.watchInput(listener, token: Self.listenerToken)
+        isListening = poller.watchInput(listener, token: Poller.listenerToken)
     }
 
     private func pauseListening() {

@@ -43,9 +43,6 @@ final class Worker {
     /// The largest response that never waits for a turn.
     static let smallBytesMax = 64 * 1024
 
-    static let listenerToken = UInt64.max
-    static let mailboxToken = UInt64.max - 1
-
     var configuration: ServerConfiguration
     let responder: any Responder
     let mailbox: Mailbox
@@ -118,7 +115,7 @@ final class Worker {
         writer.stripsTags = seed.configuration.tags == .strip
         log = seed.log.map { AccessLog($0) }
         nowSeconds = seed.clock.nowSeconds
-        guard poller.watchInput(mailbox.descriptor, token: Self.mailboxToken) else {
+        guard poller.watchInput(mailbox.descriptor, token: Poller.mailboxToken) else {
             throw SystemError(.watch)
         }
         startListening()
@@ -178,8 +175,8 @@ final class Worker {
 
     private func handle(_ event: cp_event) {
         switch event.token {
-        case Self.listenerToken: accept()
-        case Self.mailboxToken: mailbox.silenceBell()
+        case Poller.listenerToken: accept()
+        case Poller.mailboxToken: mailbox.silenceBell()
         case UpstreamTable.tokenBit...: upstream.handle(event)
         default:
             guard let connection = connection(ConnectionID(token: event.token)) else { return }

@@ -95,7 +95,7 @@ final class ConnectionBudget: Sendable {
         }
         guard let next else { return }
         let command = UpstreamCommand.granted(next.exchange, self, host: next.host)
-        if !next.mailbox.accepts(.upstream(command)) { give(next.host) }
+        if !next.mailbox.post(.upstream(command)) { give(next.host) }
     }
 
     /// The exchange that has waited longest, of the hosts with connections left.

@@ -63,7 +63,7 @@ package final class PlainOrigin: ConnectingOrigin {
             windowBytesMax: configuration.limits.maximumWindow.bytes
         )
         let wish = UpstreamWish(exchange, request, url, host: host, self)
-        if !mailbox.accepts(.upstream(.start(wish))) {
+        if !mailbox.post(.upstream(.start(wish))) {
             throw UpstreamFailure.shutDown
         }
         return exchange

@@ -114,7 +114,7 @@ extension UpstreamTable {
     /// Looks the name up on a thread of its own, because the system's resolver blocks.
     private func resolve(_ name: UpstreamHost.Name) {
         do {
-            try ProxyServer.startThread { [mailbox] in
+            try SystemThread.startDetached { [mailbox] in
                 let result = SocketAddress.resolve(name.host, port: name.port)
                 mailbox.post(.upstream(.resolved(name, result)))
             }

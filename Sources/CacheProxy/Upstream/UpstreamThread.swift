@@ -15,7 +15,7 @@ final class UpstreamThread {
     /// Starts a thread, which ends after the message `stop`.
     static func start() throws(SystemError) -> Mailbox {
         let mailbox = try Mailbox()
-        try ProxyServer.startThread {
+        try SystemThread.startDetached {
             if let thread = try? UpstreamThread(mailbox) {
                 thread.run()
             } else {
@@ -29,7 +29,7 @@ final class UpstreamThread {
         self.mailbox = mailbox
         poller = try Poller()
         upstream = UpstreamTable(poller, mailbox)
-        guard poller.watchInput(mailbox.descriptor, token: Worker.mailboxToken) else {
+        guard poller.watchInput(mailbox.descriptor, token: Poller.mailboxToken) else {
             throw SystemError(.watch)
         }
     }
@@ -53,7 +53,7 @@ final class UpstreamThread {
     }
 
     private func handle(_ event: cp_event) {
-        if event.token == Worker.mailboxToken { return mailbox.silenceBell() }
+        if event.token == Poller.mailboxToken { return mailbox.silenceBell() }
         upstream.handle(event)
     }
 

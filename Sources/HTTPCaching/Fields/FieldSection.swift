@@ -88,13 +88,6 @@ package struct FieldSection: Sendable, Hashable {
         try bytes.withUnsafeBytes(body)
     }
 
-    /// Visits every line in order, without allocating.
-    package func forEachField(
-        _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
-    ) {
-        forEachLine { body($0.name.buffer, $0.value.buffer) }
-    }
-
     func forEachLine(_ body: (FieldCursor.Line) -> Void) {
         bytes.withUnsafeBytes { buffer in
             var cursor = FieldCursor(buffer)

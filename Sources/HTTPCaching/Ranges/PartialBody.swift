@@ -135,15 +135,4 @@ extension PartialBody {
         new.forEachLine { joined.append(name: $0.name, value: $0.value) }
         return joined
     }
-
-    /// The fields of a representation whose parts are all present (RFC 9111 §3.4).
-    ///
-    /// They belong to a response with the status 200: no Content-Range, and the length of the
-    /// whole.
-    package static func completeFields(_ stored: FieldSection, bodySize: Int) -> FieldSection {
-        var fields = stored
-        fields.remove(lowercased: "content-range")
-        fields.set("Content-Length", String(bodySize))
-        return fields
-    }
 }

@@ -98,13 +98,6 @@ extension StoredFacts {
         ageSeconds(at: nowSeconds) - Int(freshnessLifetimeSeconds)
     }
 
-    /// The time when the response stops being fresh, in Unix seconds.
-    package var expirySeconds: Int64 {
-        let remaining = Int64(freshnessLifetimeSeconds) - Int64(correctedInitialAgeSeconds)
-        let (expiry, overflowed) = responseTimeSeconds.addingReportingOverflow(remaining)
-        return overflowed ? (remaining > 0 ? .max : .min) : expiry
-    }
-
     static func difference(_ later: Int64, _ earlier: Int64) -> Int64 {
         let (difference, overflowed) = later.subtractingReportingOverflow(earlier)
         return overflowed ? (later > earlier ? .max : .min) : difference

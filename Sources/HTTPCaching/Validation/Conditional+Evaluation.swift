@@ -1,12 +1,5 @@
 /// Evaluation of a client's conditions on a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 extension Conditional {
-    package enum Role: UInt8, Hashable, Sendable {
-        /// Requests with If-Match or If-Unmodified-Since go to the origin, which evaluates them.
-        case cache
-        /// This cache is the origin of the stored response.
-        case origin
-    }
-
     package enum Evaluation: Hashable, Sendable {
         /// The response is a 304 with `notModifiedFields`.
         case notModified
@@ -26,8 +19,7 @@ extension Conditional {
         requestFacts: RequestFacts,
         stored: FieldSection,
         storedFacts: StoredFacts,
-        nowSeconds: Int64,
-        role: Role = .cache
+        nowSeconds: Int64
     ) -> Evaluation {
         stored.withUnsafeBytes { encoded in
             evaluateClientConditionals(
@@ -35,8 +27,7 @@ extension Conditional {
                 requestFacts: requestFacts,
                 stored: encoded,
                 storedFacts: storedFacts,
-                nowSeconds: nowSeconds,
-                role: role
+                nowSeconds: nowSeconds
             )
         }
     }
@@ -47,8 +38,7 @@ extension Conditional {
         requestFacts: RequestFacts,
         stored: UnsafeRawBufferPointer,
         storedFacts: StoredFacts,
-        nowSeconds: Int64,
-        role: Role = .cache
+        nowSeconds: Int64
     ) -> Evaluation {
         let flags = requestFacts.flags
         let candidate = Candidate(
@@ -59,10 +49,8 @@ extension Conditional {
         )
         // RFC 9110 §13.2.1: conditions are ignored if the response is not a success.
         guard (200...299).contains(storedFacts.status) else { return .full }
-        if !flags.isDisjoint(with: .writeConditions) {
-            guard role == .origin else { return .forward }
-            if !candidate.passesWriteConditions(flags) { return .preconditionFailed }
-        }
+        // The origin evaluates If-Match and If-Unmodified-Since (RFC 9111 §4.3.2).
+        guard flags.isDisjoint(with: .writeConditions) else { return .forward }
         let isRead = requestFacts.method == .get || requestFacts.method == .head
         if flags.contains(.hasIfNoneMatch) {
             if candidate.matchesNone == false { return isRead ? .notModified : .preconditionFailed }
@@ -150,14 +138,6 @@ private struct Candidate {
             guard let wanted = EntityTag(text) else { return false }
             return withTag { $0.stronglyEquals(wanted) }
         } ?? false
-    }
-
-    /// Evaluates If-Match and If-Unmodified-Since (RFC 9110 §13.1.1, §13.1.4).
-    func passesWriteConditions(_ flags: RequestFacts.Flags) -> Bool {
-        if flags.contains(.hasIfMatch) { return anyTag("if-match") { $0.stronglyEquals($1) } }
-        guard let since = date("if-unmodified-since") else { return true }
-        guard let modified = facts.lastModifiedSeconds else { return false }
-        return modified <= since
     }
 
     private func date(_ name: StaticString) -> Int64? {

@@ -31,9 +31,6 @@ enum FleetPath: String, CaseIterable, Sendable {
         }
     }
 
-    /// The time after its lifetime for which a response may still be served.
-    var staleSeconds: Int { self == .windowed ? 60 : 0 }
-
     /// The fields of a response; `moment` is that of the request that it answers.
     func fields(tag: String, serial: Int, moment: Int) -> HeaderFields {
         var fields: HeaderFields = [

@@ -82,14 +82,11 @@ import Testing
             metadataCount: metadata.utf8.count,
             bodyCount: body.utf8.count
         )
-        return ByteChunk(key).withUnsafeBytes { key in
-            ByteChunk(metadata).withUnsafeBytes { metadata in
-                tags.bytes.withUnsafeBytes { tags in
-                    Entry(head: head, key: key, tags: tags, metadata: metadata) { destination in
-                        ByteChunk(body).withUnsafeBytes { destination.copyMemory(from: $0) }
-                    }
-                }
-            }
-        }
+        return Entry(
+            head: head,
+            key: Array(key.utf8),
+            tags: tags,
+            metadata: Array(metadata.utf8)
+        ) { $0.copyBytes(from: body.utf8) }
     }
 }

@@ -103,26 +103,6 @@ import Testing
         await store.close()
     }
 
-    @Test func secondUseAdmitsWhatWasOfferedBefore() async throws {
-        let store = DiskStore()
-        store.configuration.admission = .secondUse
-        let tier = try await store.open()
-        #expect(tier.enqueue(try store.entry(1)) == .refused(.notAdmitted))
-        #expect(tier.enqueue(try store.entry(1)) == .stored)
-        #expect(tier.enqueue(try store.entry(1, version: 1)) == .stored)
-        await store.close()
-    }
-
-    @Test func dailyBudgetIsNotOverdrawn() async throws {
-        let store = DiskStore()
-        store.configuration.admission = .bytesPerDay(.bytes(1_500))
-        let tier = try await store.open()
-        #expect(tier.enqueue(try store.entry(1)) == .stored)
-        #expect(tier.enqueue(try store.entry(2)) == .stored)
-        #expect(tier.enqueue(try store.entry(3)) == .refused(.notAdmitted))
-        await store.close()
-    }
-
     @Test func purgesBeyondTheLimitMakeEverythingOlderDead() {
         var purges = PurgeTable(hasher: KeyHasher(seed: KeyHash(placement: 1, identity: 2)))
         for number in 0..<PurgeTable.tagsMax / 2 {

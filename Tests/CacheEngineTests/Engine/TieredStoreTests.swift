@@ -117,7 +117,7 @@ import Testing
         }
         /// Removes the entry from memory, as an eviction does.
         func forget() {
-            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) { _ in } }
+            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) }
         }
         func isStored(_ metadata: UInt8, _ body: String) async -> Bool {
             guard let (found, _) = await tiers.entry(key) else { return false }
@@ -161,7 +161,7 @@ import Testing
             let entry = blueprint.entry(body: [ByteChunk(body)], sequence: 0)
             #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
             // Removes the entry from memory, as an eviction does.
-            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) { _ in } }
+            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) }
         }
         @Sendable func hits() -> Int {
             let statistics = disk.statistics
@@ -237,7 +237,7 @@ import Testing
         }
         /// Removes the entry from memory, as an eviction does.
         func forget() {
-            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) { _ in } }
+            _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) }
         }
         put("old")
         forget()

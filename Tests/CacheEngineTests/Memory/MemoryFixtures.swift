@@ -65,11 +65,11 @@ extension MemoryTier {
     }
 
     @discardableResult
-    func removeKey(_ key: String, whileLocked: (Entry?) -> Void = { _ in }) -> Entry? {
+    func removeKey(_ key: String) -> Entry? {
         var key = key
         return key.withUTF8 { utf8 in
             let bytes = UnsafeRawBufferPointer(utf8)
-            return remove(MemoryFixtures.hasher.hash(bytes), key: bytes, whileLocked: whileLocked)
+            return remove(MemoryFixtures.hasher.hash(bytes), key: bytes)
         }
     }
 }

@@ -21,17 +21,13 @@ import Testing
     @Test func refusedReplacementDoesNotLeaveTheOldEntry() {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20))
         tier.store(MemoryFixtures.entry("a", version: 1), nowSeconds: 0)
-        var verdicts: [String] = []
+        var calls = 0
         let outcome = tier.store(
             MemoryFixtures.entry("a", version: 2, bodyCount: 1 << 21),
             nowSeconds: 0
-        ) { verdict in
-            if case .refused(.tooLarge, let removed?) = verdict {
-                verdicts.append("refused \(MemoryFixtures.version(of: removed) ?? 0)")
-            }
-        }
+        ) { calls += 1 }
         #expect(outcome == .refused(.tooLarge))
-        #expect(verdicts == ["refused 1"])
+        #expect(calls == 1)
         #expect(tier.look("a") == nil)
         #expect(tier.usage().entries == 0)
     }
@@ -111,9 +107,9 @@ import Testing
                 nowSeconds: 0
             )
         }
-        #expect(tier.removeAll(in: .tag("even"), sequenceMax: 499).entries == 250)
-        #expect(tier.removeAll(in: .storageClass(.session)).entries == 150)
-        #expect(tier.removeAll(in: .storedAfter(seconds: 900)).entries == 80)
+        #expect(tier.removeAll(in: .tag("even")).entries == 500)
+        #expect(tier.removeAll(in: .storageClass(.session)).entries == 100)
+        #expect(tier.removeAll(in: .storedAfter(seconds: 900)).entries == 40)
         #expect(tier.removeAll(in: .storedBefore(seconds: 100)).entries == 40)
         let left = tier.usage().entries
         #expect(tier.removeAll(in: .everything).entries == left)
@@ -122,17 +118,13 @@ import Testing
         #expect(tier.usage().bytes < 1 << 18)
     }
 
-    @Test func evictedEntriesAreReportedAndCapacityHolds() async {
-        let evicted = Atomic(0)
-        let tier = MemoryTier(.init(capacityBytes: 1 << 20)) { _ in
-            evicted.add(1, ordering: .relaxed)
-        }
+    @Test func evictedEntriesAreCountedAndCapacityHolds() async {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20))
         for index in 0..<5_000 {
             tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
             #expect(tier.usage().bytes <= 1 << 20)
         }
         let counters = await tier.counters()
-        #expect(evicted.load(ordering: .relaxed) == counters.evictions)
         #expect(tier.usage().entries + counters.evictions + counters.refusals == 5_000)
         #expect(tier.usage().entries > 500)
     }
@@ -160,11 +152,8 @@ import Testing
         #expect(turns.load(ordering: .relaxed) > 10)
     }
 
-    @Test func shrinkingReportsEachVictimAndSparesThePinned() async {
-        let evicted = Atomic(0)
-        let tier = MemoryTier(.init(capacityBytes: 8 << 20)) { _ in
-            evicted.add(1, ordering: .relaxed)
-        }
+    @Test func shrinkingCountsEachVictimAndSparesThePinned() async {
+        let tier = MemoryTier(.init(capacityBytes: 8 << 20))
         for index in 0..<4_000 {
             tier.store(
                 MemoryFixtures.entry(
@@ -180,7 +169,6 @@ import Testing
         let after = tier.usage()
         #expect(after.bytes <= after.capacityBytes * 3 / 10)
         #expect(await tier.counters().evictions == before.entries - after.entries)
-        #expect(evicted.load(ordering: .relaxed) == before.entries - after.entries)
         for index in stride(from: 0, to: 4_000, by: 10) { #expect(tier.look("k\(index)") != nil) }
         await tier.shrink(toShare: 0)
         #expect(tier.usage().entries == 0)

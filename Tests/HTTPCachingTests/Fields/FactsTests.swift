@@ -94,16 +94,6 @@ struct FactsTests {
         #expect(MethodKind.allCases.filter(\.isUnsafe).count == 6)
     }
 
-    @Test("RFC 9110 §15.2: interim responses")
-    func interim() {
-        #expect(InterimResponse(status: 100) == .consume)
-        #expect(InterimResponse(status: 101) == .switchProtocols)
-        #expect(InterimResponse(status: 102) == .forward)
-        #expect(InterimResponse(status: 103) == .forward)
-        #expect(InterimResponse(status: 199) == .forward)
-        #expect(InterimResponse(status: 200) == nil)
-    }
-
     @Test("Answers to one client's own request are shared with no other")
     func answersToOneClient() {
         let personal = (100...599).filter { StatusFacts($0).answersOneClientOnly }

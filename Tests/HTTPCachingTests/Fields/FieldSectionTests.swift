@@ -38,9 +38,7 @@ struct FieldSectionTests {
 
     @Test func linesAreVisitedInOrder() {
         var lines: [String] = []
-        Self.sample.forEachField { name, value in
-            lines.append(ByteRun(name).string + "=" + ByteRun(value).string)
-        }
+        Self.sample.forEachLine { lines.append($0.name.string + "=" + $0.value.string) }
         #expect(lines == ["Via=a", "ETag=\"x\"", "via=b"])
     }
 

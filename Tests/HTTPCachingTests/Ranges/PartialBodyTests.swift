@@ -124,15 +124,6 @@ struct PartialBodyTests {
         )
         #expect(mayCombine == row.expected)
     }
-
-    @Test("§3.4: a representation that has come together has the fields of a whole")
-    func completed() {
-        let stored = FieldSection([
-            ("ETag", "\"a\""), ("Content-Range", "bytes 0-4/10"), ("Content-Length", "5"),
-        ])
-        let fields = PartialBody.completeFields(stored, bodySize: 10)
-        #expect(fields == FieldSection([("ETag", "\"a\""), ("Content-Length", "10")]))
-    }
 }
 
 @Suite("multipart/byteranges, RFC 9110 §14.6")

@@ -62,7 +62,6 @@ struct StoredFactsTests {
         #expect(stored.isFresh(at: Scene.now + 49))
         #expect(!stored.isFresh(at: Scene.now + 50))
         #expect(stored.stalenessSeconds(at: Scene.now + 55) == 5)
-        #expect(stored.expirySeconds == Scene.now + 50)
     }
 
     @Test("A clock that runs backwards makes nothing younger than it came")
@@ -200,7 +199,6 @@ struct StoredFactsTests {
         var bytes = [UInt8](repeating: 0, count: StoredFacts.encodedBytes)
         bytes.withUnsafeMutableBytes { facts.encode(into: $0) }
         #expect(bytes.withUnsafeBytes { StoredFacts(decoding: $0) } == facts)
-        _ = facts.expirySeconds
         _ = facts.ageSeconds(at: .random(in: .min ... .max, using: &random))
     }
 }

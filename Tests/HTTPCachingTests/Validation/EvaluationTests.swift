@@ -10,8 +10,7 @@ struct EvaluationTests {
         _ request: Lines,
         stored: Lines = tagged,
         status: Int = 200,
-        method: MethodKind = .get,
-        role: Conditional.Role = .cache
+        method: MethodKind = .get
     ) -> Conditional.Evaluation {
         let scene = Scene(stored, status: status)
         let fields = FieldSection(request)
@@ -20,8 +19,7 @@ struct EvaluationTests {
             requestFacts: RequestFacts(method: method, fields: fields),
             stored: scene.responseFields,
             storedFacts: scene.stored,
-            nowSeconds: Scene.now,
-            role: role
+            nowSeconds: Scene.now
         )
     }
 
@@ -93,27 +91,10 @@ struct EvaluationTests {
         #expect(Self.evaluate([("If-Unmodified-Since", Scene.date(0))]) == .forward)
     }
 
-    @Test("§13.1.1, §13.1.4: a store that is the origin evaluates them")
-    func writeConditionsAtTheOrigin() {
-        func result(_ lines: Lines, _ stored: Lines = Self.tagged) -> Conditional.Evaluation {
-            Self.evaluate(lines, stored: stored, role: .origin)
-        }
-        #expect(result([("If-Match", "\"b\", \"a\"")]) == .full)
-        #expect(result([("If-Match", "*")]) == .full)
-        #expect(result([("If-Match", "\"b\"")]) == .preconditionFailed)
-        #expect(result([("If-Match", "W/\"a\"")]) == .preconditionFailed)
-        #expect(result([("If-Match", "W/\"a\"")], [("ETag", "W/\"a\"")]) == .preconditionFailed)
-        #expect(result([("If-Unmodified-Since", Scene.date(-60))]) == .full)
-        #expect(result([("If-Unmodified-Since", Scene.date(-61))]) == .preconditionFailed)
-        #expect(result([("If-Unmodified-Since", "x")]) == .full)
-        let both: Lines = [("If-Match", "\"a\""), ("If-Unmodified-Since", Scene.date(-99))]
-        #expect(result(both) == .full)
-        let none: Lines = [("If-Match", "\"a\""), ("If-None-Match", "\"a\"")]
-        #expect(result(none) == .notModified)
-        #expect(
-            Self.evaluate([("If-None-Match", "*")], method: .put, role: .origin)
-                == .preconditionFailed
-        )
+    @Test("§13.1.2: If-None-Match with a method that is no GET or HEAD asks for a 412")
+    func ifNoneMatchOfAnotherMethod() {
+        let asked: Lines = [("If-None-Match", "*")]
+        #expect(Self.evaluate(asked, method: .query) == .preconditionFailed)
     }
 
     @Test(

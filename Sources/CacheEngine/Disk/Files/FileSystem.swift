@@ -1,6 +1,6 @@
 /// The file system operations that the disk tier needs.
 ///
-/// One of the engine's two seams: a test can lose, tear and misplace bytes behind it. Every method
+/// Tests put a file system in its place that loses, tears and misplaces bytes. Every method
 /// may do less than asked (short reads and writes) or fail; `Volume` handles both.
 package protocol FileSystem: Sendable {
     func open(_ path: String, _ purpose: OpenPurpose) throws(FileFault) -> OpenFile

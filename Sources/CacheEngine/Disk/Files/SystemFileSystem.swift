@@ -10,7 +10,6 @@ extension FileFault {
     package static let exists = Self(code: EEXIST)
     package static let tooManyFiles = Self(code: EMFILE)
     package static let readOnly = Self(code: EROFS)
-    package static let notSupported = Self(code: EOPNOTSUPP)
     package static let noPermission = Self(code: EACCES)
 
     /// Whether the machine ran out of descriptors or memory; the file itself may be sound.

@@ -69,7 +69,7 @@ package struct FooterItem: Hashable, Sendable {
     /// The flags stored in the kind byte at their own bits; bit 3 (`.pad` in a head) means a raw
     /// body.
     private static let listedFlags: EntryHead.Flags = [
-        .tombstone, .tagPurge, .reinserted, .jumbo, .session, .pinned,
+        .tombstone, .purgeRecord, .reinserted, .jumbo, .session, .pinned,
     ]
     private static let rawBit: UInt32 = 1 << 3
 }

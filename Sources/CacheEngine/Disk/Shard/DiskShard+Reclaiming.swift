@@ -18,11 +18,7 @@ extension DiskShard {
     /// Whether the open segment has room for all records that may be kept of another segment.
     var hasRoomForKept: Bool {
         let share = settings.segmentBytes / Self.reinsertionDivisor
-        return writer.hasRoom(
-            recordBytes: share + settings.segmentBytes / Self.pinnedDivisor,
-            batchBytes: writer.batch.count,
-            segmentBytes: settings.segmentBytes
-        )
+        return hasRoom(share + settings.segmentBytes / Self.pinnedDivisor)
     }
 
     /// Empties the oldest segment: records in use and pinned records are written again, the others
@@ -129,17 +125,9 @@ extension DiskShard {
             return state.takeSequence()
         }
         guard let sequence else { return true }
-        return hasRoomToReinsert(record)
+        // Only the open segment is used: a reclaim must not need the room that it frees.
+        return hasRoom(record.head.recordBytes)
             && placeAgain(record, sequence: sequence, from: entry.place)
-    }
-
-    /// Only the open segment is used: a reclaim must not need the room that it frees.
-    private func hasRoomToReinsert(_ record: CheckedRecord) -> Bool {
-        writer.hasRoom(
-            recordBytes: record.head.recordBytes,
-            batchBytes: writer.batch.count,
-            segmentBytes: settings.segmentBytes
-        )
     }
 
     // MARK: Room for bodies in separate files

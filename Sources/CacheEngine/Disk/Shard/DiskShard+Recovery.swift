@@ -282,7 +282,7 @@ extension DiskShard {
         _ replay: inout Replay
     ) {
         guard !items.isEmpty else { return }
-        let purges = items.filter { $0.flags.contains(.tagPurge) }
+        let purges = items.filter { $0.flags.contains(.purgeRecord) }
             .map { readPurge($0, of: segment, &replay) }
         var nextPurge = 0
         let report = state.withLock { state in
@@ -292,8 +292,8 @@ extension DiskShard {
                 state.noteRecord(item.flags, item.sequence, in: segment.slot)
                 bytes += item.recordBytes
                 if Mutant.ignoresTombstones.isOn, item.flags.contains(.tombstone) { continue }
-                if Mutant.ignoresPurgeRecords.isOn, item.flags.contains(.tagPurge) { continue }
-                if item.flags.contains(.tagPurge) {
+                if Mutant.ignoresPurgeRecords.isOn, item.flags.contains(.purgeRecord) { continue }
+                if item.flags.contains(.purgeRecord) {
                     state.replay(purges[nextPurge], sequence: item.sequence)
                     nextPurge += 1
                 } else if item.flags.contains(.tombstone) {

@@ -67,7 +67,7 @@ extension DiskShard {
         case .tombstone:
             return place(.node(node), flags: .tombstone, body: [])
         case .purge(let record):
-            return place(.node(node), flags: .tagPurge, body: record.encoded)
+            return place(.node(node), flags: .purgeRecord, body: record.encoded)
         case .entry(let entry, let file):
             let head = entry.head
             var file = file
@@ -98,7 +98,7 @@ extension DiskShard {
             return false
         }
         head.sequence = node.sequence
-        head.flags.remove([.tombstone, .tagPurge, .pad, .reinserted, .jumbo])
+        head.flags.remove([.tombstone, .purgeRecord, .pad, .reinserted, .jumbo])
         let room = writer.batch.room(for: sizeMax)
         let bodyRange = EntryHead.sizeBytes..<EntryHead.sizeBytes + bodyRoom
         let bodyBytes = UnsafeMutableRawBufferPointer(rebasing: room[bodyRange])
@@ -199,7 +199,8 @@ extension DiskShard {
         return openNextSegment() && hasRoom(recordBytes)
     }
 
-    private func hasRoom(_ recordBytes: Int) -> Bool {
+    /// Whether the open segment has room for so many more bytes.
+    func hasRoom(_ recordBytes: Int) -> Bool {
         writer.hasRoom(
             recordBytes: recordBytes,
             batchBytes: writer.batch.count,

@@ -28,9 +28,6 @@ struct PurgeTable {
         self.newest = newest
     }
 
-    /// Whether only a record's own tags and times can decide if it is dead.
-    var needsWholeRecord: Bool { !tags.isEmpty || !times.isEmpty }
-
     mutating func insert(_ scope: RemovalScope, sequence: UInt64) {
         assert(sequence > 0, "numbers begin at one")
         sequenceMax = max(sequenceMax, sequence)

@@ -84,7 +84,7 @@ extension CheckedRecord {
     init?(_ lease: ReadLease, _ bytes: UnsafeRawBufferPointer) {
         self.init(bytes, at: lease.place.offset, sealedBy: lease.seal)
         guard head.hash.identity == lease.identity, hasWholeBody,
-            head.flags.isDisjoint(with: [.tombstone, .tagPurge, .pad])
+            head.flags.isDisjoint(with: [.tombstone, .purgeRecord, .pad])
         else { return nil }
     }
 

@@ -98,7 +98,7 @@ struct SegmentScanner {
         let missing = list.items.filter { !seen.contains($0.offset) }.map { item in
             var item = item
             // The record's content is unknown, but the key's older records are not the newest.
-            if !item.flags.contains(.tagPurge) { item.flags = .tombstone }
+            if !item.flags.contains(.purgeRecord) { item.flags = .tombstone }
             return item
         }
         let all = (batch + missing).sorted { $0.offset < $1.offset }

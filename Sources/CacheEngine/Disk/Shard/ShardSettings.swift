@@ -11,7 +11,6 @@ struct ShardSettings: Sendable {
     let entryBytesMax: Int
     let inlineBodyBytesMax: Int
     let durability: DiskConfiguration.Durability
-    let admission: DiskConfiguration.Admission
     /// The time that coarse expiries count from.
     let baseSeconds: UInt32
 

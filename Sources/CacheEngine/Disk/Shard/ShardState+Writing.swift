@@ -13,11 +13,11 @@ extension ShardState {
     }
 
     mutating func noteRecord(_ flags: EntryHead.Flags, _ sequence: UInt64, in slot: Int) {
-        if flags.contains(.tagPurge) {
+        if flags.contains(.purgeRecord) {
             let newest = max(segments[slot].purgeSequenceMax, sequence)
             segments[slot].purgeSequenceMax = newest
         }
-        if !flags.isDisjoint(with: [.tombstone, .tagPurge]) { hasUnsynchronizedRemoval = true }
+        if !flags.isDisjoint(with: [.tombstone, .purgeRecord]) { hasUnsynchronizedRemoval = true }
         segments[slot].sequenceMin = min(segments[slot].sequenceMin, sequence)
         segments[slot].sequenceMax = max(segments[slot].sequenceMax, sequence)
     }

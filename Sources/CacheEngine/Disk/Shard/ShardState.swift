@@ -19,7 +19,6 @@ struct ShardState: ~Copyable {
     /// Marks are never dropped: an entry in memory may be older than any record here.
     var stale: PurgeTable
     var bodies: [UInt64: JumboFile] = [:]
-    var admission: AdmissionFilter
     var reads: [UInt64: JoinedRead] = [:]
     var nextSequence: UInt64 = 1
     var condition = Condition.working
@@ -37,7 +36,6 @@ struct ShardState: ~Copyable {
         self.settings = settings
         purges = PurgeTable(hasher: settings.hasher)
         stale = PurgeTable(hasher: settings.hasher, newest: newestMark)
-        admission = AdmissionFilter(settings.admission)
     }
 
     /// When a change requires the lane to run.
@@ -49,9 +47,9 @@ struct ShardState: ~Copyable {
 
     // MARK: Changes
 
-    mutating func store(_ entry: Entry, body: JumboFile?, nowSeconds: UInt32) -> StoreOutcome {
+    mutating func store(_ entry: Entry, body: JumboFile?) -> StoreOutcome {
         let head = entry.head
-        if let reason = refusal(of: head, body: body, nowSeconds: nowSeconds) {
+        if let reason = refusal(of: head, body: body) {
             if !Mutant.keepsCopyOfRefused.isOn { _ = dropCopies(of: head.hash) }
             if reason == .queueFull { counters.queueOverflows += 1 } else { counters.refusals += 1 }
             return .refused(reason)
@@ -123,9 +121,7 @@ struct ShardState: ~Copyable {
         return nextSequence
     }
 
-    private mutating func refusal(of head: EntryHead, body: JumboFile?, nowSeconds: UInt32)
-        -> StoreOutcome.Reason?
-    {
+    private func refusal(of head: EntryHead, body: JumboFile?) -> StoreOutcome.Reason? {
         switch condition {
         case .closed: return .closed
         case .failed: return .deviceFailed
@@ -138,10 +134,6 @@ struct ShardState: ~Copyable {
         if around + BodyReference.sizeBytes > settings.recordBytesMax { return .tooLarge }
         guard queue.bytes + head.entrySizeBytes <= settings.queueBytesMax, !queue.isAtNodeLimit
         else { return .queueFull }
-        let isKnown = !index.place(of: head.hash.identity).isNone
-        guard admission.admits(head, isKnown: isKnown, nowSeconds: nowSeconds) else {
-            return .notAdmitted
-        }
         // This check is last, because it adopts the file: the file of a refused body must stay
         // doomed.
         if let body, !body.adopt(by: head.hash.identity) { return .notAdmitted }

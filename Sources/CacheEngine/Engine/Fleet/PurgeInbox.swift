@@ -31,10 +31,10 @@ final class PurgeInbox: PurgeReceiver {
 
     func markEverythingStale() async throws { try await services?.tiers.markEverythingStale() }
 
-    func note() async -> [UInt8]? { await services?.tiers.backing.noteKeeper?.note() }
+    func note() async -> [UInt8]? { await services?.tiers.backing.disk?.note() }
 
     func keep(note: [UInt8]) async throws {
-        try await services?.tiers.backing.noteKeeper?.keep(note: note)
+        try await services?.tiers.backing.disk?.keep(note: note)
     }
 
     func report(_ event: CacheEvent) { services?.recorder.note(event) }

@@ -75,14 +75,12 @@ protocol BackingTier: Sendable {
     /// Whether `settle` never waits.
     var settlesAtOnce: Bool { get }
 
-    /// The keeper of soft purges; `nil` if only this process remembers them.
-    var staleMarkKeeper: (any StaleMarkKeeper)? { get }
+    /// The disk, which keeps soft purges and the position in the fleet's log; `nil` if only this
+    /// process remembers them.
+    var disk: DiskTier? { get }
 
     /// The entry's number in the order of soft purges.
     func staleSequence(of entry: Entry) -> UInt64
-
-    /// The keeper of the position in the fleet's log; `nil` if only this process remembers it.
-    var noteKeeper: (any NoteKeeper)? { get }
 
     /// Whether entries of an earlier process may be stored.
     var mayHoldOlderEntries: Bool { get }
@@ -118,32 +116,6 @@ struct BackingEntry: Sendable {
     var countUse: @Sendable () -> Void = {}
 }
 
-/// A tier that keeps the marks of soft purges beside its entries.
-protocol StaleMarkKeeper: Sendable {
-    /// Whether any mark was set, in this process or an earlier one.
-    var hasStaleMarks: Bool { get }
-    /// Marks the entries that carry the tag and are stored now.
-    func markStale(_ tag: String) async throws
-    /// Marks all entries that are stored now: the origin must confirm each before its next use.
-    func markEverythingStale() async throws
-    /// Whether a mark may cover the entry; takes no lock, and `false` is certain.
-    func mayBeMarkedStale(_ entry: Entry) -> Bool
-    /// Whether the entry was stored before everything was marked.
-    func isDoubted(_ entry: Entry) -> Bool
-    /// Whether a tag of the entry was marked since it was stored.
-    func isMarkedStale(_ entry: Entry) -> Bool
-    /// The number of an entry that is stored now.
-    func entrySequence(for hash: KeyHash) -> UInt64
-}
-
-/// A tier that keeps a few bytes beside its entries.
-protocol NoteKeeper: Sendable {
-    /// Returns the bytes that were kept last; `nil` if there are none.
-    func note() async -> [UInt8]?
-    /// Replaces the bytes; after a kill of the process the older or the newer ones are read.
-    func keep(note: [UInt8]) async throws
-}
-
 /// The behaviour that most tiers share.
 extension BackingTier {
     var isLookUpConclusive: Bool { true }
@@ -158,8 +130,7 @@ extension BackingTier {
     func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool { false }
     func settle(_ hash: KeyHash) async throws {}
     var settlesAtOnce: Bool { false }
-    var staleMarkKeeper: (any StaleMarkKeeper)? { nil }
-    var noteKeeper: (any NoteKeeper)? { nil }
+    var disk: DiskTier? { nil }
     var mayHoldOlderEntries: Bool { false }
     func staleSequence(of entry: Entry) -> UInt64 { entry.head.sequence }
     func changeCapacity(toBytes bytes: Int) async throws {

@@ -49,13 +49,9 @@ extension DiskTier: BackingTier {
         try await beginBody(for: hash, expectedBytes: expectedCount)
     }
 
-    var staleMarkKeeper: (any StaleMarkKeeper)? { self }
-
-    var noteKeeper: (any NoteKeeper)? { self }
+    var disk: DiskTier? { self }
 
     var mayHoldOlderEntries: Bool { !recovery.isFresh }
 
     func changeCapacity(toBytes bytes: Int) async throws { await setCapacity(bytes) }
 }
-
-extension DiskTier: StaleMarkKeeper, NoteKeeper {}

@@ -155,22 +155,16 @@ struct EntryBlueprint: Sendable {
     /// The entry with the bytes of `pieces` as its body, and its place in the order of soft purges.
     func entry(body pieces: some Collection<ByteChunk>, sequence: UInt64) -> Entry {
         let count = pieces.reduce(0) { $0 + $1.count }
-        return key.bytes.withUnsafeBytes { key in
-            tags.bytes.withUnsafeBytes { tags in
-                metadata.withUnsafeBytes { metadata in
-                    Entry(
-                        head: head(bodyCount: count, sequence: sequence),
-                        key: key,
-                        tags: tags,
-                        metadata: metadata
-                    ) { target in
-                        var offset = 0
-                        for piece in pieces {
-                            piece.withUnsafeBytes { target.copy($0, at: offset) }
-                            offset += piece.count
-                        }
-                    }
-                }
+        return Entry(
+            head: head(bodyCount: count, sequence: sequence),
+            key: key.bytes,
+            tags: tags,
+            metadata: metadata
+        ) { target in
+            var offset = 0
+            for piece in pieces {
+                piece.withUnsafeBytes { target.copy($0, at: offset) }
+                offset += piece.count
             }
         }
     }

@@ -3,11 +3,11 @@ import Synchronization
 /// Remembers recent removals, so that a fetch that began before a removal does not restore the
 /// removed entry.
 ///
-/// A fetch takes a ticket when it starts; its result may be stored while nothing that covers it has
-/// been removed since. The removal of one key is a moment. A removal of many keys takes time in
-/// several places, and forbids the entries that it covers from its beginning to its end: an entry
-/// that is stored in one place meanwhile could have been read in a place that the removal had not
-/// reached.
+/// A fetch takes a ticket when it starts. Its result is stored only if no removal since then covers
+/// it. The removal of one key is a moment. A removal of many keys takes time, because it visits
+/// several places one after another; from its beginning to its end nothing that it covers is stored.
+/// Otherwise an entry could be read in a place that the removal has not reached, and be stored in one
+/// that it has left.
 ///
 /// A slot holds the moment of the last removal, and above it how many removals are under way, so
 /// that one comparison with a ticket sees both. Slots are shared by hash: a collision forbids a

@@ -24,7 +24,7 @@ extension TieredStore {
     private func remove(_ key: RequestKey, whileLocked note: () -> Void) -> Bool {
         var wasBehind = false
         let removed = key.bytes.withUnsafeBytes { bytes in
-            memory.remove(key.hash, key: bytes) { _ in
+            memory.remove(key.hash, key: bytes) {
                 defer { note() }
                 if Mutant.removesFromMemoryAlone.isOn { return }
                 wasBehind = backing.acceptRemoval(of: key.storeKey)
@@ -108,12 +108,12 @@ extension TieredStore {
         ledger.begin(.tag(tag))
         defer { ledger.end(.tag(tag)) }
         memory.letWritersFinish()
-        guard let keeper = backing.staleMarkKeeper else {
+        guard let disk = backing.disk else {
             return staleMarks.mark(tag, nowSeconds: clock.nowSeconds)
         }
         // Before the marks are set: hits check for marks from now on.
         staleMarks.activate()
-        try await keeper.markStale(tag)
+        try await disk.markStale(tag)
     }
 
     /// Makes all entries stale that are stored now, so that the origin must confirm each before its
@@ -122,11 +122,11 @@ extension TieredStore {
         ledger.begin(.everything)
         defer { ledger.end(.everything) }
         memory.letWritersFinish()
-        guard let keeper = backing.staleMarkKeeper else {
+        guard let disk = backing.disk else {
             return staleMarks.markEverything(nowSeconds: clock.nowSeconds)
         }
         staleMarks.activate()
-        try await keeper.markEverythingStale()
+        try await disk.markEverythingStale()
     }
 
     /// Whether a soft purge may cover the entry; takes no lock, and `false` is certain.
@@ -137,7 +137,7 @@ extension TieredStore {
 
     @inline(never)
     private func mayBeCovered(_ entry: Entry) -> Bool {
-        if let keeper = backing.staleMarkKeeper { return keeper.mayBeMarkedStale(entry) }
+        if let disk = backing.disk { return disk.mayBeMarkedStale(entry) }
         let sequence = backing.staleSequence(of: entry)
         return staleMarks.mayCover(sequence, hasTags: entry.withTags { !$0.isEmpty })
     }
@@ -145,7 +145,7 @@ extension TieredStore {
     /// Whether everything has been declared stale since the entry was stored.
     func isDoubted(_ entry: Entry) -> Bool {
         guard staleMarks.isActive else { return false }
-        if let keeper = backing.staleMarkKeeper { return keeper.isDoubted(entry) }
+        if let disk = backing.disk { return disk.isDoubted(entry) }
         return staleMarks.coversAll(before: backing.staleSequence(of: entry))
     }
 
@@ -164,7 +164,7 @@ extension TieredStore {
     /// Whether the entry, or a tag of it, has been declared stale since it was stored.
     func isMarkedStale(_ entry: Entry) -> Bool {
         guard mayBeMarkedStale(entry) else { return false }
-        if let keeper = backing.staleMarkKeeper { return keeper.isMarkedStale(entry) }
+        if let disk = backing.disk { return disk.isMarkedStale(entry) }
         return entry.withTags { staleMarks.covers($0, sequence: backing.staleSequence(of: entry)) }
     }
 }

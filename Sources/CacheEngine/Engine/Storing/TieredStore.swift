@@ -30,7 +30,7 @@ final class TieredStore: Sendable {
         self.outlet = outlet
         readsBehindAtOnce = backing.readsAtOnce
         staleMarks = StaleMarks(startSeconds: clock.nowSeconds)
-        if backing.staleMarkKeeper?.hasStaleMarks == true { staleMarks.activate() }
+        if backing.disk?.hasStaleMarks == true { staleMarks.activate() }
     }
 
     var nowSeconds: UInt32 { EntryHead.seconds(clock.nowSeconds) }
@@ -146,7 +146,7 @@ final class TieredStore: Sendable {
         let inMemory = memory.store(
             entry,
             nowSeconds: nowSeconds,
-            whileLocked: { _ in behind = storeBehind(entry) },
+            whileLocked: { behind = storeBehind(entry) },
             onlyIf: { permits(entry, since: ticket) && isWanted() }
         )
         if inMemory == .stored || behind == .stored { return .stored }
@@ -162,7 +162,7 @@ final class TieredStore: Sendable {
     ) -> StoreOutcome {
         var outcome = StoreOutcome.refused(.removedMeanwhile)
         entry.withKey { key in
-            _ = memory.remove(entry.head.hash, key: key) { _ in
+            _ = memory.remove(entry.head.hash, key: key) {
                 guard permits(entry, since: ticket), isWanted() else { return }
                 outcome = backing.accept(entry, body: body)
             }
@@ -193,7 +193,7 @@ final class TieredStore: Sendable {
                 new.entry,
                 expecting: present,
                 nowSeconds: nowSeconds,
-                whileLocked: { _ in _ = storeBehind(new.entry) },
+                whileLocked: { _ = storeBehind(new.entry) },
                 onlyIf: { permits(new.entry, since: ticket) }
             )
             backing.ring(key.hash)
@@ -228,7 +228,7 @@ final class TieredStore: Sendable {
 
     /// The number of an entry that is stored now.
     func entrySequence(for hash: KeyHash) -> UInt64 {
-        backing.staleMarkKeeper?.entrySequence(for: hash)
+        backing.disk?.entrySequence(for: hash)
             ?? staleMarks.entrySequence(nowSeconds: clock.nowSeconds)
     }
 

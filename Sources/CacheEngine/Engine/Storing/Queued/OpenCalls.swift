@@ -28,7 +28,6 @@ struct OpenCalls {
 
     /// Whether so many calls are past their limit that no further calls are made.
     var isOut: Bool { abandoned.count >= limits.maximumAbandoned }
-    var abandonedCount: Int { abandoned.count }
 
     /// Begins a call; returns `nil` if no further call may begin.
     mutating func begin(
