@@ -22,20 +22,13 @@ struct PreparedRequest: Sendable {
         isProxied: Bool,
         isConnectOnly: Bool = false
     ) throws(CacheError) {
-        guard FieldSection.isValidName(request.method.name), request.method.kind != .connect else {
-            throw CacheError(
-                .requestInvalid,
-                detail: "The method `\(PlainText.excerpt(request.method.name))` cannot be sent; "
-                    + "give a token other than CONNECT"
-            )
-        }
+        content = try Self.content(of: request)
         let target = try RequestTarget(request.url, method: request.method)
         method = request.method
         connectionURL = target.connectionURL
         isSecure = target.scheme == .https
         requestTarget = isProxied && !isSecure ? target.absoluteForm : target.originForm
         lines = Self.lines(request.fields)
-        content = try Self.content(of: request)
         headTimeoutSeconds = request.timeout?.seconds
         self.isConnectOnly = isConnectOnly
     }
@@ -43,29 +36,13 @@ struct PreparedRequest: Sendable {
     private static func content(of request: OriginRequest) throws(CacheError)
         -> UploadPipe.Content
     {
-        // libcurl turns a HEAD with content into a PUT; content of a HEAD has no meaning (RFC 9110
-        // §9.3.2).
-        if request.method.kind == .head { return .none }
-        guard let body = request.body else {
-            // Servers answer a POST without a length with 411 (RFC 9110 §8.6).
-            switch request.method.kind {
-            case .post, .put, .patch: return .chunk(.empty)
-            default: return .none
-            }
-        }
+        let framing = try request.framing()
+        // libcurl turns a HEAD with content into a PUT.
+        guard framing != .none else { return .none }
+        guard let body = request.body else { return .chunk(.empty) }
         if let chunk = body.availableChunk { return .chunk(chunk) }
-        if let count = body.count { return .stream(body, count: count) }
-        guard let announced = request.fields["Content-Length"] else {
-            return .stream(body, count: nil)
-        }
-        guard let count = Int(announced), count >= 0 else {
-            throw CacheError(
-                .requestInvalid,
-                detail: "The request has an invalid Content-Length: "
-                    + "`\(PlainText.excerpt(announced))`; give the number of bytes, or no field"
-            )
-        }
-        return .stream(body, count: count)
+        if case .length(let count) = framing { return .stream(body, count: count) }
+        return .stream(body, count: nil)
     }
 
     /// Returns the lines to send, without those of the connection and the framing, which libcurl

@@ -215,18 +215,12 @@ final class DiskDirectory: Sendable {
     func keep(note bytes: [UInt8]) throws(FileFault) {
         // A released directory may belong to another cache.
         guard lock.withLock({ $0 != nil }) else { throw .notFound }
-        let draft = path + "/" + Self.noteDraftName
-        try? volume.unlink(draft)
-        let file = try volume.open(draft, .createNew)
-        defer { volume.close(file) }
-        var fault: FileFault?
-        bytes.withUnsafeBytes { bytes in
-            do throws(FileFault) { try volume.write(file, from: bytes, at: 0) } catch {
-                fault = error
-            }
-        }
-        if let fault { throw fault }
-        try volume.rename(draft, to: path + "/" + Self.noteName)
+        try volume.replace(
+            path + "/" + Self.noteName,
+            with: bytes,
+            draft: path + "/" + Self.noteDraftName,
+            isSynchronized: false
+        )
     }
 
     /// Whether a cache creates files or directories of this name.

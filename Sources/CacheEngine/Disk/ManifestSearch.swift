@@ -118,19 +118,12 @@ struct ManifestSearch {
         in path: String,
         _ volume: Volume
     ) throws(FileFault) {
-        let draft = path + "/" + draftName
-        try? volume.unlink(draft)
-        let file = try volume.open(draft, .createNew)
-        defer { volume.close(file) }
-        var fault: FileFault?
-        manifest.encoded.withUnsafeBytes { bytes in
-            do throws(FileFault) {
-                try volume.write(file, from: bytes, at: 0)
-                try volume.synchronize(file)
-            } catch { fault = error }
-        }
-        if let fault { throw fault }
-        try volume.rename(draft, to: path + "/" + name)
+        try volume.replace(
+            path + "/" + name,
+            with: manifest.encoded,
+            draft: path + "/" + draftName,
+            isSynchronized: true
+        )
         try volume.synchronizeDirectory(path)
     }
 }

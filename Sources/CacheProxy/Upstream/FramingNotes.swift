@@ -67,27 +67,14 @@ struct FramingNotes: Sendable {
         var start = 0
         while start < member.count, member[start] == .space { start += 1 }
         let digits = member[start..<member.count]
-        guard !lengthsDiffer, let number = Self.number(digits), length ?? number == number else {
+        guard !lengthsDiffer, let number = DecimalNumber.parse(digits), length ?? number == number
+        else {
             lengthsDiffer = true
             length = nil
             return
         }
         length = number
         if start > 0 || (digits.count > 1 && digits[0] == .zero) { isLengthPlain = false }
-    }
-
-    /// The number that `digits` consists of; `nil` if it is not one or is too large.
-    private static func number(_ digits: ByteRun) -> Int? {
-        guard !digits.isEmpty else { return nil }
-        var number = 0
-        for index in 0..<digits.count {
-            guard digits[index].isDigit else { return nil }
-            let (tens, isTooLarge) = number.multipliedReportingOverflow(by: 10)
-            let (sum, overflows) = tens.addingReportingOverflow(Int(digits[index] - .zero))
-            if isTooLarge || overflows { return nil }
-            number = sum
-        }
-        return number
     }
 
     private static func isOfAList(_ byte: UInt8) -> Bool {

@@ -1,4 +1,5 @@
 package import CacheEngine
+package import CurlOrigin
 import HTTPCaching
 
 /// Writes the heads of requests to origins in the form of RFC 9112 §3.
@@ -6,13 +7,6 @@ import HTTPCaching
 /// `Host` comes first. The fields of the client's connection and of its framing are left out; the
 /// framing of the content that is sent is added.
 package enum RequestHeadWriter {
-    /// The content that follows the head, and its framing.
-    package enum Content: Hashable, Sendable {
-        case none
-        case length(Int)
-        case chunked
-    }
-
     /// Appends the complete head of `request`, whose URL is `url`; appends nothing if it throws.
     ///
     /// - Throws: `CacheError.Code.requestInvalid` if the request cannot be sent.
@@ -20,8 +14,8 @@ package enum RequestHeadWriter {
         _ request: OriginRequest,
         _ url: UpstreamURL,
         to out: OutputBuffer
-    ) throws(CacheError) -> Content {
-        let content = try content(of: request)
+    ) throws(CacheError) -> OriginRequest.Framing {
+        let content = try request.framing()
         request.url.withByteRun { text in
             out.append(request.method.name)
             writeTarget(text[url.target], request.method, to: out)
@@ -107,52 +101,5 @@ package enum RequestHeadWriter {
         case 17: RequestParser.equals(name, "transfer-encoding")
         default: false
         }
-    }
-}
-
-// MARK: - The framing of the content (RFC 9112 §6)
-
-extension RequestHeadWriter {
-    /// The framing of the content of `request`.
-    ///
-    /// - Throws: `CacheError.Code.requestInvalid` if the request cannot be sent.
-    static func content(of request: OriginRequest) throws(CacheError) -> Content {
-        guard FieldSection.isValidName(request.method.name), request.method.kind != .connect else {
-            throw CacheError(
-                .requestInvalid,
-                detail: "The method `\(PlainText.excerpt(request.method.name))` cannot be sent; "
-                    + "give a token other than CONNECT"
-            )
-        }
-        // Content of a HEAD has no meaning (RFC 9110 §9.3.2).
-        if request.method.kind == .head { return .none }
-        guard let body = request.body else {
-            // Servers answer a POST without a length with 411 (RFC 9110 §8.6).
-            switch request.method.kind {
-            case .post, .put, .patch: return .length(0)
-            default: return .none
-            }
-        }
-        if let count = body.count { return .length(count) }
-        var announced = FramingNotes()
-        request.fields.forEachRun { run in
-            var cursor = FieldCursor(run)
-            while let line = cursor.next() {
-                guard line.name.equals(lowercased: "content-length") else { continue }
-                announced.note(name: line.name.buffer, value: line.value.buffer)
-            }
-        }
-        guard announced.lengthLineCount > 0 else { return .chunked }
-        guard announced.lengthLineCount == 1, announced.isLengthPlain,
-            let count = announced.length
-        else {
-            let value = PlainText.excerpt(request.fields["Content-Length"] ?? "")
-            throw CacheError(
-                .requestInvalid,
-                detail: "The request has an invalid Content-Length: `\(value)`; "
-                    + "give the number of bytes, or no field"
-            )
-        }
-        return .length(count)
     }
 }

@@ -37,7 +37,7 @@ extension UpstreamTable {
     private static func content(
         of request: OriginRequest
     ) throws(CacheError) -> UploadPipe.Content {
-        let framing = try RequestHeadWriter.content(of: request)
+        let framing = try request.framing()
         guard let body = request.body, framing != .none, framing != .length(0) else { return .none }
         if let chunk = body.availableChunk { return .chunk(chunk) }
         if case .length(let count) = framing { return .stream(body, count: count) }

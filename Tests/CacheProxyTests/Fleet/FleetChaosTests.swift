@@ -65,7 +65,7 @@ struct FleetChaosTests {
             }
             try await settle(proxies, pages)
             origin.forget()
-            resources.append(Resources(of: proxies[..<2], load.purges))
+            resources.append(Resources(of: proxies[..<2], load.purges, behind: fault))
             #expect(pages.violations.isEmpty, "seed \(seed), round \(round), \(fault)")
             #expect(load.purges > purgesBefore, "seed \(seed), round \(round), \(fault)")
             guard pages.violations.isEmpty else { break }
@@ -76,20 +76,22 @@ struct FleetChaosTests {
         for proxy in proxies where !pages.violations.isEmpty { print(proxy.log.suffix(2_000)) }
     }
 
-    /// What some machines take together, and the purges until then.
+    /// What some machines take together behind a fault, and the purges until then.
     private struct Resources: CustomStringConvertible {
+        let fault: Fault
         let residentBytes: Int
         let descriptors: Int
         let purges: Int
 
-        init(of proxies: ArraySlice<ProxyProcess>, _ purges: Int) {
+        init(of proxies: ArraySlice<ProxyProcess>, _ purges: Int, behind fault: Fault) {
+            self.fault = fault
             residentBytes = proxies.reduce(0) { $0 + $1.residentBytes }
             descriptors = proxies.reduce(0) { $0 + $1.descriptorCount }
             self.purges = purges
         }
 
         var description: String {
-            "\(residentBytes >> 10) KiB, \(descriptors) descriptors, \(purges) purges"
+            "\(fault): \(residentBytes >> 10) KiB, \(descriptors) descriptors, \(purges) purges"
         }
     }
 

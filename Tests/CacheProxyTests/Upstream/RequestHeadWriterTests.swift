@@ -1,4 +1,5 @@
 import CacheEngine
+import CurlOrigin
 import Testing
 
 @testable import CacheProxy
@@ -70,7 +71,7 @@ import Testing
         let method: HTTPMethod
         let body: BodyStream?
         var announced: String?
-        let content: RequestHeadWriter.Content
+        let content: OriginRequest.Framing
     }
 
     private static let stream = BodyStream(SilentSource())

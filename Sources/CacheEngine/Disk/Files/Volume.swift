@@ -80,6 +80,28 @@ package enum Volume: Sendable {
         }
     }
 
+    /// Replaces a file: after a kill it has the old bytes or the new ones, and after a power cut too
+    /// if it `isSynchronized`.
+    func replace(
+        _ path: String,
+        with bytes: [UInt8],
+        draft: String,
+        isSynchronized: Bool
+    ) throws(FileFault) {
+        try? unlink(draft)
+        let file = try open(draft, .createNew)
+        defer { close(file) }
+        var fault: FileFault?
+        bytes.withUnsafeBytes { bytes in
+            do throws(FileFault) {
+                try write(file, from: bytes, at: 0)
+                if isSynchronized { try synchronize(file) }
+            } catch { fault = error }
+        }
+        if let fault { throw fault }
+        try rename(draft, to: path)
+    }
+
     package func open(_ path: String, _ purpose: OpenPurpose) throws(FileFault) -> OpenFile {
         try files.open(path, purpose)
     }
