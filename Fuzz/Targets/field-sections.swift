@@ -7,10 +7,14 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     if let fields = FieldSection(decoding: source) {
         precondition(fields.bytes.elementsEqual(source))
         var lines = 0
-        fields.forEachField { name, value in
-            lines += 1
-            precondition(FieldSection.isValidName(ByteRun(name)))
-            precondition(!value.contains(0x0A) && !value.contains(0x0D) && !value.contains(0))
+        fields.withUnsafeBytes { bytes in
+            var cursor = FieldCursor(bytes)
+            while let line = cursor.next() {
+                lines += 1
+                precondition(FieldSection.isValidName(line.name))
+                let value = line.value.buffer
+                precondition(!value.contains(0x0A) && !value.contains(0x0D) && !value.contains(0))
+            }
         }
         precondition(lines == fields.count)
     }

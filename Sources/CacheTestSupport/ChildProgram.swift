@@ -28,6 +28,9 @@ package enum ChildProgram {
         output: String? = nil,
         inherited: Int32? = nil
     ) throws -> pid_t {
+        guard access(program, X_OK) == 0 else {
+            throw Failure(description: "\(program) cannot be executed: errno \(errno)")
+        }
         #if canImport(Darwin)
             var actions: posix_spawn_file_actions_t?
         #else

@@ -7,8 +7,8 @@ package var streamSocketType: Int32 {
     #endif
 }
 
-/// Opens a stream socket that no program inherits which this process starts; negative with `errno` if
-/// the system refuses.
+/// Opens a stream socket that is closed in the programs that this process starts; negative, with
+/// `errno`, if the system refuses.
 package func openStreamSocket(_ family: Int32) -> Int32 {
     // In one step where the system can: another thread may start a program between two.
     #if canImport(Glibc)

@@ -315,7 +315,8 @@ package final class DiskTier: Sendable {
         return found.flatMap { positionTrust.trusted($0) }
     }
 
-    /// Keeps a few bytes in the directory, beside the shards.
+    /// Replaces the few bytes kept in the directory, beside the shards; after a kill of the process
+    /// the older or the newer ones are read.
     package func keep(note: [UInt8]) async throws {
         let note = positionTrust.marked(note)
         let fault = await pool.run { [directory] () -> FileFault? in

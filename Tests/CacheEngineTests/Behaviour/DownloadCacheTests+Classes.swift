@@ -1,6 +1,5 @@
 import CacheEngine
 import CacheTestSupport
-import Synchronization
 import Testing
 
 /// Storage classes and overrides (A12 to A16).

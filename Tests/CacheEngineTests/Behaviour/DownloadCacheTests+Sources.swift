@@ -1,6 +1,5 @@
 import CacheEngine
 import CacheTestSupport
-import Synchronization
 import Testing
 
 /// Redirects, sources, keys and body codings (A18 to A26).

@@ -1,6 +1,5 @@
 import CacheEngine
 import CacheTestSupport
-import Synchronization
 import Testing
 
 /// A4 to A20 and A23 to A26: the promises of classic download caches.

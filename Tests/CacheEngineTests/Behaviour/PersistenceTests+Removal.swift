@@ -1,5 +1,4 @@
 import CacheTestSupport
-import Foundation
 import Testing
 
 @testable import CacheEngine

@@ -101,9 +101,10 @@ struct FleetChaosTests {
         let purgeBytes = 2 * (last.purges - early.purges) * Self.purgeBytesMax
         let residentMax = Double(early.residentBytes) * Self.growthMax + Double(purgeBytes)
         #expect(Double(last.residentBytes) <= residentMax)
-        // Connections come and go with the faults: a leak is a number that never falls back.
+        // Connections come and go with the faults; in the end some moment has no more of them than
+        // the busiest moment of the first third.
         let third = resources.count / 3
-        let descriptorsMax = resources[...third].map(\.descriptors).max() ?? 0
+        let descriptorsMax = resources[..<third].map(\.descriptors).max() ?? 0
         let descriptorsMin = resources.suffix(third).map(\.descriptors).min() ?? 0
         #expect(descriptorsMin <= descriptorsMax)
     }

@@ -1,6 +1,5 @@
 import CacheEngine
 import CacheTestSupport
-import Synchronization
 import Testing
 
 @testable import CacheProxy

@@ -93,6 +93,7 @@ import Testing
         Framing(method: .post, body: BodyStream(SilentSource(), count: 7), content: .length(7)),
         Framing(method: .post, body: stream, content: .chunked),
         Framing(method: .post, body: stream, announced: "12", content: .length(12)),
+        Framing(method: .post, body: stream, announced: "0012", content: .length(12)),
     ])
     func framingFollowsTheContent(_ row: Framing) throws {
         var request = OriginRequest(method: row.method, url: "http://a/", body: row.body)
