@@ -357,7 +357,11 @@ struct OtherOrder: Error {}
         let token = try Self.file("0123456789abcdef\n")
         let lines = try String(contentsOf: unit.standardized, encoding: .utf8)
             .split(separator: "\n").filter { $0.hasPrefix("#     ") }
-            .map { $0.dropFirst(6).replacing("/etc/cache-proxy.token", with: token) }
+            .map {
+                $0.dropFirst(6)
+                    .replacing("/run/credentials/cache-proxy.service/purge-token", with: token)
+                    .replacing("/var/cache/cache-proxy", with: NSTemporaryDirectory())
+            }
         let path = try Self.file(lines.joined(separator: "\n"))
         defer { for file in [token, path] { try? FileManager.default.removeItem(atPath: file) } }
         let order = try ConfigurationReader.read(["--config", path, "--check-config"])
