@@ -52,6 +52,33 @@ extension SharedStoreTests {
         await Self.end(lost, here)
     }
 
+    /// A body that breaks off ends the lease alone: the key is not given up.
+    @Test func brokenBodyLetsTheNextMachineLead() async throws {
+        let redis = try await RedisProcess()
+        let origin = HeldOrigin()
+        let here = try await Machine.sharing(redis.url, origin)
+        let there = try await Machine.sharing(redis.url, origin)
+        let first = Task { try await here.answer("/1").body.collectText() }
+        #expect(await eventually { origin.count == 1 })
+        let half = ManualBody()
+        origin.exchanges[0].answer(body: half)
+        half.feed("ha")
+        half.fail(CacheError(.originFailed, detail: "cut"))
+        await #expect(throws: (any Error).self) { try await first.value }
+        let isFree = await eventually {
+            let keys = try? await redis.command("KEYS", "ce1:test:{????????????????}:*")
+            return keys?.elements?.isEmpty == true
+        }
+        #expect(isFree)
+        let second = Task { try await there.answer("/1").body.collectText() }
+        #expect(await eventually { origin.count == 2 })
+        origin.exchanges[1].answer(body: "whole")
+        #expect(try await second.value == "whole")
+        #expect(try await here.answer("/1").body.collectText() == "whole")
+        #expect(origin.count == 2)
+        await Self.end(here, there)
+    }
+
     /// R7: a leader whose lease is over replaces nothing.
     @Test func lateLeaderReplacesNothing() async throws {
         let redis = try await RedisProcess()

@@ -46,6 +46,15 @@ import Testing
         }
     }
 
+    @Test func noCommandsAreNoExchange() async throws {
+        let server = try FakeServer { connection in connection.serve { _ in "+OK\r\n" } }
+        let client = try RedisClient(server.url)
+        async let nothing = client.together([], by: [])
+        #expect(await client.code() == nil)
+        #expect(try await nothing == [])
+        #expect(server.connectionCount == 1 && client.counts.failures == 0)
+    }
+
     /// Each pair of megabytes fills the socket's buffers, so that output waits.
     @Test func largeCommandsAndRepliesAreWhole() async throws {
         let server = try FakeServer { connection in

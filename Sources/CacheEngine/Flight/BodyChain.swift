@@ -59,8 +59,9 @@ final class BodyChain: Sendable {
         var endOffset = 0
         var readers: [ReaderID: Reader] = [:]
         var lastReader = 0
-        /// Whether a reader that was told of the body may still arrive.
-        var awaitsFirstReader = true
+        /// The readers that were told of the body and have not declined it; they count until the
+        /// first one has come.
+        var awaitedReaders = 1
         /// The greatest offset of any reader.
         var fastestOffset = 0
         var sleepers = WaitingLine<Continuation>()
@@ -72,7 +73,7 @@ final class BodyChain: Sendable {
         }
 
         /// Whether there is no reader and none is expected.
-        var isDeserted: Bool { readers.isEmpty && (lastReader > 0 || !awaitsFirstReader) }
+        var isDeserted: Bool { readers.isEmpty && (lastReader > 0 || awaitedReaders <= 0) }
 
         /// The end of the bytes that can still be read back after storing stopped.
         var remainsEnd: Int {
@@ -135,10 +136,13 @@ final class BodyChain: Sendable {
         }
     }
 
-    /// Declares that no reader was told of the body.
+    /// Sets how many readers are going to be told of the body.
     ///
-    /// A writer that does not store the body then need not wait for readers.
-    func awaitNobody() { change { $0.awaitsFirstReader = false } }
+    /// A writer that does not store the body waits for them until all have declined it.
+    func awaitReaders(_ count: Int) { change { $0.awaitedReaders = count } }
+
+    /// Declares that a reader that was told of the body does not come.
+    func decline() { change { $0.awaitedReaders -= 1 } }
 
     /// Marks the body as complete.
     func finish() { end(.complete) }
@@ -349,7 +353,7 @@ final class BodyChain: Sendable {
         switch state.mode {
         case .whole: return
         case .spilled: drop(before: state.endOffset - windowBytes, &state)
-        case .passing where state.lastReader == 0 && state.awaitsFirstReader: return
+        case .passing where state.lastReader == 0 && state.awaitedReaders > 0: return
         case .passing: drop(before: cutOff(&state), &state)
         }
     }

@@ -332,6 +332,8 @@ extension SharedStore {
                 let mayReplace = StoreStep.word(copy.mayReplace ? 1 : 0)
                 steps.append(StoreStep(.publish, name, [token, record, lifetime, mayReplace]))
             }
+            // The log was lost meanwhile.
+            guard !steps.isEmpty else { return counts.unpublished.count() }
             do throws(RedisError) {
                 let replies = try await client.run(steps, by: name.record)
                 let isWritten = replies.allSatisfy { $0.integer == 1 }

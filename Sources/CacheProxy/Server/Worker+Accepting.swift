@@ -55,8 +55,11 @@ extension Worker {
             }
             let code = errno
             if code == ECONNABORTED || code == EINTR { continue }
-            // Out of descriptors: an idle connection ends, or accepting waits for the next sweep.
-            guard code == EMFILE || code == ENFILE, hasClientWaiting else { return false }
+            // Out of descriptors or memory: an idle connection ends, or accepting waits for the next
+            // sweep.
+            guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(code), hasClientWaiting else {
+                return false
+            }
             guard makeRoom() else {
                 pauseListening()
                 return false

@@ -4,7 +4,7 @@ import Platform
 
 /// An event loop that only moves the bytes of exchanges with origins.
 ///
-/// Belongs to the thread that makes it, and is deliberately not `Sendable`.
+/// Belongs to the thread that runs it, and is deliberately not `Sendable`.
 final class UpstreamThread {
     private let mailbox: Mailbox
     private let poller: Poller
@@ -15,13 +15,10 @@ final class UpstreamThread {
     /// Starts a thread, which ends after the message `stop`.
     static func start() throws(SystemError) -> Mailbox {
         let mailbox = try Mailbox()
-        try SystemThread.startDetached {
-            if let thread = try? UpstreamThread(mailbox) {
-                thread.run()
-            } else {
-                mailbox.close([])
-            }
-        }
+        // `nonisolated(unsafe)`: from here on the new thread alone uses it. If it does not start, no
+        // code does.
+        nonisolated(unsafe) let thread = try UpstreamThread(mailbox)
+        try SystemThread.startDetached { thread.run() }
         return mailbox
     }
 

@@ -186,6 +186,28 @@ import Testing
         #expect(try await stage.holds() == false)
         await stage.end()
     }
+
+    /// The origin ignores the condition, and the cache answers 304 in its place.
+    @Test("F13: an endless body is given up if its one request needs none of it")
+    func endlessBodyIsGivenUpWithoutAReader() async throws {
+        let source = EndlessBody()
+        let stage = try await Stage(
+            ScriptedOrigin { _, _ in
+                OriginResponse(
+                    status: 200,
+                    fields: ["Cache-Control": "max-age=60", "ETag": "\"a\""],
+                    body: BodyStream(source)
+                )
+            }
+        ) {
+            $0.memory = .megabytes(1)
+            $0.originLimits.windowSize = .bytes(256 << 10)
+        }
+        let request = CacheRequest(url: Stage.url, fields: ["If-None-Match": "\"a\""])
+        #expect(try await stage.cache.respond(to: request).status == 304)
+        #expect(await eventually { source.isCancelled })
+        await stage.end()
+    }
 }
 
 /// A body without an end.

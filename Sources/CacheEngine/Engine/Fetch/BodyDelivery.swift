@@ -11,7 +11,8 @@ struct BodyDelivery {
 
     private var services: Services { fetch.services }
 
-    func run() async {
+    /// Returns whether the whole body arrived.
+    func run() async -> Bool {
         let hook = StoreHook(services: services, context: context)
         let builder = body.storage == .none ? nil : await hook.entry(of: body)
         let entry = FetchedEntry(services: services, context: context, body: body)
@@ -39,7 +40,8 @@ struct BodyDelivery {
                 if keeper.isKeeping { continue }
                 guard await hasRoom() else {
                     arriving.cancel()
-                    return chain.fail(CancellationError())
+                    chain.fail(CancellationError())
+                    return false
                 }
             }
         } catch {
@@ -48,7 +50,8 @@ struct BodyDelivery {
             let error = services.supervisor.isOpen ? error : CacheError.cacheShutDown
             services.recorder.originFailed(error, context.request)
             chain.fail(error)
-            return await keeper.abandon()
+            await keeper.abandon()
+            return false
         }
         if let builder {
             await entry.store(keeper.place, builder)
@@ -57,6 +60,7 @@ struct BodyDelivery {
         fetch.withdraw(body)
         if let last { chain.append(last) }
         chain.finish()
+        return true
     }
 
     /// Delivers the rest of the body without keeping it.

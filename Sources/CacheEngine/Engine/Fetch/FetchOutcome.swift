@@ -58,6 +58,11 @@ enum SharedBody: Sendable {
         }
     }
 
+    /// Declares that a request that was told of the body does not read it.
+    func decline() {
+        if case .arriving(let chain) = self { chain.decline() }
+    }
+
     /// A stream of the bytes of `range`, which lies inside the announced length.
     func stream(_ range: Range<Int>) -> BodyStream? {
         switch self {

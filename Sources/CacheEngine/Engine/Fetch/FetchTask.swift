@@ -110,14 +110,14 @@ final class FetchTask: Sendable {
         case .lead(let context, let lease):
             var ending = SharedLease.Ending.failed
             defer { services.tiers.outlet?.tier.end(lease, ending) }
-            let status = try await ask(context, attempt: attempt, lease: lease)
-            if !StatusFacts(status).isServerError { ending = .unshareable }
+            if try await ask(context, attempt: attempt, lease: lease) { ending = .unshareable }
         case .fetch(let context):
             _ = try await ask(context, attempt: attempt, mayReplaceShared: false)
         }
     }
 
-    /// Makes one attempt: sends the request, and lands its response; returns the origin's status.
+    /// Makes one attempt: sends the request, and lands its response; returns whether that arrived whole
+    /// and is no error of the origin.
     ///
     /// `lease` is the fleet's for this fetch. Without it, the response may replace a record of
     /// another machine if `mayReplaceShared`.
@@ -126,7 +126,7 @@ final class FetchTask: Sendable {
         attempt: Int,
         lease: SharedLease? = nil,
         mayReplaceShared: Bool = true
-    ) async throws -> Int {
+    ) async throws -> Bool {
         guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
         var ticket = context.ticket
         ticket.permit = flight.permit
@@ -134,17 +134,18 @@ final class FetchTask: Sendable {
         let fetch = FetchAttempt(services: services, context: context, ticket: ticket)
         let question = fetch.question()
         let answer = try await fetch.ask(question)
+        var isWhole = true
         switch land(answer, to: question, fetch, attempt: attempt) {
         case .done: break
         case .decided(let decision):
             let outcome = try await fetch.outcome(answer, to: question, decision)
             if let lease { endEarly(lease, outcome) }
-            await land(outcome, context, attempt: attempt)
+            isWhole = await land(outcome, context, attempt: attempt)
         case .arrives(let outcome):
             if let lease { endEarly(lease, outcome) }
-            await land(outcome, context, attempt: attempt)
+            isWhole = await land(outcome, context, attempt: attempt)
         }
-        return answer.status
+        return isWhole && !StatusFacts(answer.status).isServerError
     }
 
     /// Ends the lease with the head if the body is not going to be shared, so that no machine waits
@@ -248,12 +249,13 @@ final class FetchTask: Sendable {
         return .done
     }
 
-    /// Tells the waiters that the head has arrived, and delivers the body.
+    /// Tells the waiters that the head has arrived, and delivers the body; returns `false` if the body
+    /// broke off.
     private func land(
         _ outcome: FetchOutcome,
         _ context: FetchContext,
         attempt: Int
-    ) async {
+    ) async -> Bool {
         if var body = outcome.body, case .present(let chunk) = body.shared {
             // It is delivered first: the waiters get it with the head.
             body.isGivenUp = !flight.awaitsAnswer(of: attempt)
@@ -266,13 +268,14 @@ final class FetchTask: Sendable {
             }
             withdraw(body)
         }
-        if flight.waiterCount == 0 { outcome.body?.chain?.awaitNobody() }
-        guard tell(outcome, context, attempt: attempt) else { return }
+        let isForAll = audience(of: outcome) != .leader
+        outcome.body?.chain?.awaitReaders(min(flight.waiterCount, isForAll ? .max : 1))
+        guard tell(outcome, context, attempt: attempt) else { return true }
         guard let body = outcome.body, let chain = body.chain,
             case .arriving(let arriving) = body.origin.body
-        else { return }
+        else { return true }
         progress.arriving(chain)
-        await BodyDelivery(
+        return await BodyDelivery(
             fetch: self,
             context: context,
             body: body,

@@ -193,7 +193,10 @@ final class RequestRunner: Sendable {
             let error = isShared ? Self.shared(error) : error
             return .respond(try builder.fallback(for: error, context), refresh: nil)
         case .answered(let answer, let isLeader):
-            if !isLeader, isForAnotherVariant(answer) { return .look }
+            if !isLeader, isForAnotherVariant(answer) {
+                if case .shared(let body) = answer.content { body.decline() }
+                return .look
+            }
             guard let response = builder.response(answer, to: context, isLeader: isLeader) else {
                 return .fetchAlone(context, .unshareable)
             }

@@ -76,13 +76,17 @@ extension ResponseBuilder {
     ) -> CacheResponse? {
         let (request, facts) = (context.request, context.facts)
         let fields = isLeader ? answer.fields : answer.sharedFields
-        if request.method.kind == .head { return head(answer, fields, context, isLeader: isLeader) }
+        if request.method.kind == .head {
+            body.decline()
+            return head(answer, fields, context, isLeader: isLeader)
+        }
         if answer.status == 200, let stored = answer.facts {
             let evaluation = conditions(of: request, facts, on: stored) {
                 answer.sharedFields.withUnsafeBytes($0)
             }
             switch evaluation {
             case .notModified:
+                body.decline()
                 return notModified(head(answer, answer.sharedFields, context, isLeader: isLeader))
             case .rangeAllowed:
                 guard let size = body.expectedCount, let ranges = RangeSet(request.fields.section),
@@ -94,9 +98,12 @@ extension ResponseBuilder {
             case .full, .forward, .preconditionFailed: break
             }
         }
-        guard let body = body.stream(for: isLeader ? .asker : .follower) else { return nil }
+        guard let stream = body.stream(for: isLeader ? .asker : .follower) else {
+            body.decline()
+            return nil
+        }
         var response = head(answer, fields, context, isLeader: isLeader)
-        response.body = answer.rest?.body(body) ?? body
+        response.body = answer.rest?.body(stream) ?? stream
         return response
     }
 
