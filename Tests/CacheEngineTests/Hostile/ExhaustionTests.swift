@@ -157,14 +157,13 @@ import Testing
         }
     }
 
-    @Test("F13: an endless body is delivered as long as it is read, and never stored")
-    func endlessBodyIsNotStored() async throws {
-        let source = EndlessBody()
-        let stage = try await Stage(
+    /// A small cache in front of an origin whose responses have this body.
+    private static func stage(_ source: EndlessBody) async throws -> Stage {
+        try await Stage(
             ScriptedOrigin { _, _ in
                 OriginResponse(
                     status: 200,
-                    fields: ["Cache-Control": "max-age=60"],
+                    fields: ["Cache-Control": "max-age=60", "ETag": "\"a\""],
                     body: BodyStream(source)
                 )
             }
@@ -172,6 +171,12 @@ import Testing
             $0.memory = .megabytes(1)
             $0.originLimits.windowSize = .bytes(256 << 10)
         }
+    }
+
+    @Test("F13: an endless body is delivered as long as it is read, and never stored")
+    func endlessBodyIsNotStored() async throws {
+        let source = EndlessBody()
+        let stage = try await Self.stage(source)
         do {
             let response = try await stage.cache.respond(to: CacheRequest(url: Stage.url))
             var received = 0
@@ -191,18 +196,7 @@ import Testing
     @Test("F13: an endless body is given up if its one request needs none of it")
     func endlessBodyIsGivenUpWithoutAReader() async throws {
         let source = EndlessBody()
-        let stage = try await Stage(
-            ScriptedOrigin { _, _ in
-                OriginResponse(
-                    status: 200,
-                    fields: ["Cache-Control": "max-age=60", "ETag": "\"a\""],
-                    body: BodyStream(source)
-                )
-            }
-        ) {
-            $0.memory = .megabytes(1)
-            $0.originLimits.windowSize = .bytes(256 << 10)
-        }
+        let stage = try await Self.stage(source)
         let request = CacheRequest(url: Stage.url, fields: ["If-None-Match": "\"a\""])
         #expect(try await stage.cache.respond(to: request).status == 304)
         let isCancelled = await eventually { source.isCancelled }

@@ -268,8 +268,8 @@ final class FetchTask: Sendable {
             }
             withdraw(body)
         }
-        let isForAll = audience(of: outcome) != .leader
-        outcome.body?.chain?.awaitReaders(min(flight.waiterCount, isForAll ? .max : 1))
+        let readersMax = audience(of: outcome) == .leader ? 1 : Int.max
+        outcome.body?.chain?.awaitReaders(min(flight.waiterCount, readersMax))
         guard tell(outcome, context, attempt: attempt) else { return true }
         guard let body = outcome.body, let chain = body.chain,
             case .arriving(let arriving) = body.origin.body
