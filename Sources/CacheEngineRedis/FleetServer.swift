@@ -32,6 +32,19 @@ package protocol FleetServer: Sendable {
 }
 
 extension FleetServer {
+    /// Sends commands that run scripts, and sends them again with the scripts' texts if the server
+    /// has not seen one of them; each time within the limit.
+    func runScripts(
+        by key: [UInt8],
+        within limit: Duration?,
+        lane: RedisLane,
+        _ commands: (_ isWhole: Bool) -> [RESPCommand]
+    ) async throws(RedisError) -> [RESPValue] {
+        let replies = try await together(commands(false), by: key, within: limit, lane: lane)
+        guard replies.contains(where: { $0.isError("NOSCRIPT") }) else { return replies }
+        return try await together(commands(true), by: key, within: limit, lane: lane)
+    }
+
     func send(_ command: RESPCommand) async throws(RedisError) -> RESPValue {
         try await send(command, within: nil, lane: .data)
     }

@@ -1,21 +1,35 @@
 package import CacheEngine
 
-/// The clock, the executor and the chance of one machine, which a simulation replaces.
+/// The clock, the executor, the chance and the patience of one machine, which a simulation or a
+/// test replaces.
 package struct FleetSurroundings: Sendable {
     package var clock: any CacheClock
     /// The executor of the fleet's own tasks; `nil` for the global one of the process.
     package var executor: (any TaskExecutor)?
     /// Returns a number of the range.
     package var random: @Sendable (ClosedRange<UInt64>) -> UInt64
+    package var patience: Patience
+
+    /// The time that a request may lose to the shared store: at most both together.
+    package struct Patience: Sendable {
+        /// The limit for the reply to one command.
+        package var replyLimit = Duration.milliseconds(25)
+        /// The time of commands after which no other one is begun.
+        package var spentNanosecondsMax: UInt64 = 35_000_000
+
+        package init() {}
+    }
 
     package init(
         clock: any CacheClock = SystemClock(),
         executor: (any TaskExecutor)? = nil,
-        random: @escaping @Sendable (ClosedRange<UInt64>) -> UInt64 = { .random(in: $0) }
+        random: @escaping @Sendable (ClosedRange<UInt64>) -> UInt64 = { .random(in: $0) },
+        patience: Patience = Patience()
     ) {
         self.clock = clock
         self.executor = executor
         self.random = random
+        self.patience = patience
     }
 
     var nowNanoseconds: UInt64 { clock.monotonicNanoseconds }

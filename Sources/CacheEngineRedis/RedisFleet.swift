@@ -22,7 +22,11 @@ package final class RedisFleet: PurgeRelay {
     private let reading = Mutex<Task<Void, Never>?>(nil)
 
     /// A place in the fleet whose servers the URL names.
-    convenience init(_ url: RedisURL, _ options: RedisFleetOptions) throws(RedisError) {
+    convenience init(
+        _ url: RedisURL,
+        _ options: RedisFleetOptions,
+        _ surroundings: FleetSurroundings = FleetSurroundings()
+    ) throws(RedisError) {
         let log = try RedisClient(
             url,
             RedisOptions(
@@ -37,12 +41,20 @@ package final class RedisFleet: PurgeRelay {
             entries = try RedisClient(
                 url,
                 RedisOptions(
+                    readLimit: surroundings.patience.replyLimit,
                     replies: RESPLimits(bulkBytesMax: SharedRecord.entryBytesMax + (64 << 10)),
                     connectionName: "cache-engine-store"
                 )
             )
         }
-        self.init(log: log, entries: entries, url.namespace, at: url.hosts[0], options)
+        self.init(
+            log: log,
+            entries: entries,
+            url.namespace,
+            at: url.hosts[0],
+            options,
+            surroundings
+        )
     }
 
     /// A place in the fleet of these servers; `entries` is `nil` if the machines share purges alone.

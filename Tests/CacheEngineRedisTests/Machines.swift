@@ -1,10 +1,12 @@
 import CacheEngine
-import CacheEngineRedis
 import CacheTestSupport
 import Foundation
 import Platform
+import RedisClient
 import RedisTestSupport
 import Synchronization
+
+@testable import CacheEngineRedis
 
 /// An origin whose resources have versions; each names its version as its body.
 final class VersionedOrigin: Origin {
@@ -45,6 +47,16 @@ final class VersionedOrigin: Origin {
     }
 }
 
+extension FleetSurroundings.Patience {
+    /// So long that a busy machine does not change what a test sees.
+    static var ofATest: Self {
+        var patience = Self()
+        patience.replyLimit = .seconds(5)
+        patience.spentNanosecondsMax = 5_000_000_000
+        return patience
+    }
+}
+
 /// One machine of a fleet: a cache with a place in it.
 struct Machine: Sendable {
     static let host = "http://h.test"
@@ -56,6 +68,7 @@ struct Machine: Sendable {
         _ origin: any Origin,
         disk: TemporaryFolder? = nil,
         options: RedisFleetOptions = RedisFleetOptions(),
+        patience: FleetSurroundings.Patience = .ofATest,
         onEvent: (@Sendable (CacheEvent) -> Void)? = nil
     ) async throws {
         var configuration = HTTPCache.Configuration(memory: .megabytes(16), mode: .shared)
@@ -66,7 +79,13 @@ struct Machine: Sendable {
         cache = try await HTTPCache(
             configuration: configuration,
             origin: origin,
-            fleet: .redis(url, options: options)
+            fleet: Fleet {
+                try RedisFleet(
+                    RedisURL(url),
+                    options,
+                    FleetSurroundings(patience: patience)
+                )
+            }
         )
     }
 
@@ -74,11 +93,18 @@ struct Machine: Sendable {
     static func sharing(
         _ url: String,
         _ origin: any Origin,
-        disk: TemporaryFolder? = nil
+        disk: TemporaryFolder? = nil,
+        patience: FleetSurroundings.Patience = .ofATest
     ) async throws -> Machine {
         var options = RedisFleetOptions()
         options.shares = .entries
-        let machine = try await Machine(url, origin, disk: disk, options: options)
+        let machine = try await Machine(
+            url,
+            origin,
+            disk: disk,
+            options: options,
+            patience: patience
+        )
         guard await machine.isLinked() else {
             throw RedisFailure("The machine does not read the log")
         }

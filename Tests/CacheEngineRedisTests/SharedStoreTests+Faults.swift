@@ -109,7 +109,11 @@ extension SharedStoreTests {
     @Test func stoppedStoreDelaysMissesForAMoment() async throws {
         let redis = try await RedisProcess()
         let origin = VersionedOrigin()
-        let here = try await Machine.sharing(redis.url, origin)
+        let here = try await Machine.sharing(
+            redis.url,
+            origin,
+            patience: FleetSurroundings.Patience()
+        )
         _ = try await here.version("/0")
         #expect(await Self.published(here, 1))
         redis.stop()

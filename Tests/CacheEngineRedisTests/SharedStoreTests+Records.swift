@@ -81,12 +81,18 @@ extension SharedStoreTests {
         let time = FleetTime()
         time.note(try await item.client.send(RESPCommand("TIME")))
         let counts = FleetCounts()
-        let store = SharedStore(item.client, namespace: "test", FleetSurroundings(), time, counts)
+        let store = SharedStore(
+            item.client,
+            namespace: "test",
+            FleetSurroundings(patience: .ofATest),
+            time,
+            counts
+        )
         store.begin(log: record.log, floor: 0, [])
         let key = SharedKey(bytes: record.entry.key.bytes, resource: record.entry.key.bytes)
         let clock = SystemClock()
         func isFound() async -> Bool {
-            var budget = SharedBudget(startedNanoseconds: clock.monotonicNanoseconds)
+            var budget = store.budget(startedNanoseconds: clock.monotonicNanoseconds)
             switch await store.look(key, clock, &budget, { $0.filed(under: record.entry.key) }) {
             case .found(let entry):
                 #expect(entry.serialized == record.entry.serialized)

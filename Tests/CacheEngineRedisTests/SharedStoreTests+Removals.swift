@@ -150,7 +150,13 @@ extension SharedStoreTests {
         #expect(try await there.answer("/1", ["Accept": "a"]).info.tier == .shared)
         var request = CacheRequest(url: Machine.host + "/1")
         request.fields = ["Accept": "a"]
-        _ = try await here.cache.purge(.request(request), isSoft: true)
+        // A response is shared only if its machine had read the purge before it asked the origin.
+        let purge = try await here.cache.purge(
+            .request(request),
+            isSoft: true,
+            waitingFor: .fleet
+        )
+        #expect(purge.receipt?.reach?.isComplete == true)
         #expect(await eventually { await there.counts.applied == 1 })
         _ = try await here.answer("/1", ["Accept": "b"])
         #expect(await Self.published(here, 2))

@@ -73,7 +73,11 @@ struct SlowStoreTests {
         let stored = Set(Self.requests.map(\.path)).filter { $0.contains("stored") }
         for path in stored { _ = try await here.answer(path, ["Accept": "a"]) }
         #expect(await eventually { await here.counts.published >= stored.count })
-        let there = try await Machine.sharing(relay.url, origin)
+        let there = try await Machine.sharing(
+            relay.url,
+            origin,
+            patience: FleetSurroundings.Patience()
+        )
         // Its connection is made before the server is slow.
         _ = try await there.answer("/first")
         let before = origin.count

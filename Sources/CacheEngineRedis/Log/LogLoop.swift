@@ -109,11 +109,11 @@ struct LogLoop: Sendable {
         let words = [
             FleetPurge.ID.random().bytes, Array((position?.description ?? "").utf8),
         ]
-        let command = { (isWhole: Bool) in
-            FleetScript.open.command(keys.both, isWhole: isWhole, words)
-        }
-        var replies = try await exchange([command(false)])
-        if replies[0].isError("NOSCRIPT") { replies = try await exchange([command(true)]) }
+        let replies = try await client.runScripts(
+            by: Array(keys.meta.utf8),
+            within: Self.replyLimit,
+            lane: .blocking
+        ) { [FleetScript.open.command(keys.both, isWhole: $0, words)] }
         if case .error(let text) = replies[0] { throw RedisError(reply: text, from: address) }
         guard let opening = LogOpening(replies[0]) else { return nil }
         writer.note(replicas: opening.replicas)

@@ -114,18 +114,9 @@ extension PurgeLogWriter {
     /// Appends purges, and tries again as long as the connection was cut or the server is no longer
     /// the master; a purge that is appended twice has one identity and is applied once.
     private func sent(_ purges: [FleetPurge]) async throws(RedisError) -> [FleetReceipt] {
-        var end = surroundings.nowNanoseconds + Self.limitNanoseconds
-        var isWhole = false
+        let end = surroundings.nowNanoseconds + Self.limitNanoseconds
         while true {
-            do throws(RedisError) {
-                return try await exchange(purges, isWhole: isWhole, until: end)
-            } catch {
-                if error.detail.contains("NOSCRIPT"), !isWhole {
-                    // The server replied, so it gets the whole time again for the text.
-                    isWhole = true
-                    end = surroundings.nowNanoseconds + Self.limitNanoseconds
-                    continue
-                }
+            do throws(RedisError) { return try await exchange(purges, until: end) } catch {
                 let mayPass = [.cut, .readOnly, .masterUnknown].contains(error.code)
                 guard mayPass, surroundings.nowNanoseconds + Self.pauseNanoseconds < end else {
                     throw error
@@ -137,21 +128,17 @@ extension PurgeLogWriter {
 
     private func exchange(
         _ purges: [FleetPurge],
-        isWhole: Bool,
         until end: UInt64
     ) async throws(RedisError) -> [FleetReceipt] {
         let now = surroundings.nowNanoseconds
-        var commands = purges.map { command(for: $0, isWhole: isWhole) }
         var wait = RESPCommand("WAIT")
         wait.add(replicas.load(ordering: .relaxed) > 0 ? 1 : 0)
         wait.add(Self.replicaMilliseconds)
-        commands.append(wait)
-        let replies = try await client.together(
-            commands,
+        let replies = try await client.runScripts(
             by: Array(keys.meta.utf8),
             within: .nanoseconds(Int64(clamping: end > now ? end - now : 0)),
             lane: .appending
-        )
+        ) { isWhole in purges.map { command(for: $0, isWhole: isWhole) } + [wait] }
         var receipts: [FleetReceipt] = []
         let confirmed = Int(replies[purges.count].integer ?? 0)
         for reply in replies.prefix(purges.count) {

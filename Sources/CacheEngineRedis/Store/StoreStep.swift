@@ -19,20 +19,13 @@ struct StoreStep: Sendable {
 extension FleetServer {
     private static var publishLimit: Duration { .milliseconds(500) }
 
-    /// Runs scripts in one piece, with their texts if the server has not seen one of them.
-    @discardableResult
+    /// Runs scripts in one piece.
     func run(_ steps: [StoreStep], by key: [UInt8]) async throws(RedisError) -> [RESPValue] {
-        for isWhole in [false, true] {
-            let replies = try await together(
-                steps.map { $0.script.command($0.name.both, isWhole: isWhole, $0.words) },
-                by: key,
-                within: Self.publishLimit,
-                lane: .bulk
-            )
-            if !isWhole, replies.contains(where: { $0.isError("NOSCRIPT") }) { continue }
-            for case .error(let text) in replies { throw RedisError(.misbehaved, detail: text) }
-            return replies
+        let replies = try await runScripts(by: key, within: Self.publishLimit, lane: .bulk) {
+            isWhole in
+            steps.map { $0.script.command($0.name.both, isWhole: isWhole, $0.words) }
         }
-        return []
+        for case .error(let text) in replies { throw RedisError(.misbehaved, detail: text) }
+        return replies
     }
 }

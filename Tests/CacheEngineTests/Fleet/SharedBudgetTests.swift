@@ -13,7 +13,7 @@ import Testing
         ] as [([UInt64], Bool)]
     )
     func budgetEndsAfterSlowCommands(_ milliseconds: [UInt64], _ isLeft: Bool) {
-        var budget = SharedBudget(startedNanoseconds: 0)
+        var budget = SharedBudget(startedNanoseconds: 0, spentNanosecondsMax: 35_000_000)
         for time in milliseconds { budget.spend(time * 1_000_000) }
         #expect(budget.isLeft == isLeft)
     }

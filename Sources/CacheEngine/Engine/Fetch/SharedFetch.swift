@@ -34,7 +34,7 @@ struct SharedFetch {
     func finding(_ permit: StorePermit?) async -> Finding {
         var ticket = context.ticket
         ticket.permit = permit
-        var budget = SharedBudget(startedNanoseconds: services.clock.monotonicNanoseconds)
+        var budget = tier.budget(startedNanoseconds: services.clock.monotonicNanoseconds)
         let key = context.lookup.key
         switch await look(key, &budget) {
         case .found(.index(let entry)):

@@ -15,6 +15,9 @@ package protocol SharedTier: Sendable {
         _ use: @Sendable (StoredEntry) -> Value?
     ) async -> SharedLook<Value>
 
+    /// The time that a request may lose here, if it begins to look now.
+    func budget(startedNanoseconds: UInt64) -> SharedBudget
+
     /// Copies an entry that was stored on this machine; the copy replaces an older one.
     ///
     /// Returns at once. The lease of the key ends with the copy.
@@ -48,19 +51,19 @@ package struct SharedKey: Hashable, Sendable {
 
 /// The time that one request may lose to the shared store, in all its looks.
 package struct SharedBudget: Hashable, Sendable {
-    /// The time of commands after which no other one is begun.
-    ///
-    /// With the limit of the last command (25 ms), a request loses at most 60 ms to a slow server.
-    private static let spentNanosecondsMax: UInt64 = 35_000_000
-
     /// The moment, of the monotonic clock, at which the first look began.
     package let startedNanoseconds: UInt64
+    private let spentNanosecondsMax: UInt64
     private var spentNanoseconds: UInt64 = 0
 
-    package init(startedNanoseconds: UInt64) { self.startedNanoseconds = startedNanoseconds }
+    /// Creates a budget; once commands have taken `spentNanosecondsMax`, no other one is begun.
+    package init(startedNanoseconds: UInt64, spentNanosecondsMax: UInt64) {
+        self.startedNanoseconds = startedNanoseconds
+        self.spentNanosecondsMax = spentNanosecondsMax
+    }
 
     /// Whether the request may send another command.
-    package var isLeft: Bool { spentNanoseconds < Self.spentNanosecondsMax }
+    package var isLeft: Bool { spentNanoseconds < spentNanosecondsMax }
 
     /// Counts the time of a command; the wait for another machine's response is not counted.
     package mutating func spend(_ nanoseconds: UInt64) { spentNanoseconds &+= nanoseconds }

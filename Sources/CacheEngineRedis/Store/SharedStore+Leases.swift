@@ -1,0 +1,67 @@
+import CacheEngine
+import RedisClient
+import Synchronization
+
+extension SharedStore {
+    /// The life of a lease that is not renewed.
+    static let leaseMilliseconds = 3_000
+    /// The number of times that a lease is renewed, once a second.
+    private static let renewalsMax = 60
+    /// The time for which a response that is for one client is not waited for again.
+    private static let unshareableMilliseconds = 5_000
+
+    func hold(_ key: SharedKey, _ name: StoreName, _ token: [UInt8]) -> SharedLease {
+        let clock = surroundings.clock
+        let renewal = surroundings.start { [weak self] in
+            for _ in 0..<Self.renewalsMax {
+                guard (try? await clock.sleep(nanoseconds: 1_000_000_000)) != nil, let self else {
+                    return
+                }
+                let words = [
+                    token, Array(LeaseStep.keep.rawValue.utf8),
+                    StoreStep.word(Self.leaseMilliseconds),
+                ]
+                _ = try? await self.client.run([StoreStep(.lease, name, words)], by: name.record)
+            }
+        }
+        let before = state.withLock { state in
+            state.leases.updateValue(Holding(token: token, renewal: renewal), forKey: key)
+        }
+        before?.renewal.cancel()
+        return SharedLease(key: key, token: token)
+    }
+
+    /// Takes the lease of a key, if this machine holds it.
+    func take(_ key: SharedKey, _ token: [UInt8]? = nil) -> [UInt8]? {
+        let lease = state.withLock { state -> Holding? in
+            guard let lease = state.leases[key], token == nil || token == lease.token else {
+                return nil
+            }
+            state.leases[key] = nil
+            return lease
+        }
+        lease?.renewal.cancel()
+        return lease?.token
+    }
+
+    func end(_ lease: SharedLease, _ ending: SharedLease.Ending) {
+        guard let token = take(lease.key, lease.token), let name = name(of: lease.key) else {
+            return
+        }
+        release(name, token, ending == .failed ? .free : .skip)
+    }
+
+    /// The words of the script `lease`.
+    enum LeaseStep: String {
+        case keep, free, skip
+    }
+
+    func release(_ name: StoreName, _ token: [UInt8], _ step: LeaseStep) {
+        let words = [
+            token, Array(step.rawValue.utf8), StoreStep.word(Self.unshareableMilliseconds),
+        ]
+        surroundings.start { [self] in
+            _ = try? await client.run([StoreStep(.lease, name, words)], by: name.record)
+        }
+    }
+}
