@@ -4,6 +4,8 @@ import Platform
 /// The program `cache-proxy`.
 public enum ProxyProgram {
     /// Runs until SIGTERM or SIGINT; returns the status to exit with.
+    ///
+    /// It is 2 for a mistake in the configuration, and 1 for a failure that may pass by itself.
     public static func run(_ arguments: [String]) async -> Int32 {
         do {
             switch try ConfigurationReader.read(arguments) {
@@ -20,8 +22,12 @@ public enum ProxyProgram {
             }
         } catch {
             say("\(error)")
-            return 2
+            return isMistake(error) ? 2 : 1
         }
+    }
+
+    private static func isMistake(_ error: any Error) -> Bool {
+        error is ConfigurationError || (error as? CacheError)?.code == .configurationInvalid
     }
 
     private static func serve(
@@ -33,7 +39,7 @@ public enum ProxyProgram {
             ignoring: [SIGPIPE, SIGUSR2]
         )
         let openFilesMax = raiseOpenFilesLimit()
-        let bounded = configuration.bounded(openFilesMax: openFilesMax)
+        let bounded = try configuration.bounded(openFilesMax: openFilesMax)
         let service = try await ProxyService(bounded)
         let note = bounded.note(wanted: configuration, openFilesMax: openFilesMax)
         say("Listening on \(service.address)\(note.map { "; \($0)" } ?? "")")
@@ -75,7 +81,7 @@ public enum ProxyProgram {
     ) {
         do {
             guard case .run(let new) = try ConfigurationReader.read(arguments) else { return }
-            let left = try service.reload(new.bounded(openFilesMax: openFilesMax))
+            let left = try service.reload(try new.bounded(openFilesMax: openFilesMax))
             say("Read the configuration again")
             guard !left.isEmpty else { return }
             let names = left.map { "--\($0)" }.joined(separator: ", ")

@@ -16,7 +16,7 @@ import Testing
     ]
 
     private static let unsafeVariables = [
-        "links", "signalPipe", "table", "thread",
+        "links", "signalPipe", "table", "thread", "worker",
     ]
 
     @Test func everyUncheckedTypeIsListed() throws {

@@ -25,6 +25,8 @@ public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvert
         public static let tokenInvalid = Code(description: "tokenInvalid")
         /// A directory that does not exist.
         public static let directoryMissing = Code(description: "directoryMissing")
+        /// The process may open too few files.
+        public static let filesTooFew = Code(description: "filesTooFew")
     }
 
     /// The kind of fault, for code to branch on.

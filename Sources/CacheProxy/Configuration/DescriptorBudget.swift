@@ -1,18 +1,37 @@
 /// Divides the files that a process may open between clients, origins and the proxy itself.
 ///
-/// An eighth stays for listeners, the administration, the log and the disk cache. Clients get five
-/// eighths and origins a quarter, because many clients are idle; if one side needs less, the other
-/// gets the rest.
+/// An eighth, or more if the workers need more, stays for listeners, the administration, the log, a
+/// fleet and the disk cache. Of the rest, clients get five sevenths and origins two, because many
+/// clients are idle; if one side needs less, the other gets the rest.
 struct DescriptorBudget: Hashable, Sendable {
+    /// The files of a proxy without connections, beside those of its workers.
+    private static let ownCount = 32
+    private static let ownCountOfWorker = 4
+    /// With fewer files for connections, nothing is served.
+    private static let connectionsMin = 8
+
     /// Connections of clients, over all workers.
     let clients: Int
     /// Connections to all origins.
     let origins: Int
 
-    init(openFilesMax: Int, clientsWanted: Int, originsWanted: Int) {
-        let eighth = max(1, openFilesMax / 8)
-        let shared = eighth * 7
-        let left = max(eighth * 5, shared - originsWanted)
+    /// - Throws: A line that says how many files are needed.
+    init(
+        openFilesMax: Int,
+        workers: Int,
+        clientsWanted: Int,
+        originsWanted: Int
+    ) throws(ConfigurationError) {
+        let own = Self.ownCount + Self.ownCountOfWorker * workers
+        guard openFilesMax >= own + Self.connectionsMin else {
+            throw ConfigurationError(
+                .filesTooFew,
+                "The process may open \(openFilesMax) files, and needs "
+                    + "\(own + Self.connectionsMin); raise the limit with ulimit -n"
+            )
+        }
+        let shared = openFilesMax - max(own, openFilesMax / 8)
+        let left = max(shared / 7 * 5, shared - originsWanted)
         clients = max(1, min(clientsWanted, left))
         origins = max(1, min(originsWanted, shared - clients))
     }
@@ -20,10 +39,11 @@ struct DescriptorBudget: Hashable, Sendable {
 
 extension ProxyConfiguration {
     /// The same with no more connections than `openFilesMax` allows.
-    func bounded(openFilesMax: Int) -> ProxyConfiguration {
+    func bounded(openFilesMax: Int) throws(ConfigurationError) -> ProxyConfiguration {
         let clientsWanted = connectionsMax * workers
-        let budget = DescriptorBudget(
+        let budget = try DescriptorBudget(
             openFilesMax: openFilesMax,
+            workers: workers,
             clientsWanted: clientsWanted,
             // Without a limit of its own, each client can hold one connection to an origin.
             originsWanted: originConnectionsMax.map { $0 * max(1, origins.count) } ?? clientsWanted

@@ -26,53 +26,82 @@ package final class ProxyServer: Sendable {
         clock: any CacheClock = SystemClock(),
         report: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(SystemError) {
-        let count = max(1, configuration.workers)
-        var isUnix = false
-        if case .unix = configuration.address { isUnix = true }
         log = try Self.openLog(configuration.accessLog)
-        // The kernel cannot divide a socket in the file system among workers: one worker serves it.
-        let workers = isUnix ? 1 : count
-        // One socket without sharing comes first: only that fails if another process uses the port.
-        let probe = try ListeningSocket(configuration.address, sharing: .none)
-        var sockets = [probe]
-        if workers > 1 {
-            closeDescriptor(probe.descriptor)
-            sockets = []
-            do throws(SystemError) {
-                for _ in 0..<workers {
-                    sockets.append(try ListeningSocket(probe.address, sharing: .acrossWorkers))
-                }
-            } catch {
-                for socket in sockets { closeDescriptor(socket.descriptor) }
-                throw error
-            }
-        }
-        address = probe.address
+        let sockets = try Self.listen(configuration)
+        address = sockets[0].address
         counters = sockets.map { _ in WorkerCounters() }
         var mailboxes: [Mailbox] = []
-        for _ in sockets { mailboxes.append(try Mailbox()) }
+        do throws(SystemError) {
+            for _ in sockets { mailboxes.append(try Mailbox()) }
+        } catch {
+            for socket in sockets { closeDescriptor(socket.descriptor) }
+            throw error
+        }
         self.mailboxes = mailboxes
         running = Mutex(Running(left: sockets.count))
+        var seeds: [Worker.Seed] = []
         for (index, socket) in sockets.enumerated() {
-            let seed = Worker.Seed(
-                listener: socket,
-                mailbox: mailboxes[index],
-                counters: counters[index],
-                configuration: configuration,
-                responder: responder,
-                log: log,
-                clock: clock,
-                report: report
+            seeds.append(
+                Worker.Seed(
+                    listener: socket,
+                    mailbox: mailboxes[index],
+                    counters: counters[index],
+                    configuration: configuration,
+                    responder: responder,
+                    log: log,
+                    clock: clock,
+                    report: report
+                )
             )
-            try SystemThread.startDetached { [self] in
-                if let worker = try? Worker(seed) {
-                    worker.run()
-                } else {
-                    // Without its worker, connections to this listener would never be accepted.
-                    closeDescriptor(seed.listener.descriptor)
-                }
-                workerEnded()
+        }
+        try start(seeds)
+    }
+
+    /// The listening sockets, one for each worker.
+    private static func listen(
+        _ configuration: ServerConfiguration
+    ) throws(SystemError) -> [ListeningSocket] {
+        // One socket without sharing comes first: only that fails if another process uses the port.
+        let probe = try ListeningSocket(configuration.address, sharing: .none)
+        // The kernel cannot divide a socket in the file system among workers: one worker serves it.
+        if case .unix = configuration.address { return [probe] }
+        guard configuration.workers > 1 else { return [probe] }
+        closeDescriptor(probe.descriptor)
+        var sockets: [ListeningSocket] = []
+        do throws(SystemError) {
+            for _ in 0..<configuration.workers {
+                sockets.append(try ListeningSocket(probe.address, sharing: .acrossWorkers))
             }
+            return sockets
+        } catch {
+            for socket in sockets { closeDescriptor(socket.descriptor) }
+            throw error
+        }
+    }
+
+    /// Starts a thread for each worker.
+    private func start(_ seeds: [Worker.Seed]) throws(SystemError) {
+        var started = 0
+        do throws(SystemError) {
+            // All workers come before the first thread: a server without one of them would leave
+            // connections without an answer.
+            var workers: [Worker] = []
+            for seed in seeds { workers.append(try Worker(seed)) }
+            for worker in workers {
+                // `nonisolated(unsafe)`: from here on the new thread alone uses it. If it does not
+                // start, no code does.
+                nonisolated(unsafe) let worker = worker
+                try SystemThread.startDetached { [self] in
+                    worker.run()
+                    workerEnded()
+                }
+                started += 1
+            }
+        } catch {
+            for mailbox in mailboxes[..<started] { mailbox.post(.stop) }
+            for seed in seeds[started...] { closeDescriptor(seed.listener.descriptor) }
+            unlinkSocket()
+            throw error
         }
     }
 

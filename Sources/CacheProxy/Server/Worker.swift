@@ -9,7 +9,7 @@ import Platform
 /// mailbox. Readiness is edge-triggered and registered once per connection; a read that fills less
 /// than its buffer has emptied the socket, so no call is spent to find that out.
 ///
-/// Belongs to the thread that makes it, and is deliberately not `Sendable`. The properties that
+/// Belongs to the thread that runs it, and is deliberately not `Sendable`. The properties that
 /// every hit uses are not checked for overlapping access at run time, here and in `Connection` and
 /// `OutputBuffer`: no call reenters one of them while it changes, and the checks are measurable in
 /// a hit.

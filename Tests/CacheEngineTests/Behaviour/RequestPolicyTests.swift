@@ -1,5 +1,6 @@
 import CacheEngine
 import CacheTestSupport
+import Synchronization
 import Testing
 
 /// The request policies of URL loading systems, each as a value of `CachePolicy`.
@@ -56,6 +57,29 @@ import Testing
         #expect(stage.origin.requests.map(\.method) == [.get, .head, .head, .get])
         #expect(try await stage.get(policy: policy).body == "two")
         #expect(stage.origin.count == 4)
+        await stage.end()
+    }
+
+    /// The answer to HEAD is dropped before the origin gets the GET, which may need its connection.
+    @Test func answerToHeadIsDroppedBeforeTheGET() async throws {
+        let body = ManualBody()
+        let isDropped = Atomic(false)
+        let stage = try await Stage(
+            ScriptedOrigin { request, number in
+                let fields: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"\(number)\""]
+                if request.method == .head {
+                    return OriginResponse(status: 200, fields: fields, body: body.stream())
+                }
+                isDropped.store(body.isCancelled, ordering: .releasing)
+                return .whole(fields: fields, body: "\(number)")
+            }
+        )
+        let policy = CachePolicy(validation: .head)
+        _ = try await stage.get(policy: policy)
+        stage.clock.advance(seconds: 61)
+        #expect(try await stage.get(policy: policy).body == "3")
+        let wasDropped = isDropped.load(ordering: .acquiring)
+        #expect(wasDropped)
         await stage.end()
     }
 

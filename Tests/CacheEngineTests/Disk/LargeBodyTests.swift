@@ -130,6 +130,23 @@ import Testing
         await store.close()
     }
 
+    /// A finished body is opened once, however often its readers go on.
+    @Test func finishedBodyIsOpenedOnce() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 64, volume: .replaced(files))
+        let tier = try await store.open()
+        let body = DiskStore.body(1, version: 0, bytes: Self.bytes)
+        let writer = try await tier.beginBody(for: store.storeKey(1).hash, expectedBytes: nil)
+        try await writer.append(ByteChunk(body))
+        let finished = try await writer.finish()
+        #expect(try await writer.read(0..<1).array == [body[0]])
+        files.plan.openFilesMax = 0
+        #expect(try await writer.read(600_000..<600_001).array == [body[600_000]])
+        #expect(try await finished.read(300_000..<300_001).array == [body[300_000]])
+        files.plan.openFilesMax = .max
+        await store.close()
+    }
+
     @Test func unfinishedAndUnownedBodiesAreSweptAtTheNextOpening() async throws {
         let store = Self.store()
         let tier = try await store.open()

@@ -52,21 +52,58 @@ import Testing
         #expect(check.status == 0 && check.errors.isEmpty)
     }
 
-    @Test func mistakesAreOneLineAndStatusTwo() async throws {
+    /// A mistake is status 2; what may pass by itself is status 1, so that a supervisor can try again.
+    @Test func failuresAreOneLineAndAStatus() async throws {
         let busy = try WireOrigin { _, _ in .end }
         defer { busy.stop() }
-        for arguments in [
-            ["--frobnicate"], [], ["--origin", "http://a", "--memory", "x"],
-            ["--origin", "http://a", "--listen", "127.0.0.1:\(busy.port)"],
-            ["--origin", "http://a", "--listen", "127.0.0.1:0", "--disk", "/dev/null/x"],
+        let usable = ["--origin", "http://a", "--listen"]
+        for (arguments, status) in [
+            (["--frobnicate"], 2), ([], 2), (["--origin", "http://a", "--memory", "x"], 2),
+            (usable + ["127.0.0.1:\(busy.port)"], 1),
+            (usable + ["127.0.0.1:0", "--disk", "/dev/null/x"], 2),
         ] {
             let outcome = try await Self.run(arguments)
-            #expect(outcome.status == 2, "\(arguments)")
+            #expect(outcome.status == status, "\(arguments)")
             #expect(
                 outcome.errors.split(separator: "\n").count == 1,
                 "\(arguments) \(outcome.errors)"
             )
         }
+    }
+
+    /// A process that may open few files says that it cannot start, or serves.
+    @Test func fewOpenFilesEndTheStartOrLeaveAServer() async throws {
+        let program = try #require(Self.program)
+        var served = 0
+        // With still fewer, the system's libraries end the process.
+        for filesMax in [12, 16, 20, 32, 40, 47, 48, 50, 56] {
+            let arguments = "--origin http://127.0.0.1:1 --listen 127.0.0.1:0 --workers 2"
+            let process = Process()
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.arguments = [
+                "-c", "ulimit -n \(filesMax); exec '\(program.path())' \(arguments)",
+            ]
+            let errors = Pipe()
+            process.standardError = errors
+            try process.run()
+            defer { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+            let handle = errors.fileHandleForReading
+            let line = try await onThread { String(decoding: handle.availableData, as: UTF8.self) }
+            if let match = line.firstMatch(of: /Listening on 127\.0\.0\.1:(\d+)/) {
+                let port = try #require(UInt16(match.1))
+                let clients = try (0..<4).map { _ in try WireClient(port) }
+                for client in clients {
+                    let answer = try await client.exchange("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                    #expect(answer.status == 502, "\(filesMax) files")
+                }
+                served += 1
+            } else {
+                try await onThread { process.waitUntilExit() }
+                #expect([1, 2].contains(process.terminationStatus), "\(filesMax) files: \(line)")
+                #expect(line.hasPrefix("cache-proxy: "), "\(filesMax) files: \(line)")
+            }
+        }
+        #expect(served == 3)
     }
 
     @Test func signalDrainsAndEndsTheProgram() async throws {

@@ -16,7 +16,7 @@ package actor BodyWriter {
     private var file: BodyFileWriter
     private var phase = Phase.growing
     private var reservedBytes: Int
-    private var finished: JumboFile?
+    private var finished: DiskBody?
 
     /// The step in which room is reserved from the capacity.
     private static let reservationBytes = 1 << 20
@@ -81,7 +81,7 @@ package actor BodyWriter {
 
     /// Returns the appended bytes at `range`, or a first part of them.
     package func read(_ range: Range<Int>) async throws -> ByteChunk {
-        if let finished { return try await DiskBody(finished).read(range) }
+        if let finished { return try await finished.read(range) }
         if phase != .full { try checkGrowing() }
         do throws(FileFault) {
             if let bytes = try file.read(range) { return bytes }
@@ -98,12 +98,13 @@ package actor BodyWriter {
         do throws(FileFault) {
             let reference = try file.finish(shard.settings.durability)
             phase = .finished
-            let body = shard.makeBody(reference)
-            body.doom()
+            let bodyFile = shard.makeBody(reference)
+            bodyFile.doom()
+            shard.ledger.releaseBody(reservedBytes - bodyFile.occupiedBytes)
+            shard.noteWritten(bodyFile.occupiedBytes)
+            let body = DiskBody(bodyFile)
             finished = body
-            shard.ledger.releaseBody(reservedBytes - body.occupiedBytes)
-            shard.noteWritten(body.occupiedBytes)
-            return DiskBody(body)
+            return body
         } catch {
             abandon()
             throw unwritable(error)

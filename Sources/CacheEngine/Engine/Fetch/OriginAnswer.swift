@@ -93,7 +93,11 @@ final class MeasuredBody: BodySource, @unchecked Sendable {
         }
     }
 
-    func cancel() { end() }
+    func cancel() {
+        // The source learns of it now, and not when the last holder of this body is released.
+        iterator = BodyStream.empty.makeAsyncIterator()
+        end()
+    }
 
     deinit { end() }
 
