@@ -15,6 +15,7 @@ enum Mutant: String {
     case endsBeforeWhatWaits
     case blamesSlowReadersOnTheOrigin
     case followsRedirects
+    case takesFailedContentForWhole
 
     var isOn: Bool {
         #if ENGINE_CHECKS

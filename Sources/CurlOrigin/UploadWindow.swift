@@ -29,9 +29,10 @@ package struct UploadWindow: Sendable {
     /// The waiting bytes plus the overhead of their chunks.
     var heldBytes: Int { waitingBytes + chunks.count * ByteChunk.overheadBytes }
 
-    /// Whether all content has been passed on.
+    /// Whether all content has been passed on; content that failed never is.
     var isDrained: Bool {
-        waitingBytes == 0 && (hasEnded || count.map { sentBytes >= $0 } ?? false)
+        guard failure == nil || Mutant.takesFailedContentForWhole.isOn else { return false }
+        return waitingBytes == 0 && (hasEnded || count.map { sentBytes >= $0 } ?? false)
     }
 
     mutating func append(_ chunk: ByteChunk) {

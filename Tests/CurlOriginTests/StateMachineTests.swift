@@ -115,6 +115,20 @@ import Testing
         #expect(filling == .broken)
         #expect((window.failure as? CacheError)?.code == .requestInvalid)
     }
+
+    /// The end may come between the last bytes and the question whether they were the last.
+    @Test(arguments: [true, false])
+    func contentThatFailsBehindItsLastBytesIsNotFinished(endsShort: Bool) {
+        var window = UploadWindow(count: 4)
+        window.append(ByteChunk("abc"))
+        var buffer = [UInt8](repeating: 0, count: 10)
+        let filling = buffer.withUnsafeMutableBytes { window.fill($0) }
+        #expect(filling == .bytes(3))
+        if endsShort { window.end() } else { window.fail(CancellationError()) }
+        #expect(!window.isDrained)
+        let next = buffer.withUnsafeMutableBytes { window.fill($0) }
+        #expect(next == .broken)
+    }
 }
 
 @Suite struct CurlFailureTests {
