@@ -1,0 +1,159 @@
+import CacheTestSupport
+import Testing
+
+@testable import CacheEngine
+
+/// The growing body as a value: every change, in every order, with numbers in place of tasks.
+@Suite struct GrowingBodyTests {
+    private enum Waiter: Hashable {
+        case writer
+        case reader(Int)
+    }
+
+    private static let windowBytes = 20
+
+    /// A body with the readers that a test knows, and its rules after each change.
+    private struct Model {
+        var body = GrowingBody<Waiter>(windowBytes: windowBytes)
+        /// The bytes appended so far, and those that may be read back.
+        var count = 0
+        var spilledCount = 0
+        var isSpilled = false
+        var isPassing = false
+        var offsets: [Int: Int] = [:]
+        var asleep: Set<Int> = []
+        var isWriterParked = false
+        var heldMax = 0
+
+        mutating func note(_ woken: GrowingBody<Waiter>.Woken) {
+            for reader in woken.readers { note(reader) }
+            if let writer = woken.writer { note(writer) }
+        }
+
+        mutating func note(_ waiter: Waiter) {
+            switch waiter {
+            case .writer:
+                #expect(isWriterParked, "The writer is woken once")
+                isWriterParked = false
+            case .reader(let id):
+                #expect(asleep.remove(id) != nil, "A reader is woken once")
+            }
+        }
+
+        mutating func append(_ pieceBytes: Int) {
+            guard !isWriterParked else { return }
+            let wasOpen = body.isOpen
+            note(body.append(piece(pieceBytes, from: count)))
+            if wasOpen { count += pieceBytes }
+            if isSpilled, !isPassing { spilledCount = count }
+        }
+
+        mutating func step(_ id: Int) {
+            guard !asleep.contains(id), let offset = offsets[id] else { return }
+            let (step, writer) = body.step(id, at: offset, limit: .max)
+            if let writer { note(writer) }
+            switch step {
+            case .chunk(let chunk):
+                #expect(chunk.array == piece(chunk.count, from: offset).array)
+                offsets[id] = offset + chunk.count
+            case .readBack(_, let range):
+                #expect(range.lowerBound == offset && range.upperBound <= spilledCount)
+                body.move(id, to: range.upperBound)
+                offsets[id] = range.upperBound
+            case .wait:
+                #expect(offset == count && body.isOpen)
+                if body.park(id, beyond: offset, .reader(id)) { asleep.insert(id) }
+            case .end, .failed: leave(id)
+            }
+        }
+
+        mutating func leave(_ id: Int) {
+            guard offsets.removeValue(forKey: id) != nil else { return }
+            note(body.leave(id))
+        }
+
+        mutating func change(_ number: Int, _ random: inout SeededRandom) {
+            switch number {
+            case 0..<8: append(Int.random(in: 1...12, using: &random))
+            case 8..<20:
+                if let id = offsets.keys.sorted().randomElement(using: &random) { step(id) }
+            case 20..<22:
+                if let id = body.join(at: 0, .follower) {
+                    offsets[id] = 0
+                    note(body.awaitReaders(0))
+                }
+            case 22:
+                if let id = offsets.keys.sorted().randomElement(using: &random) { leave(id) }
+            case 23 where !isSpilled && !isPassing:
+                isSpilled = true
+                spilledCount = count
+                note(body.spill { _ in .empty })
+            case 24 where count > 30:
+                isPassing = true
+                note(body.pass())
+            case 25 where isPassing && !isWriterParked:
+                isWriterParked = body.park(writer: .writer)
+            case 26 where count > 400:
+                note(Bool.random(using: &random) ? body.finish() : body.fail(CancellationError()))
+            default: break
+            }
+        }
+
+        func check(_ place: String) {
+            body.checkInvariants()
+            for id in asleep { #expect(offsets[id] == count && body.isOpen, "\(place): asleep") }
+            if isWriterParked {
+                let fastest = offsets.values.max() ?? 0
+                #expect(body.isOpen && body.isWanted, "\(place): the writer waits for no reader")
+                #expect(count - fastest >= windowBytes, "\(place): the writer waits with room")
+            }
+            #expect(body.readerCount == offsets.count, "\(place)")
+        }
+    }
+
+    /// No reader sleeps while there are bytes for it, no writer while there is room, and every byte
+    /// is the one that was appended.
+    @Test func noOrderOfChangesLosesAByteOrAWaiter() {
+        for seed in 0..<2_000 as Range<UInt64> {
+            var random = SeededRandom(seed: seed)
+            var model = Model()
+            for turn in 0..<150 {
+                model.change(Int.random(in: 0..<27, using: &random), &random)
+                model.check("seed \(seed), turn \(turn)")
+            }
+        }
+    }
+
+    @Test func passingBodyHoldsTwoWindowsForItsReaders() {
+        var body = GrowingBody<Int>(windowBytes: 100)
+        _ = body.pass()
+        let slow = body.join(at: 0, .asker)
+        let quick = body.join(at: 0, .follower)
+        #expect(slow == 1 && quick == 2)
+        for offset in stride(from: 0, to: 1_000, by: 10) {
+            _ = body.append(piece(10, from: offset))
+            guard case .chunk = body.step(2, at: offset, limit: .max).step else {
+                Issue.record("The quick reader has no bytes at \(offset)")
+                return
+            }
+            #expect(body.heldBytes <= 220)
+        }
+        guard case .failed(let error) = body.step(1, at: 0, limit: .max).step else {
+            Issue.record("The slow reader was not cut off")
+            return
+        }
+        #expect((error as? CacheError)?.code == .readerTooSlow)
+    }
+
+    @Test func followerOfABrokenBodyAsksForItself() {
+        var body = GrowingBody<Int>(windowBytes: 100)
+        _ = body.append(piece(10))
+        _ = body.fail(CancellationError())
+        #expect(body.join(at: 0, .follower) == nil)
+        #expect(body.join(at: 0, .asker) != nil)
+    }
+}
+
+private func piece(_ count: Int, from offset: Int = 0) -> ByteChunk {
+    ByteChunk((offset..<offset + count).map { UInt8(truncatingIfNeeded: $0) })
+}
