@@ -175,45 +175,44 @@ package final class AdminDesk: Responder {
     }
 
     private func metrics() async -> String {
-        var text = await cache.statistics.prometheusText(prefix: "cache")
-        func metric(_ name: String, _ kind: String, _ help: String, _ rows: [(String, Int)]) {
-            text += "# HELP proxy_\(name) \(help)\n# TYPE proxy_\(name) \(kind)\n"
-            for (labels, value) in rows { text += "proxy_\(name)\(labels) \(value)\n" }
-        }
+        var metrics = PrometheusText(prefix: "proxy")
         for (name, counter, help) in Self.counters {
-            metric(name, "counter", help, [("", total(counter))])
+            metrics.add(name, .counter, help, total(counter))
         }
-        metric(
+        metrics.add(
             "connections_open",
-            "gauge",
+            .gauge,
             "Connections of clients that are open.",
-            [("", total(.connectionsOpen))]
+            total(.connectionsOpen)
         )
-        metric(
+        metrics.add(
             "turn_bytes_max",
-            "gauge",
+            .gauge,
             "The most bytes one worker has sent between two looks at its sockets.",
-            [("", server.withLock { $0 }?.counters.map { $0[.turnBytesMax] }.max() ?? 0)]
+            server.withLock { $0 }?.counters.map { $0[.turnBytesMax] }.max() ?? 0
         )
-        metric(
+        metrics.add(
             "responses_total",
-            "counter",
+            .counter,
             "Responses by class of status.",
-            [
-                ("{class=\"1xx\"}", total(.informational)), ("{class=\"2xx\"}", total(.successful)),
-                ("{class=\"3xx\"}", total(.redirected)), ("{class=\"4xx\"}", total(.clientErrors)),
-                ("{class=\"5xx\"}", total(.serverErrors)),
-                ("{class=\"other\"}", total(.otherStatuses)),
-            ]
+            Self.classes.map { (PrometheusText.label("class", $0), Double(total($1))) }
         )
-        metric(
+        metrics.add(
             "origin_up",
-            "gauge",
+            .gauge,
             "1 for an origin that is asked, 0 for one that is left out after failures.",
-            pool.members.map { ("{origin=\"\($0.address)\"}", $0.downUntil == nil ? 1 : 0) }
+            pool.members.map { member in
+                let labels = PrometheusText.label("origin", "\(member.address)")
+                return (labels, member.downUntil == nil ? 1 : 0)
+            }
         )
-        return text
+        return await cache.statistics.prometheusText(prefix: "cache") + metrics.text
     }
+
+    private static let classes: [(String, WorkerCounters.Counter)] = [
+        ("1xx", .informational), ("2xx", .successful), ("3xx", .redirected),
+        ("4xx", .clientErrors), ("5xx", .serverErrors), ("other", .otherStatuses),
+    ]
 
     private static let counters: [(name: String, WorkerCounters.Counter, help: String)] = [
         ("connections_total", .connections, "Connections accepted from clients."),

@@ -25,6 +25,7 @@ enum MetricHelp {
         "reelections_total": "Fetches taken over by a request that had waited.",
         "escapes_total": "Requests that left a shared fetch to ask for themselves, by reason.",
         "invalidations_total": "Removals caused by unsafe methods.",
+        "owed_removals": "Removals that a custom store has not carried out yet.",
         "evictions_total": "Entries removed to make room.",
         "wait_milliseconds": "Time that requests waited for the fetch of another one.",
         "entries": "Entries held, by tier.",

@@ -67,45 +67,29 @@ extension HTTPCache {
 extension HTTPCache.Statistics {
     /// Returns the counters in the Prometheus text format, each name preceded by `prefix`.
     public func prometheusText(prefix: String = "cache") -> String {
-        var text = ""
-        func metric(_ name: String, _ kind: String, _ rows: [(labels: String, value: Double)]) {
-            text += "# HELP \(prefix)_\(name) \(MetricHelp.text(name))\n"
-            text += "# TYPE \(prefix)_\(name) \(kind)\n"
-            for row in rows { text += "\(prefix)_\(name)\(row.labels) \(Self.number(row.value))\n" }
-        }
+        var metrics = PrometheusText(prefix: prefix)
         func counter(_ name: String, _ value: Int) {
-            metric(name, "counter", [("", Double(value))])
+            metrics.add(name, .counter, MetricHelp.text(name), value)
         }
-        metric(
-            "answers_total",
-            "counter",
-            CacheInfo.Source.allCases.map {
-                ("{source=\"\($0.rawValue)\"}", Double(answers[$0] ?? 0))
-            }
-        )
+        func counter(_ name: String, by label: String, _ values: [(String, Int)]) {
+            let rows = values.map { (PrometheusText.label(label, $0), Double($1)) }
+            metrics.add(name, .counter, MetricHelp.text(name), rows)
+        }
+        let sources = CacheInfo.Source.allCases
+        counter("answers_total", by: "source", sources.map { ($0.rawValue, answers[$0] ?? 0) })
         counter("origin_requests_total", originRequests)
         counter("origin_failures_total", originFailures)
         counter("origin_bytes_total", originBytes)
         counter("stored_total", stored)
-        metric(
-            "refused_total",
-            "counter",
-            refusals.sorted { $0.key.description < $1.key.description }.map {
-                ("{reason=\"\(Self.label($0.key.description))\"}", Double($0.value))
-            }
-        )
+        let reasons = refusals.map { ($0.key.description, $0.value) }
+        counter("refused_total", by: "reason", reasons.sorted { $0.0 < $1.0 })
         counter("hook_failures_total", hookFailures)
         counter("storage_errors_total", storageErrors)
         counter("flights_total", flights)
         counter("waiters_total", waiters)
         counter("reelections_total", reElections)
-        metric(
-            "escapes_total",
-            "counter",
-            escapes.sorted { $0.key < $1.key }.map {
-                ("{reason=\"\(Self.label($0.key))\"}", Double($0.value))
-            }
-        )
+        let ways = escapes.map { ($0.key, $0.value) }
+        counter("escapes_total", by: "reason", ways.sorted { $0.0 < $1.0 })
         counter("hit_for_miss_marks_total", hitForMissMarks)
         counter("shared_errors_total", sharedErrors)
         counter("origin_timeouts_total", timeouts)
@@ -115,45 +99,19 @@ extension HTTPCache.Statistics {
         counter("removals_total", removals)
         counter("invalidations_total", invalidations)
         counter("evictions_total", evictions)
-        text += histogram(prefix)
+        let waits = "wait_milliseconds"
+        metrics.add(histogram: waits, MetricHelp.text(waits), waitMilliseconds)
         func gauge(_ name: String, _ value: (StoreUsage) -> Int) {
-            let rows = [("memory", memory), ("disk", disk)]
-            metric(name, "gauge", rows.map { ("{tier=\"\($0.0)\"}", Double(value($0.1))) })
+            let rows = [("memory", memory), ("disk", disk)].map { tier, usage in
+                (PrometheusText.label("tier", tier), Double(value(usage)))
+            }
+            metrics.add(name, .gauge, MetricHelp.text(name), rows)
         }
         gauge("entries") { $0.entries }
         gauge("bytes") { $0.bytes }
         gauge("capacity_bytes") { $0.capacityBytes }
-        return text + (fleet?.prometheusText(prefix: prefix) ?? "")
-    }
-
-    private func histogram(_ prefix: String) -> String {
-        let name = "wait_milliseconds"
-        var text = "# HELP \(prefix)_\(name) \(MetricHelp.text(name))\n"
-        text += "# TYPE \(prefix)_\(name) histogram\n"
-        var sum = 0
-        for (bound, count) in waitMilliseconds {
-            sum += count
-            let label = bound.isFinite ? Self.number(bound) : "+Inf"
-            text += "\(prefix)_wait_milliseconds_bucket{le=\"\(label)\"} \(sum)\n"
-        }
-        return text + "\(prefix)_wait_milliseconds_count \(sum)\n"
-    }
-
-    /// A label's value in the text format: `\`, `"` and line feeds are escaped.
-    private static func label(_ text: String) -> String {
-        var label = ""
-        for character in text.unicodeScalars {
-            switch character {
-            case "\\": label += "\\\\"
-            case "\"": label += "\\\""
-            case "\n": label += "\\n"
-            default: label.unicodeScalars.append(character)
-            }
-        }
-        return label
-    }
-
-    private static func number(_ value: Double) -> String {
-        value == value.rounded() && abs(value) < 1e15 ? String(Int(value)) : String(value)
+        metrics.add("owed_removals", .gauge, MetricHelp.text("owed_removals"), owedRemovals)
+        fleet?.add(to: &metrics)
+        return metrics.text
     }
 }
