@@ -29,10 +29,12 @@ package struct UploadWindow: Sendable {
     /// The waiting bytes plus the overhead of their chunks.
     var heldBytes: Int { waitingBytes + chunks.count * ByteChunk.overheadBytes }
 
-    /// Whether all content has been passed on; content that failed never is.
+    /// Whether all content has been passed on: the announced bytes, or all up to an end in order.
     var isDrained: Bool {
-        guard failure == nil || Mutant.takesFailedContentForWhole.isOn else { return false }
-        return waitingBytes == 0 && (hasEnded || count.map { sentBytes >= $0 } ?? false)
+        guard waitingBytes == 0 else { return false }
+        if Mutant.takesFailedContentForWhole.isOn, hasEnded { return true }
+        if let count { return sentBytes == count }
+        return hasEnded && failure == nil
     }
 
     mutating func append(_ chunk: ByteChunk) {

@@ -129,6 +129,16 @@ import Testing
         let next = buffer.withUnsafeMutableBytes { window.fill($0) }
         #expect(next == .broken)
     }
+
+    @Test func sourceThatFailsBehindTheAnnouncedBytesChangesNothing() {
+        var window = UploadWindow(count: 3)
+        window.append(ByteChunk("abc"))
+        var buffer = [UInt8](repeating: 0, count: 10)
+        let filling = buffer.withUnsafeMutableBytes { window.fill($0) }
+        #expect(filling == .bytes(3))
+        window.fail(CancellationError())
+        #expect(window.isDrained)
+    }
 }
 
 @Suite struct CurlFailureTests {
