@@ -16,10 +16,11 @@ public struct SimulatedCache: Sendable {
         seed: UInt64 = 0,
         configuration: HTTPCache.Configuration = HTTPCache.Configuration(memory: .megabytes(32)),
         clock: TestClock = TestClock(),
-        origin: any Origin
+        origin: any Origin,
+        fleet: Fleet? = nil
     ) async throws {
         let world = SimulatedWorld(seed: seed, configuration: configuration, clock: clock)
-        let opening = world.open(origin)
+        let opening = world.open(origin, fleet: fleet)
         await world.executor.settle()
         cache = try await opening.value.get()
         executor = world.executor
@@ -135,11 +136,14 @@ public struct SimulatedWorld: Sendable {
     }
 
     /// Opens the cache; the task has ended when the executor is idle.
-    public func open(_ origin: any Origin) -> Task<Result<HTTPCache, any Error>, Never> {
+    public func open(
+        _ origin: any Origin,
+        fleet: Fleet? = nil
+    ) -> Task<Result<HTTPCache, any Error>, Never> {
         executor.start { [configuration] in
             do {
                 return .success(
-                    try await HTTPCache(configuration: configuration, origin: origin)
+                    try await HTTPCache(configuration: configuration, origin: origin, fleet: fleet)
                 )
             } catch {
                 return .failure(error)

@@ -53,12 +53,12 @@ final class BodyChain: Sendable {
     /// From now on keeps nothing for later readers.
     func pass() { change { $0.pass() } }
 
-    /// Sets how many readers are going to be told of the body.
+    /// Awaits `count` more requests that were told of the body; each joins it or declines it.
     ///
-    /// A writer that does not store the body waits for them until all have declined it.
-    func awaitReaders(_ count: Int) { change { $0.awaitReaders(count) } }
+    /// A writer that does not store the body waits for them. A new chain awaits one.
+    func awaitReaders(more count: Int) { change { $0.awaitReaders(more: count) } }
 
-    /// Declares that a reader that was told of the body does not come.
+    /// Declares that a request that was told of the body does not read it.
     func decline() { change { $0.decline() } }
 
     /// Marks the body as complete.

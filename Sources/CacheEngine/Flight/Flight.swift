@@ -87,7 +87,6 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         state = Mutex(State(machine: machine))
     }
 
-    var waiterCount: Int { state.withLock { $0.machine.waiterCount } }
     var isUnanswered: Bool { state.withLock { $0.machine.isUnanswered } }
     /// Whether no request can join any more.
     var isOver: Bool { state.withLock { $0.machine.isOver } }
@@ -192,21 +191,23 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     /// Tells all waiters at once that the head has arrived.
     ///
-    /// - Returns: `false`, without telling any waiter, if the attempt had been given up.
-    func answer(_ answer: Answer, for audience: FlightAudience, attempt: Int) -> Bool {
+    /// - Returns: The number of waiters that got the answer; `nil`, without telling any waiter, if
+    ///   the attempt had been given up.
+    func answer(_ answer: Answer, for audience: FlightAudience, attempt: Int) -> Int? {
         let told = state.withLock { state -> (waiters: [WaiterID], leader: WaiterID?)? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
             if audience == .everyone { state.answer = answer }
             let leader = state.machine.leader
             return (state.machine.answered(for: audience), leader)
         }
-        guard let told else { return false }
+        guard let told else { return nil }
         tell(told.waiters) { waiter in
             if waiter == told.leader { return .answered(answer, isLeader: true) }
             if Mutant.sharesUnshareable.isOn { return .answered(answer, isLeader: false) }
             return audience == .leader ? .goAlone(.unshareable) : .answered(answer, isLeader: false)
         }
-        return true
+        guard audience == .leader else { return told.waiters.count }
+        return told.leader == nil ? 0 : 1
     }
 
     /// The consequence of a failed attempt.

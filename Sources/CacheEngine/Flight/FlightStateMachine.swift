@@ -46,7 +46,6 @@ struct FlightStateMachine {
     var isUnanswered: Bool { state == .fetching }
     /// Whether later requests must look elsewhere.
     var isOver: Bool { state == .landed }
-    var waiterCount: Int { line.count }
     var waiters: [WaiterID] { line.everyone.map(\.ticket) }
     func isWaiting(_ waiter: WaiterID) -> Bool { line[waiter] != nil }
 

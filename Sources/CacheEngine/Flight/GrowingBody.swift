@@ -60,8 +60,9 @@ struct GrowingBody<Waiter> {
     private var endOffset = 0
     private var readers: [BodyChain.ReaderID: Reader] = [:]
     private var lastReader = 0
-    /// The readers that were told of the body and have not declined it; they count until the first
-    /// one has come.
+    /// The requests that were told of the body and have neither joined nor declined it.
+    ///
+    /// One until their number is known, so that the body is not given up before.
     private var awaitedReaders = 1
     /// The greatest offset of any reader.
     private var fastestOffset = 0
@@ -89,7 +90,7 @@ struct GrowingBody<Waiter> {
     }
 
     /// Whether there is no reader and none is expected.
-    private var isDeserted: Bool { readers.isEmpty && (lastReader > 0 || awaitedReaders <= 0) }
+    private var isDeserted: Bool { readers.isEmpty && awaitedReaders <= 0 }
 
     /// The end of the bytes that can still be read back after storing stopped.
     private var remainsEnd: Int {
@@ -137,13 +138,13 @@ extension GrowingBody {
         return everyone()
     }
 
-    /// Sets how many readers are going to be told of the body.
-    mutating func awaitReaders(_ count: Int) -> Woken {
-        awaitedReaders = count
+    /// Awaits `count` more requests that were told of the body; each joins it or declines it.
+    mutating func awaitReaders(more count: Int) -> Woken {
+        awaitedReaders += count
         return Woken(writer: writerWithRoom())
     }
 
-    /// A reader that was told of the body does not come.
+    /// A request that was told of the body does not read it.
     mutating func decline() -> Woken {
         awaitedReaders -= 1
         return Woken(writer: writerWithRoom())
@@ -180,7 +181,11 @@ extension GrowingBody {
     private mutating func writerWithRoom() -> Waiter? { isRoomy ? writer.take() : nil }
 
     private mutating func everyone() -> Woken {
-        Woken(readers: sleepers.removeAll().map(\.element), writer: writerWithRoom())
+        var woken = Woken()
+        woken.readers.reserveCapacity(sleepers.count)
+        sleepers.removeAll { _, sleeper in woken.readers.append(copy sleeper) }
+        woken.writer = writerWithRoom()
+        return woken
     }
 
     /// Whether the fastest reader is less than a window behind, or the writer need not know.
@@ -200,6 +205,7 @@ extension GrowingBody {
         if case .broken = ending, party == .follower { return nil }
         if case .passing = mode, offset < firstOffset { return nil }
         lastReader += 1
+        awaitedReaders -= 1
         readers[lastReader] = Reader(offset: offset)
         // Otherwise a reader of a later part would wait for a writer that waits for a reader.
         fastestOffset = max(fastestOffset, offset)

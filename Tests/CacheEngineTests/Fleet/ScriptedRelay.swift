@@ -15,6 +15,9 @@ final class ScriptedRelay: PurgeRelay {
     }
 
     private let state = Mutex(State())
+    let sharedTier: (any SharedTier)?
+
+    init(sharing tier: (any SharedTier)? = nil) { sharedTier = tier }
 
     var fleet: Fleet { Fleet { self } }
 

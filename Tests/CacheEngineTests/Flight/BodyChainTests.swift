@@ -247,7 +247,7 @@ import Testing
         let chain = BodyChain(expectedCount: nil, windowBytes: 10)
         chain.pass()
         chain.append(ByteChunk([UInt8](repeating: 0, count: 9)))
-        chain.awaitReaders(2)
+        chain.awaitReaders(more: 1)
         chain.decline()
         #expect(await chain.waitForRoom())
         chain.decline()

@@ -132,7 +132,7 @@ import Testing
             default: break
             }
             #expect(machine.waiters == model)
-            #expect(machine.waiterCount == model.count)
+            #expect(machine.waiters.count == model.count)
             machine.checkInvariants()
         }
         #expect(machine.landed() == model)

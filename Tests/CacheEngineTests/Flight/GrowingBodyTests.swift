@@ -20,10 +20,11 @@ import Testing
         var spilledCount = 0
         var isSpilled = false
         var isPassing = false
+        /// The requests that were told of the body and have not come.
+        var awaited = 1
         var offsets: [Int: Int] = [:]
         var asleep: Set<Int> = []
         var isWriterParked = false
-        var heldMax = 0
 
         mutating func note(_ woken: GrowingBody<Waiter>.Woken) {
             for reader in woken.readers { note(reader) }
@@ -72,16 +73,22 @@ import Testing
             note(body.leave(id))
         }
 
+        /// A request that was told of the body joins it, or declines it.
+        mutating func come(_ choice: Int) {
+            awaited -= 1
+            if choice > 0, let id = body.join(at: 0, choice == 1 ? .asker : .follower) {
+                offsets[id] = 0
+            } else {
+                note(body.decline())
+            }
+        }
+
         mutating func change(_ number: Int, _ random: inout SeededRandom) {
             switch number {
             case 0..<8: append(Int.random(in: 1...12, using: &random))
             case 8..<20:
                 if let id = offsets.keys.sorted().randomElement(using: &random) { step(id) }
-            case 20..<22:
-                if let id = body.join(at: 0, .follower) {
-                    offsets[id] = 0
-                    note(body.awaitReaders(0))
-                }
+            case 20..<22 where awaited > 0: come(.random(in: 0..<4, using: &random))
             case 22:
                 if let id = offsets.keys.sorted().randomElement(using: &random) { leave(id) }
             case 23 where !isSpilled && !isPassing:
@@ -93,7 +100,11 @@ import Testing
                 note(body.pass())
             case 25 where isPassing && !isWriterParked:
                 isWriterParked = body.park(writer: .writer)
-            case 26 where count > 400:
+            case 26 where awaited < 5:
+                let more = Int.random(in: 1...2, using: &random)
+                awaited += more
+                note(body.awaitReaders(more: more))
+            case 27 where count > 400:
                 note(Bool.random(using: &random) ? body.finish() : body.fail(CancellationError()))
             default: break
             }
@@ -108,6 +119,8 @@ import Testing
                 #expect(count - fastest >= windowBytes, "\(place): the writer waits with room")
             }
             #expect(body.readerCount == offsets.count, "\(place)")
+            let isDeserted = offsets.isEmpty && awaited <= 0
+            #expect(body.isWanted == (body.isOpen && !(isPassing && isDeserted)), "\(place)")
         }
     }
 
@@ -118,7 +131,7 @@ import Testing
             var random = SeededRandom(seed: seed)
             var model = Model()
             for turn in 0..<150 {
-                model.change(Int.random(in: 0..<27, using: &random), &random)
+                model.change(Int.random(in: 0..<28, using: &random), &random)
                 model.check("seed \(seed), turn \(turn)")
             }
         }
@@ -143,6 +156,28 @@ import Testing
             return
         }
         #expect((error as? CacheError)?.code == .readerTooSlow)
+    }
+
+    @Test func readerThatLeavesFirstDoesNotEndTheBodyForThoseToldOfIt() throws {
+        var body = GrowingBody<Int>(windowBytes: 100)
+        _ = body.pass()
+        _ = body.awaitReaders(more: 1)
+        let follower = body.join(at: 0, .follower)
+        let quick = try #require(follower)
+        _ = body.append(piece(10))
+        _ = body.leave(quick)
+        #expect(body.isWanted)
+        #expect(body.join(at: 0, .asker) != nil)
+    }
+
+    @Test func requestThatComesLateAndDeclinesDoesNotCountForAnother() {
+        var body = GrowingBody<Int>(windowBytes: 100)
+        _ = body.pass()
+        _ = body.awaitReaders(more: 1)
+        _ = body.decline()
+        #expect(body.isWanted)
+        _ = body.decline()
+        #expect(!body.isWanted)
     }
 
     @Test func followerOfABrokenBodyAsksForItself() {

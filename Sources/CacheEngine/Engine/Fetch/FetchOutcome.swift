@@ -58,6 +58,11 @@ enum SharedBody: Sendable {
         }
     }
 
+    /// Announces a request that is told of the body after its head; it joins or declines.
+    func awaitLateReader() {
+        if case .arriving(let chain) = self { chain.awaitReaders(more: 1) }
+    }
+
     /// Declares that a request that was told of the body does not read it.
     func decline() {
         if case .arriving(let chain) = self { chain.decline() }

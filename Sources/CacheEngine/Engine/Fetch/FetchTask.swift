@@ -136,7 +136,7 @@ final class FetchTask: Sendable {
         let answer = try await fetch.ask(question)
         var isWhole = true
         switch land(answer, to: question, fetch, attempt: attempt) {
-        case .done: break
+        case .done(let isAnswered): isWhole = isAnswered
         case .decided(let decision):
             let outcome = try await fetch.outcome(answer, to: question, decision)
             if let lease { endEarly(lease, outcome) }
@@ -220,7 +220,8 @@ final class FetchTask: Sendable {
     ///
     /// Indirect, to keep the frame of a fetch that waits small.
     private enum Landing {
-        case done
+        /// `isAnswered` is false if the attempt had been given up.
+        case done(isAnswered: Bool)
         indirect case decided(FetchDecision)
         indirect case arrives(FetchOutcome)
     }
@@ -245,12 +246,11 @@ final class FetchTask: Sendable {
             guard entry.storeAtOnce(chunk) else { return .arrives(outcome) }
             withdraw(body)
         }
-        _ = tell(outcome, fetch.context, attempt: attempt)
-        return .done
+        return .done(isAnswered: tell(outcome, fetch.context, attempt: attempt) != nil)
     }
 
     /// Tells the waiters that the head has arrived, and delivers the body; returns `false` if the body
-    /// broke off.
+    /// broke off or the attempt had been given up.
     private func land(
         _ outcome: FetchOutcome,
         _ context: FetchContext,
@@ -268,12 +268,13 @@ final class FetchTask: Sendable {
             }
             withdraw(body)
         }
-        let readersMax = audience(of: outcome) == .leader ? 1 : Int.max
-        outcome.body?.chain?.awaitReaders(min(flight.waiterCount, readersMax))
-        guard tell(outcome, context, attempt: attempt) else { return true }
+        guard let told = tell(outcome, context, attempt: attempt) else { return false }
         guard let body = outcome.body, let chain = body.chain,
             case .arriving(let arriving) = body.origin.body
         else { return true }
+        // A new chain awaits one request. Those told may have joined already; the writer begins
+        // below, so it sees the whole sum.
+        chain.awaitReaders(more: told - 1)
         progress.arriving(chain)
         return await BodyDelivery(
             fetch: self,
@@ -286,11 +287,13 @@ final class FetchTask: Sendable {
 
     /// Tells the waiters that the head has arrived.
     ///
-    /// - Returns: `false`, without telling any waiter, if the attempt had been given up.
-    private func tell(_ outcome: FetchOutcome, _ context: FetchContext, attempt: Int) -> Bool {
+    /// - Returns: The number of waiters that got the response; `nil`, without telling any waiter, if
+    ///   the attempt had been given up.
+    private func tell(_ outcome: FetchOutcome, _ context: FetchContext, attempt: Int) -> Int? {
         noteShareable(outcome)
-        guard flight.answer(outcome.answer, for: audience(of: outcome), attempt: attempt) else {
-            return false
+        let audience = audience(of: outcome)
+        guard let told = flight.answer(outcome.answer, for: audience, attempt: attempt) else {
+            return nil
         }
         if context.purpose == .refresh {
             noteRefresh(context, outcome.sharing == .failure ? .failed : .succeeded)
@@ -298,7 +301,7 @@ final class FetchTask: Sendable {
         if let refusal = outcome.answer.refusal {
             services.recorder.refused(refusal, context.request)
         }
-        return true
+        return told
     }
 
     /// Takes the flight from its desk, because its response is stored.

@@ -190,7 +190,12 @@ struct Boarding {
         _ context: FetchContext
     ) async -> FlightOutcome<FlightAnswer> {
         switch place {
-        case .known(let outcome): return outcome
+        case .known(let outcome):
+            // The request joined after the head, so the fetch did not count it.
+            if case .answered(let answer, _) = outcome, case .shared(let body) = answer.content {
+                body.awaitLateReader()
+            }
+            return outcome
         case .waiting(let waiter):
             let timer = timer(of: waiter, in: flight, context.request.options)
             let outcome = await flight.outcome(of: waiter)
