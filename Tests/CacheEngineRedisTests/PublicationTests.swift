@@ -25,12 +25,14 @@ import Testing
             mayReplace: mayReplace
         )
         var horizon = PurgeHorizon()
+        let log = [UInt8](repeating: 1, count: SharedRecord.logBytes)
         return Publication(
             copies: [copy],
             tokens: [[]],
             mayReplace: mayReplace,
             mark: horizon.mark(copy.key.bytes, until: 0),
-            log: [],
+            log: log,
+            keys: StoreKeys(namespace: "test", log: log),
             milliseconds: moment
         )
     }
@@ -88,6 +90,86 @@ import Testing
         #expect(origin.count == 2)
         for machine in [here, there] { await machine.cache.shutDown() }
     }
+
+    /// A record waits for so long that the fleet does not remember the removal of its response.
+    @Test(.enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"))
+    func removedResponseIsNotPublishedLater() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let server = try HoldingServer(redis.url)
+        let here = try await Machine(over: server, redis.url, origin)
+        try await Self.publishTwice(here, server, origin)
+        var post = CacheRequest(url: Machine.host + "/1")
+        post.method = .post
+        _ = try await here.cache.respond(to: post)
+        origin.change("/1")
+        #expect(await eventually { (try? await Self.forgottenKey(redis)) != nil })
+        // The time ends for which the key is given up.
+        let forgotten = try #require(try await Self.forgottenKey(redis))
+        try await redis.command("DEL", forgotten)
+        server.release(failing: true)
+        #expect(await eventually { await here.counts.unpublished == 2 })
+        #expect(await here.counts.published == 0)
+        let there = try await Machine.sharing(redis.url, origin)
+        #expect(try await there.version("/1") == 2)
+        for machine in [here, there] { await machine.cache.shutDown() }
+    }
+
+    /// A record waits while the log is deleted, and another machine publishes for the new one.
+    @Test(.enabled(if: RedisProcess.isInstalled, "\(RedisProcess.remedy)"))
+    func recordForALostLogReplacesNoGoodOne() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let server = try HoldingServer(redis.url)
+        let here = try await Machine(over: server, redis.url, origin)
+        try await Self.publishTwice(here, server, origin)
+        try await redis.command("DEL", "ce1:test:{log}:s", "ce1:test:{log}:meta")
+        #expect(await eventually { await here.counts.allMarkedStale > 0 })
+        var number = 1
+        let knowsTheNewLog = await eventually {
+            number += 1
+            _ = try? await here.version("/\(number)")
+            return await here.counts.published > 0
+        }
+        #expect(knowsTheNewLog)
+        origin.change("/1")
+        let there = try await Machine.sharing(redis.url, origin)
+        #expect(try await there.version("/1") == 2)
+        #expect(await eventually { await there.counts.published == 1 })
+        let (count, unpublished) = (origin.count, await here.counts.unpublished)
+        server.release(failing: true)
+        #expect(await eventually { await here.counts.unpublished >= unpublished + 2 })
+        let third = try await Machine.sharing(redis.url, origin)
+        #expect(try await third.version("/1") == 2)
+        #expect(origin.count == count)
+        for machine in [here, there, third] { await machine.cache.shutDown() }
+    }
+
+    /// Publishes two versions: the first is held on its way, the second waits behind it.
+    private static func publishTwice(
+        _ machine: Machine,
+        _ server: HoldingServer,
+        _ origin: VersionedOrigin
+    ) async throws {
+        #expect(try await machine.version("/1") == 0)
+        #expect(await eventually { server.isHolding })
+        origin.change("/1")
+        let response = try await machine.cache.respond(
+            to: CacheRequest(url: Machine.host + "/1"),
+            policy: .reload
+        )
+        #expect(try await response.body.collectText() == "1")
+        #expect(await eventually { (try? await machine.version("/1")) == 1 })
+    }
+
+    /// The name under which Redis remembers that a key is given up; `nil` if it remembers none.
+    private static func forgottenKey(_ redis: RedisProcess) async throws -> String? {
+        for key in try await redis.command("KEYS", "ce1:test:*:l").elements ?? [] {
+            let name = try #require(key.text)
+            if try await redis.command("GET", name).text == "!" { return name }
+        }
+        return nil
+    }
 }
 
 /// A server that keeps the first record back until the test releases it.
@@ -95,6 +177,7 @@ private final class HoldingServer: FleetServer {
     private struct State {
         var isHolding = false
         var isReleased = false
+        var error: RedisError?
         var continuation: CheckedContinuation<Void, Never>?
     }
 
@@ -107,9 +190,11 @@ private final class HoldingServer: FleetServer {
 
     var isHolding: Bool { state.withLock { $0.isHolding } }
 
-    func release() {
+    /// Sends the first record, or loses it.
+    func release(failing isLost: Bool = false) {
         let continuation = state.withLock { state in
             state.isReleased = true
+            if isLost { state.error = RedisError(.cut, detail: "the record is lost") }
             return state.continuation.take()
         }
         continuation?.resume()
@@ -143,6 +228,7 @@ private final class HoldingServer: FleetServer {
                 }
                 if isReleased { continuation.resume() }
             }
+            if let error = state.withLock({ $0.error }) { throw error }
         }
         return try await client.together(commands, by: key, within: limit, lane: lane)
     }

@@ -153,6 +153,35 @@ import Testing
         #expect(!horizon.permits(try Self.record(at: 1, published: 101), of: Self.key))
     }
 
+    /// A record that waits is not sent after its resource has ended, or to another log.
+    @Test func recordIsSentUntilItsResourceEnds() {
+        var horizon = PurgeHorizon(countMax: 2)
+        let other = [UInt8](repeating: 3, count: 16)
+        let maySend = { (horizon: PurgeHorizon, milliseconds: Int64, log: [UInt8]) in
+            horizon.maySend(Self.key, publishedMilliseconds: milliseconds, log: log)
+        }
+        #expect(!maySend(horizon, 100, Self.log))
+        horizon.begin(log: Self.log, floor: 0, [])
+        // Marks hide records, also if there are too many of them; they keep none from being sent.
+        _ = horizon.mark(Self.key.bytes, until: 60_000)
+        for number in 3...5 { _ = horizon.mark([UInt8(number)], until: 60_000) }
+        #expect(horizon.hidden(Self.key) == 60_000)
+        #expect(maySend(horizon, 100, Self.log) && !maySend(horizon, 100, other))
+        horizon.end([7], at: 500)
+        #expect(maySend(horizon, 100, Self.log))
+        horizon.end(Self.key.resource, at: 200)
+        #expect(!maySend(horizon, 200, Self.log) && maySend(horizon, 201, Self.log))
+        // The third end joins them.
+        horizon.end([8], at: 300)
+        #expect(!maySend(horizon, 500, Self.log) && maySend(horizon, 501, Self.log))
+        horizon.endEverything(at: 700)
+        #expect(!maySend(horizon, 700, Self.log) && maySend(horizon, 701, Self.log))
+        horizon.end()
+        #expect(!maySend(horizon, 701, Self.log))
+        horizon.begin(log: other, floor: 0, [])
+        #expect(!maySend(horizon, 701, Self.log) && maySend(horizon, 701, other))
+    }
+
     /// However few purges and marks are remembered, no record is used that one of them covers.
     @Test func forgottenPurgesStillCover() throws {
         for seed in 0..<200 {

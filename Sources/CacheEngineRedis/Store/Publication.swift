@@ -12,16 +12,19 @@ struct Publication: Sendable {
     let mark: PurgeHorizon.Mark
     /// The log that the positions of the copies belong to.
     let log: [UInt8]
+    /// The names of records in that log.
+    let keys: StoreKeys
     /// The moment, in the fleet's time.
     let milliseconds: Int64
 
-    fileprivate var key: SharedKey { copies[0].key }
+    var key: SharedKey { copies[0].key }
 }
 
 /// The publications of this machine that Redis has not confirmed yet.
 ///
 /// Those of one resource are sent one at a time in the order of storing, so that no record is
-/// replaced by an older one. Of one entry only the newest waits.
+/// replaced by an older one. The order holds for those that Redis confirms in time: it may still run
+/// another one later, behind a newer one. Of one entry only the newest waits.
 struct PublicationQueue {
     /// Those that wait behind the one that is sent, by resource.
     private var waiting: [[UInt8]: [Publication]] = [:]

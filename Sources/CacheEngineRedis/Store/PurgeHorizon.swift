@@ -37,6 +37,8 @@ struct PurgeHorizon: Sendable {
     private var unplaced: [SharedPurge.Scope: Unplaced] = [:]
     private var marks: [KeyHash: (until: Int64, number: UInt64)] = [:]
     private var marksMade: UInt64 = 0
+    /// The last moment of marks that were joined.
+    private var endOfMarks = Int64.min
     /// When resources ended on this machine, in milliseconds of the fleet's time.
     private var ends: [KeyHash: Int64] = [:]
     private var endOfAll = Int64.min
@@ -119,7 +121,7 @@ struct PurgeHorizon: Sendable {
         let mark = Mark(key: hash, number: marksMade)
         marks[hash] = (max(marks[hash]?.until ?? .min, milliseconds), marksMade)
         if marks.count > countMax {
-            endOfAll = max(endOfAll, marks.values.map(\.until).max() ?? .min)
+            endOfMarks = max(endOfMarks, marks.values.map(\.until).max() ?? .min)
             marks = [:]
         }
         return mark
@@ -145,6 +147,11 @@ struct PurgeHorizon: Sendable {
         endOfAll = max(endOfAll, milliseconds)
     }
 
+    /// The last moment at which a resource, or everything, ended on this machine.
+    private func ended(_ resource: [UInt8]) -> Int64 {
+        ends.isEmpty ? endOfAll : max(endOfAll, ends[hash(resource)] ?? .min)
+    }
+
     private func hash(_ bytes: [UInt8]) -> KeyHash { bytes.withUnsafeBytes { hasher.hash($0) } }
 
     // MARK: Records
@@ -155,10 +162,21 @@ struct PurgeHorizon: Sendable {
     /// the reply may hold the record from before that change.
     func hidden(_ key: SharedKey) -> Int64 {
         if Mutant.readsBackWhatItRemoved.isOn { return .min }
-        var moment = endOfAll
-        if !marks.isEmpty { moment = max(moment, marks[hash(key.bytes)]?.until ?? .min) }
-        if !ends.isEmpty { moment = max(moment, ends[hash(key.resource)] ?? .min) }
-        return moment
+        let moment = max(ended(key.resource), endOfMarks)
+        return marks.isEmpty ? moment : max(moment, marks[hash(key.bytes)]?.until ?? .min)
+    }
+
+    /// Whether a record of this machine may still be sent, which it published at that moment.
+    ///
+    /// It may not if its log is another one by now, or if its resource has ended since: the other
+    /// machines would use a response that was removed here. A mark does not keep it back, because
+    /// its own publication made one.
+    func maySend(
+        _ key: SharedKey,
+        publishedMilliseconds: Int64,
+        log publishedLog: [UInt8]
+    ) -> Bool {
+        publishedLog == log && publishedMilliseconds > ended(key.resource)
     }
 
     /// Whether a record may be used that was asked for when `hidden` gave that moment.

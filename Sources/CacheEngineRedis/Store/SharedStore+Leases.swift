@@ -33,13 +33,7 @@ extension SharedStore {
 
     /// Takes the lease of a key, if this machine holds it.
     func take(_ key: SharedKey, _ token: [UInt8]? = nil) -> [UInt8]? {
-        let lease = state.withLock { state -> Holding? in
-            guard let lease = state.leases[key], token == nil || token == lease.token else {
-                return nil
-            }
-            state.leases[key] = nil
-            return lease
-        }
+        let lease = state.withLock { $0.take(key, token) }
         lease?.renewal.cancel()
         return lease?.token
     }
@@ -63,5 +57,14 @@ extension SharedStore {
         surroundings.start { [self] in
             _ = try? await client.run([StoreStep(.lease, name, words)], by: name.record)
         }
+    }
+}
+
+extension SharedStore.State {
+    /// Takes the lease of a key, if this machine holds it; the caller cancels the renewal.
+    mutating func take(_ key: SharedKey, _ token: [UInt8]? = nil) -> SharedStore.Holding? {
+        guard let lease = leases[key], token == nil || token == lease.token else { return nil }
+        leases[key] = nil
+        return lease
     }
 }
