@@ -74,14 +74,18 @@ public enum ProxyProgram {
     }
 
     /// An invalid configuration changes nothing.
-    private static func reload(
+    static func reload(
         _ service: ProxyService,
         _ arguments: [String],
         openFilesMax: Int
     ) {
         do {
             guard case .run(let new) = try ConfigurationReader.read(arguments) else { return }
-            let left = try service.reload(try new.bounded(openFilesMax: openFilesMax))
+            let bounded = try new.bounded(
+                openFilesMax: openFilesMax,
+                running: service.configuration
+            )
+            let left = try service.reload(bounded)
             say("Read the configuration again")
             guard !left.isEmpty else { return }
             let names = left.map { "--\($0)" }.joined(separator: ", ")

@@ -20,6 +20,7 @@ extension ProxyService {
         var applied = new
         applied.originSeconds = configuration.originSeconds
         applied.betweenBytesSeconds = configuration.betweenBytesSeconds
+        applied.workers = configuration.workers
         let curl = Self.curlConfiguration(applied)
         let isChanged = wire.withLock { wire in
             defer { wire = curl }
@@ -37,7 +38,7 @@ extension ProxyService {
     }
 
     /// An option that a running proxy cannot change.
-    private struct FixedOption: Sendable {
+    struct FixedOption: Sendable {
         let name: String
         let differs: @Sendable (ProxyConfiguration, ProxyConfiguration) -> Bool
 
@@ -57,7 +58,7 @@ extension ProxyService {
         }
     }
 
-    private static let fixedOptions: [FixedOption] = [
+    static let fixedOptions: [FixedOption] = [
         .init("listen", \.listen), .init("admin", \.admin), .init("memory", \.memory),
         .init("disk", \.diskDirectory), .init("disk-size", \.diskSize),
         .init("disk-sync", \.diskSync),

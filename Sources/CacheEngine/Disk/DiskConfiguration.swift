@@ -7,10 +7,10 @@ package struct DiskConfiguration: Sendable {
         /// Never: a killed process loses the queued entries, and a power cut may lose more.
         case none
         /// When a segment is full, on `flush()` and on `close()`.
-        case onSeal
-        /// As `onSeal`, and also before a removal is acknowledged and before a segment is used
-        /// again.
-        case synced
+        case onSegmentSeal
+        /// As `onSegmentSeal`, and also before a removal is acknowledged and before a segment is
+        /// used again.
+        case onRemoval
     }
 
     /// The treatment of a directory that holds files no cache wrote.
@@ -51,10 +51,26 @@ package struct DiskConfiguration: Sendable {
 }
 
 /// The division of a directory of a given capacity into shards and segments.
-struct DiskGeometry: Hashable {
+package struct DiskGeometry: Hashable {
     static let segmentsPerShardMin = 4
     /// The bytes reserved for the manifests, a replacement manifest and the directories themselves.
     static func reservedBytes(shardCount: Int) -> Int { (shardCount + 5) * pageBytes }
+    /// The part of the capacity that each shard may use.
+    static func shareBytes(_ capacityBytes: Int, shardCount: Int) -> Int {
+        max(0, capacityBytes - reservedBytes(shardCount: shardCount)) / shardCount
+    }
+
+    /// The largest number of segments in a directory that is laid out for this capacity; 0 if it is
+    /// too small.
+    ///
+    /// The tier keeps the file of each segment open.
+    package static func segmentsMax(capacityBytes: Int, processors: Int) -> Int {
+        let configuration = DiskConfiguration(directory: "", capacityBytes: capacityBytes)
+        guard let geometry = DiskGeometry(configuration, processors: processors) else { return 0 }
+        let share = shareBytes(capacityBytes, shardCount: geometry.shardCount)
+        let segments = min(share / geometry.segmentBytes, RecordPlace.segmentsMax)
+        return geometry.shardCount * segments
+    }
 
     let shardCount: Int
     let segmentBytes: Int
@@ -67,7 +83,7 @@ struct DiskGeometry: Hashable {
         if configuration.shardCount == nil {
             while shards > 1, capacity / shards < smallest * 8 { shards /= 2 }
         }
-        let share = (capacity - Self.reservedBytes(shardCount: shards)) / shards
+        let share = Self.shareBytes(capacity, shardCount: shards)
         segmentBytes = configuration.segmentBytes ?? Self.segmentBytes(shareBytes: share)
         shardCount = shards
         let sizes = Manifest.segmentBytesMin...Manifest.segmentBytesMax

@@ -77,9 +77,9 @@ extension DiskTier {
     // MARK: Before a response leaves
 
     /// Whether the removal just accepted can still be lost when the process ends, or in a power cut
-    /// if the durability is `.synced`.
+    /// if the durability is `.onRemoval`.
     package func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool {
-        let isSynced = configuration.durability == .synced
+        let isSynced = configuration.durability == .onRemoval
         return shard(hash).state.withLock { state in
             // A failed device is retried on its own schedule, not once per response.
             guard state.condition == .working else { return false }
@@ -93,7 +93,7 @@ extension DiskTier {
     /// Waits only if such an older record may exist.
     package func settle(_ hash: KeyHash) async throws {
         let shard = shard(hash)
-        let isSynced = configuration.durability == .synced
+        let isSynced = configuration.durability == .onRemoval
         let (mayComeBack, isRemoval) = shard.state.withLock { state in
             guard state.condition == .working else { return (false, false) }
             return (state.mayComeBack(hash.identity), state.queue.removalCount > 0)

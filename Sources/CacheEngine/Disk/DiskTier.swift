@@ -110,7 +110,10 @@ package final class DiskTier: Sendable {
         _ faults: DiskFaults
     ) -> [DiskShard] {
         let manifest = directory.manifest
-        let share = shareBytes(configuration.capacityBytes, manifest.shardCount)
+        let share = DiskGeometry.shareBytes(
+            configuration.capacityBytes,
+            shardCount: manifest.shardCount
+        )
         return (0..<manifest.shardCount).map { number in
             let settings = ShardSettings(
                 number: number,
@@ -143,10 +146,6 @@ package final class DiskTier: Sendable {
                 root: directory
             )
         }
-    }
-
-    private static func shareBytes(_ capacityBytes: Int, _ shardCount: Int) -> Int {
-        max(0, capacityBytes - DiskGeometry.reservedBytes(shardCount: shardCount)) / shardCount
     }
 
     func shard(_ hash: KeyHash) -> DiskShard {
@@ -284,13 +283,13 @@ package final class DiskTier: Sendable {
 
     /// Whether a kill, or a power cut, may still undo an accepted removal.
     func hasUnconfirmedRemovals(_ hash: KeyHash) -> Bool {
-        if configuration.durability == .synced { return true }
+        if configuration.durability == .onRemoval { return true }
         return shard(hash).state.withLock { $0.queue.removalCount > 0 }
     }
 
     /// Changes the capacity; the files fit the new capacity when this returns.
     package func setCapacity(_ bytes: Int) async {
-        let share = Self.shareBytes(bytes, shards.count)
+        let share = DiskGeometry.shareBytes(bytes, shardCount: shards.count)
         for shard in shards { await shard.setCapacity(share) }
     }
 

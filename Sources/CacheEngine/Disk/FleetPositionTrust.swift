@@ -2,10 +2,10 @@ import Synchronization
 
 /// Whether the position in a fleet's log, kept beside the entries, may be trusted at an opening.
 ///
-/// The position says that every removal before it is on the disk. Without `.synced` only the page
-/// cache may have those removals, while the position has reached the device. Therefore the position
-/// has the identity of the boot in which it was written in front of it. In another boot it is not
-/// trusted, and the fleet lets the origin confirm each entry.
+/// The position says that every removal before it is on the disk. Without `.onRemoval` only the
+/// page cache may have those removals, while the position has reached the device. Therefore the
+/// position has the identity of the boot in which it was written in front of it. In another boot it
+/// is not trusted, and the fleet lets the origin confirm each entry.
 ///
 ///     <boot, or `synced`, or `-`> \n <position>
 final class FleetPositionTrust: Sendable {
@@ -18,7 +18,7 @@ final class FleetPositionTrust: Sendable {
     private let hasUnsynchronized = Atomic(false)
 
     init(_ configuration: DiskConfiguration) {
-        isSynced = configuration.durability == .synced
+        isSynced = configuration.durability == .onRemoval
         bootID = configuration.bootID
     }
 

@@ -74,8 +74,10 @@ struct ManifestSearch {
     }
 
     private static func fits(_ manifest: Manifest, _ configuration: DiskConfiguration) -> Bool {
-        let reserved = DiskGeometry.reservedBytes(shardCount: manifest.shardCount)
-        let share = (configuration.capacityBytes - reserved) / manifest.shardCount
+        let share = DiskGeometry.shareBytes(
+            configuration.capacityBytes,
+            shardCount: manifest.shardCount
+        )
         return share / manifest.segmentBytes >= DiskGeometry.segmentsPerShardMin
     }
 

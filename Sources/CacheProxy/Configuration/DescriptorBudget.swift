@@ -1,37 +1,46 @@
+import CacheEngine
+import Platform
+
 /// Divides the files that a process may open between clients, origins and the proxy itself.
 ///
-/// An eighth, or more if the workers need more, stays for listeners, the administration, the log, a
-/// fleet and the disk cache. Of the rest, clients get five sevenths and origins two, because many
-/// clients are idle; if one side needs less, the other gets the rest.
+/// An eighth, or more if the workers and the segments on disk need more, stays for listeners, the
+/// administration, the log, a fleet and the disk cache. Of the rest, clients get five sevenths and
+/// origins two, because many clients are idle; if one side needs less, the other gets the rest.
 struct DescriptorBudget: Hashable, Sendable {
     /// The files of a proxy without connections, beside those of its workers.
     private static let ownCount = 32
     private static let ownCountOfWorker = 4
     /// With fewer files for connections, nothing is served.
     private static let connectionsMin = 8
+    /// A worker serves nothing without a client, and little without an origin.
+    private static let connectionsMinOfWorker = 2
 
     /// Connections of clients, over all workers.
     let clients: Int
     /// Connections to all origins.
     let origins: Int
 
+    /// `segments` is the number of files that the disk cache keeps open.
+    ///
     /// - Throws: A line that says how many files are needed.
     init(
         openFilesMax: Int,
         workers: Int,
+        segments: Int = 0,
         clientsWanted: Int,
         originsWanted: Int
     ) throws(ConfigurationError) {
-        let own = Self.ownCount + Self.ownCountOfWorker * workers
-        guard openFilesMax >= own + Self.connectionsMin else {
+        let own = Self.ownCount + Self.ownCountOfWorker * workers + segments
+        let needed = own + max(Self.connectionsMin, Self.connectionsMinOfWorker * workers)
+        guard openFilesMax >= needed else {
             throw ConfigurationError(
                 .filesTooFew,
-                "The process may open \(openFilesMax) files, and needs "
-                    + "\(own + Self.connectionsMin); raise the limit with ulimit -n"
+                "The process may open \(openFilesMax) files, and needs \(needed); "
+                    + "raise the limit with ulimit -n"
             )
         }
         let shared = openFilesMax - max(own, openFilesMax / 8)
-        let left = max(shared / 7 * 5, shared - originsWanted)
+        let left = max(workers, shared / 7 * 5, shared - originsWanted)
         clients = max(1, min(clientsWanted, left))
         origins = max(1, min(originsWanted, shared - clients))
     }
@@ -39,19 +48,33 @@ struct DescriptorBudget: Hashable, Sendable {
 
 extension ProxyConfiguration {
     /// The same with no more connections than `openFilesMax` allows.
-    func bounded(openFilesMax: Int) throws(ConfigurationError) -> ProxyConfiguration {
-        let clientsWanted = connectionsMax * workers
+    ///
+    /// `running` is the configuration of the running process, whose workers and disk stay.
+    func bounded(
+        openFilesMax: Int,
+        running: ProxyConfiguration? = nil,
+        processors: Int = Machine.processorCount
+    ) throws(ConfigurationError) -> ProxyConfiguration {
+        let fixed = running ?? self
+        let clientsWanted = connectionsMax * fixed.workers
         let budget = try DescriptorBudget(
             openFilesMax: openFilesMax,
-            workers: workers,
+            workers: fixed.workers,
+            segments: fixed.segmentsMax(processors),
             clientsWanted: clientsWanted,
             // Without a limit of its own, each client can hold one connection to an origin.
             originsWanted: originConnectionsMax.map { $0 * max(1, origins.count) } ?? clientsWanted
         )
         var bounded = self
-        bounded.connectionsMax = max(1, budget.clients / workers)
+        bounded.connectionsMax = max(1, budget.clients / fixed.workers)
         bounded.originConnectionsTotalMax = budget.origins
         return bounded
+    }
+
+    /// The files that the disk cache keeps open.
+    private func segmentsMax(_ processors: Int) -> Int {
+        guard diskDirectory != nil else { return 0 }
+        return DiskGeometry.segmentsMax(capacityBytes: diskSize.bytes, processors: processors)
     }
 
     /// A line about the connections that `openFilesMax` takes away from `wanted`; `nil` if it takes

@@ -20,11 +20,28 @@ package final class ProxyServer: Sendable {
     /// Listens, and starts the workers.
     ///
     /// It answers requests from then on.
-    package init(
+    package convenience init(
         _ configuration: ServerConfiguration,
         responder: any Responder,
         clock: any CacheClock = SystemClock(),
         report: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(SystemError) {
+        try self.init(
+            configuration,
+            responder: responder,
+            clock: clock,
+            report: report,
+            makeMailbox: { () throws(SystemError) -> Mailbox in try Mailbox() }
+        )
+    }
+
+    /// The same with mailboxes that a test makes.
+    init(
+        _ configuration: ServerConfiguration,
+        responder: any Responder,
+        clock: any CacheClock,
+        report: @escaping @Sendable (String) -> Void,
+        makeMailbox: () throws(SystemError) -> Mailbox
     ) throws(SystemError) {
         log = try Self.openLog(configuration.accessLog)
         let sockets = try Self.listen(configuration)
@@ -32,8 +49,10 @@ package final class ProxyServer: Sendable {
         counters = sockets.map { _ in WorkerCounters() }
         var mailboxes: [Mailbox] = []
         do throws(SystemError) {
-            for _ in sockets { mailboxes.append(try Mailbox()) }
+            for _ in sockets { mailboxes.append(try makeMailbox()) }
         } catch {
+            // The kernel leaves the file of a socket.
+            if case .unix(let path) = sockets[0].address { unlink(path) }
             for socket in sockets { closeDescriptor(socket.descriptor) }
             throw error
         }

@@ -17,7 +17,7 @@ import Testing
     func powerCutsLoseNothingAcknowledged(seed: UInt64) async throws {
         var run = DiskModelRun(
             seed: 1_000 + seed,
-            durability: .synced,
+            durability: .onRemoval,
             endings: [.close, .kill, .powerCut]
         )
         try await run.play(steps: 150)
@@ -35,7 +35,7 @@ import Testing
         plan.synchronizeError = 10
         var run = DiskModelRun(
             seed: 2_000 + seed,
-            durability: seed % 2 == 0 ? .none : .synced,
+            durability: seed % 2 == 0 ? .none : .onRemoval,
             endings: [.close, .kill],
             plan: plan
         )

@@ -25,16 +25,16 @@ import Testing
     private static let rows: [Row] = [
         Row(written: (.none, "a"), read: (.none, "a"), isTrusted: true),
         Row(written: (.none, "a"), read: (.none, "b"), isTrusted: false),
-        Row(written: (.onSeal, "a"), read: (.onSeal, "a"), isTrusted: true),
-        Row(written: (.onSeal, "a"), read: (.onSeal, "b"), isTrusted: false),
-        Row(written: (.none, "a"), read: (.synced, "b"), isTrusted: false),
+        Row(written: (.onSegmentSeal, "a"), read: (.onSegmentSeal, "a"), isTrusted: true),
+        Row(written: (.onSegmentSeal, "a"), read: (.onSegmentSeal, "b"), isTrusted: false),
+        Row(written: (.none, "a"), read: (.onRemoval, "b"), isTrusted: false),
         Row(written: (.none, nil), read: (.none, nil), isTrusted: false),
         Row(written: (.none, "a"), read: (.none, nil), isTrusted: false),
         Row(written: (.none, nil), read: (.none, "a"), isTrusted: false),
-        Row(written: (.synced, "a"), read: (.synced, "a"), isTrusted: true),
-        Row(written: (.synced, "a"), read: (.synced, "b"), isTrusted: true),
-        Row(written: (.synced, "a"), read: (.none, "b"), isTrusted: true),
-        Row(written: (.synced, nil), read: (.none, nil), isTrusted: true),
+        Row(written: (.onRemoval, "a"), read: (.onRemoval, "a"), isTrusted: true),
+        Row(written: (.onRemoval, "a"), read: (.onRemoval, "b"), isTrusted: true),
+        Row(written: (.onRemoval, "a"), read: (.none, "b"), isTrusted: true),
+        Row(written: (.onRemoval, nil), read: (.none, nil), isTrusted: true),
     ]
 
     @Test(arguments: rows.indices)
@@ -49,12 +49,12 @@ import Testing
     /// The removals of a boot stay unsynchronised if a later process of it synchronises its own.
     @Test func changeOfTheDurabilityWithinABootIsNoProof() {
         let first = rule(.none, boot: "a").marked([1])
-        let second = rule(.synced, boot: "a")
+        let second = rule(.onRemoval, boot: "a")
         #expect(second.trusted(first) == [1])
-        let third = rule(.synced, boot: "b")
+        let third = rule(.onRemoval, boot: "b")
         #expect(third.trusted(second.marked([2])) == nil)
         // Everything was confirmed since, and the next boot may trust the note.
-        #expect(rule(.synced, boot: "c").trusted(third.marked([3])) == [3])
+        #expect(rule(.onRemoval, boot: "c").trusted(third.marked([3])) == [3])
     }
 
     @Test func noteWithoutAMarkIsNotTrusted() {
@@ -67,7 +67,7 @@ import Testing
 
     /// Removes tags in turn and keeps their number; whenever the number is read after a power cut,
     /// the removals up to it hold.
-    @Test(arguments: [DiskConfiguration.Durability.none, .onSeal, .synced])
+    @Test(arguments: [DiskConfiguration.Durability.none, .onSegmentSeal, .onRemoval])
     func trustedNoteIsNotAheadOfTheRemovals(
         _ durability: DiskConfiguration.Durability
     ) async throws {
@@ -99,7 +99,7 @@ import Testing
             }
         }
         #expect(missed == 0)
-        #expect(durability == .synced ? read > 24 : read == 20, "\(read)")
+        #expect(durability == .onRemoval ? read > 24 : read == 20, "\(read)")
         await store.close()
     }
 }

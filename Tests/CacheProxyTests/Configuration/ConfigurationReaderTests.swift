@@ -9,33 +9,50 @@ import Testing
 struct OtherOrder: Error {}
 
 @Suite struct ConfigurationReaderTests {
+    @Test func everyOptionHasOneSample() {
+        let options = OptionSample.all.map(\.option)
+        #expect(options.sorted() == ConfigurationKey.all.map(\.name).sorted())
+    }
+
     @Test func everyOptionIsRead() throws {
-        guard
-            case .run(let read) = try ConfigurationReader.read([
-                "--listen", "[::1]:9", "--origin", "http://a", "--origin=https://b:1", "--memory",
-                "64M",
-                "--disk", "/tmp/x", "--disk-size=2GiB", "--disk-sync", "removals",
-                "--workers", "3", "--mode", "private",
-                "--admin",
-                "unix:/tmp/s", "--access-log", "-", "--name", "me", "--origin-timeout", "1.5",
-                "--head-timeout", "2", "--idle-timeout", "3", "--drain-timeout", "4",
-                "--connections", "5",
-                "--max-content", "6K", "--connect-timeout", "7", "--between-bytes-timeout=8",
-                "--origin-connections", "9",
-            ])
-        else { throw OtherOrder() }
-        #expect(read.listen == .tcp(host: "::1", port: 9))
+        let arguments = OptionSample.all.map { "--\($0.option)=\($0.text)" }
+        let order = try ConfigurationReader.read(arguments)
+        guard case .run(let read) = order else { throw OtherOrder() }
+        for sample in OptionSample.all {
+            #expect(!sample.isIn(ProxyConfiguration()), "\(sample.option) is as without the option")
+            #expect(sample.isIn(read), "\(sample.option)")
+        }
+    }
+
+    @Test func valueOfAnOptionMayBeTheNextArgument() throws {
+        let order = try ConfigurationReader.read([
+            "--origin", "http://a", "--origin=https://b:1", "--workers", "3",
+        ])
+        guard case .run(let read) = order else { throw OtherOrder() }
         #expect(read.origins.map(\.description) == ["http://a", "https://b:1"])
-        #expect(read.memory == .megabytes(64) && read.diskSize == .gigabytes(2))
-        #expect(read.diskSync == .removals)
-        #expect(read.diskDirectory == "/tmp/x" && read.workers == 3 && read.mode == .private)
-        #expect(read.admin == .unix(path: "/tmp/s") && read.accessLog == "-" && read.name == "me")
-        #expect(read.originSeconds == 1.5 && read.headSeconds == 2 && read.idleSeconds == 3)
-        #expect(
-            read.drainSeconds == 4 && read.connectionsMax == 5 && read.contentMax == .kilobytes(6)
-        )
-        #expect(read.connectSeconds == 7 && read.betweenBytesSeconds == 8)
-        #expect(read.originConnectionsMax == 9)
+        #expect(read.workers == 3)
+    }
+
+    /// The options that a running proxy takes over when it reads its configuration again.
+    ///
+    /// Every other option is one of `ProxyService.fixedOptions`, and is reported.
+    static let reloadable: Set<String> = [
+        "origin", "purge-token", "origin-connections", "connections", "head-timeout",
+        "idle-timeout", "send-timeout", "max-content", "tags", "forwarded", "proxy-protocol-from",
+    ]
+
+    @Test(arguments: ConfigurationKey.all.map(\.name))
+    func everyOptionIsTakenOverOrNeedsARestart(_ option: String) throws {
+        let key = try #require(ConfigurationKey.all.first { $0.name == option })
+        let sample = try #require(OptionSample.all.first { $0.option == option })
+        let usual = ProxyConfiguration()
+        var changed = usual
+        try key.set(sample.text, &changed)
+        #expect(sample.isIn(changed))
+        let fixed = ProxyService.fixedOptions.filter { $0.differs(usual, changed) }.map(\.name)
+        // Two names stand for one setting.
+        let name = option == "origin-timeout" ? "first-byte-timeout" : option
+        #expect(fixed == (Self.reloadable.contains(option) ? [] : [name]))
     }
 
     @Test(arguments: [

@@ -1,4 +1,6 @@
+import CacheEngine
 import CurlOrigin
+import Synchronization
 import Testing
 
 @testable import CacheProxy
@@ -25,11 +27,15 @@ import Testing
     }
 
     @Test func tooFewFilesAreAnError() {
-        for (openFilesMax, workers, needed) in [(47, 2, 48), (0, 1, 44), (100, 16, 104)] {
+        for (openFilesMax, workers, segments, needed) in [
+            (47, 2, 0, 48), (0, 1, 0, 44), (100, 16, 0, 128), (168, 32, 0, 224),
+            (300, 2, 256, 304),
+        ] {
             let error = #expect(throws: ConfigurationError.self) {
                 try DescriptorBudget(
                     openFilesMax: openFilesMax,
                     workers: workers,
+                    segments: segments,
                     clientsWanted: 10,
                     originsWanted: 10
                 )
@@ -40,6 +46,62 @@ import Testing
                     + "\(needed); raise the limit with ulimit -n"
             )
         }
+    }
+
+    /// Each worker has a client, and all connections need no more files than there are.
+    @Test func fewestFilesAreEnoughForEachWorker() throws {
+        for workers in 1...64 {
+            let own = 32 + 4 * workers
+            let wanted = try OptionTests.read(["--workers", "\(workers)"])
+            for connections in max(8, 2 * workers)...(2 * workers + 20) {
+                let bounded = try wanted.bounded(openFilesMax: own + connections)
+                let origins = try #require(bounded.originConnectionsTotalMax)
+                #expect(bounded.connectionsMax >= 1 && origins >= 1)
+                let used = bounded.connectionsMax * workers + origins
+                #expect(used <= connections, "\(workers) workers, \(connections) files")
+            }
+        }
+    }
+
+    /// Each segment keeps a file open for its life.
+    @Test func segmentsOnDiskLeaveFewerFilesForConnections() throws {
+        var wanted = try OptionTests.read([])
+        wanted.diskSize = .gigabytes(4)
+        #expect(try wanted.bounded(openFilesMax: 4_096, processors: 16).connectionsMax == 2_560)
+        wanted.diskDirectory = "/unused"
+        let bounded = try wanted.bounded(openFilesMax: 4_096, processors: 16)
+        // 16 shards of 63 segments, and 36 other files.
+        #expect(bounded.connectionsMax == (4_096 - 1_008 - 36) / 7 * 5)
+        #expect(bounded.originConnectionsTotalMax == 872)
+        let error = #expect(throws: ConfigurationError.self) {
+            try wanted.bounded(openFilesMax: 1_024, processors: 16)
+        }
+        #expect(error?.description.contains("needs 1052;") == true)
+    }
+
+    /// A running process keeps its workers and its disk, whatever the new configuration says.
+    @Test func newConfigurationIsBoundedForTheWorkersThatRun() throws {
+        var running = try OptionTests.read(["--workers", "4"])
+        let new = try OptionTests.read(["--workers", "1"])
+        var bounded = try new.bounded(openFilesMax: 1_024, running: running)
+        #expect(bounded.connectionsMax == 160 && bounded.workers == 1)
+        running.diskDirectory = "/unused"
+        running.diskSize = .gigabytes(1)
+        bounded = try new.bounded(openFilesMax: 1_024, running: running, processors: 8)
+        // 8 shards of 31 segments, and 48 other files.
+        #expect(bounded.connectionsMax == (1_024 - 248 - 48) / 7 * 5 / 4)
+    }
+
+    @Test func reloadCountsTheWorkersThatRun() async throws {
+        let options = ["--listen", "127.0.0.1:0", "--connections", "100", "--workers"]
+        let service = try await ProxyService(try OptionTests.read(options + ["4"]))
+        let arguments = ["--origin", "http://unused"] + options + ["1"]
+        ProxyProgram.reload(service, arguments, openFilesMax: 1_024)
+        let connections = service.wire.withLock { $0.connections }
+        #expect(connections.maximumTotal == 400 && connections.maximumPerHost == 400)
+        let new = try OptionTests.read(options + ["1"])
+        #expect(try service.reload(new).contains("workers"))
+        await service.shutDown()
     }
 
     @Test func boundedConfigurationLimitsBothSidesAndSaysSo() throws {

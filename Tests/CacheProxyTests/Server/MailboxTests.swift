@@ -1,4 +1,5 @@
 import CacheEngine
+import Foundation
 import Platform
 import Synchronization
 import Testing
@@ -33,6 +34,24 @@ import Testing
         var bell = pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0)
         #expect(poll(&bell, 1, 0) == 1)
         #expect(!mailbox.fallAsleep())
+    }
+
+    /// A server that cannot start leaves its path to the next one.
+    @Test func serverWithoutAMailboxLeavesNoSocketFile() {
+        let path = NSTemporaryDirectory() + "cache-proxy-\(UUID().uuidString.prefix(8))"
+        let error = #expect(throws: SystemError.self) {
+            try ProxyServer(
+                ServerConfiguration(address: .unix(path: path), name: "me"),
+                responder: ThreadResponder(),
+                clock: SystemClock(),
+                report: { _ in },
+                makeMailbox: { () throws(SystemError) -> Mailbox in
+                    throw SystemError(.watch, code: EMFILE)
+                }
+            )
+        }
+        #expect(error?.attempt == .watch)
+        #expect(!FileManager.default.fileExists(atPath: path))
     }
 }
 

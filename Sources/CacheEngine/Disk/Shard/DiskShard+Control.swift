@@ -18,11 +18,11 @@ extension DiskShard {
     }
 
     /// Makes the queued removals survive this process, and a power cut if the durability is
-    /// `.synced`.
+    /// `.onRemoval`.
     func confirmRemovals() throws {
         if isClosed { throw Self.closed }
         let isWritten = drainAll()
-        let isConfirmed = settings.durability != .synced || synchronizeOpenSegment()
+        let isConfirmed = settings.durability != .onRemoval || synchronizeOpenSegment()
         guard isWritten, isConfirmed, isInPlace() else {
             throw CacheError(
                 .storageFailed,

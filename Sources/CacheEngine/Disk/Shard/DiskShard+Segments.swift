@@ -68,8 +68,8 @@ extension DiskShard {
 
     /// Writes a segment's header; returns `false` if the device failed.
     ///
-    /// With `.synced`, the header is on the device before anything relies on it: a tombstone in the
-    /// old life may be the only thing that keeps an older record dead.
+    /// With `.onRemoval`, the header is on the device before anything relies on it: a tombstone in
+    /// the old life may be the only thing that keeps an older record dead.
     private func write(_ header: SegmentHeader, to file: OpenFile) -> Bool {
         let fault = withUnsafeTemporaryAllocation(byteCount: SegmentHeader.sizeBytes, alignment: 16)
         { page -> FileFault? in
@@ -79,7 +79,7 @@ extension DiskShard {
                     try volume.preallocate(file, bytes: settings.segmentBytes)
                 }
                 try volume.write(file, from: UnsafeRawBufferPointer(page), at: 0)
-                if settings.durability == .synced { try volume.synchronize(file) }
+                if settings.durability == .onRemoval { try volume.synchronize(file) }
                 return nil
             } catch { return error }
         }

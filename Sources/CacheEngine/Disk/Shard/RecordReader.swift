@@ -10,6 +10,12 @@ struct RecordReader: Sendable {
 
     enum Patience { case pageCacheOnly, waits }
 
+    /// The record in a buffer, or the reason why it is not there.
+    private enum Filling {
+        case record(CheckedRecord)
+        case nothing(Outcome)
+    }
+
     let volume: Volume
 
     func read(_ lease: ReadLease, _ patience: Patience) -> Outcome {
@@ -17,9 +23,9 @@ struct RecordReader: Sendable {
         guard wanted >= EntryHead.sizeBytes else { return .damaged }
         guard lease.place.flags.contains(.raw) else {
             return withUnsafeTemporaryAllocation(byteCount: wanted, alignment: 16) { scratch in
-                fill(scratch, lease, patience) { bytes in
-                    guard let record = CheckedRecord(lease, bytes) else { return nil }
-                    return Self.entry(of: record)
+                switch fill(scratch, lease, patience) {
+                case .record(let record): return Self.entry(of: record) ?? Self.damage(patience)
+                case .nothing(let outcome): return outcome
                 }
             }
         }
@@ -27,10 +33,10 @@ struct RecordReader: Sendable {
         var outcome = Outcome.damaged
         var isEntry = false
         let storage = ByteStorage.make(count: wanted) { buffer in
-            outcome = fill(buffer, lease, patience) { bytes in
-                guard let record = CheckedRecord(lease, bytes) else { return nil }
-                isEntry = record.head.codec == .raw && !record.head.flags.contains(.jumbo)
-                return isEntry ? .mustWait : Self.entry(of: record)
+            switch fill(buffer, lease, patience) {
+            case .record(let record) where record.isItsEntry: isEntry = true
+            case .record(let record): outcome = Self.entry(of: record) ?? Self.damage(patience)
+            case .nothing(let other): outcome = other
             }
         }
         guard isEntry else { return outcome }
@@ -38,32 +44,38 @@ struct RecordReader: Sendable {
         return .entry(entry, sequence: entry.head.sequence, reference: nil)
     }
 
-    /// Fills `buffer` with the record and passes the bytes to `use`, which returns `nil` for
-    /// damage.
+    /// Reads the record into `buffer` and checks it.
     private func fill(
         _ buffer: UnsafeMutableRawBufferPointer,
         _ lease: ReadLease,
-        _ patience: Patience,
-        _ use: (UnsafeRawBufferPointer) -> Outcome?
-    ) -> Outcome {
+        _ patience: Patience
+    ) -> Filling {
         let count: Int
         switch patience {
         case .pageCacheOnly:
             let offset = lease.place.offset
             guard let cached = volume.readsCached(lease.file, into: buffer, at: offset) else {
-                return .mustWait
+                return .nothing(.mustWait)
             }
             count = cached
         case .waits:
             do throws(FileFault) {
                 count = try volume.read(lease.file, into: buffer, at: lease.place.offset)
-            } catch { return .failed(error) }
+            } catch { return .nothing(.failed(error)) }
         }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<min(count, buffer.count)])
-        if let outcome = use(bytes) { return outcome }
-        return patience == .pageCacheOnly ? .mustWait : .damaged
+        guard let record = CheckedRecord(lease, bytes) else {
+            return .nothing(Self.damage(patience))
+        }
+        return .record(record)
     }
 
+    /// The outcome for a damaged record; in the page cache it may only be incomplete.
+    private static func damage(_ patience: Patience) -> Outcome {
+        patience == .pageCacheOnly ? .mustWait : .damaged
+    }
+
+    /// Returns `nil` for damage.
     private static func entry(of record: CheckedRecord) -> Outcome? {
         if record.head.flags.contains(.jumbo) {
             guard let reference = BodyReference(decoding: record.storedBody) else { return nil }
@@ -87,6 +99,9 @@ extension CheckedRecord {
             head.flags.isDisjoint(with: [.tombstone, .purgeRecord, .pad])
         else { return nil }
     }
+
+    /// Whether the bytes of the record are those of its entry.
+    fileprivate var isItsEntry: Bool { head.codec == .raw && !head.flags.contains(.jumbo) }
 
     /// Makes the entry of a record whose body is in a separate file.
     func makeEntryWithoutBody() -> Entry {

@@ -1,0 +1,50 @@
+import CacheTestSupport
+import Foundation
+import Testing
+
+@testable import CacheEngine
+
+/// The number of segments that a directory of a capacity has.
+@Suite struct DiskGeometryTests {
+    @Test(arguments: [
+        // Too small for four segments.
+        (200 << 10, 4, 0),
+        // One shard of small segments.
+        (4 << 20, 4, 15),
+        // Segments of 4 MiB, and of more once a shard has 512 MiB.
+        (1 << 30, 8, 8 * 31), (4 << 30, 16, 16 * 63), (10 << 30, 16, 16 * 79),
+        (10 << 30, 4, 4 * 79), (10 << 30, 100, 16 * 79),
+        // The largest segments.
+        (16 << 40, 16, 16 * 4_095),
+        // A place in the index has no room for more.
+        (Int.max, 16, 16 * 0xFFFE),
+    ])
+    func capacityGivesTheNumberOfSegments(_ row: (Int, Int, Int)) {
+        #expect(DiskGeometry.segmentsMax(capacityBytes: row.0, processors: row.1) == row.2)
+    }
+
+    @Test func fullTierHasThatManySegments() async throws {
+        let capacity = 4 << 20
+        let store = DiskStore()
+        store.configuration.segmentBytes = nil
+        store.configuration.shardCount = nil
+        store.configuration.capacityBytes = capacity
+        let tier = try await store.open()
+        var random = SeededRandom(seed: 1)
+        // More than the capacity, in bytes that no codec makes fewer.
+        for number in 0..<120 {
+            let body = (0..<5_000).flatMap { _ in
+                withUnsafeBytes(of: random.next()) { Array($0) }
+            }
+            let entry = try store.entry(number, body: body)
+            #expect(tier.enqueue(entry) == .stored)
+            try await tier.flush()
+        }
+        let paths = FileManager.default.enumerator(atPath: store.directory)?.allObjects ?? []
+        let segments = paths.compactMap { $0 as? String }.filter { $0.hasSuffix(".seg") }
+        #expect(
+            segments.count == DiskGeometry.segmentsMax(capacityBytes: capacity, processors: 4)
+        )
+        await store.close()
+    }
+}
