@@ -1,4 +1,4 @@
-// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/ChunkDecoder.swift Sources/CacheProxy/Upstream/ResponseFault.swift Sources/CacheProxy/Upstream/ResponseLimits.swift Sources/CacheProxy/Upstream/UpstreamHead.swift Sources/CacheProxy/Upstream/FramingNotes.swift Sources/CacheProxy/Upstream/ResponseParser.swift Sources/CacheProxy/Upstream/ResponseBodyDecoder.swift Sources/CacheProxy/Mutant.swift
+// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/ChunkDecoder.swift Sources/CacheProxy/Upstream/ResponseFault.swift Sources/CacheProxy/Upstream/ResponseLimits.swift Sources/CacheProxy/Upstream/UpstreamHead.swift Sources/CacheProxy/Upstream/ResponseParser.swift Sources/CacheProxy/Upstream/ResponseBodyDecoder.swift Sources/CacheProxy/Mutant.swift
 import HTTPCaching
 
 /// Responses of origins: the heads and the content do not depend on the cuts, and every field can

@@ -19,22 +19,25 @@ struct HeadParser {
     private enum Place { case idle, inHead, inBody }
 
     private let limits: CurlConfiguration.Limits
-    private let isBodyless: Bool
+    private let isHead: Bool
     private var place = Place.idle
     private var status = 0
     private var section = FieldSection()
-    private var framing = FramingFields()
-    private var isVersion10 = false
+    private var framing = MessageFraming()
+    /// The error for the last line whose framing is at fault.
+    private var framingError: CacheError?
+    /// Whether the version is HTTP/1.0.
+    private var isOldVersion = false
     private var name: [UInt8] = []
     private var value: [UInt8] = []
     private var lineCount = 0
     private var byteCount = 0
     private var informationalCount = 0
 
-    /// Creates a parser; `isBodyless` means the request was a HEAD, whose response has no body.
-    init(limits: CurlConfiguration.Limits, isBodyless: Bool) {
+    /// Creates a parser; `isHead` says that the request was a HEAD, whose response has no body.
+    init(limits: CurlConfiguration.Limits, isHead: Bool) {
         self.limits = limits
-        self.isBodyless = isBodyless
+        self.isHead = isHead
     }
 
     var isInBody: Bool { place == .inBody }
@@ -57,19 +60,32 @@ struct HeadParser {
         if line.isEmpty { return end() }
         guard line[0] != UInt8(ascii: " "), line[0] != UInt8(ascii: "\t") else {
             // A folded line becomes one line with a space for each fold (RFC 9112 §5.2).
-            framing.noteFold()
+            if let fault = framing.noteFold() { framingError = Self.error(fault, "") }
             value.append(UInt8(ascii: " "))
-            value.append(contentsOf: Self.trimmed(line))
+            value.append(contentsOf: ByteRun(line).trimmed.buffer)
             return .none
         }
         takePendingLine()
         if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
-            let rest = UnsafeRawBufferPointer(rebasing: line[(colon + 1)...])
-            framing.note(name: .init(rebasing: line[..<colon]), value: rest)
-            name.append(contentsOf: Self.trimmed(.init(rebasing: line[..<colon])))
-            value.append(contentsOf: rest)
+            beginField(
+                UnsafeRawBufferPointer(rebasing: line[..<colon]),
+                UnsafeRawBufferPointer(rebasing: line[(colon + 1)...])
+            )
         }
         return .none
+    }
+
+    private mutating func beginField(
+        _ nameBytes: UnsafeRawBufferPointer,
+        _ valueBytes: UnsafeRawBufferPointer
+    ) {
+        if let fault = framing.note(name: nameBytes, value: valueBytes) {
+            let quoted =
+                fault == .spaceBeforeColon ? nameBytes : ByteRun(valueBytes).trimmed.buffer
+            framingError = Self.error(fault, PlainText.excerpt(quoted))
+        }
+        name.append(contentsOf: ByteRun(nameBytes).trimmed.buffer)
+        value.append(contentsOf: valueBytes)
     }
 
     private mutating func begin(_ line: UnsafeRawBufferPointer) -> Event {
@@ -82,8 +98,9 @@ struct HeadParser {
         }
         self.status = status
         section = FieldSection()
-        framing = FramingFields()
-        isVersion10 = line.starts(with: "HTTP/1.0".utf8)
+        framing = MessageFraming()
+        framingError = nil
+        isOldVersion = line.starts(with: "HTTP/1.0".utf8)
         lineCount = 1
         byteCount = line.count
         place = .inHead
@@ -111,30 +128,19 @@ struct HeadParser {
         place = .inBody
         lineCount = 0
         byteCount = 0
-        head.hasContent = !isBodyless && status != 204 && status != 304
-        if let fault = framing.fault { return .refused(Self.misbehaved(fault)) }
-        if framing.isChunked {
-            // HTTP/1.0 has no transfer codings, so a message with one is faulty (RFC 9112 §6.1).
-            guard !isVersion10 else {
-                return .refused(
-                    Self.misbehaved("The origin sent Transfer-Encoding in an HTTP/1.0 response")
-                )
-            }
-            // The coding frames the body, whatever the length field says (RFC 9112 §6.3).
-            head.isFramedTwice = framing.hasLength
+        head.hasContent = MessageFraming.hasBody(status: status, isHead: isHead)
+        switch framing.verdict(isOldVersion: isOldVersion) {
+        case .refused(let fault):
+            let lengths = head.fields["Content-Length"] ?? ""
+            return .refused(framingError ?? Self.error(fault, PlainText.excerpt(lengths)))
+        case .chunked(let hasLength):
+            head.isFramedTwice = hasLength
             if !Mutant.keepsLengthBesideCoding.isOn { head.fields.remove("Content-Length") }
-            return .final(head)
+        case .length(let length, _):
+            head.fields["Content-Length"] = String(length)
+            if head.hasContent { head.contentBytes = length }
+        case .untilClose: break
         }
-        guard let lengths = head.fields["Content-Length"] else { return .final(head) }
-        guard let length = Self.length(lengths) else {
-            return .refused(
-                Self.misbehaved(
-                    "The origin sent an invalid Content-Length: `\(PlainText.excerpt(lengths))`"
-                )
-            )
-        }
-        head.fields["Content-Length"] = String(length)
-        if head.hasContent { head.contentBytes = length }
         return .final(head)
     }
 
@@ -148,20 +154,6 @@ struct HeadParser {
         value.removeAll(keepingCapacity: true)
     }
 
-    /// Returns the length that all members of the list share (RFC 9110 §8.6); `nil` if they differ.
-    private static func length(_ list: String) -> Int? {
-        var agreed: Int?
-        for member in list.split(separator: ",", omittingEmptySubsequences: false) {
-            if Mutant.takesTheLastLength.isOn { agreed = nil }
-            let digits = member.drop { $0 == " " }.utf8
-            guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }),
-                let length = Int(String(member.drop { $0 == " " })), agreed ?? length == length
-            else { return nil }
-            agreed = length
-        }
-        return agreed
-    }
-
     /// Returns the status of a line such as `HTTP/1.1 200 OK` or `HTTP/2 200`; any three digits
     /// from 100 on are valid.
     private static func status(_ line: UnsafeRawBufferPointer) -> Int? {
@@ -173,19 +165,26 @@ struct HeadParser {
         return status >= 100 ? status : nil
     }
 
-    private static func trimmed(_ bytes: UnsafeRawBufferPointer) -> Slice<UnsafeRawBufferPointer> {
-        let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
-        var slice = bytes[...]
-        while let first = slice.first, isSpace(first) { slice = slice.dropFirst() }
-        while let last = slice.last, isSpace(last) { slice = slice.dropLast() }
-        return slice
-    }
-
     private static func withoutLineEnd(_ line: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         var line = line[...]
         if line.last == 0x0A { line = line.dropLast() }
         if line.last == 0x0D { line = line.dropLast() }
         return UnsafeRawBufferPointer(rebasing: line)
+    }
+
+    /// The error for a fault of the framing; it quotes the value or the name that is at fault.
+    private static func error(_ fault: MessageFraming.Fault, _ quoted: String) -> CacheError {
+        switch fault {
+        case .codingRepeated: misbehaved("The origin sent Transfer-Encoding twice")
+        case .codingUnknown:
+            misbehaved("The origin sent a Transfer-Encoding other than chunked: `\(quoted)`")
+        case .codingInOldVersion:
+            misbehaved("The origin sent Transfer-Encoding in an HTTP/1.0 response")
+        case .lengthInvalid: misbehaved("The origin sent an invalid Content-Length: `\(quoted)`")
+        case .spaceBeforeColon:
+            misbehaved("The origin sent a space in the field name `\(quoted)`")
+        case .folded: misbehaved("The origin folded Content-Length or Transfer-Encoding")
+        }
     }
 
     private static func misbehaved(_ detail: String) -> CacheError {

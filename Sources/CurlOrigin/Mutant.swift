@@ -9,7 +9,6 @@
 /// removes the branch.
 enum Mutant: String {
     case keepsLengthBesideCoding
-    case takesTheLastLength
     case countsNoInterimHeads
     case readsPastTheWindow
     case endsBeforeWhatWaits

@@ -47,7 +47,7 @@ final class Transfer {
         )
         parser = HeadParser(
             limits: configuration.limits,
-            isBodyless: request.method.kind == .head
+            isHead: request.method.kind == .head
         )
         errorText[0] = 0
         configure(configuration)

@@ -35,6 +35,7 @@ enum Mutant: String {
     case combinesByDateAlone
     case forgetsOverlaps
     case validatesByPost
+    case takesTheLastLength
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -15,9 +15,9 @@ import Testing
     private func parse(
         _ text: String,
         limits: CurlConfiguration.Limits = .init(),
-        isBodyless: Bool = false
+        isHead: Bool = false
     ) -> Outcome {
-        var parser = HeadParser(limits: limits, isBodyless: isBodyless)
+        var parser = HeadParser(limits: limits, isHead: isHead)
         var outcome = Outcome()
         for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
             let bytes = [UInt8]((line + "\r\n").utf8)
@@ -108,16 +108,6 @@ import Testing
         #expect(head?.fields.values("content-length") == ["\(length)"])
     }
 
-    @Test(arguments: [
-        "5\nContent-Length: 6", "5, 6", "-1", "+5", "5 5", "0x10", "5,", "", "1e3",
-        "18446744073709551616",
-    ])
-    func doubtfulLengthIsRefused(value: String) {
-        let outcome = parse("HTTP/1.1 200 OK\nContent-Length: \(value)\n\n")
-        #expect(outcome.error?.code == .originMisbehaved)
-        #expect(outcome.head == nil)
-    }
-
     @Test func transferCodingBeatsTheLength() {
         let head = parse("HTTP/1.1 200 OK\nContent-Length: 5\nTransfer-Encoding: chunked\n\n").head
         #expect(head?.contentBytes == nil)
@@ -125,12 +115,10 @@ import Testing
         #expect(head?.isFramedTwice == true)
     }
 
+    /// `MessageFramingTests` has the table of all doubtful lines; here is one for each fault.
     @Test(arguments: [
-        "Transfer-Encoding: gzip", "transfer-encoding: chunked, chunked",
-        "Transfer-Encoding: chunked\nTransfer-Encoding: chunked", "Transfer-Encoding : chunked",
-        "Transfer-Encoding\t: chunked", "Transfer-Encoding:\n\tchunked",
-        "Transfer-Encoding: chunke",
-        "TRANSFER-ENCODING: x-chunked", "Content-Length\t: 5", "Content-Length: 5\n 6",
+        "Transfer-Encoding: gzip", "Transfer-Encoding: chunked\nTransfer-Encoding: chunked",
+        "Transfer-Encoding : chunked", "Content-Length: 5\n 6", "Content-Length: 5, 6",
         "Content-Length: 5;", "Content-Length: 5\u{0}",
     ])
     func doubtfulFramingIsRefused(lines: String) {
@@ -155,7 +143,7 @@ import Testing
     }
 
     @Test func answerToHEADHasNoContent() {
-        let head = parse("HTTP/1.1 200 OK\nContent-Length: 5\n\n", isBodyless: true).head
+        let head = parse("HTTP/1.1 200 OK\nContent-Length: 5\n\n", isHead: true).head
         #expect(head?.hasContent == false)
         #expect(head?.fields["Content-Length"] == "5")
     }
@@ -191,6 +179,18 @@ import Testing
             "HTTP/1.1 200 OK\nContent-Length : 5\n\n",
             "The origin sent a space in the field name `Content-Length `"
         ),
+        (
+            "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\ntransfer-encoding: chunked\n\n",
+            "The origin sent Transfer-Encoding twice"
+        ),
+        (
+            "HTTP/1.1 200 OK\nContent-Length: 5\n 6\n\n",
+            "The origin folded Content-Length or Transfer-Encoding"
+        ),
+        (
+            "HTTP/1.0 200 OK\nTransfer-Encoding: chunked\n\n",
+            "The origin sent Transfer-Encoding in an HTTP/1.0 response"
+        ),
         ("HTTP/1.1 101 Up\n\n", "The origin sent status 101 without an upgrade"),
     ])
     func errorQuotesTheValue(lines: String, text: String) {
@@ -200,7 +200,7 @@ import Testing
     @Test(arguments: 0..<64)
     func randomLinesNeverTrap(seed: UInt64) {
         var random = SeededRandom(seed: seed)
-        var parser = HeadParser(limits: .init(), isBodyless: false)
+        var parser = HeadParser(limits: .init(), isHead: false)
         let alphabet = [UInt8]("HTTP/1.0 29\r\n:,\tContent-LengthA\u{0}".utf8) + [0xFF]
         for _ in 0..<200 {
             let line = (0..<Int.random(in: 0..<40, using: &random)).map { _ in

@@ -1,3 +1,5 @@
+import HTTPCaching
+
 /// The reason why a response of an origin is refused; the raw value is the text for people.
 ///
 /// The connection ends: the start of the next response is unknown behind a malformed one.
@@ -19,4 +21,15 @@ package enum ResponseFault: String, Error, Hashable, Sendable, CaseIterable {
 
     /// A description of the fault, for people to read.
     package var text: String { rawValue }
+
+    init(_ fault: MessageFraming.Fault) {
+        switch fault {
+        case .codingRepeated: self = .transferEncodingRepeated
+        case .codingUnknown: self = .transferCodingUnknown
+        case .codingInOldVersion: self = .transferEncodingInOldVersion
+        case .lengthInvalid: self = .contentLengthInvalid
+        case .spaceBeforeColon: self = .spaceBeforeFramingColon
+        case .folded: self = .framingFolded
+        }
+    }
 }

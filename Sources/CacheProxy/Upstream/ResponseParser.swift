@@ -44,7 +44,7 @@ package struct ResponseParser: Sendable {
     private var pending: Pending?
     /// The value of `pending` if it is folded, and empty otherwise.
     private var folded: [UInt8] = []
-    private var framing = FramingNotes()
+    private var framing = MessageFraming()
     package private(set) var head = UpstreamHead()
 
     /// Creates a parser; `isHead` says that the request was a HEAD, whose response has no body.
@@ -152,7 +152,7 @@ extension ResponseParser {
         head = UpstreamHead()
         head.status = status
         head.isOldVersion = line[7] == 0x30
-        framing = FramingNotes()
+        framing = MessageFraming()
         head.section.reserveCapacity(min(bytes.count + Self.spareBytes, Self.reservedBytesMax))
         return nil
     }
@@ -179,7 +179,8 @@ extension ResponseParser {
         takePending(bytes)
         guard let colon = ByteClass.place(of: 0x3A, in: bytes, line) else { return nil }
         let field = Pending(name: line.lowerBound..<colon, value: colon + 1..<line.upperBound)
-        bytes.extracting(field.name).withUnsafeBytes { name in
+        // A fault is kept by the framing, and refused at the end of the head.
+        _ = bytes.extracting(field.name).withUnsafeBytes { name in
             bytes.extracting(field.value).withUnsafeBytes { framing.note(name: name, value: $0) }
         }
         pending = field
@@ -187,7 +188,7 @@ extension ResponseParser {
     }
 
     private mutating func continuePending(_ line: Range<Int>, _ bytes: Span<UInt8>) {
-        framing.noteFold()
+        _ = framing.noteFold()
         guard let pending else { return }
         if folded.isEmpty {
             bytes.extracting(pending.value).withUnsafeBytes { folded.append(contentsOf: $0) }
@@ -249,28 +250,21 @@ extension ResponseParser {
     }
 
     private mutating func frame() -> ResponseFault? {
-        if let fault = framing.fault { return fault }
-        let hasBody = !isHead && head.status != 204 && head.status != 304
-        if framing.isChunked {
-            // HTTP/1.0 has no transfer codings, so a message with one is faulty (RFC 9112 §6.1).
-            if head.isOldVersion { return .transferEncodingInOldVersion }
-            // The coding frames the body, whatever the length field says (RFC 9112 §6.3).
-            head.isFramedTwice = framing.lengthLineCount > 0
-            if head.isFramedTwice, !Mutant.keepsOriginLengthBesideCoding.isOn {
+        let hasBody = MessageFraming.hasBody(status: head.status, isHead: isHead)
+        switch framing.verdict(isOldVersion: head.isOldVersion) {
+        case .refused(let fault): return ResponseFault(fault)
+        case .chunked(let hasLength):
+            head.isFramedTwice = hasLength
+            if hasLength, !Mutant.keepsOriginLengthBesideCoding.isOn {
                 head.section.remove(lowercased: "content-length")
             }
             if hasBody { head.framing = .chunked }
-            return nil
-        }
-        guard framing.lengthLineCount > 0 else {
+        case .length(let length, let isPlain):
+            if !isPlain { head.section.set("Content-Length", String(length)) }
+            if hasBody { head.framing = .length(length) }
+        case .untilClose:
             if hasBody { head.framing = .untilClose }
-            return nil
         }
-        guard let length = framing.length else { return .contentLengthInvalid }
-        if framing.lengthLineCount > 1 || !framing.isLengthPlain {
-            head.section.set("Content-Length", String(length))
-        }
-        if hasBody { head.framing = .length(length) }
         return nil
     }
 }

@@ -56,7 +56,7 @@ import Testing
     }
 
     private static func model(_ bytes: [UInt8], isHead: Bool) -> String {
-        var parser = HeadParser(limits: .init(), isBodyless: isHead)
+        var parser = HeadParser(limits: .init(), isHead: isHead)
         var text = ""
         for line in bytes.split(separator: 10, omittingEmptySubsequences: false).dropLast() {
             switch (Array(line) + [10]).withUnsafeBytes({ parser.consume($0) }) {
