@@ -52,7 +52,7 @@ let package = Package(
             swiftSettings: house
         ),
 
-        // The URL loading system. Of the products' targets, Benchmarks alone imports Foundation too.
+        // The URL loading system. Of the targets for users, this one alone imports Foundation.
         .target(
             name: "CacheEngineFoundation",
             dependencies: ["CacheEngine", "Platform"],

@@ -201,7 +201,7 @@ final class Ledger: Sendable {
             problems.append("another caller's private answer")
         }
         if !content.isStorable, answer.isFromStore {
-            problems.append("what must not be stored was")
+            problems.append("a response that must not be stored was")
         }
         return problems
     }

@@ -114,7 +114,7 @@ private struct OtherKey: Sendable {
             let before = monotonicNanoseconds()
             let isHit = cache.immediateResponse(to: request) != nil
             histogram.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
-            precondition(isHit, "What is stored for a day is there")
+            precondition(isHit, "A response stored for a day is there")
             count += 1
         }
         return histogram

@@ -1,9 +1,11 @@
 /// The limits of collapsing concurrent misses into one origin request.
 ///
-/// A request that exceeds a limit fetches on its own and does not stall. Only
-/// `maximumOriginRequestsPerKey` makes requests queue.
+/// Beyond most limits a request fetches on its own. Beyond `maximumEscapes` it goes on waiting;
+/// beyond `maximumAttempts` it gets the error. `maximumOriginRequestsPerKey` makes requests queue.
 public struct CollapsingOptions: Hashable, Sendable {
-    /// The most concurrent flights of the whole cache; further requests fetch on their own.
+    /// The most concurrent flights; further requests fetch on their own.
+    ///
+    /// Each sixteenth of the keys has a sixteenth of this number.
     public var maximumFlights = 65_536
     /// The most requests that wait for one flight.
     public var maximumWaiters = 100_000

@@ -243,7 +243,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
                 return Failing(leader: leader, next: .over, waiters: waiters, alone: Set(alone))
             case .elect(let next):
                 guard let seat = state.seats[next] else {
-                    preconditionFailure("Who is in the line has a seat")
+                    preconditionFailure("Each waiter in the line has a seat")
                 }
                 state.permit = StorePermit()
                 state.untilNanoseconds = seat.terms.untilNanoseconds

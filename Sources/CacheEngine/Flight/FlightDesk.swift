@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Starts flights, and records which are under way, for the keys of one shard.
+/// Registers flights, and records which are under way, for its share of the keys.
 ///
 /// The desk guards the tables; each `Flight` owns its waiters and its answer. If the table of
 /// flights is full, a request fetches on its own and does not stall.
@@ -63,7 +63,7 @@ final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
     /// Later requests find the response in the store; the waiters of the flight are still told.
     func withdraw(_ flight: Member) { table.withLock { $0.remove(flight) } }
 
-    /// Runs `body` without other work of this shard in between, because the response varies.
+    /// Runs `body` without other work of this desk in between, because the response varies.
     ///
     /// The flight that holds `permit` is also registered under the key that `body` finds. `body`
     /// must be short and wake nothing: the desk is locked.

@@ -20,7 +20,7 @@ enum FlightAudience: Hashable, Sendable, CaseIterable {
     case leader
 }
 
-/// The reason why a request left its flight and fetched on its own.
+/// The reason why a request fetches on its own.
 enum FlightEscape: String, Hashable, Sendable, CaseIterable {
     /// The flight's answer belongs to its own request only.
     case unshareable

@@ -1,4 +1,7 @@
-/// Reading, without a lock. Only `peek` takes the lock of the key's shard.
+/// Reading, without a lock on each thread that has a `ReaderGate`.
+///
+/// `peek` takes the lock of the key's shard. A thread without a gate, beyond 4,096 threads, reads
+/// by it.
 extension MemoryTier {
     /// The entry for the key, counted as a hit or a miss.
     package func entry(

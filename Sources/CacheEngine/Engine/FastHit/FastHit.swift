@@ -3,8 +3,9 @@ import HTTPCaching
 /// The synchronous path: a response from memory, or from a file in the page cache, which needs no
 /// further work.
 ///
-/// A plain hit in memory enters no actor, takes no lock and allocates nothing. The attributes in
-/// this folder and in its callers keep it so.
+/// A plain hit in memory enters no actor, waits for no lock and allocates nothing. The attributes
+/// in this folder and in its callers keep it so. Two hits lock their shard for a moment: one on a
+/// thread without a `ReaderGate`, and one on disk.
 struct FastHit {
     private let services: Services
 
