@@ -2,9 +2,6 @@ import CAllocationCounter
 
 /// Counts of heap allocations, on builds that can count them.
 package enum Allocations {
-    /// Whether this build counts allocations; a build with a sanitizer does not.
-    package static var areCounted: Bool { ce_allocation_counting_is_available() != 0 }
-
     /// The number of allocations of this thread so far.
     static var ofThisThread: UInt64 { UInt64(bitPattern: ce_allocation_count()) }
 

@@ -15,6 +15,13 @@ package struct CacheStatus: Hashable, Sendable {
     package enum Outcome: Hashable, Sendable {
         case hit
         case forwarded(Forward)
+        /// The cache made the response, which is neither a hit nor forwarded.
+        case generated(Reason)
+    }
+
+    /// The reason why the cache made a response of its own.
+    package enum Reason: String, Hashable, Sendable, CaseIterable {
+        case onlyIfCached = "only-if-cached"
     }
 
     package var identifier: String
@@ -33,40 +40,64 @@ package struct CacheStatus: Hashable, Sendable {
     }
 
     /// The identifier in its serialised form.
-    package var identifierText: String { Self.tokenOrString(identifier) }
+    package var identifierText: String {
+        var bytes: [UInt8] = []
+        Self.append(tokenOrString: identifier, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
 
     /// The member in its serialised form.
-    package var text: String {
-        var text = ""
+    package var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// The bytes of `text`.
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = []
         // Enough for most members, so that the buffer rarely grows: every response carries a
         // member.
-        text.reserveCapacity(Self.usualBytes)
-        text += identifierText
+        bytes.reserveCapacity(Self.usualBytes)
+        Self.append(tokenOrString: identifier, to: &bytes)
         switch outcome {
-        case .hit: text += "; hit"
+        case .hit: Self.append("; hit", to: &bytes)
         case .forwarded(let reason):
-            text += "; fwd="
-            text += reason.rawValue
-            if let forwardStatus { Self.append("; fwd-status=", forwardStatus, to: &text) }
-            if isStored { text += "; stored" }
-            if isCollapsed { text += "; collapsed" }
+            Self.append("; fwd=", to: &bytes)
+            Self.append(reason.rawValue, to: &bytes)
+            if let forwardStatus { Self.append("; fwd-status=", forwardStatus, to: &bytes) }
+            if isStored { Self.append("; stored", to: &bytes) }
+            if isCollapsed { Self.append("; collapsed", to: &bytes) }
+        case .generated(let reason):
+            Self.append("; detail=", to: &bytes)
+            Self.append(reason.rawValue, to: &bytes)
         }
-        if let ttlSeconds { Self.append("; ttl=", ttlSeconds, to: &text) }
-        if let key { text += "; key=\(Self.string(key))" }
-        if let detail { text += "; detail=\(Self.tokenOrString(detail))" }
-        return text
+        if let ttlSeconds { Self.append("; ttl=", ttlSeconds, to: &bytes) }
+        if let key {
+            Self.append("; key=", to: &bytes)
+            Self.append(string: key, to: &bytes)
+        }
+        if let detail {
+            Self.append("; detail=", to: &bytes)
+            Self.append(tokenOrString: detail, to: &bytes)
+        }
+        return bytes
     }
 
     private static let usualBytes = 96
 
-    private static func append(_ name: String, _ number: Int, to text: inout String) {
-        text += name
-        text += String(number)
+    private static func append(_ text: String, to bytes: inout [UInt8]) {
+        bytes.append(contentsOf: text.utf8)
     }
 
-    /// A token (RFC 9651 §4.1.7) if `text` is one, otherwise a string (§4.1.6).
-    private static func tokenOrString(_ text: String) -> String {
-        text.withByteRun(isToken) ? text : string(text)
+    private static func append(_ name: String, _ number: Int, to bytes: inout [UInt8]) {
+        append(name, to: &bytes)
+        append(String(number), to: &bytes)
+    }
+
+    /// Appends a token (RFC 9651 §4.1.7) if `text` is one, otherwise a string (§4.1.6).
+    private static func append(tokenOrString text: String, to bytes: inout [UInt8]) {
+        if text.withByteRun(isToken) {
+            append(text, to: &bytes)
+        } else {
+            append(string: text, to: &bytes)
+        }
     }
 
     private static func isToken(_ text: ByteRun) -> Bool {
@@ -78,14 +109,13 @@ package struct CacheStatus: Hashable, Sendable {
         return true
     }
 
-    /// A quoted string; bytes that a structured string cannot hold become question marks.
-    private static func string(_ text: String) -> String {
-        var bytes: [UInt8] = [.quote]
+    /// Appends a quoted string; bytes that a structured string cannot hold become question marks.
+    private static func append(string text: String, to bytes: inout [UInt8]) {
+        bytes.append(.quote)
         for byte in text.utf8 {
             if byte == .quote || byte == .backslash { bytes.append(.backslash) }
             bytes.append(byte >= 0x20 && byte <= 0x7E ? byte : .questionMark)
         }
         bytes.append(.quote)
-        return String(decoding: bytes, as: UTF8.self)
     }
 }

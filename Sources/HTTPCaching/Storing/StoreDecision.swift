@@ -114,11 +114,7 @@ extension StoreDecision {
         let isMarked =
             flags.contains(.public) || (rules.mode == .private && flags.contains(.private))
         if !lifetime.isExplicit {
-            if status.isProvokedRefusal, rules.provokedRefusals == .requireExplicitFreshness,
-                !isMarked
-            {
-                return .provokedRefusal
-            }
+            if status.isProvokedRefusal, !isMarked { return .provokedRefusal }
             // RFC 9110 §9.3.3: a response to POST needs explicit freshness. A response to a request
             // with cookies needs a statement of the origin that others may get it.
             let isPersonal = rules.mode == .shared && request.flags.contains(.hasCookie)

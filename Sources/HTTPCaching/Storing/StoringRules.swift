@@ -42,12 +42,6 @@ package struct StoringRules: Hashable, Sendable {
         case store
     }
 
-    package enum ProvokedRefusalPolicy: UInt8, Hashable, Sendable {
-        case requireExplicitFreshness
-        /// RFC 9110 §15.1 exactly: a 405 or 501 may get a heuristic lifetime.
-        case followStatusCode
-    }
-
     /// The lifetime of a response with this status and no lifetime of its own.
     package struct NegativeLifetime: Hashable, Sendable {
         package var status: Int
@@ -78,7 +72,6 @@ package struct StoringRules: Hashable, Sendable {
     package var cookies: CookiePolicy
     package var redirects: RedirectPolicy = .followFreshness
     package var unusable: UnusablePolicy
-    package var provokedRefusals: ProvokedRefusalPolicy = .requireExplicitFreshness
     package var negativeLifetimes: [NegativeLifetime] = []
     /// Replaces the lifetime of every response.
     package var lifetimeOverrideSeconds: UInt32?

@@ -67,4 +67,42 @@ import Testing
         await fresh.end()
         await stage.end()
     }
+
+    @Test("An answer that stands in is stale only past its lifetime")
+    func standInIsStaleOnlyPastItsLifetime() async throws {
+        let stage = try await Stage(Resource(["Cache-Control": "max-age=60, stale-if-error=100"]))
+        _ = try await stage.get()
+        stage.origin.cutOff()
+        for (waitSeconds, ageSeconds, isStale) in [
+            (0.0, 0, false), (59.0, 59, false), (1.0, 60, true), (30.0, 90, true),
+        ] {
+            stage.clock.advance(seconds: waitSeconds)
+            let answer = try await stage.get(Stage.url, ["Cache-Control": "no-cache"])
+            #expect(answer.source == .fallback)
+            #expect(answer.info.isStale == isStale, "\(ageSeconds) s")
+            #expect(answer.info.remainingLifetime == .seconds(60 - ageSeconds))
+        }
+        await stage.end()
+    }
+
+    @Test("A soft purge ends the lifetime of what stands in", arguments: [false, true])
+    func softPurgedStandInIsStale(byTag: Bool) async throws {
+        let fields: HeaderFields = [
+            "Cache-Control": "max-age=60, stale-if-error=100", "Cache-Tag": "green",
+        ]
+        let stage = try await Stage(Resource(fields))
+        _ = try await stage.get()
+        if byTag {
+            try await stage.cache.markStale(tagged: "green")
+        } else {
+            _ = try await stage.cache.markStale(CacheRequest(url: Stage.url))
+        }
+        stage.clock.advance(seconds: 5)
+        stage.origin.cutOff()
+        let answer = try await stage.get()
+        #expect(answer.source == .fallback)
+        #expect(answer.info.isStale)
+        #expect(answer.info.remainingLifetime == .seconds(-5))
+        await stage.end()
+    }
 }

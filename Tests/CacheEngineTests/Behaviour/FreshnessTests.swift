@@ -25,6 +25,26 @@ import Testing
         }
     }
 
+    @Test("H4: the lifetime that remains is the max-age without the age")
+    func remainingLifetimeIsTheMaxAgeWithoutTheAge() async throws {
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Age": "10"]
+        let stage = try await Stage(ScriptedOrigin(fields: fields))
+        let first = try await stage.get().info
+        #expect(first.age == nil)
+        #expect(first.remainingLifetime == .seconds(50))
+        for (waitSeconds, ageSeconds, source) in [
+            (0.0, 10, CacheInfo.Source.fresh), (20.0, 30, .fresh), (30.0, 60, .stale),
+            (15.0, 75, .stale),
+        ] {
+            stage.clock.advance(seconds: waitSeconds)
+            let info = try await stage.get(policy: .cacheElseLoad).info
+            #expect(info.source == source)
+            #expect(info.age == .seconds(ageSeconds))
+            #expect(info.remainingLifetime == .seconds(60 - ageSeconds))
+        }
+        await stage.end()
+    }
+
     struct Lifetime: CustomTestStringConvertible {
         let fields: HeaderFields
         var mode = HTTPCache.Configuration.Mode.shared

@@ -212,6 +212,27 @@ import Testing
         await stage.end()
     }
 
+    @Test("P5: the answer of the cache's own names the cache as every other answer does")
+    func ownAnswerNamesTheCacheAsOthersDo() async throws {
+        let wish: HeaderFields = ["Cache-Control": "only-if-cached"]
+        for (name, text) in [("edge", "edge"), ("Node 7", "\"Node 7\"")] {
+            for field in [HTTPCache.Configuration.CacheStatusField.added, .omitted] {
+                let stage = try await Stage {
+                    $0.name = name
+                    $0.cacheStatus = field
+                }
+                let own = try await stage.get(Stage.url, wish)
+                #expect(own.status == 504)
+                let status = own.fields["Cache-Status"]
+                #expect(status == (field == .added ? "\(text); detail=only-if-cached" : nil))
+                _ = try await stage.get()
+                let hit = try await stage.get().fields["Cache-Status"]
+                #expect(hit == (field == .added ? "\(text); hit; ttl=60" : nil))
+                await stage.end()
+            }
+        }
+    }
+
     // MARK: Always validated, read and write switches (P6, P7)
 
     @Test("P6: a fresh entry still costs one conditional GET; 304 freshens, 200 replaces")

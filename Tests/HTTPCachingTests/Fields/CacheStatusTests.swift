@@ -31,6 +31,8 @@ struct CacheStatusTests {
             $0.isCollapsed = true
         }
         #expect(onlyWhenForwarded == "CacheEngine; hit")
+        let generated = Self.status(.generated(.onlyIfCached))
+        #expect(generated == "CacheEngine; detail=only-if-cached")
     }
 
     @Test("§2.2: the reasons")

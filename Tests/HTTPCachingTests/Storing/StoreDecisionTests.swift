@@ -146,13 +146,6 @@ struct StoreDecisionTests {
             )
             #expect(Scene(Self.fresh, status: status).decision.refusal == nil, "\(status)")
         }
-        var rules = StoringRules.shared
-        rules.provokedRefusals = .followStatusCode
-        for status in [405, 501] {
-            let lifetime = Scene(guessed, status: status, rules: rules).decision.lifetime
-            #expect(lifetime?.seconds == 8_640, "\(status)")
-        }
-        #expect(Scene(guessed, status: 403, rules: rules).decision.refusal == .notFreshNorCacheable)
     }
 
     @Test("§4.1: what varies on everything, or on too much, is not stored")

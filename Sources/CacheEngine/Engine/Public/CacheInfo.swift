@@ -86,7 +86,9 @@ public struct CacheInfo: Sendable {
     /// Whether the response is past its lifetime.
     public var isStale: Bool {
         switch source {
-        case .stale, .fallback: true
+        case .stale: true
+        // A fresh response also stands in, for example if the client wanted it confirmed.
+        case .fallback: (remainingSeconds ?? 0) <= 0
         default: false
         }
     }

@@ -27,10 +27,7 @@ struct OwnLines: Sendable {
         switch status {
         case .omitted: break
         case .hit(let name, let remaining): withHitLine(name, remaining, read)
-        case .other(let status):
-            var own = FieldSection()
-            own.append("Cache-Status", status.text)
-            own.withUnsafeBytes(read)
+        case .other(let status): withLine(status.bytes, read)
         }
     }
 
@@ -40,6 +37,17 @@ struct OwnLines: Sendable {
         withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
             let end = FieldSection.writeLine(trusted: "Age", to: target, at: 0) {
                 DecimalText.write(ageSeconds, into: $0)
+            }
+            read(UnsafeRawBufferPointer(rebasing: target[..<end]))
+        }
+    }
+
+    private func withLine(_ status: [UInt8], _ read: (UnsafeRawBufferPointer) -> Void) {
+        let room = FieldSection.lineBytes(around: "Cache-Status") + status.count
+        withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
+            let end = FieldSection.writeLine(trusted: "Cache-Status", to: target, at: 0) { value in
+                value.copyBytes(from: status)
+                return status.count
             }
             read(UnsafeRawBufferPointer(rebasing: target[..<end]))
         }

@@ -72,7 +72,7 @@ struct ResponseBuilder {
     /// A response with the head of a stored one, and no body.
     func head(_ stored: StoredResponse, status: Int, _ info: CacheInfo) -> CacheResponse {
         let age = info.ageSeconds ?? 0
-        let remaining = Int(stored.facts.freshnessLifetimeSeconds) - age
+        let remaining = lifetimeSeconds(of: stored, info.source) - age
         var info = info
         info.remainingSeconds = remaining
         info.storedAtSeconds = stored.stored.createdSeconds
@@ -86,10 +86,23 @@ struct ResponseBuilder {
         return CacheResponse(status: status, fields: HeaderFields(fields), info: info)
     }
 
+    /// The lifetime of a stored response, which a soft purge ends.
+    ///
+    /// Only stale and fallback responses can have been purged softly: the others are fresh or
+    /// confirmed.
+    private func lifetimeSeconds(of stored: StoredResponse, _ source: CacheInfo.Source) -> Int {
+        let facts: StoredFacts
+        switch source {
+        case .stale, .fallback: facts = services.tiers.currentFacts(of: stored)
+        default: facts = stored.facts
+        }
+        return Int(facts.freshnessLifetimeSeconds)
+    }
+
     // MARK: Conditions
 
     /// Evaluates the client's own conditions against a stored or an arriving response; no other
-    /// place does so.
+    /// place in the engine does so.
     ///
     /// `withFields` lends the encoded fields of that response, if they are needed.
     func conditions(
@@ -156,14 +169,15 @@ struct ResponseBuilder {
     /// RFC 9111 §5.2.1.7: the client forbids a request to the origin, and no stored response may be
     /// used.
     func gatewayTimeout() -> CacheResponse {
-        CacheResponse(
-            status: 504,
-            fields: [
-                "Content-Length": "0",
-                "Cache-Status": "\(services.configuration.name); detail=only-if-cached",
-            ],
-            info: CacheInfo(source: .generated)
-        )
+        var fields: HeaderFields = ["Content-Length": "0"]
+        if services.configuration.cacheStatus == .added {
+            let status = CacheStatus(
+                identifier: services.configuration.name,
+                outcome: .generated(.onlyIfCached)
+            )
+            fields["Cache-Status"] = status.text
+        }
+        return CacheResponse(status: 504, fields: fields, info: CacheInfo(source: .generated))
     }
 }
 

@@ -61,8 +61,8 @@ extension BackingStore {
         disk.durability =
             switch durability {
             case .none: .none
-            case .onSegmentSeal: .onSeal
-            case .onRemoval: .synced
+            case .onSegmentSeal: .onSegmentSeal
+            case .onRemoval: .onRemoval
             }
         disk.flushMilliseconds = flushMilliseconds
         disk.pool = pool
