@@ -36,7 +36,7 @@ package final class Exchange: BodySource {
     // MARK: - The reader's side
 
     /// Returns the response as soon as its head has arrived.
-    package func response(
+    nonisolated(nonsending) package func response(
         onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
     ) async throws -> OriginResponse {
         while true {
@@ -60,7 +60,7 @@ package final class Exchange: BodySource {
     /// Returns the next event; the last event is returned repeatedly.
     ///
     /// Only one reader at a time is allowed, as `BodySource` requires; a second one gets an error.
-    package func nextEvent() async -> ExchangeEvent {
+    nonisolated(nonsending) package func nextEvent() async -> ExchangeEvent {
         if let event = take() { return event }
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { wait($0) }

@@ -29,13 +29,15 @@ package struct TransferDeadlines: Sendable {
         headSeconds own: Double?,
         now: UInt64
     ) {
-        let head = [own, limits.head?.seconds].compactMap { $0 }.map(Self.nanoseconds).min()
+        let own = own.map(Self.nanoseconds)
+        let limit = (limits.head?.seconds).map(Self.nanoseconds)
+        let head = own.map { min($0, limit ?? .max) } ?? limit
         headNanoseconds = head
         idleNanoseconds = (limits.idle?.seconds).map(Self.nanoseconds)
         totalBy = Self.moment(limits.total?.seconds, after: now)
         // A request's own limit counts from its start, including the wait for a connection.
         phaseBy =
-            own.map { now &+ Self.nanoseconds($0) }
+            own.map { now &+ $0 }
             ?? head.map { now &+ $0 &+ Self.nanoseconds(limits.connect?.seconds ?? 0) } ?? .max
     }
 

@@ -25,7 +25,7 @@ final class OriginGate: Sendable {
     var keyCount: Int { lanes.withLock { $0.count } }
 
     /// Returns once there is room; throws if the task is cancelled while it queues.
-    func enter(_ key: KeyHash) async throws {
+    nonisolated(nonsending) func enter(_ key: KeyHash) async throws {
         guard !takePlace(key) else { return }
         let ticket = Mutex<Line.Ticket?>(nil)
         let mayGo = await withTaskCancellationHandler {

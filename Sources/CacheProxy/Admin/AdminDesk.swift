@@ -35,7 +35,9 @@ package final class AdminDesk: Responder {
 
     package func setToken(_ token: String?) { self.token.withLock { $0 = token } }
 
-    package func respond(to request: CacheRequest) async throws -> CacheResponse {
+    nonisolated(nonsending) package func respond(to request: CacheRequest) async throws
+        -> CacheResponse
+    {
         if request.method.name == "PURGE" { return try await purge(request) }
         guard request.method == .get || request.method == .head else {
             let name = request.method.name

@@ -1,5 +1,6 @@
 package import CacheEngine
 import CurlOrigin
+import HTTPCaching
 import Synchronization
 
 /// An origin that can connect without sending a request.
@@ -25,7 +26,8 @@ package final class OriginPool: Origin {
         var isOpen = true
     }
 
-    private let name: String
+    /// The lines that name the proxy in requests to origins: `Via` and `CDN-Loop`.
+    private let ownLines: FieldSection
     private let report: @Sendable (String) -> Void
     private let state: Mutex<State>
 
@@ -37,15 +39,18 @@ package final class OriginPool: Origin {
         upstream: any Origin,
         report: @escaping @Sendable (String) -> Void = { _ in }
     ) {
-        self.name = name
+        ownLines = FieldSection([("Via", "1.1 \(name)"), ("CDN-Loop", name)])
         self.report = report
         state = Mutex(State(ring: OriginRing(addresses), upstream: upstream))
     }
 
-    package func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+    nonisolated(nonsending) package func fetch(_ request: OriginRequest) async throws
+        -> OriginResponse
+    {
         var outgoing = request
-        outgoing.fields.append("Via", "1.1 \(name)")
-        outgoing.fields.append("CDN-Loop", name)
+        var fields = request.fields.section
+        ownLines.withUnsafeBytes { fields.append(trusted: $0) }
+        outgoing.fields = HeaderFields(fields)
         var tried: Set<OriginAddress> = []
         var lastError: (any Error)?
         while let (address, upstream) = choose(excluding: tried) {

@@ -17,7 +17,7 @@ struct CacheResponder: Responder {
         cache.answerWithoutWaiting(request, bodyBytesMax: Self.copiedBodyBytesMax, read)
     }
 
-    func respond(to request: CacheRequest) async throws -> CacheResponse {
+    nonisolated(nonsending) func respond(to request: CacheRequest) async throws -> CacheResponse {
         try await cache.respondWaiting(to: request)
     }
 }

@@ -11,7 +11,7 @@ package protocol Responder: Sendable {
         _ read: (borrowing BorrowedResponse) -> Void
     ) -> ImmediateAnswer
     /// The response, however long it takes.
-    func respond(to request: CacheRequest) async throws -> CacheResponse
+    nonisolated(nonsending) func respond(to request: CacheRequest) async throws -> CacheResponse
 }
 
 extension Responder {

@@ -36,6 +36,11 @@ final class ResponseTask: Sendable {
         )
     }
 
+    /// Passes on a 1xx head of the origin.
+    func inform(status: Int, fields: HeaderFields) {
+        mailbox.post(.informational(self, status: status, fields: fields))
+    }
+
     private func attach(_ task: Task<Void, Never>) {
         let isLate = state.withLock { state in
             state.task = task
@@ -68,7 +73,9 @@ final class ResponseTask: Sendable {
         waiter?.resume()
     }
 
-    private func run(_ request: CacheRequest, _ responder: any Responder) async {
+    nonisolated(nonsending) private func run(_ request: CacheRequest, _ responder: any Responder)
+        async
+    {
         do {
             await deliver(try await responder.respond(to: request))
         } catch {
@@ -76,7 +83,7 @@ final class ResponseTask: Sendable {
         }
     }
 
-    private func deliver(_ response: CacheResponse) async {
+    nonisolated(nonsending) private func deliver(_ response: CacheResponse) async {
         do {
             mailbox.post(.answered(self, response))
             // The worker sends an available body together with the head.
@@ -92,7 +99,7 @@ final class ResponseTask: Sendable {
         }
     }
 
-    private func waitForRoom(after count: Int) async {
+    nonisolated(nonsending) private func waitForRoom(after count: Int) async {
         let mustWait = state.withLock { state in
             state.pendingBytes += count
             return state.pendingBytes >= Self.windowBytes && !state.isCancelled

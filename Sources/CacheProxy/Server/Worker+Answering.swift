@@ -114,9 +114,7 @@ extension Worker {
             request.body = .empty
         }
         if !connection.response.isOldVersion {
-            request.options.onInformational = { [mailbox] status, fields in
-                mailbox.post(.informational(task, status: status, fields: fields))
-            }
+            request.options.onInformational = { task.inform(status: $0, fields: $1) }
         }
         task.start(request, from: responder)
     }

@@ -35,7 +35,9 @@ package final class PlainOrigin: ConnectingOrigin {
 
     deinit { spare.withLock { $0 }?.post(.stop) }
 
-    package func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+    nonisolated(nonsending) package func fetch(_ request: OriginRequest) async throws
+        -> OriginResponse
+    {
         let url = try UpstreamURL(request.url)
         guard !url.isSecure else { return try await secure.fetch(request) }
         try Task.checkCancellation()

@@ -27,8 +27,10 @@ extension UpstreamTable {
 
     private func upload(of wish: UpstreamWish) throws(CacheError) -> UploadPipe? {
         guard let request = wish.request else { return nil }
+        let content = try Self.content(of: request)
+        if case .none = content { return nil }
         return UploadPipe(
-            try Self.content(of: request),
+            content,
             windowBytesMax: wish.origin.configuration.limits.maximumWindow.bytes,
             onBytes: { [mailbox, id = wish.exchange.id] in mailbox.resumeUpload(id) }
         )

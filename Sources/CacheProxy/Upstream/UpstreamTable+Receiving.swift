@@ -128,9 +128,6 @@ extension UpstreamTable {
         guard let head = connection.arrived.take(), let exchange = connection.exchange else {
             return
         }
-        let pieces = connection.pieces
-        connection.pieces = []
-        connection.piecesBytes = 0
         var contentBytes: Int?
         if case .length(let count) = head.framing { contentBytes = count }
         exchange.exchange.deliver(
@@ -140,11 +137,13 @@ extension UpstreamTable {
                     fields: HeaderFields(head.section),
                     contentBytes: contentBytes,
                     hasContent: head.framing != .none,
-                    content: whole ? ByteChunk(joining: pieces) : nil
+                    content: whole ? ByteChunk(joining: connection.pieces) : nil
                 )
             )
         )
-        if !whole { for piece in pieces { exchange.exchange.deliver(.chunk(piece)) } }
+        if !whole { for piece in connection.pieces { exchange.exchange.deliver(.chunk(piece)) } }
+        connection.pieces.removeAll(keepingCapacity: true)
+        connection.piecesBytes = 0
     }
 
     // MARK: The body

@@ -13,7 +13,9 @@ final class AncestorFetch: Sendable {
     init(_ key: KeyHash) { self.key = key }
 
     /// Runs `ask` as part of this fetch.
-    func run<Answer>(_ ask: () async throws -> Answer) async throws -> Answer {
+    nonisolated(nonsending) func run<Answer>(
+        _ ask: nonisolated(nonsending) () async throws -> Answer
+    ) async throws -> Answer {
         try await Self.$inherited.withValue(Self.underWay + [self]) { try await ask() }
     }
 

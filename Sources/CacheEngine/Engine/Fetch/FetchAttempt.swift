@@ -74,7 +74,7 @@ struct FetchAttempt {
         }
     }
 
-    func ask(_ question: FetchQuestion) async throws -> OriginAnswer {
+    nonisolated(nonsending) func ask(_ question: FetchQuestion) async throws -> OriginAnswer {
         let exchange = OriginExchange(services: services, key: context.lookup.key.hash)
         return try await exchange.ask(exchange.request(for: context, question))
     }

@@ -74,7 +74,7 @@ final class FetchTask: Sendable {
     /// Sends requests until the origin responds to one or no request is left to try.
     ///
     /// - Returns: The last attempt that this leader made.
-    private func lead(_ context: FetchContext, attempt: Int) async -> Int {
+    nonisolated(nonsending) private func lead(_ context: FetchContext, attempt: Int) async -> Int {
         var context = context
         var attempt = attempt
         while true {
@@ -98,7 +98,9 @@ final class FetchTask: Sendable {
     ///
     /// Not inlined, so that the frame of a fetch without a fleet stays small.
     @inline(never)
-    private func askFleet(_ context: FetchContext, attempt: Int) async throws {
+    nonisolated(nonsending) private func askFleet(_ context: FetchContext, attempt: Int)
+        async throws
+    {
         guard let shared = SharedFetch(services, desk, context) else {
             _ = try await ask(context, attempt: attempt)
             return
@@ -121,7 +123,7 @@ final class FetchTask: Sendable {
     ///
     /// `lease` is the fleet's for this fetch. Without it, the response may replace a record of
     /// another machine if `mayReplaceShared`.
-    private func ask(
+    nonisolated(nonsending) private func ask(
         _ context: FetchContext,
         attempt: Int,
         lease: SharedLease? = nil,
@@ -251,7 +253,7 @@ final class FetchTask: Sendable {
 
     /// Tells the waiters that the head has arrived, and delivers the body; returns `false` if the body
     /// broke off or the attempt had been given up.
-    private func land(
+    nonisolated(nonsending) private func land(
         _ outcome: FetchOutcome,
         _ context: FetchContext,
         attempt: Int

@@ -24,7 +24,7 @@ struct FetchedEntry {
     }
 
     /// Stores the response with the body that was kept.
-    func store(_ place: BodyKeeper.Place, _ builder: EntryBuilder) async {
+    nonisolated(nonsending) func store(_ place: BodyKeeper.Place, _ builder: EntryBuilder) async {
         if body.isOutranked, await tiers.entry(body.key) != nil { return }
         var isOverlong = false
         if case .arriving(let arriving) = body.origin.body { isOverlong = arriving.isOverlong }
@@ -57,7 +57,7 @@ struct FetchedEntry {
     }
 
     /// Removes the stored response that this one replaces without being kept itself.
-    func endReplaced() async {
+    nonisolated(nonsending) func endReplaced() async {
         guard body.origin.status != 206, !body.isOutranked, body.isPermitted else { return }
         let isToldAsStored = body.storage != .none
         if context.policy.reads, context.found.stored != nil {
@@ -88,7 +88,7 @@ struct FetchedEntry {
     // MARK: Parts
 
     /// Stores one part, joined with the parts that are already stored (RFC 9111 §3.4).
-    private func store(
+    nonisolated(nonsending) private func store(
         _ arrived: [ByteChunk],
         as content: ContentRange,
         _ builder: EntryBuilder

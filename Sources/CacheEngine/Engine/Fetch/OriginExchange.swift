@@ -9,7 +9,7 @@ struct OriginExchange {
     /// Sends the request, and returns when the head has arrived and is within the limits.
     ///
     /// The place in the key's gate is released when the body has ended or is released.
-    func ask(_ request: OriginRequest) async throws -> OriginAnswer {
+    nonisolated(nonsending) func ask(_ request: OriginRequest) async throws -> OriginAnswer {
         let (key, gate, recorder) = (key, services.gate, services.recorder)
         try await gate?.enter(key)
         recorder.counters.add(.originRequests)

@@ -9,7 +9,7 @@ public protocol Origin: Sendable {
     /// The cache calls this in a task of its own, not in the task of a caller. The task prefers
     /// `RequestOptions.taskExecutor` of the request that began the fetch, or else
     /// `HTTPCache.Configuration.taskExecutor`; without both it runs on the global executor.
-    func fetch(_ request: OriginRequest) async throws -> OriginResponse
+    nonisolated(nonsending) func fetch(_ request: OriginRequest) async throws -> OriginResponse
 }
 
 /// A request from the cache to an origin.
