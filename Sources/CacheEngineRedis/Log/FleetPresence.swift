@@ -81,8 +81,12 @@ final class FleetPresence: Sendable {
     func withdraw() async {
         hasEnded.store(true, ordering: .releasing)
         guard hasReported.load(ordering: .relaxed) else { return }
-        let removal = RESPCommand("HDEL", key: keys.machines, machine)
-        _ = try? await client.send(removal, within: Self.replyLimit, lane: .data)
+        // A report that was under way goes over another connection, and may come behind the first
+        // removal; the second one is sent after the reply to the first, and comes behind both.
+        for _ in 0..<2 {
+            let removal = RESPCommand("HDEL", key: keys.machines, machine)
+            _ = try? await client.send(removal, within: Self.replyLimit, lane: .data)
+        }
     }
 
     /// The log is another one, and the reports were in the old one: for as long as a machine may be
