@@ -8,33 +8,20 @@ import Testing
 
 /// Memory and disk as one storage: operations take effect in the same order in both.
 @Suite struct TieredStoreTests {
-    /// A clock whose time is constant.
-    ///
-    /// After `holdNext` it blocks the next caller until `release`.
-    final class HoldingClock: CacheClock {
-        private static let nobodyMillisecondsMax = 200
-        private let isHolding = Mutex(false)
+    /// A point at which one thread is held until `release`.
+    final class Hold: Sendable {
+        /// The caller of `release` may itself wait for a lock that the held thread has.
+        private static let millisecondsMax = 200
         private let caught = DispatchSemaphore(value: 0)
         private let letGo = DispatchSemaphore(value: 0)
 
-        func holdNext() { isHolding.withLock { $0 = true } }
+        func hold() {
+            caught.signal()
+            _ = letGo.wait(timeout: .now() + .milliseconds(Self.millisecondsMax))
+        }
+
         func waitUntilHeld() async { await PlainThread.run { self.caught.wait() } }
         func release() { letGo.signal() }
-
-        var nowSeconds: Int64 {
-            let isCaught = isHolding.withLock { isHolding in
-                defer { isHolding = false }
-                return isHolding
-            }
-            if isCaught {
-                caught.signal()
-                // The caller of `release` may itself wait for a lock that this thread holds.
-                _ = letGo.wait(timeout: .now() + .milliseconds(Self.nobodyMillisecondsMax))
-            }
-            return 1_000_000
-        }
-        var monotonicNanoseconds: UInt64 { 1 }
-        func sleep(nanoseconds: UInt64) async throws {}
     }
 
     /// A clock whose time is constant and that runs a closure at each reading.
@@ -76,10 +63,8 @@ import Testing
     @Test(arguments: [RemovalScope.tag("news"), .everything, .storedBefore(seconds: 2_000_000)])
     func removalWaitsForAStoreBetweenMemoryAndDisk(scope: RemovalScope) async throws {
         let folder = TemporaryFolder()
-        let clock = HoldingClock()
         let disk = try await DiskTier.open(
-            DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20),
-            clock: clock
+            DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
         )
         let (tiers, key) = Self.tiers(on: disk)
         let blueprint = EntryBlueprint(
@@ -89,11 +74,16 @@ import Testing
             createdSeconds: 1_000_000
         )
         let entry = blueprint.entry(body: [ByteChunk([4, 5, 6])], sequence: 0)
-        clock.holdNext()
-        async let outcome = PlainThread.run { tiers.store(entry, since: tiers.ledger.ticket()) }
-        await clock.waitUntilHeld()
+        let permitted = Hold()
+        async let outcome = PlainThread.run {
+            tiers.store(entry, since: tiers.ledger.ticket()) {
+                permitted.hold()
+                return true
+            }
+        }
+        await permitted.waitUntilHeld()
         _ = try await tiers.removeAll(in: scope)
-        clock.release()
+        permitted.release()
         _ = await outcome
         #expect(await tiers.entry(key) == nil)
         await tiers.backing.close()
