@@ -11,7 +11,7 @@ package struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
         package static let urlInvalid = Code("urlInvalid")
         /// The system gave no thread or no descriptor.
         package static let systemFailed = Code("systemFailed")
-        /// No connection stands, and none could be made.
+        /// There is no connection, and none could be made.
         package static let unreachable = Code("unreachable")
         /// The reply did not arrive within its limit.
         package static let timedOut = Code("timedOut")

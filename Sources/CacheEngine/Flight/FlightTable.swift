@@ -1,7 +1,7 @@
 /// The flights under way, and what is known about keys without one, for the keys of one desk.
 ///
-/// A value: it starts, wakes and cancels nothing. What its caller must do after unlocking the desk
-/// is part of each result. If `flights` is full, a request fetches on its own. Shared errors,
+/// A value: it starts, wakes and cancels nothing. Each result names the work that its caller must
+/// do after unlocking the desk. If `flights` is full, a request fetches on its own. Shared errors,
 /// hit-for-miss marks and pauses are hints: a full table of them is cleared.
 ///
 /// Invariant: `flights` holds a flight under its own key, and under its variant's key, until the

@@ -247,7 +247,7 @@ extension LogLoop {
                 if isNew { await presence.announce(place) }
                 await beginStore(place)
             }
-            // Before the start hears of it.
+            // Set before the start of the cache is told.
             counts.isReplaying.store(false, ordering: .releasing)
             counts.lastContact.store(surroundings.nowNanoseconds, ordering: .relaxed)
             if isNew {

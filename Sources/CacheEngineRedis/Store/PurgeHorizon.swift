@@ -29,7 +29,7 @@ struct PurgeHorizon: Sendable {
     private let countMax: Int
     private let hasher = KeyHasher.random()
 
-    /// The log whose positions are known; `nil` while none is.
+    /// The log whose positions are known; `nil` while no log is known.
     private(set) var log: [UInt8]?
     private var floor: UInt64 = 0
     /// The latest place of each purge that the log has; it only rises.

@@ -20,7 +20,7 @@ struct ResponseMachine {
 
     private(set) var phase = Phase.waiting
     private(set) var framing = ResponseFraming.none
-    /// Bytes still owed to a Content-Length.
+    /// Bytes that the Content-Length still requires.
     private var remainingBytes = 0
 
     private let isHead: Bool

@@ -2,7 +2,7 @@ import Platform
 
 /// The PROXY header in front of a connection's first request, and the peers that send one.
 extension Worker {
-    /// Uses held bytes as the PROXY header; returns whether bytes of a request stand behind it.
+    /// Uses held bytes as the PROXY header; returns whether bytes of a request follow it.
     func useHeader(_ connection: Connection, _ pending: PendingInput) -> Bool {
         guard !pending.bytes.isEmpty else { return false }
         switch pending.bytes.withUnsafeBytes(ProxyHeaderParser.parse) {

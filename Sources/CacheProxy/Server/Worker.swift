@@ -325,7 +325,9 @@ extension Worker {
                 mailbox.take(into: &messages)
                 if messages.isEmpty { return }
             }
-            let message = messages[nextMessage]
+            // Moved out, because a copy would retain everything that the message holds.
+            var message = WorkerMessage.stop
+            swap(&message, &messages[nextMessage])
             nextMessage += 1
             take(message)
         }

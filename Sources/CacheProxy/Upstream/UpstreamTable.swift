@@ -12,8 +12,8 @@ import Platform
 /// 1. An exchange is in `exchanges` until it is finished, and is finished once.
 /// 2. A connection is in `connections` as long as its socket is open.
 final class UpstreamTable {
-    /// The tokens of its connections have this bit; those of other sockets have not, but for the
-    /// two highest.
+    /// The tokens of its connections have this bit; of all other tokens, only the two highest have
+    /// it.
     static let tokenBit: UInt64 = 1 << 63
     static let sweepMilliseconds: Int64 = 250
     /// The time that a connection is kept without an exchange.

@@ -206,7 +206,7 @@ extension ModelLink {
         try? await clock.sleep(nanoseconds: UInt64(milliseconds) * 1_000_000)
     }
 
-    /// - Throws: `RedisError` if the connection does not stand; the next one may.
+    /// - Throws: `RedisError` if the connection is closed; a later one may be open.
     private func checkConnection() throws(RedisError) {
         let (generation, hasDeposed) = (redis.generation, redis.hasDeposed)
         let code = state.withLock { state -> RedisError.Code? in

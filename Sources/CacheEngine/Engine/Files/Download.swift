@@ -53,7 +53,7 @@ struct Download {
 
     /// Writes a response that is not a continuation.
     ///
-    /// Only a 200 replaces the bytes: an error of the origin must not cost what is there.
+    /// Only a 200 replaces the bytes: an error of the origin must not destroy them.
     private func write(_ response: CacheResponse, to part: PartialFile) async throws
         -> CacheResponse
     {

@@ -1,6 +1,6 @@
 /// Applies the purges of other machines to this one.
 ///
-/// The relay's task holds the inbox. The inbox must not keep alive a cache that is used no more.
+/// The relay's task holds the inbox. The inbox must not keep an unused cache alive.
 final class PurgeInbox: PurgeReceiver {
     private weak let services: Services?
 

@@ -13,7 +13,7 @@ package final class Race<Value: Sendable>: Sendable {
 
     package init() {}
 
-    /// Asks, and returns the first answer: somebody else's code may answer late, twice or never.
+    /// Asks, and returns the first answer: code of others may answer late, twice or never.
     ///
     /// - Throws: `CancellationError` if the task is cancelled before an answer.
     package static func answer(

@@ -1,7 +1,7 @@
 /// The store that the machines of a fleet share, as this machine sees it.
 ///
 /// It holds copies of entries that any machine may read. Each call has a limit of its own, and a
-/// failure is a miss: a cache whose shared store is away works as without one.
+/// failure is a miss: a cache that cannot reach its shared store works without it.
 package protocol SharedTier: Sendable {
     /// Looks up the record of `key`; without a usable record, asks for the key's lease.
     ///
