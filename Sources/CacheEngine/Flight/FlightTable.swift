@@ -229,10 +229,14 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         return flight
     }
 
-    /// Removes all flights.
+    /// Removes all flights, and returns them in the order of their start.
     mutating func takeAll() -> [Member] {
         defer { flights = [:] }
-        return Array(flights.values)
+        return flights.sorted { left, right in
+            (left.value.startedNanoseconds, left.key.placement, left.key.identity)
+                < (right.value.startedNanoseconds, right.key.placement, right.key.identity)
+        }
+        .map(\.value)
     }
 
     private static func makeRoom<Value>(in table: inout [KeyHash: Value]) {

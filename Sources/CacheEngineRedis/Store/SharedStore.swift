@@ -54,7 +54,9 @@ final class SharedStore: SharedTier {
             defer { state.leases = [:] }
             return state.leases
         }
-        for lease in leases.values { lease.renewal.cancel() }
+        // In one order, so that a simulated life is repeated exactly.
+        let inOrder = leases.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
+        for (_, lease) in inOrder { lease.renewal.cancel() }
         await client.shutDown()
     }
 }

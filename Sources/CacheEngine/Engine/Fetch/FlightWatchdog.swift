@@ -14,8 +14,14 @@ protocol WatchedFlight: AnyObject, Sendable {
 /// its response.
 final class FlightWatchdog: Sendable {
     private struct State {
-        var flights: [ObjectIdentifier: any WatchedFlight] = [:]
+        /// With the number of each, which gives their order.
+        var flights: [ObjectIdentifier: (number: UInt64, flight: any WatchedFlight)] = [:]
+        var lastNumber: UInt64 = 0
         var isLooking = false
+
+        var inOrder: [any WatchedFlight] {
+            flights.values.sorted { $0.number < $1.number }.map(\.flight)
+        }
     }
 
     /// The time between two checks.
@@ -33,7 +39,8 @@ final class FlightWatchdog: Sendable {
     /// Watches a flight that begins.
     func add(_ flight: any WatchedFlight) {
         let isIdle = state.withLock { state in
-            state.flights[ObjectIdentifier(flight)] = flight
+            state.lastNumber += 1
+            state.flights[ObjectIdentifier(flight)] = (state.lastNumber, flight)
             defer { state.isLooking = true }
             return !state.isLooking
         }
@@ -54,7 +61,7 @@ final class FlightWatchdog: Sendable {
         supervisor.start(.watching) { [weak self, clock, tickNanoseconds] in
             while (try? await clock.sleep(nanoseconds: tickNanoseconds)) != nil {
                 guard let self else { return }
-                for flight in self.state.withLock({ Array($0.flights.values) }) {
+                for flight in self.state.withLock({ $0.inOrder }) {
                     flight.look()
                 }
                 if self.mayRest() { return }

@@ -25,6 +25,11 @@ final class Supervisor: Sendable {
         /// A task is `nil` for the moment between its number and its start.
         var tasks: [Int: (work: Work, task: Task<Void, Never>?)] = [:]
         var nextID = 0
+
+        /// The tasks in the order of their start, so that their ends have one order too.
+        var inOrder: [(work: Work, task: Task<Void, Never>?)] {
+            tasks.sorted { $0.key < $1.key }.map(\.value)
+        }
     }
 
     private let executor: (any TaskExecutor)?
@@ -40,7 +45,7 @@ final class Supervisor: Sendable {
 
     private var working: [Task<Void, Never>] {
         state.withLock { state in
-            state.tasks.values.filter { $0.work != .watching }.compactMap(\.task)
+            state.inOrder.filter { $0.work != .watching }.compactMap(\.task)
         }
     }
 
@@ -90,7 +95,7 @@ final class Supervisor: Sendable {
     func close() {
         let others = state.withLock { state in
             state.isOpen = false
-            return state.tasks.values.filter { $0.work != .writing }
+            return state.inOrder.filter { $0.work != .writing }
         }
         for other in others { other.task?.cancel() }
     }
@@ -103,7 +108,7 @@ final class Supervisor: Sendable {
         close()
         await waitUnlessCancelled { [self] in
             while true {
-                let tasks = state.withLock { $0.tasks.values.map(\.task) }
+                let tasks = state.withLock { $0.inOrder.map(\.task) }
                 if tasks.isEmpty { return }
                 for task in tasks {
                     if let task { await task.value } else { await Task.yield() }
