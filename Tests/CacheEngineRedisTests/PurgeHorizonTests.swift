@@ -157,29 +157,34 @@ import Testing
     @Test func recordIsSentUntilItsResourceEnds() {
         var horizon = PurgeHorizon(countMax: 2)
         let other = [UInt8](repeating: 3, count: 16)
-        let maySend = { (horizon: PurgeHorizon, milliseconds: Int64, log: [UInt8]) in
-            horizon.maySend(Self.key, publishedMilliseconds: milliseconds, log: log)
+        func mark() -> PurgeHorizon.Mark { horizon.mark(Self.key.bytes, until: 60_000) }
+        func maySend(_ mark: PurgeHorizon.Mark, _ log: [UInt8] = Self.log) -> Bool {
+            horizon.maySend(Self.key, mark, log: log)
         }
-        #expect(!maySend(horizon, 100, Self.log))
+        let early = mark()
+        #expect(!maySend(early))
         horizon.begin(log: Self.log, floor: 0, [])
         // Marks hide records, also if there are too many of them; they keep none from being sent.
-        _ = horizon.mark(Self.key.bytes, until: 60_000)
         for number in 3...5 { _ = horizon.mark([UInt8(number)], until: 60_000) }
         #expect(horizon.hidden(Self.key) == 60_000)
-        #expect(maySend(horizon, 100, Self.log) && !maySend(horizon, 100, other))
+        #expect(maySend(early) && !maySend(early, other))
         horizon.end([7], at: 500)
-        #expect(maySend(horizon, 100, Self.log))
+        #expect(maySend(early))
+        // An end holds for a second longer on the clock; what is published behind it is sent.
         horizon.end(Self.key.resource, at: 200)
-        #expect(!maySend(horizon, 200, Self.log) && maySend(horizon, 201, Self.log))
+        let behind = mark()
+        #expect(!maySend(early) && maySend(behind))
         // The third end joins them.
         horizon.end([8], at: 300)
-        #expect(!maySend(horizon, 500, Self.log) && maySend(horizon, 501, Self.log))
+        let later = mark()
+        #expect(!maySend(behind) && maySend(later))
         horizon.endEverything(at: 700)
-        #expect(!maySend(horizon, 700, Self.log) && maySend(horizon, 701, Self.log))
+        let last = mark()
+        #expect(!maySend(later) && maySend(last))
         horizon.end()
-        #expect(!maySend(horizon, 701, Self.log))
+        #expect(!maySend(last))
         horizon.begin(log: other, floor: 0, [])
-        #expect(!maySend(horizon, 701, Self.log) && maySend(horizon, 701, other))
+        #expect(!maySend(last) && maySend(last, other))
     }
 
     /// However few purges and marks are remembered, no record is used that one of them covers.

@@ -82,10 +82,12 @@ final class FleetPresence: Sendable {
         hasEnded.store(true, ordering: .releasing)
         guard hasReported.load(ordering: .relaxed) else { return }
         // A report that was under way goes over another connection, and may come behind the first
-        // removal; the second one is sent after the reply to the first, and comes behind both.
+        // removal. The second one is sent a round trip later, and almost always comes behind it;
+        // otherwise purges wait for this machine until its report is ten seconds old.
         for _ in 0..<2 {
             let removal = RESPCommand("HDEL", key: keys.machines, machine)
-            _ = try? await client.send(removal, within: Self.replyLimit, lane: .data)
+            let reply = try? await client.send(removal, within: Self.replyLimit, lane: .data)
+            if reply == nil { return }
         }
     }
 

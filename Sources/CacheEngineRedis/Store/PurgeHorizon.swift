@@ -25,6 +25,19 @@ struct PurgeHorizon: Sendable {
         fileprivate let number: UInt64
     }
 
+    /// The end of entries on this machine.
+    private struct End {
+        /// In milliseconds of the fleet's time.
+        var until = Int64.min
+        /// The last mark that was made before.
+        var mark: UInt64 = 0
+
+        mutating func join(_ other: End) {
+            until = max(until, other.until)
+            mark = max(mark, other.mark)
+        }
+    }
+
     /// Beyond this number of purges or moments, the older ones are joined.
     private let countMax: Int
     private let hasher = KeyHasher.random()
@@ -39,9 +52,8 @@ struct PurgeHorizon: Sendable {
     private var marksMade: UInt64 = 0
     /// The last moment of marks that were joined.
     private var endOfMarks = Int64.min
-    /// When resources ended on this machine, in milliseconds of the fleet's time.
-    private var ends: [KeyHash: Int64] = [:]
-    private var endOfAll = Int64.min
+    private var ends: [KeyHash: End] = [:]
+    private var endOfAll = End()
 
     init(countMax: Int = 65_536) { self.countMax = countMax }
 
@@ -135,21 +147,22 @@ struct PurgeHorizon: Sendable {
     /// A resource ended on this machine: records of all its entries that were published by then are
     /// not used any more.
     mutating func end(_ resource: [UInt8], at milliseconds: Int64) {
-        let hash = hash(resource)
-        ends[hash] = max(ends[hash] ?? .min, milliseconds)
+        ends[hash(resource), default: End()].join(End(until: milliseconds, mark: marksMade))
         guard ends.count > countMax else { return }
-        endOfAll = max(endOfAll, ends.values.max() ?? .min)
+        for end in ends.values { endOfAll.join(end) }
         ends = [:]
     }
 
     /// Records that were published by then are not used any more, whatever their key.
     mutating func endEverything(at milliseconds: Int64) {
-        endOfAll = max(endOfAll, milliseconds)
+        endOfAll.join(End(until: milliseconds, mark: marksMade))
     }
 
-    /// The last moment at which a resource, or everything, ended on this machine.
-    private func ended(_ resource: [UInt8]) -> Int64 {
-        ends.isEmpty ? endOfAll : max(endOfAll, ends[hash(resource)] ?? .min)
+    /// The last end of a resource, or of everything, on this machine.
+    private func end(of resource: [UInt8]) -> End {
+        var end = endOfAll
+        if !ends.isEmpty, let own = ends[hash(resource)] { end.join(own) }
+        return end
     }
 
     private func hash(_ bytes: [UInt8]) -> KeyHash { bytes.withUnsafeBytes { hasher.hash($0) } }
@@ -162,21 +175,16 @@ struct PurgeHorizon: Sendable {
     /// the reply may hold the record from before that change.
     func hidden(_ key: SharedKey) -> Int64 {
         if Mutant.readsBackWhatItRemoved.isOn { return .min }
-        let moment = max(ended(key.resource), endOfMarks)
+        let moment = max(end(of: key.resource).until, endOfMarks)
         return marks.isEmpty ? moment : max(moment, marks[hash(key.bytes)]?.until ?? .min)
     }
 
-    /// Whether a record of this machine may still be sent, which it published at that moment.
+    /// Whether a record of this machine may still be sent, whose publication made that mark.
     ///
     /// It may not if its log is another one by now, or if its resource has ended since: the other
-    /// machines would use a response that was removed here. A mark does not keep it back, because
-    /// its own publication made one.
-    func maySend(
-        _ key: SharedKey,
-        publishedMilliseconds: Int64,
-        log publishedLog: [UInt8]
-    ) -> Bool {
-        publishedLog == log && publishedMilliseconds > ended(key.resource)
+    /// machines would use a response that was removed here.
+    func maySend(_ key: SharedKey, _ mark: Mark, log publishedLog: [UInt8]) -> Bool {
+        publishedLog == log && mark.number > end(of: key.resource).mark
     }
 
     /// Whether a record may be used that was asked for when `hidden` gave that moment.

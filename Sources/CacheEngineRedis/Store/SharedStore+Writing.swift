@@ -41,11 +41,7 @@ extension SharedStore {
     private func send(_ publication: Publication) async {
         // It may have waited for longer than `forget` keeps its key free, or for another log.
         let isWanted = state.withLock { state in
-            state.horizon.maySend(
-                publication.key,
-                publishedMilliseconds: publication.milliseconds,
-                log: publication.log
-            )
+            state.horizon.maySend(publication.key, publication.mark, log: publication.log)
         }
         guard isWanted else { return giveUp(publication) }
         let steps = zip(publication.copies, publication.tokens).compactMap { copy, token in
