@@ -60,20 +60,39 @@ package struct DiskGeometry: Hashable {
         max(0, capacityBytes - reservedBytes(shardCount: shardCount)) / shardCount
     }
 
-    /// The largest number of segments in a directory that is laid out for this capacity; 0 if it is
-    /// too small.
+    /// The largest number of segments in the directory with this capacity; 0 if it is too small.
     ///
-    /// The tier keeps the file of each segment open.
-    package static func segmentsMax(capacityBytes: Int, processors: Int) -> Int {
-        let configuration = DiskConfiguration(directory: "", capacityBytes: capacityBytes)
-        guard let geometry = DiskGeometry(configuration, processors: processors) else { return 0 }
+    /// The tier keeps the file of each segment open. A directory that exists keeps the division that
+    /// it was laid out with, although its capacity may have grown.
+    package static func segmentsMax(
+        directory: String,
+        capacityBytes: Int,
+        processors: Int
+    ) -> Int {
+        let configuration = DiskConfiguration(directory: directory, capacityBytes: capacityBytes)
+        guard let geometry = known(configuration) ?? Self(configuration, processors: processors)
+        else { return 0 }
         let share = shareBytes(capacityBytes, shardCount: geometry.shardCount)
         let segments = min(share / geometry.segmentBytes, RecordPlace.segmentsMax)
         return geometry.shardCount * segments
     }
 
+    /// The division of the directory, if it has one that the capacity still fits.
+    private static func known(_ configuration: DiskConfiguration) -> DiskGeometry? {
+        let (path, volume) = (configuration.directory, Volume.system)
+        guard let names = try? volume.list(path),
+            let search = try? ManifestSearch(path, names, configuration, volume, mends: false)
+        else { return nil }
+        return search.manifest.map(Self.init)
+    }
+
     let shardCount: Int
     let segmentBytes: Int
+
+    private init(_ manifest: Manifest) {
+        shardCount = manifest.shardCount
+        segmentBytes = manifest.segmentBytes
+    }
 
     /// Computes the division that `configuration` asks for; `nil` if the capacity is too small.
     init?(_ configuration: DiskConfiguration, processors: Int) {

@@ -73,8 +73,12 @@ extension ProxyConfiguration {
 
     /// The files that the disk cache keeps open.
     private func segmentsMax(_ processors: Int) -> Int {
-        guard diskDirectory != nil else { return 0 }
-        return DiskGeometry.segmentsMax(capacityBytes: diskSize.bytes, processors: processors)
+        guard let diskDirectory else { return 0 }
+        return DiskGeometry.segmentsMax(
+            directory: diskDirectory,
+            capacityBytes: diskSize.bytes,
+            processors: processors
+        )
     }
 
     /// A line about the connections that `openFilesMax` takes away from `wanted`; `nil` if it takes

@@ -20,7 +20,28 @@ import Testing
         (Int.max, 16, 16 * 0xFFFE),
     ])
     func capacityGivesTheNumberOfSegments(_ row: (Int, Int, Int)) {
-        #expect(DiskGeometry.segmentsMax(capacityBytes: row.0, processors: row.1) == row.2)
+        let segments = DiskGeometry.segmentsMax(
+            directory: TemporaryFolder().path + "/none",
+            capacityBytes: row.0,
+            processors: row.1
+        )
+        #expect(segments == row.2)
+    }
+
+    /// Segments of 4 MiB, as in a directory of 1 GiB, are 1,600 in one of 10 GiB; laid out anew it
+    /// would have 8 times 79.
+    @Test func grownDirectoryKeepsItsSegments() async throws {
+        let folder = TemporaryFolder()
+        var configuration = DiskConfiguration(directory: folder.path, capacityBytes: 1 << 30)
+        configuration.shardCount = 8
+        let tier = try await DiskTier.open(configuration)
+        await tier.close()
+        let segments = DiskGeometry.segmentsMax(
+            directory: folder.path,
+            capacityBytes: 10 << 30,
+            processors: 8
+        )
+        #expect(segments == 8 * 319)
     }
 
     @Test func fullTierHasThatManySegments() async throws {
@@ -42,9 +63,12 @@ import Testing
         }
         let paths = FileManager.default.enumerator(atPath: store.directory)?.allObjects ?? []
         let segments = paths.compactMap { $0 as? String }.filter { $0.hasSuffix(".seg") }
-        #expect(
-            segments.count == DiskGeometry.segmentsMax(capacityBytes: capacity, processors: 4)
+        let segmentsMax = DiskGeometry.segmentsMax(
+            directory: store.directory,
+            capacityBytes: capacity,
+            processors: 4
         )
+        #expect(segments.count == segmentsMax)
         await store.close()
     }
 }
