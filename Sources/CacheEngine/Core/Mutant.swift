@@ -67,6 +67,7 @@ enum Mutant: String {
     case removesFromMemoryAlone
     case replacesWhatIsNewerOnDisk
     case letsWritersGoOn
+    case forgetsLateReaders
     case ledgerIgnoresTags
     case variantsWithoutNumber
     case staleMarksEndEarly

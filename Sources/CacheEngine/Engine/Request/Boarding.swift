@@ -192,7 +192,9 @@ struct Boarding {
         switch place {
         case .known(let outcome):
             // The request joined after the head, so the fetch did not count it.
-            if case .answered(let answer, _) = outcome, case .shared(let body) = answer.content {
+            if case .answered(let answer, _) = outcome, case .shared(let body) = answer.content,
+                !Mutant.forgetsLateReaders.isOn
+            {
                 body.awaitLateReader()
             }
             return outcome
