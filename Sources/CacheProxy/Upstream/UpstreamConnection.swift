@@ -52,7 +52,7 @@ final class UpstreamConnection {
         head = []
         decoder = nil
         arrived = nil
-        pieces = []
+        pieces.removeAll(keepingCapacity: true)
         piecesBytes = 0
         queue = OutputQueue()
         sendsChunks = false

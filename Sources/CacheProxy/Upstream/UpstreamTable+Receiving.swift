@@ -4,6 +4,8 @@ import Platform
 
 /// Receiving the responses of origins.
 extension UpstreamTable {
+    /// The places for pieces of a body that a connection keeps from exchange to exchange.
+    private static let piecesKept = 16
     /// The largest body that is delivered with its head if it is there at once.
     private static let wholeBytesMax = 256 * 1024
 
@@ -142,7 +144,7 @@ extension UpstreamTable {
             )
         )
         if !whole { for piece in connection.pieces { exchange.exchange.deliver(.chunk(piece)) } }
-        connection.pieces.removeAll(keepingCapacity: true)
+        connection.pieces.removeAll(keepingCapacity: connection.pieces.capacity <= Self.piecesKept)
         connection.piecesBytes = 0
     }
 

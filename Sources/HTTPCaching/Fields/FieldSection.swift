@@ -65,7 +65,7 @@ package struct FieldSection: Sendable, Hashable {
         return valueStart + count
     }
 
-    /// Makes a section of these lines, for tests and examples; skips a line that is invalid.
+    /// Makes a section of these lines; skips a line that is invalid.
     package init(_ lines: [(String, String)]) {
         bytes = []
         for (name, value) in lines { append(name, value) }
