@@ -18,12 +18,15 @@ extension SharedStore {
         let replaced: Publication?
     }
 
-    func publish(_ copies: [SharedCopy]) {
+    func publish(_ copies: [SharedCopy], onlyIf isPermitted: () -> Bool) {
         guard let first = copies.first else { return }
-        // Before the lock: an end that comes in between counts as a later one.
         let now = time.now()
-        // One lock: the publications of a resource wait in the order of their marks.
-        let queued = state.withLock { $0.queue(copies, first, at: now) }
+        // One lock: the publications of a resource wait in the order of their marks. A removal is
+        // noted before it ends anything here: one that began before the lock forbids the copy, and a
+        // later one is seen when the copy's turn comes.
+        let queued = state.withLock { state in
+            isPermitted() ? state.queue(copies, first, at: now) : nil
+        }
         guard let queued else { return counts.unpublished.count() }
         for lease in queued.leases { lease.renewal.cancel() }
         if let replaced = queued.replaced { giveUp(replaced) }

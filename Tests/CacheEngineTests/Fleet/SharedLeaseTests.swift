@@ -15,9 +15,23 @@ import Testing
             let ending: SharedLease.Ending
         }
 
-        private let state = Mutex((leases: UInt8(0), ends: [End]()))
+        private struct State {
+            var leases = UInt8(0)
+            var ends: [End] = []
+            var permissions: [Bool] = []
+            var onPublish: (@Sendable () -> Void)?
+        }
+
+        private let state = Mutex(State())
 
         var ends: [End] { state.withLock { $0.ends } }
+        /// Whether each copy was permitted.
+        var permissions: [Bool] { state.withLock { $0.permissions } }
+
+        /// Calls `body` before it is asked whether a copy is permitted.
+        func onPublish(_ body: @escaping @Sendable () -> Void) {
+            state.withLock { $0.onPublish = body }
+        }
 
         func look<Value: Sendable>(
             _ key: SharedKey,
@@ -40,9 +54,31 @@ import Testing
             state.withLock { $0.ends.append(End(number: lease.token[0], ending: ending)) }
         }
 
-        func publish(_ copies: [SharedCopy]) {}
+        func publish(_ copies: [SharedCopy], onlyIf isPermitted: () -> Bool) {
+            state.withLock { $0.onPublish }?()
+            let isPermitted = isPermitted()
+            state.withLock { $0.permissions.append(isPermitted) }
+        }
+
         func forget(_ key: SharedKey) {}
         func forgetEverything() {}
+    }
+
+    /// A removal comes between the store of a response and its copy: the other machines would use
+    /// it for the rest of its lifetime.
+    @Test func responseThatIsRemovedBehindItsStoreIsNotCopied() async throws {
+        let tier = LeasingTier()
+        let world = try await SimulatedCache(
+            origin: ScriptedOrigin(fields: ["Cache-Control": "max-age=60"]),
+            fleet: ScriptedRelay(sharing: tier).fleet
+        )
+        let ledger = world.cache.services.tiers.ledger
+        _ = await world.answer(Self.request)
+        tier.onPublish { ledger.begin(.storedBefore(seconds: .max)) }
+        _ = await world.answer(CacheRequest(url: "http://example.com/other"))
+        ledger.end(.storedBefore(seconds: .max))
+        #expect(tier.permissions == [true, false])
+        #expect(await world.shutDown())
     }
 
     /// The successor of a hanging attempt still fetches for the fleet: the late response of the

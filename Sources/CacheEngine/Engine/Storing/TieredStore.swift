@@ -133,7 +133,9 @@ final class TieredStore: Sendable {
             let hash = bytes.withUnsafeBytes { hasher.hash($0) }
             return peek(RequestKey(bytes: bytes, hash: hash)).map { StoredEntry($0) }
         }
-        outlet.stored(entry, index: index, since: ticket, nowSeconds: clock.nowSeconds)
+        outlet.stored(entry, index: index, since: ticket, nowSeconds: clock.nowSeconds) {
+            permits(entry.entry, since: ticket)
+        }
     }
 
     /// Stores an entry without waking the tier behind the memory: the caller rings it.

@@ -9,11 +9,14 @@ struct SharedOutlet: Sendable {
     private static let lifetimeSecondsMax = 24 * 60 * 60
 
     /// An entry was stored on this machine; `index` is that of its resource, if it is a variant.
+    ///
+    /// `isPermitted` says whether it may still be stored: it could have been removed meanwhile.
     func stored(
         _ entry: StoredEntry,
         index: StoredEntry?,
         since ticket: RemovalLedger.Ticket,
-        nowSeconds: Int64
+        nowSeconds: Int64,
+        onlyIf isPermitted: () -> Bool
     ) {
         let key = RequestKey(entry.key)
         guard let response = StoredResponse(entry), response.parts == nil else { return }
@@ -33,7 +36,8 @@ struct SharedOutlet: Sendable {
             )
         }
         // A machine that finds the index looks for the variant next, so the index comes second.
-        tier.publish([copy(key, entry)] + (index.map { [copy(RequestKey($0.key), $0)] } ?? []))
+        let copies = [copy(key, entry)] + (index.map { [copy(RequestKey($0.key), $0)] } ?? [])
+        tier.publish(copies, onlyIf: isPermitted)
     }
 
     /// An entry was removed on this machine alone.
