@@ -86,8 +86,12 @@ final class FleetPresence: Sendable {
         // otherwise purges wait for this machine until its report is ten seconds old.
         for _ in 0..<2 {
             let removal = RESPCommand("HDEL", key: keys.machines, machine)
-            let reply = try? await client.send(removal, within: Self.replyLimit, lane: .data)
-            if reply == nil { return }
+            do throws(RedisError) {
+                _ = try await client.send(removal, within: Self.replyLimit, lane: .data)
+            } catch {
+                // Another connection may still take it.
+                if error.code != .cut { return }
+            }
         }
     }
 
