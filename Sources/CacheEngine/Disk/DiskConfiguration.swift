@@ -74,7 +74,12 @@ package struct DiskGeometry: Hashable {
         else { return 0 }
         let share = shareBytes(capacityBytes, shardCount: geometry.shardCount)
         let segments = min(share / geometry.segmentBytes, RecordPlace.segmentsMax)
-        return geometry.shardCount * segments
+        // An opening holds every file that is there, before it gives some up.
+        return (0..<geometry.shardCount).reduce(0) { sum, number in
+            let path = DiskDirectory.shardPath(directory, number)
+            let names = (try? Volume.system.list(path)) ?? []
+            return sum + max(segments, names.count { $0.hasSuffix(".seg") })
+        }
     }
 
     /// The division of the directory, if it has one that the capacity still fits.

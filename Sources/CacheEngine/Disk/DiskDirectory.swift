@@ -63,7 +63,7 @@ final class DiskDirectory: Sendable {
 
     func shardPath(_ number: Int) -> String { Self.shardPath(path, number) }
 
-    private static func shardPath(_ path: String, _ number: Int) -> String {
+    static func shardPath(_ path: String, _ number: Int) -> String {
         path + "/" + shardName(number)
     }
 

@@ -18,10 +18,6 @@ final class FlightWatchdog: Sendable {
         var flights: [ObjectIdentifier: (number: UInt64, flight: any WatchedFlight)] = [:]
         var lastNumber: UInt64 = 0
         var isLooking = false
-
-        var inOrder: [any WatchedFlight] {
-            flights.values.sorted { $0.number < $1.number }.map(\.flight)
-        }
     }
 
     /// The time between two checks.
@@ -61,9 +57,8 @@ final class FlightWatchdog: Sendable {
         supervisor.start(.watching) { [weak self, clock, tickNanoseconds] in
             while (try? await clock.sleep(nanoseconds: tickNanoseconds)) != nil {
                 guard let self else { return }
-                for flight in self.state.withLock({ $0.inOrder }) {
-                    flight.look()
-                }
+                let flights = self.state.withLock { Array($0.flights.values) }
+                for (_, flight) in flights.sorted(by: { $0.number < $1.number }) { flight.look() }
                 if self.mayRest() { return }
             }
             self?.state.withLock { $0.isLooking = false }
