@@ -20,8 +20,9 @@ package protocol SharedTier: Sendable {
 
     /// Copies an entry that was stored on this machine; the copy replaces an older one.
     ///
-    /// Returns at once. The lease of the key ends with the copy. `isPermitted` is called while no
-    /// removal can begin here unseen; if it is false, the entry was removed since, and is not copied.
+    /// Returns at once. The lease of the key ends with the copy. `isPermitted` is asked in the step
+    /// that queues the copy: a removal that began before makes it false, and one that begins later
+    /// ends the copy.
     func publish(_ copies: [SharedCopy], onlyIf isPermitted: () -> Bool)
 
     /// Removes the record of an entry that was removed on this machine, and keeps others from
