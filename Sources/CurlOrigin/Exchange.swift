@@ -40,15 +40,30 @@ package final class Exchange: BodySource {
         onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
     ) async throws -> OriginResponse {
         while true {
-            switch await nextEvent() {
-            case .informational(let head): onInformational?(head.status, head.fields)
-            case .head(let head):
-                return OriginResponse(status: head.status, fields: head.fields, body: body(head))
-            case .failure(let error): throw error
-            case .chunk, .end:
-                cancel()
-                throw CacheError(.originMisbehaved, detail: "The origin sent a body without a head")
+            if let response = try response(of: await nextEvent(), onInformational) {
+                return response
             }
+        }
+    }
+
+    /// The response that begins with `event`; `nil` if that is not its final head.
+    ///
+    /// Not inlined, so that the frame of a request that waits stays small.
+    @inline(never)
+    private func response(
+        of event: ExchangeEvent,
+        _ onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
+    ) throws -> OriginResponse? {
+        switch event {
+        case .informational(let head):
+            onInformational?(head.status, head.fields)
+            return nil
+        case .head(let head):
+            return OriginResponse(status: head.status, fields: head.fields, body: body(head))
+        case .failure(let error): throw error
+        case .chunk, .end:
+            cancel()
+            throw CacheError(.originMisbehaved, detail: "The origin sent a body without a head")
         }
     }
 
@@ -60,6 +75,7 @@ package final class Exchange: BodySource {
     /// Returns the next event; the last event is returned repeatedly.
     ///
     /// Only one reader at a time is allowed, as `BodySource` requires; a second one gets an error.
+    @inline(never)
     nonisolated(nonsending) package func nextEvent() async -> ExchangeEvent {
         if let event = take() { return event }
         return await withTaskCancellationHandler {

@@ -151,7 +151,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     func leave(_ waiter: WaiterID, with outcome: Outcome) -> Bool {
         let action = state.withLock { $0.machine.leave(waiter) }
         guard action != .nothing else { return false }
-        tell([waiter]) { _ in outcome }
+        tell(waiter, outcome)
         if action == .resumeAndEndFetch { cancel() }
         return true
     }
@@ -253,7 +253,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         }
         guard let result else { return .superseded }
         // The caller of the failed request gets the error as its answer.
-        if let leader = result.leader { tell([leader]) { _ in .failed(error, isShared: false) } }
+        if let leader = result.leader { tell(leader, .failed(error, isShared: false)) }
         tell(result.waiters) { waiter in
             result.alone.contains(waiter)
                 ? .goAlone(.unshareable) : .failed(error, isShared: true)
@@ -336,8 +336,20 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         tell(waiters) { _ in .failed(error, isShared: false) }
     }
 
+    private func tell(_ waiter: WaiterID, _ outcome: Outcome) {
+        let continuation = state.withLock { state -> UnsafeContinuation<Outcome, Never>? in
+            guard let seat = state.seats.leave(waiter) else { return nil }
+            if seat.continuation == nil { state.told[waiter] = outcome }
+            return seat.continuation
+        }
+        continuation?.resume(returning: outcome)
+    }
+
     private func tell(_ waiters: [WaiterID], _ outcome: (WaiterID) -> Outcome) {
-        guard !waiters.isEmpty else { return }
+        guard waiters.count > 1 else {
+            if let only = waiters.first { tell(only, outcome(only)) }
+            return
+        }
         var ready: [(WaiterID, UnsafeContinuation<Outcome, Never>)] = []
         ready.reserveCapacity(waiters.count)
         state.withLock { state in

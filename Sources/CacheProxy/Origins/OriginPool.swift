@@ -47,18 +47,12 @@ package final class OriginPool: Origin {
     nonisolated(nonsending) package func fetch(_ request: OriginRequest) async throws
         -> OriginResponse
     {
-        var outgoing = request
-        var fields = request.fields.section
-        ownLines.withUnsafeBytes { fields.append(trusted: $0) }
-        outgoing.fields = HeaderFields(fields)
         var tried: Set<OriginAddress> = []
         var lastError: (any Error)?
         while let (address, upstream) = choose(excluding: tried) {
-            outgoing.url = address.url(for: request.url)
             do {
-                let response = try await upstream.fetch(outgoing)
-                let wasDown = state.withLock { $0.ring.answered(address) }
-                if wasDown { report("Origin \(address): it answers again") }
+                let response = try await upstream.fetch(outgoing(request, to: address))
+                noteAnswer(of: address)
                 return response
             } catch {
                 note(error, of: address)
@@ -68,6 +62,21 @@ package final class OriginPool: Origin {
             }
         }
         throw lastError ?? CacheError(.originFailed, detail: "No origin is configured")
+    }
+
+    /// The request as it is sent to the origin at `address`.
+    @inline(never)
+    private func outgoing(_ request: OriginRequest, to address: OriginAddress) -> OriginRequest {
+        var fields = request.fields.section
+        ownLines.withUnsafeBytes { fields.append(trusted: $0) }
+        return OriginRequest(
+            method: request.method,
+            url: address.url(for: request.url),
+            fields: HeaderFields(fields),
+            body: request.body,
+            timeout: request.timeout,
+            onInformational: request.onInformational
+        )
     }
 
     /// Replaces the origins, and the way to them if one is given.
@@ -102,12 +111,19 @@ package final class OriginPool: Origin {
         }
     }
 
+    @inline(never)
     private func choose(
         excluding tried: Set<OriginAddress>
     ) -> (OriginAddress, any Origin)? {
         state.withLock { state in
             state.ring.choose(excluding: tried).map { ($0, state.upstream) }
         }
+    }
+
+    @inline(never)
+    private func noteAnswer(of address: OriginAddress) {
+        let wasDown = state.withLock { $0.ring.answered(address) }
+        if wasDown { report("Origin \(address): it answers again") }
     }
 
     private func note(_ error: any Error, of address: OriginAddress) {

@@ -28,8 +28,7 @@ final class ResponseTask: Sendable {
     /// Starts the task that gets the response.
     ///
     /// The cache's own tasks for it run on the worker as well.
-    func start(_ request: CacheRequest, from responder: any Responder) {
-        var request = request
+    func start(_ request: consuming CacheRequest, from responder: any Responder) {
         request.options.taskExecutor = mailbox
         attach(
             Task(executorPreference: mailbox) { [self, request] in await run(request, responder) }
@@ -49,9 +48,10 @@ final class ResponseTask: Sendable {
         if isLate { task.cancel() }
     }
 
-    /// Delivers the body of a response whose head is there.
+    /// Delivers a response whose body is not there at once.
     func start(_ response: CacheResponse) {
-        attach(Task(executorPreference: mailbox) { [self] in await deliver(response) })
+        guard let body = answered(response) else { return }
+        attach(Task(executorPreference: mailbox) { [self] in await deliver(body) })
     }
 
     /// Ends the task: the client left.
@@ -77,18 +77,27 @@ final class ResponseTask: Sendable {
         async
     {
         do {
-            await deliver(try await responder.respond(to: request))
+            let body = answered(try await responder.respond(to: request))
+            if let body { await deliver(body) }
         } catch {
             mailbox.post(.failed(self, error))
         }
     }
 
-    nonisolated(nonsending) private func deliver(_ response: CacheResponse) async {
+    /// Passes on the response; returns its body if it is not available at once.
+    ///
+    /// The worker sends an available body together with the head. Not inlined, so that the frame of
+    /// a request that waits stays small.
+    @inline(never)
+    private func answered(_ response: CacheResponse) -> BodyStream? {
+        mailbox.post(.answered(self, response))
+        return response.body.availableChunk == nil ? response.body : nil
+    }
+
+    @inline(never)
+    nonisolated(nonsending) private func deliver(_ body: BodyStream) async {
         do {
-            mailbox.post(.answered(self, response))
-            // The worker sends an available body together with the head.
-            if response.body.availableChunk != nil { return }
-            for try await chunk in response.body {
+            for try await chunk in body {
                 mailbox.post(.chunk(self, chunk))
                 await waitForRoom(after: chunk.count)
                 try Task.checkCancellation()

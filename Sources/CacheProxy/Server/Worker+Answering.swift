@@ -87,11 +87,10 @@ extension Worker {
     private func startTask(
         _ connection: Connection,
         _ head: RequestHead,
-        _ request: CacheRequest
+        _ request: consuming CacheRequest
     ) {
         counters.add(1, to: .exchanges)
         let task = ResponseTask(connection.id, mailbox)
-        var request = request
         connection.task = task
         change(connection, connection.machine.responsePending())
         if let decoder = ContentDecoder(head.framing) {

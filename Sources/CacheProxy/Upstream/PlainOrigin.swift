@@ -38,37 +38,35 @@ package final class PlainOrigin: ConnectingOrigin {
     nonisolated(nonsending) package func fetch(_ request: OriginRequest) async throws
         -> OriginResponse
     {
-        let url = try UpstreamURL(request.url)
-        guard !url.isSecure else { return try await secure.fetch(request) }
-        try Task.checkCancellation()
-        let exchange = try start(request, url, host: url.hostText(in: request.url))
+        guard let exchange = try start(request) else { return try await secure.fetch(request) }
         return try await exchange.response(onInformational: request.onInformational)
     }
 
-    /// Connects to the host of `url` and closes the connection.
-    package func connect(to url: String) async throws {
-        let parts = try UpstreamURL(url)
-        guard !parts.isSecure else { return try await secure.connect(to: url) }
+    /// Starts an exchange; returns `nil` if the URL is not one of plain `http`.
+    @inline(never)
+    private func start(_ request: OriginRequest, isSent: Bool = true) throws -> Exchange? {
+        let url = try UpstreamURL(request.url)
+        guard !url.isSecure else { return nil }
         try Task.checkCancellation()
-        let exchange = try start(nil, parts, host: parts.hostText(in: url))
-        if case .failure(let error) = await exchange.nextEvent() { throw error }
-    }
-
-    private func start(
-        _ request: OriginRequest?,
-        _ url: UpstreamURL,
-        host: String
-    ) throws -> Exchange {
         let mailbox = try Mailbox.current ?? spareMailbox()
         let exchange = Exchange(
             loop: mailbox,
             windowBytesMax: configuration.limits.maximumWindow.bytes
         )
-        let wish = UpstreamWish(exchange, request, url, host: host, self)
+        let host = url.hostText(in: request.url)
+        let wish = UpstreamWish(exchange, request, isSent: isSent, url, host: host, self)
         if !mailbox.post(.upstream(.start(wish))) {
             throw UpstreamFailure.shutDown
         }
         return exchange
+    }
+
+    /// Connects to the host of `url` and closes the connection.
+    package func connect(to url: String) async throws {
+        guard let exchange = try start(OriginRequest(url: url), isSent: false) else {
+            return try await secure.connect(to: url)
+        }
+        if case .failure(let error) = await exchange.nextEvent() { throw error }
     }
 
     private func spareMailbox() throws -> Mailbox {

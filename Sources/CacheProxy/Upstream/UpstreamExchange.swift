@@ -17,8 +17,9 @@ enum UpstreamCommand: Sendable {
 /// The wish of a caller, passed to the event loop as one object.
 final class UpstreamWish: Sendable {
     let exchange: Exchange
-    /// The request to send; `nil` if only a connection is wanted.
-    let request: OriginRequest?
+    let request: OriginRequest
+    /// Whether the request is sent; otherwise only a connection is wanted.
+    let isSent: Bool
     let url: UpstreamURL
     /// The host as the URL spells it.
     let host: String
@@ -26,13 +27,15 @@ final class UpstreamWish: Sendable {
 
     init(
         _ exchange: Exchange,
-        _ request: OriginRequest?,
+        _ request: OriginRequest,
+        isSent: Bool,
         _ url: UpstreamURL,
         host: String,
         _ origin: PlainOrigin
     ) {
         self.exchange = exchange
         self.request = request
+        self.isSent = isSent
         self.url = url
         self.host = host
         self.origin = origin
@@ -69,11 +72,11 @@ final class UpstreamExchange {
         self.upload = upload
         deadlines = TransferDeadlines(
             wish.origin.configuration.deadlines,
-            headSeconds: wish.request?.timeout.map(\.seconds),
+            headSeconds: wish.request.timeout.map(\.seconds),
             now: now
         )
         isIdempotent =
-            Mutant.repeatsAnyMethod.isOn || wish.request?.method.kind.isIdempotent ?? false
+            Mutant.repeatsAnyMethod.isOn || wish.request.method.kind.isIdempotent
     }
 
     var id: TransferID { wish.exchange.id }

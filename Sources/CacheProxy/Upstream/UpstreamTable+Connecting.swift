@@ -26,8 +26,8 @@ extension UpstreamTable {
     }
 
     private func upload(of wish: UpstreamWish) throws(CacheError) -> UploadPipe? {
-        guard let request = wish.request else { return nil }
-        let content = try Self.content(of: request)
+        guard wish.isSent else { return nil }
+        let content = try Self.content(of: wish.request)
         if case .none = content { return nil }
         return UploadPipe(
             content,
@@ -208,7 +208,7 @@ extension UpstreamTable {
         connection.machine.connected()
         connection.isWritable = true
         guard let exchange = connection.exchange else { return close(connection) }
-        if exchange.wish.request == nil {
+        if !exchange.wish.isSent {
             close(connection)
             return finish(exchange, .end)
         }

@@ -10,11 +10,11 @@ extension UpstreamTable {
 
     /// Sends the head, and as much of the content as there is.
     func beginSending(_ connection: UpstreamConnection, _ exchange: UpstreamExchange) {
-        guard let request = exchange.wish.request else { return }
         exchange.sendCount += 1
         out.removeAll()
         do throws(CacheError) {
-            let content = try RequestHeadWriter.write(request, exchange.wish.url, to: out)
+            let wish = exchange.wish
+            let content = try RequestHeadWriter.write(wish.request, wish.url, to: out)
             connection.sendsChunks = content == .chunked
         } catch {
             return cut(exchange, error)

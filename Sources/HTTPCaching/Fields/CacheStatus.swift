@@ -60,13 +60,13 @@ package struct CacheStatus: Hashable, Sendable {
         case .hit: Self.append("; hit", to: &bytes)
         case .forwarded(let reason):
             Self.append("; fwd=", to: &bytes)
-            Self.append(reason.rawValue, to: &bytes)
+            Self.append(text: reason.rawValue, to: &bytes)
             if let forwardStatus { Self.append("; fwd-status=", forwardStatus, to: &bytes) }
             if isStored { Self.append("; stored", to: &bytes) }
             if isCollapsed { Self.append("; collapsed", to: &bytes) }
         case .generated(let reason):
             Self.append("; detail=", to: &bytes)
-            Self.append(reason.rawValue, to: &bytes)
+            Self.append(text: reason.rawValue, to: &bytes)
         }
         if let ttlSeconds { Self.append("; ttl=", ttlSeconds, to: &bytes) }
         if let key {
@@ -82,19 +82,23 @@ package struct CacheStatus: Hashable, Sendable {
 
     private static let usualBytes = 96
 
-    private static func append(_ text: String, to bytes: inout [UInt8]) {
-        bytes.append(contentsOf: text.utf8)
+    private static func append(_ literal: StaticString, to bytes: inout [UInt8]) {
+        literal.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
-    private static func append(_ name: String, _ number: Int, to bytes: inout [UInt8]) {
+    private static func append(text: String, to bytes: inout [UInt8]) {
+        text.withByteRun { bytes.append(contentsOf: $0.buffer) }
+    }
+
+    private static func append(_ name: StaticString, _ number: Int, to bytes: inout [UInt8]) {
         append(name, to: &bytes)
-        append(String(number), to: &bytes)
+        append(text: String(number), to: &bytes)
     }
 
     /// Appends a token (RFC 9651 §4.1.7) if `text` is one, otherwise a string (§4.1.6).
     private static func append(tokenOrString text: String, to bytes: inout [UInt8]) {
         if text.withByteRun(isToken) {
-            append(text, to: &bytes)
+            append(text: text, to: &bytes)
         } else {
             append(string: text, to: &bytes)
         }

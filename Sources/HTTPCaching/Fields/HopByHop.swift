@@ -12,7 +12,8 @@ package enum HopByHop {
         let listed = listedNames(in: fields)
         kept.removeAll { name in
             belongsToConnection(name, purpose)
-                || listed.contains { $0.utf8.count == name.count && $0 == lower(name) }
+                || !listed.isEmpty
+                    && listed.contains { $0.utf8.count == name.count && $0 == lower(name) }
         }
         return kept
     }

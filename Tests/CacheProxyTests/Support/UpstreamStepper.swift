@@ -70,7 +70,14 @@ extension UpstreamWish {
         _ origin: PlainOrigin
     ) throws {
         let url = try UpstreamURL(request.url)
-        self.init(exchange, request, url, host: url.hostText(in: request.url), origin)
+        self.init(
+            exchange,
+            request,
+            isSent: true,
+            url,
+            host: url.hostText(in: request.url),
+            origin
+        )
     }
 }
 

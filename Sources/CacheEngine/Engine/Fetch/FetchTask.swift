@@ -136,18 +136,37 @@ final class FetchTask: Sendable {
         let fetch = FetchAttempt(services: services, context: context, ticket: ticket)
         let question = fetch.question()
         let answer = try await fetch.ask(question)
-        var isWhole = true
-        switch land(answer, to: question, fetch, attempt: attempt) {
-        case .done(let isAnswered): isWhole = isAnswered
-        case .decided(let decision):
-            let outcome = try await fetch.outcome(answer, to: question, decision)
-            if let lease { endEarly(lease, outcome) }
-            isWhole = await land(outcome, context, attempt: attempt)
-        case .arrives(let outcome):
-            if let lease { endEarly(lease, outcome) }
-            isWhole = await land(outcome, context, attempt: attempt)
+        let landing = land(answer, to: question, fetch, attempt: attempt)
+        let isWhole: Bool
+        if case .done(let isAnswered) = landing {
+            isWhole = isAnswered
+        } else {
+            isWhole = try await finish(landing, of: answer, to: question, fetch, attempt, lease)
         }
         return isWhole && !StatusFacts(answer.status).isServerError
+    }
+
+    /// Does the work of a landing that needs waits.
+    ///
+    /// Not inlined, so that the frame of a fetch that waits for its head stays small.
+    @inline(never)
+    nonisolated(nonsending) private func finish(
+        _ landing: Landing,
+        of answer: OriginAnswer,
+        to question: FetchQuestion,
+        _ fetch: FetchAttempt,
+        _ attempt: Int,
+        _ lease: SharedLease?
+    ) async throws -> Bool {
+        let outcome: FetchOutcome
+        switch landing {
+        case .done(let isAnswered): return isAnswered
+        case .decided(let decision):
+            outcome = try await fetch.outcome(answer, to: question, decision)
+        case .arrives(let arriving): outcome = arriving
+        }
+        if let lease { endEarly(lease, outcome) }
+        return await land(outcome, fetch.context, attempt: attempt)
     }
 
     /// Ends the lease with the head if the body is not going to be shared, so that no machine waits
@@ -230,6 +249,9 @@ final class FetchTask: Sendable {
 
     /// Stores a response that is complete, and tells the waiters, without a wait; returns what is
     /// left if that is not possible.
+    ///
+    /// Not inlined, for the reason of `finish`.
+    @inline(never)
     private func land(
         _ answer: OriginAnswer,
         to question: FetchQuestion,

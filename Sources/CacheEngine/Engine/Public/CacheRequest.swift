@@ -41,7 +41,6 @@ public struct RequestOptions: Sendable {
         var key: String?
         var timeout: Duration?
         var collapsing = Collapsing.shared
-        var onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
         var leavesStoring = false
     }
 
@@ -53,6 +52,8 @@ public struct RequestOptions: Sendable {
     /// it. A miss that needs no disk never leaves the executor if the caller's task prefers it too:
     /// a server passes the event loop of the connection.
     public var taskExecutor: (any TaskExecutor)?
+    /// The function called for each 1xx head that the origin sends before its response.
+    public var onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
 
     /// Whether concurrent misses of one key share one origin request.
     public enum Collapsing: Hashable, Sendable {
@@ -73,17 +74,17 @@ public struct RequestOptions: Sendable {
         taskExecutor: (any TaskExecutor)? = nil
     ) {
         self.taskExecutor = taskExecutor
+        self.onInformational = onInformational
         let isUsual =
             policy == nil && partition.isEmpty && key == nil && timeout == nil
-            && collapsing == .shared && onInformational == nil
+            && collapsing == .shared
         guard !isUsual else { return }
         wishes = Wishes(
             policy: policy,
             partition: partition,
             key: key,
             timeout: timeout,
-            collapsing: collapsing,
-            onInformational: onInformational
+            collapsing: collapsing
         )
     }
 
@@ -127,11 +128,6 @@ extension RequestOptions {
     public var collapsing: Collapsing {
         get { isUsual ? .shared : wishes.collapsing }
         set { wishes.collapsing = newValue }
-    }
-    /// The function called for each 1xx head that the origin sends before its response.
-    public var onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)? {
-        get { isUsual ? nil : wishes.onInformational }
-        set { wishes.onInformational = newValue }
     }
     /// Whether the caller itself stores the response of the fetch that its request founds.
     ///

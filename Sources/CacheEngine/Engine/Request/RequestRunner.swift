@@ -51,13 +51,13 @@ final class RequestRunner: Sendable {
             )
         }
         self.services = services
-        self.request = request
         self.key = key
         self.isStorable = isStorable
         self.policy = services.policy(of: request, policy)
-        terms = services.terms(self.policy)
+        terms = services.terms(of: request, policy)
         facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
         boarding = Boarding(services, request, facts, self.policy)
+        self.request = request
     }
 
     nonisolated(nonsending) func response() async throws -> CacheResponse {
@@ -112,13 +112,23 @@ final class RequestRunner: Sendable {
         let ticket = services.tiers.ledger.ticket()
         // A certain miss needs no look-up, which could suspend.
         let isLookedUp = policy.reads && !services.tiers.noteCertainMiss(key)
-        let lookup =
-            isLookedUp
-            ? await Lookup(services).result(
-                for: key,
-                request.fields.section,
-                untilNanoseconds: boarding.moment(after: request.options.timeout)
-            ) : .nothing(key)
+        guard isLookedUp else { return try step(after: .nothing(key), ticket) }
+        let lookup = await Lookup(services).result(
+            for: key,
+            request.fields.section,
+            untilNanoseconds: boarding.moment(after: request.options.timeout)
+        )
+        return try step(after: lookup, ticket)
+    }
+
+    /// The step that follows a look-up.
+    ///
+    /// Not inlined, so that the frame of a look-up stays small.
+    @inline(never)
+    private func step(
+        after lookup: LookupResult,
+        _ ticket: RemovalLedger.Ticket
+    ) throws -> Step {
         let step = reuseStep(lookup)
         if let (response, isRefreshed) = response(step, lookup) {
             let refresh = isRefreshed ? refreshContext(lookup, ticket) : nil
