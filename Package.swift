@@ -1,5 +1,14 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
+
+/// The proxy allocates with mimalloc if its headers are installed (decision 0086).
+///
+/// Test builds keep the system's allocator, which the sanitizers and the counts of allocations
+/// replace.
+let allocator: [LinkerSetting] =
+    FileManager.default.fileExists(atPath: "/usr/include/mimalloc.h")
+    ? [.linkedLibrary("mimalloc", .when(platforms: [.linux], configuration: .release))] : []
 
 let house: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
@@ -107,7 +116,8 @@ let package = Package(
         .executableTarget(
             name: "cache-proxy",
             dependencies: ["CacheProxy", "Platform"],
-            swiftSettings: house
+            swiftSettings: house,
+            linkerSettings: allocator
         ),
         .target(
             name: "CacheTestSupport",
