@@ -5,7 +5,7 @@ CHECKED := -Xswiftc -O -Xswiftc -assert-config -Xswiftc Debug -Xswiftc -warnings
 TSAN := --sanitize=thread --scratch-path .build/tsan -Xswiftc -O -Xswiftc -assert-config -Xswiftc Debug -Xswiftc -DENGINE_CHECKS
 
 .DEFAULT_GOAL := check
-.PHONY: help setup check format lint build test flags run-tests docs independence bench thresholds tsan crash fleet simulate fuzz mutants
+.PHONY: help setup check format lint build test flags run-tests docs proxy independence bench thresholds tsan crash fleet simulate fuzz mutants
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -39,6 +39,9 @@ bench: setup  ## run the quick benchmarks: prints a table and writes a report to
 thresholds: setup  ## compare the allocations per operation with perf/thresholds.json
 	$(SWIFT) build -c release --product bench-cli
 	$$($(SWIFT) build -c release --show-bin-path)/bench-cli run --smoke --thresholds perf/thresholds.json
+
+proxy: setup  ## build cache-proxy as it is deployed, to .build/static/release
+	$(SWIFT) build -c release --product cache-proxy --static-swift-stdlib --scratch-path .build/static
 
 independence:  ## check that a program with CacheEngine alone links neither Foundation nor libcurl
 	@.ci/independence
