@@ -112,6 +112,115 @@ import Testing
         #expect(await fixture.cache.statistics.memory.entries == 0)
     }
 
+    /// The cache itself answers the condition, so the task never sees the body.
+    @Test func responseToAConditionIsNotProposed() async throws {
+        let server = try LoopbackServer { _, connection in
+            let fields = [("Cache-Control", "max-age=60"), ("ETag", "\"1\"")]
+            connection.respond(200, fields, body: "x")
+        }
+        let delegate = RecordingDelegate()
+        let cache = try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
+        let session = URLSession.loading(cache, delegate: delegate)
+        var request = URLRequest(url: try #require(URL(string: server.baseURL)))
+        request.setValue("\"1\"", forHTTPHeaderField: "If-None-Match")
+        session.dataTask(with: request).resume()
+        #expect(await delegate.eventsToTheEnd() == [.response(304), .end(nil)])
+        #expect(await cache.statistics.memory.entries == 0)
+    }
+
+    // MARK: - A response that the delegate lets pass is stored as any other
+
+    @Test func consentedResponseObeysItsDirectives() async throws {
+        let fields = [("Cache-Control", "no-cache, max-age=600")]
+        let fixture = try await loaded(fields, RecordingDelegate())
+        #expect(await fixture.cache.statistics.memory.entries == 1)
+        let confirmed = try await fixture.load()
+        #expect(confirmed.text == "v1" && confirmed.requests == 1)
+        #expect(fixture.server.requests.last?["If-None-Match"] == "\"v1\"")
+    }
+
+    @Test func changedHeadDecidesAboutStoring() async throws {
+        let delegate = RecordingDelegate(store: { proposal, answer in
+            let head = proposal.response.url.flatMap {
+                HTTPURLResponse(
+                    url: $0,
+                    statusCode: 200,
+                    httpVersion: "HTTP/1.1",
+                    headerFields: ["Cache-Control": "no-store"]
+                )
+            }
+            answer(head.map { CachedURLResponse(response: $0, data: proposal.data) })
+        })
+        let fixture = try await loaded(delegate)
+        #expect(await fixture.cache.statistics.memory.entries == 0)
+    }
+
+    @Test func consentedResponseReplacesTheStoredOne() async throws {
+        let fixture = try await loaded(RecordingDelegate())
+        fixture.changeResource()
+        #expect(try await fixture.load("/", .reloadRevalidatingCacheData).text == "v2")
+        let hit = try await fixture.load()
+        #expect(hit.text == "v2" && hit.requests == 0)
+    }
+
+    @Test func consentedResponseHasTheClassOfTheCache() async throws {
+        let fixture = try await loaded(RecordingDelegate()) { $0.caching.storageClass = .session }
+        #expect(try await fixture.cache.endSession().entries == 1)
+        let named = try await loaded(RecordingDelegate()) { $0.policy.storageClass = .session }
+        #expect(try await named.cache.endSession().entries == 1)
+    }
+
+    /// A load through a cache; the last bytes of the origin's body wait for a gate.
+    private struct HaltedLoad {
+        let cache: HTTPCache
+        let server: LoopbackServer
+        let gate = LoopbackGate()
+        let clock = TestClock()
+
+        /// Returns when the delegate has the first bytes.
+        init(_ delegate: RecordingDelegate) async throws {
+            server = try LoopbackServer { [gate] _, connection in
+                connection.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n")
+                connection.send("Content-Length: 6\r\n\r\none")
+                gate.wait()
+                connection.send("two")
+            }
+            var configuration = HTTPCache.Configuration.ephemeral()
+            configuration.clock = clock
+            cache = try await HTTPCache(configuration: configuration, origin: URLSessionOrigin())
+            let session = URLSession.loading(cache, delegate: delegate)
+            session.dataTask(with: try #require(URL(string: server.baseURL))).resume()
+            for await event in delegate.events where event == .data("one") { break }
+        }
+
+        var request: CacheRequest { CacheRequest(url: server.baseURL) }
+    }
+
+    @Test func purgeDuringTheFetchBeatsTheConsent() async throws {
+        let delegate = RecordingDelegate()
+        let load = try await HaltedLoad(delegate)
+        try await load.cache.remove(load.request)
+        load.gate.open()
+        #expect(await delegate.eventsToTheEnd().last == .end(nil))
+        #expect(delegate.seen.contains(.proposal("onetwo")))
+        #expect(await load.cache.statistics.memory.entries == 0)
+        #expect(load.server.requestCount == 1)
+    }
+
+    @Test func consentedResponseIsAsOldAsItsHead() async throws {
+        let delegate = RecordingDelegate()
+        let load = try await HaltedLoad(delegate)
+        load.clock.advance(seconds: 30)
+        load.gate.open()
+        #expect(await delegate.eventsToTheEnd().last == .end(nil))
+        let stored = try await load.cache.storedResponse(for: load.request)
+        #expect(stored?.info.age == .seconds(30))
+        #expect(stored?.info.remainingLifetime == .seconds(30))
+        #expect(load.server.requestCount == 1)
+    }
+
+    // MARK: - Who decides
+
     @Test func hookOfTheCacheDecidesInPlaceOfTheDelegate() async throws {
         let delegate = RecordingDelegate(store: { $1(nil) })
         let fixture = try await loaded(delegate) { $0.hooks.willStore = { $0 } }

@@ -41,6 +41,20 @@ extension HTTPCache {
         try await manual.store(response, for: request, options)
     }
 
+    /// Stores the response of a fetch that has left this to its caller, as the fetch itself would
+    /// have stored it: by the rules of HTTP, in the storage class of the request's policy, and only
+    /// if no removal since the beginning of the fetch covers it.
+    ///
+    /// The caller may have changed the response; of `options`, the storage class is not used.
+    package func store(
+        _ response: CacheResponse,
+        for request: CacheRequest,
+        options: ManualStoreOptions,
+        as pending: PendingStore
+    ) async throws -> StoreOutcome {
+        try await manual.store(response, for: request, options, as: pending)
+    }
+
     // MARK: Removing
 
     /// Removes all stored variants of the request's resource.

@@ -6,7 +6,8 @@
     /// The delegate's decision about storing one response.
     ///
     /// The engine has kept the response out of the store (`RequestOptions.leavesStoring`), and it
-    /// is stored here in the form that the delegate returns.
+    /// is stored here in the form that the delegate returns, by the rules that hold for every fetch
+    /// (`PendingStore`).
     struct StoreConsent: Sendable {
         /// The largest body that a delegate is asked about; a larger response is not stored.
         static let bodyBytesMax = 64 << 20
@@ -15,6 +16,7 @@
         private let cache: HTTPCache
         private let request: CacheRequest
         private let fields: HeaderFields
+        private let pending: PendingStore
 
         /// Returns `nil` if nothing is to be decided: the response is not this task's own, or the
         /// rules of HTTP forbid to store it.
@@ -24,12 +26,11 @@
             _ request: CacheRequest,
             _ response: CacheResponse
         ) {
-            guard request.options.leavesStoring, response.info.source == .origin,
-                response.info.isStored
-            else { return nil }
+            guard let pending = response.info.pendingStore else { return nil }
             self.delivery = delivery
             self.cache = cache
             self.request = request
+            self.pending = pending
             fields = response.fields
         }
 
@@ -56,7 +57,7 @@
             var response = CacheResponse(decision)
             // The delegate's copy joins lines of one name; an unchanged head keeps them apart.
             if decision.response === head { response.fields = fields }
-            _ = try? await cache.store(response, for: request, options: options)
+            _ = try? await cache.store(response, for: request, options: options, as: pending)
         }
 
         private func answer(

@@ -156,6 +156,7 @@ struct FetchAttempt {
             storage: refusal == nil ? storage : .none,
             ticket: ticket
         )
+        let isLeft = refusal == nil && context.request.options.leavesStoring
         let flightAnswer = FlightAnswer(
             status: answer.status,
             fields: answer.fields,
@@ -163,7 +164,9 @@ struct FetchAttempt {
             content: .shared(body.shared),
             facts: builder.facts,
             refusal: refusal,
-            variance: variance
+            variance: variance,
+            pendingStore: isLeft
+                ? PendingStore(response, builder.storageClass, since: ticket) : nil
         )
         return FetchOutcome(
             answer: flightAnswer,

@@ -61,14 +61,24 @@ struct FetchedEntry {
         guard body.origin.status != 206, !body.isOutranked, body.isPermitted else { return }
         let isToldAsStored = body.storage != .none
         if context.policy.reads, context.found.stored != nil {
-            await tiers.remove(context.found.key)
+            await remove(context.found.key)
         } else if !tiers.backing.isLookUpConclusive, isToldAsStored || !context.policy.reads {
-            await tiers.remove(body.key)
+            await remove(body.key)
         } else if await tiers.entry(body.key) != nil {
             // Only if the entry exists: a removal also keeps fetches of other variants from being
             // stored.
-            await tiers.remove(body.key)
+            await remove(body.key)
         }
+    }
+
+    /// Whether the caller of the request stores the response.
+    private var isLeft: Bool {
+        body.storage != .none && context.request.options.leavesStoring
+    }
+
+    /// Removes an entry; a caller that stores the response with the ticket of the fetch still may.
+    nonisolated(nonsending) private func remove(_ key: RequestKey) async {
+        if isLeft { tiers.removeStored(key) } else { await tiers.remove(key) }
     }
 
     /// Counts the outcome, and removes an entry that is older than the refused response.

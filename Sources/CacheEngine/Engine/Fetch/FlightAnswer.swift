@@ -27,6 +27,8 @@ final class FlightAnswer: Sendable {
     let variance: Variance?
     /// The stored bytes to join with the body, if the body is the rest of a range.
     let rest: RestOfRange?
+    /// The store that is left to the caller of the request that was sent.
+    let pendingStore: PendingStore?
 
     init(
         status: Int,
@@ -36,7 +38,8 @@ final class FlightAnswer: Sendable {
         facts: StoredFacts? = nil,
         refusal: StoreRefusalReason? = nil,
         variance: Variance? = nil,
-        rest: RestOfRange? = nil
+        rest: RestOfRange? = nil,
+        pendingStore: PendingStore? = nil
     ) {
         self.status = status
         self.fields = fields
@@ -46,6 +49,7 @@ final class FlightAnswer: Sendable {
         self.refusal = refusal
         self.variance = variance
         self.rest = rest
+        self.pendingStore = pendingStore
     }
 
     /// The response for the whole range, of which this response is the rest.

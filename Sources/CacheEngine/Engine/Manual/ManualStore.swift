@@ -27,26 +27,28 @@ struct ManualStore {
     // MARK: Storing
 
     /// Stores a response under the request's key, in the variant that the request selects.
+    ///
+    /// `pending` is the store that a fetch has left to its caller: the rules of HTTP hold for it. A
+    /// response without one is stored whatever they say.
     func store(
         _ response: CacheResponse,
         for request: CacheRequest,
-        _ options: HTTPCache.ManualStoreOptions
+        _ options: HTTPCache.ManualStoreOptions,
+        as pending: PendingStore? = nil
     ) async throws -> StoreOutcome {
         let (key, _) = try services.key(of: request)
-        let named = services.configuration.caching.tags(in: response.fields.section) ?? []
-        let texts = options.tags + named.filter { !options.tags.contains($0) }
-        guard let tags = TagList(texts) else {
-            throw CacheError(
-                .requestInvalid,
-                detail: "The \(texts.count) tags need more room than an entry has; "
-                    + "give fewer or shorter ones"
-            )
-        }
-        let ticket = tiers.ledger.ticket()
+        let tags = try tags(of: response, options)
+        let ticket = pending?.ticket ?? tiers.ledger.ticket()
         guard let body = try await body(of: response) else {
             return await refuse(.tooLarge, key, request)
         }
-        let received = received(response, for: request)
+        let received =
+            pending?.received(status: response.status, fields: response.fields.section)
+            ?? self.received(response, for: request)
+        if pending != nil, case .refuse(let refusal) = received.decision {
+            let reason = StoreRefusalReason(refusal.code)
+            return await refuse(.notAdmitted, key, request, because: reason)
+        }
         var builder = EntryBuilder(received, lifetime: received.lifetime, under: key)
         builder.omit(lowercased: "cache-status")
         if let seconds = options.lifetime?.wholeSeconds {
@@ -74,14 +76,35 @@ struct ManualStore {
         }
         builder.userInfo = options.userInfo
         builder.tags = tags
-        builder.storageClass = options.storageClass
+        builder.storageClass = pending?.storageClass ?? options.storageClass
         builder.place = options.place
         let blueprint = builder.blueprint
         guard blueprint.isEncodable else { return await refuse(.tooLarge, builder.key, request) }
         let outcome = tiers.store(tiers.entry(blueprint, body: [body]), since: ticket)
         services.recorder.note(outcome, request)
+        if pending != nil, outcome == .refused(.removedMeanwhile) {
+            // An entry that another fetch has stored meanwhile may be older.
+            tiers.removeStored(builder.key)
+        }
         await tiers.settle(builder.key.hash)
         return outcome
+    }
+
+    /// The tags that the options and the response's own fields give the entry.
+    private func tags(
+        of response: CacheResponse,
+        _ options: HTTPCache.ManualStoreOptions
+    ) throws -> TagList {
+        let named = services.configuration.caching.tags(in: response.fields.section) ?? []
+        let texts = options.tags + named.filter { !options.tags.contains($0) }
+        guard let tags = TagList(texts) else {
+            throw CacheError(
+                .requestInvalid,
+                detail: "The \(texts.count) tags need more room than an entry has; "
+                    + "give fewer or shorter ones"
+            )
+        }
+        return tags
     }
 
     /// The response as the rules of storing see it; HTTP's own directives do not prevent storing
@@ -115,13 +138,16 @@ struct ManualStore {
     }
 
     /// Stores nothing, and removes the older entry.
+    ///
+    /// `rule` is the reason that is counted, if a rule of HTTP forbids to store.
     private func refuse(
         _ reason: StoreOutcome.Reason,
         _ key: RequestKey,
-        _ request: CacheRequest
+        _ request: CacheRequest,
+        because rule: StoreRefusalReason? = nil
     ) async -> StoreOutcome {
         await tiers.remove(key)
-        services.recorder.note(.refused(reason), request)
+        services.recorder.refused(rule ?? StoreRefusalReason(reason), request)
         return .refused(reason)
     }
 

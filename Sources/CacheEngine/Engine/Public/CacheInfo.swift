@@ -64,6 +64,7 @@ public struct CacheInfo: Sendable {
             var originFields: HeaderFields?
             var fallbackError: (any Error)?
             var userInfo: ByteChunk?
+            var pendingStore: PendingStore?
         }
 
         var content: Content {
@@ -169,6 +170,12 @@ extension CacheInfo {
     public var userInfo: ByteChunk? {
         get { remarks.content.userInfo }
         set { remarks.content.userInfo = newValue }
+    }
+    /// The store that the fetch has left to the caller (`RequestOptions.leavesStoring`); `nil` if
+    /// there is nothing for the caller to store.
+    package var pendingStore: PendingStore? {
+        get { remarks.content.pendingStore }
+        set { remarks.content.pendingStore = newValue }
     }
 }
 

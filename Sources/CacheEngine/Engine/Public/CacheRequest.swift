@@ -129,9 +129,10 @@ extension RequestOptions {
         get { isUsual ? .shared : wishes.collapsing }
         set { wishes.collapsing = newValue }
     }
-    /// Whether the caller itself stores the response of the fetch that its request founds.
+    /// Whether the caller itself stores the response of the fetch that its request founds, with
+    /// the `CacheInfo.pendingStore` of the response.
     ///
-    /// A 304 still freshens the stored response.
+    /// A 304 still freshens the stored response. Any other response ends it.
     package var leavesStoring: Bool {
         get { isUsual ? false : wishes.leavesStoring }
         set { wishes.leavesStoring = newValue }

@@ -104,6 +104,7 @@ extension ResponseBuilder {
         }
         var response = head(answer, fields, context, isLeader: isLeader)
         response.body = answer.rest?.body(stream) ?? stream
+        if isLeader, let pending = answer.pendingStore { response.info.pendingStore = pending }
         return response
     }
 
