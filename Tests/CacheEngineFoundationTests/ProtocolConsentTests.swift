@@ -219,6 +219,39 @@ import Testing
         #expect(load.server.requestCount == 1)
     }
 
+    // MARK: - Refreshes in the background
+
+    private static let refreshed = [("Cache-Control", "max-age=60, stale-while-revalidate=600")]
+
+    /// There is no task that the delegate could be asked with.
+    @Test func refreshStoresNothingWithoutConsent() async throws {
+        let delegate = RecordingDelegate()
+        let fixture = try await loaded(Self.refreshed, delegate)
+        fixture.changeResource()
+        fixture.clock.advance(seconds: 61)
+        #expect(try await fixture.load().text == "v1")
+        await fixture.cache.waitUntilIdle()
+        #expect(fixture.server.requestCount == 2)
+        #expect(!delegate.seen.contains(.proposal("v2")))
+        #expect(try await fixture.load("/", .returnCacheDataDontLoad).text == "v1")
+        let next = try await fixture.load()
+        #expect(next.text == "v2" && next.requests == 1)
+        #expect(delegate.seen.contains(.proposal("v2")))
+        #expect(try await fixture.load().requests == 0)
+    }
+
+    @Test func refreshThatConfirmsNeedsNoConsent() async throws {
+        let delegate = RecordingDelegate()
+        let fixture = try await loaded(Self.refreshed, delegate)
+        fixture.clock.advance(seconds: 61)
+        #expect(try await fixture.load().head.value(forHTTPHeaderField: "Age") == "61")
+        await fixture.cache.waitUntilIdle()
+        #expect(fixture.server.requestCount == 2)
+        let renewed = try await fixture.load()
+        #expect(renewed.requests == 0)
+        #expect(renewed.head.value(forHTTPHeaderField: "Age") == "0")
+    }
+
     // MARK: - Who decides
 
     @Test func hookOfTheCacheDecidesInPlaceOfTheDelegate() async throws {

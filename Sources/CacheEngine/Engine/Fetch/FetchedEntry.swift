@@ -59,6 +59,7 @@ struct FetchedEntry {
     /// Removes the stored response that this one replaces without being kept itself.
     nonisolated(nonsending) func endReplaced() async {
         guard body.origin.status != 206, !body.isOutranked, body.isPermitted else { return }
+        if isLeft, context.purpose == .refresh { return await doubtStored() }
         let isToldAsStored = body.storage != .none
         if context.policy.reads, context.found.stored != nil {
             await remove(context.found.key)
@@ -79,6 +80,18 @@ struct FetchedEntry {
     /// Removes an entry; a caller that stores the response with the ticket of the fetch still may.
     nonisolated(nonsending) private func remove(_ key: RequestKey) async {
         if isLeft { tiers.removeStored(key) } else { await tiers.remove(key) }
+    }
+
+    /// Lets the next request ask the origin, because no caller is there to store this response.
+    ///
+    /// The stored response stays: for a condition, and for requests that accept any age.
+    nonisolated(nonsending) private func doubtStored() async {
+        guard let stored = context.found.stored else { return }
+        var facts = stored.facts
+        facts.flags.insert(.noCache)
+        let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
+        let doubted = tiers.renewed(stored.stored, as: blueprint)
+        await tiers.replace(stored.stored, by: doubted, since: body.ticket, isShared: false)
     }
 
     /// Counts the outcome, and removes an entry that is older than the refused response.

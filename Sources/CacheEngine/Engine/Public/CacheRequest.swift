@@ -132,7 +132,9 @@ extension RequestOptions {
     /// Whether the caller itself stores the response of the fetch that its request founds, with
     /// the `CacheInfo.pendingStore` of the response.
     ///
-    /// A 304 still freshens the stored response. Any other response ends it.
+    /// A 304 still freshens the stored response. Any other response ends it, but that of a refresh
+    /// in the background, for which no caller decides: it is not stored, and the next request asks
+    /// the origin before it uses the stored response.
     package var leavesStoring: Bool {
         get { isUsual ? false : wishes.leavesStoring }
         set { wishes.leavesStoring = newValue }
