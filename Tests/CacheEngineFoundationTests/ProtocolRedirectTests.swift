@@ -95,4 +95,40 @@ import Testing
         #expect(data.isEmpty)
         #expect(server.requests.first?["Authorization"] == "Basic YTpi")
     }
+
+    /// They do not come back either, if the other origin redirects to the first one.
+    @Test func credentialsOfTheSessionStayWithTheirOrigin() async throws {
+        let target = try LoopbackServer { request, connection in
+            let host = request.target.split(separator: "?").last ?? ""
+            let next = request.path == "/a" ? "/b?\(host)" : "http://\(host)/back"
+            connection.respond(302, [("Location", next)])
+        }
+        let server = try LoopbackServer { request, connection in
+            if request.path == "/back" { return connection.respond(body: "end") }
+            let next = target.baseURL + "/a?" + (request["Host"] ?? "")
+            connection.respond(302, [("Location", next)])
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.load(
+            through: try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
+        )
+        configuration.httpAdditionalHeaders = [
+            "Authorization": "Basic YTpi", "cookie": "id=7", "Proxy-Authorization": "x",
+            "X-App": "7",
+        ]
+        let session = URLSession(configuration: configuration)
+        let url = try #require(URL(string: server.baseURL))
+        let (data, _) = try await session.data(from: url)
+        #expect(String(decoding: data, as: UTF8.self) == "end")
+        let first = try #require(server.requests.first)
+        #expect(first["Authorization"] == "Basic YTpi" && first["Cookie"] == "id=7")
+        let later = target.requests + server.requests.dropFirst()
+        #expect(later.map(\.path) == ["/a", "/b", "/back"])
+        for request in later {
+            #expect(request["X-App"] == "7")
+            for name in ["Authorization", "Cookie", "Proxy-Authorization"] {
+                #expect(request[name] == nil, "\(name) at \(request.path)")
+            }
+        }
+    }
 }

@@ -36,9 +36,14 @@
             let configuration = delivery.internals.session.configuration
             var content = try await TaskContent(of: delivery)
             var challenges = ChallengeStep(delivery, configuration)
+            var hasLeftOrigin = false
             for hop in 0... {
                 try Task.checkCancellation()
-                var asked = try SessionRequest.cacheRequest(request, configuration)
+                var asked = try SessionRequest.cacheRequest(
+                    request,
+                    configuration,
+                    withSecrets: !hasLeftOrigin
+                )
                 asked.body = content.body
                 if let type = content.usualType(for: asked) { asked.fields["Content-Type"] = type }
                 asked.options.leavesStoring = asksDelegate(about: asked)
@@ -58,6 +63,7 @@
                         throw URLError(.httpTooManyRedirects)
                     }
                     request = next
+                    hasLeftOrigin = hasLeftOrigin || !RedirectStep.isSameOrigin(url, target)
                     url = target
                     content = step.content
                     continue
@@ -91,9 +97,14 @@
 
     /// The cache's request for a request of a session.
     enum SessionRequest {
+        /// Makes the request, with the session's additional fields.
+        ///
+        /// The secrets among them are meant for the first origin alone: once a chain of redirects
+        /// has left it, they are left out (`withSecrets`), also if it leads back.
         static func cacheRequest(
             _ request: URLRequest,
-            _ configuration: URLSessionConfiguration
+            _ configuration: URLSessionConfiguration,
+            withSecrets: Bool
         ) throws -> CacheRequest {
             var bare = request
             bare.httpBody = nil
@@ -101,8 +112,9 @@
             guard request.url?.host?.isEmpty == false, var asked = CacheRequest(bare) else {
                 throw URLError(.badURL)
             }
-            for (name, value) in additionalFields(configuration) where !asked.fields.contains(name)
-            {
+            for (name, value) in additionalFields(configuration) {
+                if asked.fields.contains(name) { continue }
+                if !withSecrets, RedirectStep.isSecret(name) { continue }
                 asked.fields.append(name, value)
             }
             if asked.options.policy == nil,

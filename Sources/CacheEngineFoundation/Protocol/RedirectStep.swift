@@ -39,6 +39,11 @@
         /// The fields that another origin must not see.
         private static let secrets = ["Authorization", "Cookie", "Proxy-Authorization"]
 
+        /// Whether another origin must not see the field.
+        static func isSecret(_ name: String) -> Bool {
+            secrets.contains { $0.lowercased() == name.lowercased() }
+        }
+
         private static func becomesGet(_ method: String, _ status: Int) -> Bool {
             switch status {
             case 301, 302: method == "POST"
@@ -47,7 +52,7 @@
             }
         }
 
-        private static func isSameOrigin(_ one: URL, _ other: URL) -> Bool {
+        static func isSameOrigin(_ one: URL, _ other: URL) -> Bool {
             one.scheme?.lowercased() == other.scheme?.lowercased()
                 && one.host?.lowercased() == other.host?.lowercased() && port(one) == port(other)
         }
