@@ -128,6 +128,26 @@ import Testing
         #expect(await cache.statistics.memory.entries == 0)
     }
 
+    /// Neither is the whole, if the origin ignores the range: the task sees a part of it.
+    @Test(arguments: [206, 200])
+    func partIsNeitherProposedNorStored(status: Int) async throws {
+        let server = try LoopbackServer { _, connection in
+            var fields = [("Cache-Control", "max-age=60"), ("ETag", "\"1\"")]
+            if status == 206 { fields.append(("Content-Range", "bytes 0-1/4")) }
+            connection.respond(status, fields, body: status == 206 ? "ab" : "abcd")
+        }
+        let delegate = RecordingDelegate()
+        let cache = try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
+        let session = URLSession.loading(cache, delegate: delegate)
+        var request = URLRequest(url: try #require(URL(string: server.baseURL)))
+        request.setValue("bytes=0-1", forHTTPHeaderField: "Range")
+        session.dataTask(with: request).resume()
+        #expect(await delegate.eventsToTheEnd() == [.response(206), .data("ab"), .end(nil)])
+        #expect(await cache.statistics.memory.entries == 0)
+        #expect(await cache.statistics.refusals == [StoreRefusalReason("unproposed-part"): 1])
+        #expect(server.requestCount == 1)
+    }
+
     // MARK: - A response that the delegate lets pass is stored as any other
 
     @Test func consentedResponseObeysItsDirectives() async throws {

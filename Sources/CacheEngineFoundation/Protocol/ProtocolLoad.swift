@@ -88,7 +88,6 @@
         /// Whether the delegate decides about the response in place of the cache.
         private func asksDelegate(about request: CacheRequest) -> Bool {
             storing == .askingDelegate && request.method == .get
-                && !request.fields.contains("Range")
                 && request.body == nil && cache.configuration.hooks.willStore == nil
                 && delivery.task is URLSessionDataTask
                 && delivery.task.delegate is any URLSessionDataDelegate

@@ -213,6 +213,7 @@ struct FetchAttempt {
         _ answer: OriginAnswer,
         _ builder: inout EntryBuilder
     ) -> StoreRefusalReason? {
+        if context.request.options.leavesStoring, context.facts.hasRange { return .unproposedPart }
         let options = services.configuration.caching
         let named = options.tags(in: builder.fields)
         guard let tags = named.flatMap({ TagList($0) }) else { return .tooManyTags }

@@ -134,7 +134,8 @@ extension RequestOptions {
     ///
     /// A 304 still freshens the stored response. Any other response ends it, but that of a refresh
     /// in the background, for which no caller decides: it is not stored, and the next request asks
-    /// the origin before it uses the stored response.
+    /// the origin before it uses the stored response. Nothing is stored for a request with `Range`,
+    /// whose caller sees only a part of the body.
     package var leavesStoring: Bool {
         get { isUsual ? false : wishes.leavesStoring }
         set { wishes.leavesStoring = newValue }

@@ -9,6 +9,8 @@ extension StoreRefusalReason {
     static let tooLarge = StoreRefusalReason(StoreOutcome.Reason.tooLarge)
     /// The application's hook refused the response.
     static let hook = StoreRefusalReason("hook")
+    /// The caller decides about storing, and sees only a part of the body.
+    static let unproposedPart = StoreRefusalReason("unproposed-part")
     /// The request's policy stores nothing.
     static let policy = StoreRefusalReason("policy")
 
