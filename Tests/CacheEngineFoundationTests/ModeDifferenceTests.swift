@@ -12,6 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ModeDifferenceTests {
     private func sessions(
         _ delegates: [RecordingDelegate?] = [nil, nil, nil],
+        through origin: URLSessionOrigin = URLSessionOrigin(),
         _ change: (URLSessionConfiguration) -> Void = { _ in }
     ) async throws -> [URLSession] {
         let plain = URLSessionConfiguration.ephemeral
@@ -20,7 +21,7 @@ import Testing
         dropIn.urlCache = try await EngineURLCache.open(.ephemeral())
         let exact = URLSessionConfiguration.ephemeral
         exact.load(
-            through: try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
+            through: try await HTTPCache(configuration: .ephemeral(), origin: origin)
         )
         return zip([plain, dropIn, exact], delegates).map { configuration, delegate in
             change(configuration)
@@ -211,6 +212,34 @@ import Testing
             let isWhole = events.contains(.data("onetwo"))
             #expect(isWhole == (delegate === delegates[1]))
         }
+    }
+
+    /// URLSession on Linux cannot pause a transfer, so the bytes wait in memory, up to the window.
+    @Test func delegateThatPauses() async throws {
+        let delegates = [RecordingDelegate(), RecordingDelegate(), RecordingDelegate()]
+        let origin = URLSessionOrigin(maximumWindow: .megabytes(1))
+        var ends: [RecordingDelegate.Event?] = []
+        for (session, delegate) in zip(try await sessions(delegates, through: origin), delegates) {
+            let isGivenUp = delegate === delegates[2]
+            let (arrivals, arrived) = AsyncStream<Void>.makeStream()
+            let server = try LoopbackServer { _, connection in
+                let part = [UInt8](repeating: 65, count: 1 << 16)
+                connection.send("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n")
+                connection.send("Content-Length: \(128 * part.count + 1)\r\n\r\n")
+                for _ in 0..<128 where !connection.send(part) { break }
+                // The last byte is missing, so no connection is closed before its load is given up.
+                if isGivenUp { connection.waitForClose() }
+                arrived.yield()
+                connection.send([65])
+            }
+            session.delegateQueue.isSuspended = true
+            session.dataTask(with: try request(server)).resume()
+            for await _ in arrivals { break }
+            session.delegateQueue.isSuspended = false
+            ends.append(await delegate.eventsToTheEnd().last)
+            #expect(server.requestCount == 1)
+        }
+        #expect(ends == [.end(nil), .end(nil), .end(-1103)])
     }
 
     @Test func storingIsProposed() async throws {
