@@ -327,6 +327,20 @@ import Testing
         #expect(texts == expected)
     }
 
+    @Test func bytesThatAnUploadCounts() async throws {
+        let delegates = [RecordingDelegate(), RecordingDelegate(), RecordingDelegate()]
+        let server = try Self.fresh()
+        var counts: [Int64] = []
+        for (session, delegate) in zip(try await sessions(delegates), delegates) {
+            let post = try request(server) { $0.httpMethod = "POST" }
+            let task = session.uploadTask(with: post, from: Data("content".utf8))
+            task.resume()
+            #expect(await delegate.eventsToTheEnd().contains(.sent(7, of: 7)))
+            counts.append(task.countOfBytesSent)
+        }
+        #expect(counts == [7, 7, 0])
+    }
+
     @Test func bytesThatADownloadCounts() async throws {
         let delegates = [RecordingDelegate(), RecordingDelegate(), RecordingDelegate()]
         let server = try Self.fresh()

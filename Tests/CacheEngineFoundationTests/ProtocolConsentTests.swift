@@ -148,6 +148,23 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
+    @Test func followedRedirectIsNeitherProposedNorStored() async throws {
+        let server = try LoopbackServer { request, connection in
+            let lifetime = ("Cache-Control", "max-age=60")
+            if request.path == "/new" { return connection.respond(200, [lifetime], body: "new") }
+            connection.respond(301, [("Location", "/new"), lifetime], body: "moved")
+        }
+        let delegate = RecordingDelegate()
+        let cache = try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
+        let session = URLSession.loading(cache, delegate: delegate)
+        session.dataTask(with: try #require(URL(string: server.baseURL + "/old"))).resume()
+        #expect(await delegate.eventsToTheEnd().last == .end(nil))
+        #expect(delegate.seen.contains(.proposal("new")))
+        #expect(!delegate.seen.contains(.proposal("moved")))
+        #expect(await cache.statistics.memory.entries == 1)
+        #expect(server.requestCount == 2)
+    }
+
     // MARK: - A response that the delegate lets pass is stored as any other
 
     @Test func consentedResponseObeysItsDirectives() async throws {
@@ -193,11 +210,11 @@ import Testing
     /// A load through a cache; the last bytes of the origin's body wait for a gate.
     private struct HaltedLoad {
         let cache: HTTPCache
+        let session: URLSession
         let server: LoopbackServer
         let gate = LoopbackGate()
         let clock = TestClock()
 
-        /// Returns when the delegate has the first bytes.
         init(_ delegate: RecordingDelegate) async throws {
             server = try LoopbackServer { [gate] _, connection in
                 connection.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n")
@@ -208,7 +225,12 @@ import Testing
             var configuration = HTTPCache.Configuration.ephemeral()
             configuration.clock = clock
             cache = try await HTTPCache(configuration: configuration, origin: URLSessionOrigin())
-            let session = URLSession.loading(cache, delegate: delegate)
+            session = URLSession.loading(cache, delegate: delegate)
+            try await startTask(delegate)
+        }
+
+        /// Starts a task, and returns when the delegate has its first bytes.
+        func startTask(_ delegate: RecordingDelegate) async throws {
             session.dataTask(with: try #require(URL(string: server.baseURL))).resume()
             for await event in delegate.events where event == .data("one") { break }
         }
@@ -237,6 +259,29 @@ import Testing
         #expect(stored?.info.age == .seconds(30))
         #expect(stored?.info.remainingLifetime == .seconds(30))
         #expect(load.server.requestCount == 1)
+    }
+
+    // MARK: - Tasks that the delegate is not asked about
+
+    @Test func joinedTaskIsNotProposed() async throws {
+        let delegate = RecordingDelegate()
+        let load = try await HaltedLoad(delegate)
+        try await load.startTask(delegate)
+        load.gate.open()
+        for _ in 0..<2 { _ = await delegate.eventsToTheEnd() }
+        #expect(delegate.seen.filter { $0 == .end(nil) }.count == 2)
+        #expect(delegate.seen.filter { $0 == .proposal("onetwo") }.count == 1)
+        #expect(await load.cache.statistics.memory.entries == 1)
+        #expect(load.server.requestCount == 1)
+    }
+
+    @Test func downloadIsStoredWithoutAsking() async throws {
+        let delegate = RecordingDelegate(store: { $1(nil) })
+        let fixture = try await LoadingFixture(delegate: delegate)
+        fixture.session.downloadTask(with: try fixture.request()).resume()
+        #expect(await delegate.eventsToTheEnd().last == .end(nil))
+        #expect(!delegate.seen.contains(.proposal("v1")))
+        #expect(try await fixture.load().requests == 0)
     }
 
     // MARK: - Refreshes in the background

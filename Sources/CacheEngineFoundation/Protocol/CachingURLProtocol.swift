@@ -18,12 +18,14 @@
     public class CachingURLProtocol: URLProtocol {
         /// Which responses of data tasks are stored.
         public enum Storing: Hashable, Sendable {
-            /// The session's delegate is asked about each response that HTTP allows to be stored.
+            /// The session's data delegate is asked about each response to a GET that HTTP allows
+            /// to be stored.
             ///
             /// The delegate's `urlSession(_:dataTask:willCacheResponse:completionHandler:)` may
-            /// change the response, refuse it, or keep it in memory. It sees the whole body, so a
-            /// response of more than 64 MiB is not stored. A cache with a `willStore` hook asks the
-            /// hook in place of the delegate.
+            /// change the response, refuse it, or keep it in memory. It sees the whole body, so
+            /// neither a response of more than 64 MiB nor one to a request with `Range` is stored.
+            /// A task that joined another one's fetch, and a refresh in the background, are not
+            /// asked about. A cache with a `willStore` hook asks the hook in place of the delegate.
             case askingDelegate
             /// The rules of the cache decide, as for every other request to it.
             case byRules
