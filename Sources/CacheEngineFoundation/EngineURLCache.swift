@@ -10,7 +10,8 @@ internal import Synchronization
 ///
 /// Set on a `URLSessionConfiguration`, it makes all six request cache policies work on Linux, where
 /// URLSession implements none of them. Each data task asks the cache first, and this cache answers
-/// with the whole engine, loading included.
+/// with the whole engine, loading included. On Apple's platforms it only stores: URLSession there
+/// loads by itself, and decides which stored responses it uses.
 ///
 /// ```swift
 /// configuration.urlCache = try await EngineURLCache.open(.ephemeral())  // the one changed line
@@ -169,31 +170,34 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
 
     // MARK: - For URLSession
 
-    #if canImport(FoundationNetworking)
-        /// Answers a task by the engine: look-up, collapsing, loading and storing.
-        public override func getCachedResponse(
-            for dataTask: URLSessionDataTask,
-            completionHandler: @Sendable @escaping (CachedURLResponse?) -> Void
-        ) {
+    /// Answers a task: on Linux by the engine, with look-up, collapsing, loading and storing, and on
+    /// Apple's platforms with the stored response.
+    public override func getCachedResponse(
+        for dataTask: URLSessionDataTask,
+        completionHandler: @Sendable @escaping (CachedURLResponse?) -> Void
+    ) {
+        #if canImport(FoundationNetworking)
             guard answersTasks else { return completionHandler(nil) }
             answer(dataTask, completionHandler: completionHandler)
-        }
+        #else
+            completionHandler(dataTask.currentRequest.flatMap { cachedResponse(for: $0) })
+        #endif
+    }
 
-        /// Stores a response for the task's request.
-        public override func storeCachedResponse(
-            _ cachedResponse: CachedURLResponse,
-            for dataTask: URLSessionDataTask
-        ) {
-            guard let request = dataTask.currentRequest else { return }
-            storeCachedResponse(cachedResponse, for: request)
-        }
+    /// Stores a response for the task's request.
+    public override func storeCachedResponse(
+        _ cachedResponse: CachedURLResponse,
+        for dataTask: URLSessionDataTask
+    ) {
+        guard let request = dataTask.currentRequest else { return }
+        storeCachedResponse(cachedResponse, for: request)
+    }
 
-        /// Removes every stored variant of the response for the task's request.
-        public override func removeCachedResponse(for dataTask: URLSessionDataTask) {
-            guard let request = dataTask.currentRequest else { return }
-            removeCachedResponse(for: request)
-        }
-    #endif
+    /// Removes every stored variant of the response for the task's request.
+    public override func removeCachedResponse(for dataTask: URLSessionDataTask) {
+        guard let request = dataTask.currentRequest else { return }
+        removeCachedResponse(for: request)
+    }
 
     // MARK: - Capacity
 

@@ -15,7 +15,8 @@ extension URLSessionConfiguration {
     /// different ones.
     ///
     /// The delegate of a session is asked about storing. On Apple's platforms, where URLSession
-    /// itself follows the request policies and asks its delegate, only `urlCache` is set.
+    /// itself follows the request policies and asks its delegate, only `urlCache` is set, and
+    /// URLSession decides whether it uses what is stored there.
     public func load(through cache: HTTPCache) {
         #if canImport(FoundationNetworking)
             load(through: cache, storing: .askingDelegate)
