@@ -4,12 +4,12 @@ import Testing
 /// The adapters are a package that the check does not build; their parts must agree by name.
 @Suite struct AdapterTests {
     @Test func theEngineDependsOnNoOtherPackage() throws {
-        #expect(!(try Self.text("Package.swift")).contains(".package("))
+        #expect(!(try SourceFile.read("Package.swift")).contains(".package("))
     }
 
     @Test func everyAdapterIsDeclaredTestedAndListed() throws {
-        let manifest = try Self.text("Adapters/Package.swift")
-        let readme = try Self.text("Adapters/README.md")
+        let manifest = try SourceFile.read("Adapters/Package.swift")
+        let readme = try SourceFile.read("Adapters/README.md")
         let libraries = manifest.matches(of: /\.library\(name: "(\w+)"/).map { String($0.1) }
         #expect(libraries.count >= 8)
         for name in libraries {
@@ -21,16 +21,12 @@ import Testing
     }
 
     @Test func everyFolderIsATarget() throws {
-        let manifest = try Self.text("Adapters/Package.swift")
+        let manifest = try SourceFile.read("Adapters/Package.swift")
         for folder in ["Adapters/Sources", "Adapters/Tests"] {
             let root = SourceFile.packageRoot.appending(path: folder)
             for name in try FileManager.default.contentsOfDirectory(atPath: root.path()) {
                 #expect(manifest.contains(#"name: "\#(name)""#), "\(folder)/\(name) is no target")
             }
         }
-    }
-
-    private static func text(_ path: String) throws -> String {
-        try String(contentsOf: SourceFile.packageRoot.appending(path: path), encoding: .utf8)
     }
 }

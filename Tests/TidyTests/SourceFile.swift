@@ -39,6 +39,11 @@ struct SourceFile {
 
     static let packageRoot = URL(filePath: #filePath).appending(path: "../../..").standardized
 
+    /// The text of the file at `path`, below the package's root.
+    static func read(_ path: String) throws -> String {
+        try String(contentsOf: packageRoot.appending(path: path), encoding: .utf8)
+    }
+
     /// Every file below `folders` whose name ends in one of `endings`.
     static func all(in folders: [String], endings: [String] = [".swift"]) throws -> [SourceFile] {
         var files: [SourceFile] = []

@@ -36,7 +36,7 @@ struct CommandProof {
     init() throws {
         makefile = try Makefile()
         longRuns = try LongRuns()
-        manifest = try Self.text("Package.swift")
+        manifest = try SourceFile.read("Package.swift")
         tests = try SourceFile.all(in: ["Tests"]).map(\.text).joined(separator: "\n")
     }
 
@@ -164,11 +164,6 @@ struct CommandProof {
     /// Whether the program must know the word: it is no flag, no value and no placeholder.
     private func isOwnWord(_ word: String) -> Bool {
         !isFlag(word) && word.wholeMatch(of: /[a-z][a-z-]*/) != nil
-    }
-
-    private static func text(_ path: String) throws -> String {
-        let place = SourceFile.packageRoot.appending(path: path)
-        return try String(contentsOf: place, encoding: .utf8)
     }
 }
 
