@@ -20,6 +20,26 @@ import Testing
         }
     }
 
+    /// The metrics of swift-metrics have the names and labels of `prometheusText`.
+    @Test func everyMetricOfThePrometheusTextIsInTheAdapter() throws {
+        let folder = "Sources/CacheEngine/Engine/Public"
+        let text = try ["Statistics.swift", "FleetStatistics+Table.swift"].map {
+            try SourceFile.read("\(folder)/\($0)")
+        }
+        let names = Self.plainLiterals(text.joined(separator: "\n"))
+        let adapter = try SourceFile.all(in: ["Adapters/Sources/CacheMetrics"]).map(\.code)
+        let metrics = Self.plainLiterals(adapter.joined(separator: "\n"))
+        #expect(metrics.subtracting(names) == [], "the text has no such metric")
+        // swift-metrics has no histogram that takes counts.
+        #expect(names.subtracting(metrics) == ["wait_milliseconds"], "missing in the adapter")
+        #expect(names.count > 40)
+    }
+
+    /// The string literals of lower-case letters and underscores.
+    private static func plainLiterals(_ code: String) -> Set<String> {
+        Set(code.matches(of: /"([a-z_]+)"/).map { String($0.1) })
+    }
+
     @Test func everyFolderIsATarget() throws {
         let manifest = try SourceFile.read("Adapters/Package.swift")
         for folder in ["Adapters/Sources", "Adapters/Tests"] {

@@ -32,12 +32,16 @@ extension HTTPCache.Statistics {
                 rows.append((Row(name: name, dimension: "tier", value: tier), Double(value)))
             }
         }
+        rows.append((Row(name: "owed_removals"), Double(owedRemovals)))
         guard let fleet else { return rows }
-        return rows + [
+        let fleetRows: [(Row, Double)] = [
             (Row(name: "fleet_linked"), fleet.isLinked ? 1 : 0),
             (Row(name: "fleet_lag_milliseconds"), (fleet.lag / .milliseconds(1)).rounded(.down)),
             (Row(name: "fleet_suspended"), fleet.isSuspended ? 1 : 0),
+            (Row(name: "fleet_store_suspended"), fleet.isStoreSuspended ? 1 : 0),
+            (Row(name: "fleet_commands_waiting"), Double(fleet.commandsWaiting)),
         ]
+        return rows + fleetRows
     }
 
     private static var totals: [(String, KeyPath<Self, Int>)] {
@@ -67,6 +71,7 @@ extension HTTPCache.Statistics {
 extension FleetStatistics {
     fileprivate static var totals: [(String, KeyPath<Self, Int>)] {
         [
+            ("fleet_commands_refused_total", \.commandsRefused),
             ("fleet_appended_total", \.appended),
             ("fleet_refused_total", \.refused),
             ("fleet_applied_total", \.applied),
@@ -75,6 +80,13 @@ extension FleetStatistics {
             ("fleet_restored_total", \.restored),
             ("fleet_all_marked_stale_total", \.allMarkedStale),
             ("fleet_cut_offs_total", \.cutOffs),
+            ("fleet_shared_hits_total", \.sharedHits),
+            ("fleet_shared_misses_total", \.sharedMisses),
+            ("fleet_shared_waits_total", \.sharedWaits),
+            ("fleet_shared_failures_total", \.sharedFailures),
+            ("fleet_shared_unreadable_total", \.sharedUnreadable),
+            ("fleet_published_total", \.published),
+            ("fleet_unpublished_total", \.unpublished),
         ]
     }
 }

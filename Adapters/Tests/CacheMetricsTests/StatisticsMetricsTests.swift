@@ -114,17 +114,20 @@ import Testing
             \.originRequests, \.originFailures, \.originBytes, \.stored, \.hookFailures,
             \.storageErrors, \.flights, \.waiters, \.reElections, \.hitForMissMarks,
             \.sharedErrors, \.timeouts, \.refreshes, \.refreshFailures, \.diskHits, \.removals,
-            \.invalidations, \.evictions,
+            \.invalidations, \.evictions, \.owedRemovals,
         ]
         for total in totals { statistics[keyPath: total] = next() }
         statistics.memory = StoreUsage(entries: next(), bytes: next(), capacityBytes: next())
         statistics.disk = StoreUsage(entries: next(), bytes: next(), capacityBytes: next())
         var fleet = FleetStatistics()
         fleet.isLinked = true
+        fleet.isStoreSuspended = true
         fleet.lag = .milliseconds(1_500)
         let fleetTotals: [WritableKeyPath<FleetStatistics, Int>] = [
-            \.appended, \.refused, \.applied, \.notApplied, \.replays, \.restored,
-            \.allMarkedStale, \.cutOffs,
+            \.commandsWaiting, \.commandsRefused, \.appended, \.refused, \.applied,
+            \.notApplied, \.replays, \.restored, \.allMarkedStale, \.cutOffs, \.sharedHits,
+            \.sharedMisses, \.sharedWaits, \.sharedFailures, \.sharedUnreadable, \.published,
+            \.unpublished,
         ]
         for total in fleetTotals { fleet[keyPath: total] = next() }
         statistics.fleet = fleet
