@@ -17,6 +17,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let serviceLifecycle = Target.Dependency.product(
     name: "ServiceLifecycle",
     package: "swift-service-lifecycle"
@@ -119,7 +120,7 @@ let package = Package(
         .target(
             name: "AsyncHTTPClientOrigin",
             dependencies: [
-                "NIOBridge", engine, nioCore, nioHTTP1,
+                "NIOBridge", engine, nioCore, nioHTTP1, nioPosix,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ],
             swiftSettings: house

@@ -3,6 +3,15 @@ public import CacheEngine
 import NIOBridge
 public import NIOCore
 import NIOHTTP1
+import NIOPosix
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
 
 /// An origin that sends its requests over the network with AsyncHTTPClient.
 ///
@@ -16,9 +25,11 @@ public final class AsyncHTTPClientOrigin: Origin {
     /// Creates an origin with the given client configuration.
     ///
     /// Redirects and content codings are up to the cache, so the client neither follows redirects
-    /// nor decodes content. `configuration.timeout` limits the time to connect and the time between
-    /// two pieces of a body. `maximumHeadTime` limits the wait for the head of a response if the
-    /// request has no limit of its own.
+    /// nor decodes content. The cache decides also what a failed connection means, so the client
+    /// does not try it again, whatever `configuration.connectionPool` says.
+    /// `configuration.timeout` limits the time to connect and the time between two pieces of a body.
+    /// `maximumHeadTime` limits the wait for the head of a response if the request has no limit of
+    /// its own.
     public init(
         configuration: HTTPClient.Configuration = HTTPClient.Configuration(
             timeout: .init(connect: .seconds(10), read: .seconds(60))
@@ -28,6 +39,7 @@ public final class AsyncHTTPClientOrigin: Origin {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
         configuration.decompression = .disabled
+        configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(configuration: configuration)
         self.maximumHeadTime = maximumHeadTime
     }
@@ -64,13 +76,15 @@ public final class AsyncHTTPClientOrigin: Origin {
     }
 
     fileprivate static func failure(_ error: any Error, isBody: Bool) -> any Error {
+        if !isBody, isOfConnecting(error) {
+            return CacheError(.originUnreachable, detail: "\(error)")
+        }
         guard let error = error as? HTTPClientError else {
             return CacheError(isBody ? .bodyTruncated : .originFailed, detail: "\(error)")
         }
         switch error {
         case .cancelled: return CancellationError()
-        case .connectTimeout, .deadlineExceeded, .getConnectionFromPoolTimeout, .readTimeout,
-            .writeTimeout:
+        case .deadlineExceeded, .getConnectionFromPoolTimeout, .readTimeout, .writeTimeout:
             return CacheError(.originTimedOut, detail: error.description)
         case .emptyHost, .emptyScheme, .invalidURL:
             return CacheError(.requestInvalid, detail: error.description)
@@ -78,6 +92,23 @@ public final class AsyncHTTPClientOrigin: Origin {
             return CacheError(isBody ? .bodyTruncated : .originFailed, detail: error.description)
         }
     }
+
+    /// Whether no connection could be made, for which the request's content cannot be the cause.
+    private static func isOfConnecting(_ error: any Error) -> Bool {
+        switch error {
+        // A host name: no address, or no address that accepts a connection.
+        case is NIOConnectionError: return true
+        // A numeric address.
+        case let error as IOError:
+            return [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH].contains(error.errnoCode)
+        case let error as HTTPClientError: return connectingErrors.contains(error)
+        default: return false
+        }
+    }
+
+    private static let connectingErrors: [HTTPClientError] = [
+        .connectTimeout, .httpProxyHandshakeTimeout, .socksHandshakeTimeout, .tlsHandshakeTimeout,
+    ]
 }
 
 /// The body of a response; its failures are reported as errors of the cache.
