@@ -115,6 +115,8 @@ enum ReplayCommand: Command {
             trace: ReplayReport.traceName(arguments.value("--trace") ?? ""),
             policy: policyName,
             capacity: capacityParameter(options),
+            sizing: options.sizing,
+            diskBytes: disk,
             skippedLines: trace.skippedLines
         )
         guard let disk else {

@@ -67,6 +67,22 @@ import Testing
         #expect(ReplayCommand.help.contains("(default balanced)"))
     }
 
+    /// `compare` takes rows with the same parameters for the same question.
+    @Test func rowsNameTheSizesAndTheDisk() async throws {
+        let text = "1,2,3\n2,3,4\n"
+        let plain = try await Self.replay(text, "--memory", "1M")
+        #expect(plain?.first?.parameters.map(\.name) == ["memory", "policy", "trace"])
+        let unit = try await Self.replay(text, "--memory", "1M", "--unit-size")
+        #expect(unit?.first?.parameter("sizes") == "unit")
+        var disks: [RunResult] = []
+        for size in ["16M", "32M"] {
+            let rows = try await Self.replay(text, "--memory", "1M", "--disk", size)
+            disks.append(RunResult(measurements: try #require(rows)))
+        }
+        let comparison = Comparison(base: disks[0], new: disks[1])
+        #expect(comparison.rows.allSatisfy { $0.verdict == .removed || $0.verdict == .added })
+    }
+
     @Test func usageNamesEveryFlag() {
         for flag in ReplayCommand.flags { #expect(ReplayCommand.synopsis.contains(flag.name)) }
     }

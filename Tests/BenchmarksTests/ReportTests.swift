@@ -103,6 +103,70 @@ import Testing
         #expect(page.contains(">memory-hit, 3 of 3</figcaption>"))
     }
 
+    private static func replay(
+        _ policy: String,
+        _ others: [Measurement.Parameter],
+        _ ratio: Double
+    ) -> Measurement {
+        Measurement(
+            workload: "replay",
+            quantity: "request_hit_ratio",
+            parameters: [.init("trace", "web"), .init("policy", policy)] + others,
+            unit: .share,
+            better: .higher,
+            rounds: Rounds([ratio])
+        )
+    }
+
+    private static func figures(_ page: String) -> [String] {
+        page.matches(of: /(?s)<figure>(.*?)<\/figure>/).map { String($0.1) }
+    }
+
+    /// Bytes and shares of all bytes have different axes.
+    @Test func sizesInBytesAndSharesHavePlotsOfTheirOwn() {
+        let rows = [
+            Self.replay("balanced", [.init("memory_fraction", 0.01)], 0.4),
+            Self.replay("balanced", [.init("memory", 64 << 20)], 0.5),
+        ]
+        let page = ReportPage([.init(name: "run", result: RunResult(measurements: rows))]).html
+        let figures = Self.figures(page).filter { $0.contains(">web, requests</figcaption>") }
+        #expect(figures.count == 2)
+        #expect(figures.first?.contains("balanced: 1 %: 40.00 %</title>") == true)
+        #expect(figures.last?.contains("balanced: 64 MiB: 50.00 %</title>") == true)
+    }
+
+    @Test func curvesOfOtherSettingsAreApart() {
+        let size = Measurement.Parameter("memory_fraction", 0.1)
+        let rows = [
+            Self.replay("balanced", [size], 0.4),
+            Self.replay("balanced", [size, .init("sizes", "unit")], 0.5),
+            Self.replay("balanced", [size, .init("disk", 1 << 30)], 0.6),
+        ]
+        let page = ReportPage([.init(name: "run", result: RunResult(measurements: rows))]).html
+        for name in ["balanced", "balanced, sizes unit", "balanced, disk 1 GiB"] {
+            #expect(page.contains("<span>\(name)</span>"), "\(name)")
+        }
+    }
+
+    /// Two runs of `hit-ratio` have twelve curves of one trace.
+    @Test func noPlotOfHitRatiosHasAColourTwice() {
+        let policies = ["ours", "LRU", "S3FIFO", "GDSF", "LIRS", "Belady"]
+        let rows = policies.map { Self.replay($0, [.init("memory_fraction", 0.1)], 0.4) }
+        let runs = ["a", "b"].map {
+            ReportPage.Run(name: $0, result: RunResult(measurements: rows))
+        }
+        let page = ReportPage(runs).html
+        let figures = Self.figures(page).filter { $0.contains(">web, requests, ") }
+        #expect(figures.count == 2)
+        for figure in figures {
+            let colours = figure.matches(of: /<i class="(c\d)">/).map { String($0.1) }
+            #expect(Set(colours).count == colours.count)
+        }
+        for policy in policies {
+            #expect(page.contains(">a: \(policy)</span>") && page.contains(">b: \(policy)</span>"))
+        }
+    }
+
     @Test func curvesOfTwoRunsAreApart() {
         let runs = ["a", "b"].map {
             ReportPage.Run(name: $0, result: RunResult(measurements: Self.rows))

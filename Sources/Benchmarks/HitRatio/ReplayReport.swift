@@ -7,9 +7,16 @@ package struct ReplayReport {
         trace: String,
         policy: String,
         capacity: Measurement.Parameter,
+        sizing: TraceReplay.Sizing = .recorded,
+        diskBytes: Int? = nil,
         skippedLines: Int = 0
     ) {
-        parameters = [.init("trace", trace), .init("policy", policy), capacity]
+        var parameters: [Measurement.Parameter] = [
+            .init("trace", trace), .init("policy", policy), capacity,
+        ]
+        if sizing == .unit { parameters.append(.init("sizes", "unit")) }
+        if let diskBytes { parameters.append(.init("disk", diskBytes)) }
+        self.parameters = parameters
         self.skippedLines = skippedLines
     }
 

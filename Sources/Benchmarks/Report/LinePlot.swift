@@ -37,6 +37,17 @@ struct LinePlot {
         return markup
     }
 
+    /// The curves of as many plots as their colours need, each with the plot's title.
+    static func split(_ series: [Series], title: String) -> [(title: String, series: [Series])] {
+        let numbers = Set(series.map { $0.colour / Palette.count }).sorted()
+        return numbers.enumerated().map { index, number in
+            (
+                numbers.count > 1 ? "\(title), \(index + 1) of \(numbers.count)" : title,
+                series.filter { $0.colour / Palette.count == number }
+            )
+        }
+    }
+
     /// Swatches with names; empty for fewer than two series.
     static func legend(_ entries: [(name: String, colour: Int)]) -> Markup {
         var markup = Markup()

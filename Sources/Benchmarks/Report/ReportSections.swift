@@ -83,13 +83,7 @@ extension ReportSection {
         let series = latencyCurves(name, runs).enumerated().map { number, curve in
             LinePlot.Series(name: curve.name, points: curve.points, colour: number)
         }
-        let starts = Array(stride(from: 0, to: series.count, by: Palette.count))
-        return starts.enumerated().map { number, start in
-            latencyPlot(
-                starts.count > 1 ? "\(name), \(number + 1) of \(starts.count)" : name,
-                Array(series[start..<min(start + Palette.count, series.count)])
-            )
-        }
+        return LinePlot.split(series, title: name).map { latencyPlot($0.title, $0.series) }
     }
 
     /// The curves of one workload; those of several runs with the same setting lie side by side.
