@@ -9,7 +9,7 @@ enum ReplayCommand: Command {
         + "[--disk BYTES [--directory DIR]] [--unit-size] [--policy NAME,…] [--json FILE]"
     static let summary = "replays recorded requests and tells the hit ratios"
     static let flags: [Arguments.Flag] = [
-        .init("--trace", "FILE", "the trace; .gz and .zst are unpacked, - is the standard input"),
+        .init("--trace", "FILE", "the trace, also packed by gzip or zstd; - is the standard input"),
         .init("--format", "NAME", "auto, " + TraceFormat.names),
         .init("--memory", "BYTES", "memory to use, such as 64M"),
         .init("--memory-fraction", "F", "memory as a share of all distinct bytes (default 0.1)"),

@@ -117,11 +117,8 @@ import Testing
         #expect(Self.shape(try Self.read("c", Data(commands.utf8))) == [[0, 10]])
     }
 
-    /// Packs the bytes, lets `change` change the archive and reads it.
-    private static func readPacked(
-        _ data: Data,
-        change: (inout Data) -> Void = { _ in }
-    ) throws -> RequestTrace {
+    /// The archive that `program` makes of the bytes.
+    private static func packed(_ data: Data, by program: String = "gzip") throws -> Data {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("traces-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -130,10 +127,18 @@ import Testing
         try data.write(to: file)
         let packing = Process()
         packing.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        packing.arguments = ["gzip", file.path]
+        packing.arguments = [program, "-q", file.path]
         try packing.run()
         packing.waitUntilExit()
-        var archive = try Data(contentsOf: file.appendingPathExtension("gz"))
+        return try Data(contentsOf: file.appendingPathExtension(program == "gzip" ? "gz" : "zst"))
+    }
+
+    /// Packs the bytes, lets `change` change the archive and reads it.
+    private static func readPacked(
+        _ data: Data,
+        change: (inout Data) -> Void = { _ in }
+    ) throws -> RequestTrace {
+        var archive = try packed(data)
         change(&archive)
         return try read("t.csv.gz", archive)
     }
@@ -148,6 +153,40 @@ import Testing
                 "/t.csv.gz: gzip cannot unpack the file: unexpected end of file; get it again"
             )
         }
+    }
+
+    @Test(arguments: ["gzip", "zstd"]) func archiveIsKnownByItsFirstBytes(program: String) throws {
+        for data in [Self.forms[0].data, Self.oracleGeneral] {
+            let trace = try Self.read("trace", try Self.packed(data, by: program))
+            #expect(trace.requests.map { Int($0.sizeBytes) } == Self.requests.map(\.size))
+        }
+    }
+
+    /// The first bytes of a pipe cannot be read twice; here they come from another archive.
+    @Test(arguments: ["gzip", "zstd"]) func packedBytesAreNoRecords(program: String) throws {
+        let archive = try Self.packed(Self.oracleGeneral, by: program)
+        #expect {
+            try Self.readPacked(archive)
+        } throws: { error in
+            "\(error)".hasSuffix(
+                "/t.csv.gz: the bytes are packed; send them through \(program) -dc first"
+            )
+        }
+    }
+
+    /// Records have no mark of their own.
+    @Test func bytesWhoseTimesFallAreRecordsByNameOnly() throws {
+        let noise = Data((0..<2_400).map { UInt8(truncatingIfNeeded: $0 * 37) })
+        #expect {
+            try Self.read("noise", noise)
+        } throws: { error in
+            "\(error)".contains(
+                "/noise: the bytes are neither text nor records of 24 bytes whose times do not "
+                    + "fall; give --format and one of csv, oracleGeneral"
+            )
+        }
+        #expect(try Self.read("noise.oracleGeneral", noise).requests.count == 100)
+        #expect(try Self.read("noise", noise, .oracleGeneral).requests.count == 100)
     }
 
     /// The program finds the damage at the end of the archive, behind the wrong line.

@@ -18,9 +18,9 @@ package struct RequestTrace: Sendable {
 
     package init() {}
 
-    /// Reads a file, an archive that ends in `.gz` or `.zst`, or the standard input (`-`).
+    /// Reads a file, also one that gzip or zstd has packed, or the standard input (`-`).
     ///
-    /// Without a format, the name and the first lines decide.
+    /// Without a format, the name and the first bytes decide.
     package init(path: String, format: TraceFormat? = nil) throws {
         let source = TraceSource(path: path)
         var reader = TraceReader(source, format)

@@ -21,9 +21,15 @@ struct TraceJudge {
         lines = Array(pieces.lazy.filter { !TraceLineReader.isSkipped($0) }.prefix(Self.linesMax))
     }
 
+    /// Whether the bytes are no text.
+    var isBinary: Bool { start.contains(0) }
+
     /// The form of a trace, whose name has no ending of an archive; `nil` if none is common enough.
+    ///
+    /// The name alone says that bytes are records; without it their times must not fall.
     func format(name: String) -> TraceFormat? {
-        if name.contains("oracleGeneral") || start.contains(0) { return .oracleGeneral }
+        if name.contains("oracleGeneral") { return .oracleGeneral }
+        if isBinary { return areRecords ? .oracleGeneral : nil }
         if name.hasSuffix(".lis") { return .lis }
         // A file without requests is an error in any form.
         if lines.isEmpty { return .csv }
@@ -44,6 +50,17 @@ struct TraceJudge {
         }
         return readers.filter { isCommon($0.fits) }
             .max { ($0.reader.detail, $0.fits) < ($1.reader.detail, $1.fits) }?.reader
+    }
+
+    /// Whether the times, which begin the records of the binary form, are in order.
+    private var areRecords: Bool {
+        let size = TraceReader.recordBytes
+        let times = start.withUnsafeBytes { bytes in
+            stride(from: 0, through: bytes.count - size, by: size).map { place in
+                UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self))
+            }
+        }
+        return !times.isEmpty && zip(times, times.dropFirst()).allSatisfy { $0 <= $1 }
     }
 
     // MARK: Lines

@@ -1,6 +1,6 @@
 /// Cuts the bytes of a trace into lines or records, however they come in pieces.
 struct TraceReader {
-    private static let recordBytes = 24
+    static let recordBytes = 24
     private static let guessBytes = 1 << 16
     private static let lineBytesMax = 1 << 20
 
@@ -47,17 +47,32 @@ struct TraceReader {
 
     /// Decides on the form; `isWhole` says that no bytes follow.
     private mutating func begin(isWhole: Bool) throws {
+        if let program = TraceSource.unpacker(of: rest) {
+            throw UsageError(
+                "\(source.path): the bytes are packed; send them through \(program) -dc first"
+            )
+        }
         let judge = TraceJudge(rest, isWhole: isWhole)
         guard let format = format ?? judge.format(name: source.name) else {
-            let first = judge.lines.first ?? []
-            throw UsageError(
-                "\(source.path): the first lines have no form in common: `\(Self.shown(first))`; "
-                    + "give --format and one of \(TraceFormat.names)"
-            )
+            throw formless(judge)
         }
         self.format = format
         let table = format == .csv ? judge.table : nil
         lines = table ?? TraceLineReader(format)
+    }
+
+    private func formless(_ judge: TraceJudge) -> UsageError {
+        if judge.isBinary {
+            return UsageError(
+                "\(source.path): the bytes are neither text nor records of \(Self.recordBytes) "
+                    + "bytes whose times do not fall; give --format and one of \(TraceFormat.names)"
+            )
+        }
+        let first = judge.lines.first ?? []
+        return UsageError(
+            "\(source.path): the first lines have no form in common: `\(Self.shown(first))`; "
+                + "give --format and one of \(TraceFormat.names)"
+        )
     }
 
     private mutating func useRest(isWhole: Bool) throws {

@@ -4,26 +4,46 @@ import Platform
 struct TraceSource {
     /// About a second of unpacking.
     private static let bytesAfterFaultMax = 256 << 20
+    /// The programs that unpack archives, with the endings and the first bytes of these.
+    private static let archives: [(program: String, ending: String, start: [UInt8])] = [
+        ("zstd", ".zst", [0x28, 0xB5, 0x2F, 0xFD]),
+        // The third byte names the only method of compression (RFC 1952 §2.3.1).
+        ("gzip", ".gz", [0x1F, 0x8B, 0x08]),
+    ]
 
     let path: String
 
     /// The name without its folders and the ending of an archive.
     var name: String {
         let name = path.split(separator: "/").last.map(String.init) ?? path
-        for ending in [".zst", ".gz"] where name.hasSuffix(ending) {
-            return String(name.dropLast(ending.count))
+        for archive in Self.archives where name.hasSuffix(archive.ending) {
+            return String(name.dropLast(archive.ending.count))
         }
         return name
     }
 
+    /// The program that unpacks bytes with this start; `nil` if they are no archive.
+    static func unpacker(of start: [UInt8]) -> String? {
+        archives.first { start.starts(with: $0.start) }?.program
+    }
+
     /// Calls `take` with piece after piece.
     func read(_ take: ([UInt8]) throws -> Void) throws {
-        if path.hasSuffix(".zst") { return try unpack("zstd", take) }
-        if path.hasSuffix(".gz") { return try unpack("gzip", take) }
         if path == "-" { return try read(0, take) }
         let file = try opened()
         defer { close(file) }
+        let named = Self.archives.first { path.hasSuffix($0.ending) }?.program
+        if let program = named ?? Self.unpacker(of: Self.start(of: file)) {
+            return try unpack(program, take)
+        }
         try read(file, take)
+    }
+
+    /// The first bytes of a file; empty for a pipe, whose bytes are read only once.
+    private static func start(of file: Int32) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: 4)
+        let count = bytes.withUnsafeMutableBytes { pread(file, $0.baseAddress, $0.count, 0) }
+        return Array(bytes.prefix(max(0, count)))
     }
 
     private func opened() throws -> Int32 {
@@ -33,8 +53,6 @@ struct TraceSource {
     }
 
     private func unpack(_ program: String, _ take: ([UInt8]) throws -> Void) throws {
-        // A file that cannot be read is reported as any other.
-        close(try opened())
         let unpacking = try Subprocess([program, "-dc", "--", path], errors: .kept)
         let fault = try receive(from: unpacking, take)
         let complaint = try unpacking.receiveErrors()
