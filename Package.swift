@@ -170,7 +170,8 @@ let package = Package(
         .testTarget(
             name: "BenchmarksTests",
             dependencies: [
-                "Benchmarks", "bench-cli", "CacheEngine", "CacheTestSupport", "Platform",
+                "Benchmarks", "bench-cli", "CacheEngine", "CacheProxy", "CacheTestSupport",
+                "Platform",
             ],
             swiftSettings: house
         ),

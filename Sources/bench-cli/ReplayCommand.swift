@@ -65,8 +65,13 @@ enum ReplayCommand: Command {
             let unit = Unit.bytes.readable(Double(TraceReplay.unitBytes))
             text += "\nThe trace has no sizes: every object counts \(unit), as with --unit-size\n"
         }
-        guard trace.skippedLines > 0 else { return text }
-        return text + "Skipped lines without a request: \(trace.skippedLines)\n"
+        if trace.hasSizes, trace.requestsWithoutSize > 0 {
+            text += "Requests without a length, taken as 0 bytes: \(trace.requestsWithoutSize)\n"
+        }
+        if trace.skippedLines > 0 {
+            text += "Skipped lines without a request: \(trace.skippedLines)\n"
+        }
+        return text
     }
 
     /// Replays the trace with every size and policy that is asked for.
@@ -117,7 +122,8 @@ enum ReplayCommand: Command {
             capacity: capacityParameter(options),
             sizing: options.sizing,
             diskBytes: disk,
-            skippedLines: trace.skippedLines
+            skippedLines: trace.skippedLines,
+            requestsWithoutSize: trace.requestsWithoutSize
         )
         guard let disk else {
             return report.measurements(TraceReplay(trace).run(options, progress: progress))

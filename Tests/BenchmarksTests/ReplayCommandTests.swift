@@ -61,6 +61,16 @@ import Testing
         #expect(others?.contains { $0.quantity == "skipped_lines" } == false)
     }
 
+    @Test func requestsWithoutALengthAreTold() async throws {
+        let log = #"h - - [t] "GET /a HTTP/1.1" 200 500"# + "\n"
+        let unsized = #"h - - [t] "GET /b HTTP/1.1" 200 -"# + "\n"
+        let rows = try await Self.replay(log + unsized + log + unsized, "--memory", "1M")
+        #expect(Self.value("requests_without_length", rows) == 2)
+        #expect(Self.value("requests", rows) == 4)
+        let others = try await Self.replay(log + log, "--memory", "1M")
+        #expect(others?.contains { $0.quantity == "requests_without_length" } == false)
+    }
+
     @Test func resultNamesTheDefaultPolicy() async throws {
         let rows = try await Self.replay("1,2,3\n")
         #expect(rows?.first?.parameter("policy") == "balanced")

@@ -2,6 +2,8 @@ import Benchmarks
 import Foundation
 import Testing
 
+@testable import bench_cli
+
 /// Lines in the log of a server, some of them without a request.
 @Suite struct TraceLogTests {
     static func log(_ quoted: String, _ rest: String = "200 5") -> String {
@@ -40,6 +42,30 @@ import Testing
         )
         #expect(TraceTests.shape(trace) == [[0, 7], [1, 7], [0, 7], [2, 7]])
         #expect(trace.skippedLines == 0)
+    }
+
+    @Test func requestsWithoutALengthAreCounted() throws {
+        let trace = try Self.read(
+            Self.log("GET /a HTTP/1.1", "200 7") + Self.log("GET /b HTTP/1.1", "200 -")
+                + Self.log("POST /c HTTP/1.1", "200 -") + Self.log("GET /a HTTP/1.1", "304 -")
+        )
+        #expect(TraceTests.shape(trace) == [[0, 7], [1, 0], [0, 0]])
+        #expect(trace.requestsWithoutSize == 2)
+        let head = ReplayCommand.head("t", trace)
+        #expect(head.hasSuffix("Requests without a length, taken as 0 bytes: 2\n"))
+    }
+
+    /// Words that another server puts behind the combined format name no host.
+    @Test(arguments: [
+        #"upstream 0.004"#, #""-" 0.004"#, "fresh soon",
+    ])
+    func lastWordOfAnotherLogIsNoHost(words: String) throws {
+        let trace = try Self.read(
+            ["a", "b"].map {
+                Self.log("GET /x HTTP/1.1", #"200 7 "-" "agent" \#(words) \#($0)"#)
+            }.joined()
+        )
+        #expect(trace.objectCount == 1)
     }
 
     @Test func otherMethodsAreNotSkippedLines() throws {

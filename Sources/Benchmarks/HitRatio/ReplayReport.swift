@@ -2,6 +2,7 @@
 package struct ReplayReport {
     private let parameters: [Measurement.Parameter]
     private let skippedLines: Int
+    private let requestsWithoutSize: Int
 
     package init(
         trace: String,
@@ -9,7 +10,8 @@ package struct ReplayReport {
         capacity: Measurement.Parameter,
         sizing: TraceReplay.Sizing = .recorded,
         diskBytes: Int? = nil,
-        skippedLines: Int = 0
+        skippedLines: Int = 0,
+        requestsWithoutSize: Int = 0
     ) {
         var parameters: [Measurement.Parameter] = [
             .init("trace", trace), .init("policy", policy), capacity,
@@ -18,6 +20,7 @@ package struct ReplayReport {
         if let diskBytes { parameters.append(.init("disk", diskBytes)) }
         self.parameters = parameters
         self.skippedLines = skippedLines
+        self.requestsWithoutSize = requestsWithoutSize
     }
 
     /// The file's name without its folders and the endings of archives and tables.
@@ -33,7 +36,7 @@ package struct ReplayReport {
             row("throughput", outcome.requestsPerSecond, .operationsPerSecond, .higher),
             row("overhead_per_entry", outcome.overheadBytesPerEntry, .bytes, .lower),
             row("memory_peak_over_capacity", peak, .share, .lower),
-        ] + skipped
+        ] + oddLines
     }
 
     package func measurements(_ outcome: TieredReplay.Outcome) -> [Measurement] {
@@ -41,12 +44,14 @@ package struct ReplayReport {
             row("memory_hit_ratio", outcome.memory.requestHitRatio, .share, .higher),
             row("throughput", outcome.memory.requestsPerSecond, .operationsPerSecond, .higher),
             row("bytes_written", Double(outcome.bytesWritten), .bytes, .lower),
-        ] + skipped
+        ] + oddLines
     }
 
     /// Few traces have such lines, so a row without any would say nothing.
-    private var skipped: [Measurement] {
-        skippedLines == 0 ? [] : [row("skipped_lines", Double(skippedLines), .count, .lower)]
+    private var oddLines: [Measurement] {
+        [("skipped_lines", skippedLines), ("requests_without_length", requestsWithoutSize)]
+            .filter { $0.1 > 0 }
+            .map { row($0.0, Double($0.1), .count, .lower) }
     }
 
     func hitRatios(_ requests: Double, _ bytes: Double) -> [Measurement] {

@@ -12,6 +12,8 @@ package struct RequestTrace: Sendable {
     package private(set) var distinctBytes = 0
     /// Lines of a log that have no request in their quotes.
     package private(set) var skippedLines = 0
+    /// Requests of a log whose line has no length; each is taken as 0 bytes.
+    package private(set) var requestsWithoutSize = 0
     /// Whether a size above 1 was given; a form without sizes gives 1.
     package private(set) var hasSizes = false
     private var seen: Set<UInt64> = []
@@ -41,4 +43,6 @@ package struct RequestTrace: Sendable {
     }
 
     mutating func skipLine() { skippedLines += 1 }
+
+    mutating func noteMissingSize() { requestsWithoutSize += 1 }
 }

@@ -176,9 +176,9 @@ struct TraceLineReader {
         guard let log = TraceLogLine(line) else { return false }
         if log.method.isEmpty { trace.skipLine() }
         // Other methods do not read what a cache stores.
-        if log.method.elementsEqual("GET".utf8) {
-            trace.append(object: identity(log.target), sizeBytes: log.sizeBytes)
-        }
+        guard log.method.elementsEqual("GET".utf8) else { return true }
+        trace.append(object: identity(log), sizeBytes: log.sizeBytes ?? 0)
+        if log.sizeBytes == nil { trace.noteMissingSize() }
         return true
     }
 
@@ -194,7 +194,7 @@ struct TraceLineReader {
         return number
     }
 
-    private static func isDecimal(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    static func isDecimal(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var dots = 0
         for byte in bytes where !(0x30...0x39 ~= byte) {
             guard byte == UInt8(ascii: ".") else { return false }
@@ -203,9 +203,30 @@ struct TraceLineReader {
         return dots < 2 && bytes.count > dots
     }
 
-    /// A number is its own identity; any other text is hashed (FNV-1a).
+    /// A number is its own identity; any other text is hashed.
     private static func identity(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-        if let number = number(bytes) { return number }
-        return bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        number(bytes) ?? hash(bytes)
+    }
+
+    /// A path of one host is another object than the same path of another host.
+    private static func identity(_ log: TraceLogLine) -> UInt64 {
+        // A target that is a whole URL names its own host.
+        guard !log.host.isEmpty, log.target.first == UInt8(ascii: "/") else {
+            return identity(log.target)
+        }
+        return hash(log.target, onto: hash(log.host.lazy.map(withoutCase)))
+    }
+
+    /// Hosts compare without case.
+    private static func withoutCase(_ byte: UInt8) -> UInt8 {
+        0x41...0x5A ~= byte ? byte | 0x20 : byte
+    }
+
+    /// FNV-1a, of `bytes` behind those that gave `start`.
+    private static func hash(
+        _ bytes: some Sequence<UInt8>,
+        onto start: UInt64 = 0xCBF2_9CE4_8422_2325
+    ) -> UInt64 {
+        bytes.reduce(start) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 }

@@ -1,4 +1,9 @@
+import CacheEngine
+
 /// A line of a web server's log, in the common format or one that continues it.
+///
+/// cache-proxy continues the combined format by the source of the response, the seconds and the
+/// host.
 ///
 /// Clients send anything, so the quoted text need not be a request: a server writes `"-"` for a
 /// connection without one, and `"\x16\x03\x01"` for TLS on a port without TLS.
@@ -6,7 +11,10 @@ struct TraceLogLine {
     /// Empty if the quoted text is no request.
     private(set) var method = UnsafeRawBufferPointer(start: nil, count: 0)
     private(set) var target = UnsafeRawBufferPointer(start: nil, count: 0)
-    let sizeBytes: UInt64
+    /// The host in a line of cache-proxy; empty if there is none.
+    private(set) var host = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// `nil` for a dash: the response had no content, or its length was not known when it began.
+    let sizeBytes: UInt64?
 
     private static let quote = UInt8(ascii: "\"")
     private static let backslash = UInt8(ascii: "\\")
@@ -21,14 +29,32 @@ struct TraceLogLine {
         guard rest.count >= 2, rest[0].count == 3, TraceLineReader.number(rest[0]) != nil else {
             return nil
         }
-        // A response without content has a dash.
-        let isEmpty = rest[1].elementsEqual("-".utf8)
-        guard let size = isEmpty ? 0 : TraceLineReader.number(rest[1]) else { return nil }
-        sizeBytes = size
+        sizeBytes = TraceLineReader.number(rest[1])
+        guard sizeBytes != nil || Self.isDash(rest[1]) else { return nil }
         let words = line[(open + 1)..<close].split(separator: 0x20)
         guard words.count >= 2, Self.isMethod(words[0]) else { return }
         method = UnsafeRawBufferPointer(rebasing: words[0])
         target = UnsafeRawBufferPointer(rebasing: words[1])
+        host = Self.host(rest)
+    }
+
+    /// The last of the words behind the request if they are those of cache-proxy.
+    private static func host(_ words: [UnsafeRawBufferPointer]) -> UnsafeRawBufferPointer {
+        let none = UnsafeRawBufferPointer(start: nil, count: 0)
+        // Status, size, referer, agent, source, seconds and host; an agent may be several words.
+        guard words.count >= 7, let host = words.last, !isDash(host) else { return none }
+        let (agent, source) = (words[words.count - 4], words[words.count - 3])
+        guard words[2].first == quote, agent.last == quote,
+            isDash(source) || sources.contains(where: { source.elementsEqual($0) }),
+            TraceLineReader.isDecimal(words[words.count - 2])
+        else { return none }
+        return host
+    }
+
+    private static let sources = CacheInfo.Source.allCases.map { [UInt8]($0.rawValue.utf8) }
+
+    private static func isDash(_ word: UnsafeRawBufferPointer) -> Bool {
+        word.count == 1 && word[0] == UInt8(ascii: "-")
     }
 
     /// The quote that ends the text; one behind a backslash is part of it.
