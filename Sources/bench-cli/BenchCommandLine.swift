@@ -42,7 +42,8 @@ enum BenchCommandLine {
             return .success
         }
         if name == "--version" {
-            Terminal.say("bench-cli, built with \(BuildDescription.current.summary)\n")
+            let build = BuildDescription.current.summary
+            Terminal.say("bench-cli \(EngineRelease.version), built with \(build)\n")
             return .success
         }
         guard let command = commands.first(where: { $0.name == name }) else {

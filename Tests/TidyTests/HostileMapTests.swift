@@ -6,7 +6,7 @@ import Testing
         "F": Array(1...14),
         "X": Array(1...25),
     ]
-    /// Defects of the first release: E in the engine, D in the proxy.
+    /// Defects that a review found: E in the engine, D in the proxy.
     static let defects: [Character: [Int]] = [
         "E": Array(1...18),
         "D": Array(1...9) + Array(11...13),

@@ -1,3 +1,4 @@
+import CacheEngine
 import Platform
 
 /// Reads a configuration from a command line and the file it names.
@@ -28,7 +29,7 @@ public enum ConfigurationReader {
             index += 1
             switch argument {
             case "--help", "-h": return .help(usage)
-            case "--version": return .version("cache-proxy \(version)")
+            case "--version": return .version("cache-proxy \(EngineRelease.version)")
             case "--check-config":
                 isCheck = true
                 continue
@@ -84,9 +85,6 @@ public enum ConfigurationReader {
         try requireEffects(of: given)
         return isCheck ? .check(configuration) : .run(configuration)
     }
-
-    /// The version of this program.
-    public static let version = "0.1.0"
 
     static var usage: String {
         var text =
