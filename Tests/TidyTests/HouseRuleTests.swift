@@ -29,6 +29,13 @@ import Testing
         }
     }
 
+    /// The check on macOS runs these scripts with bash 3.2.
+    @Test(arguments: ["perf/setup", "Tests/run"])
+    func scriptsOfTheCheckNeedNoNewerBash(path: String) throws {
+        let newer = /declare -[An]|local -n|mapfile|readarray|\$\{\w+(?:\^|,)/
+        #expect(!(try SourceFile.read(path)).contains(newer))
+    }
+
     /// Prints the longest files; length is a reason to look, not a failure.
     @Test func longestFilesAreShown() throws {
         let files = try SourceFile.all(in: ["Sources", "Tests"])
