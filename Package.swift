@@ -42,10 +42,13 @@ let package = Package(
         // The rules of HTTP caching: pure values.
         .target(name: "HTTPCaching", swiftSettings: house),
 
-        // The library.
+        // The library. On Apple's platforms LZ4 comes from the system's Compression framework.
         .target(
             name: "CacheEngine",
-            dependencies: ["HTTPCaching", "CLZ4", "CEngineShims", "Platform"],
+            dependencies: [
+                "HTTPCaching", .target(name: "CLZ4", condition: .when(platforms: [.linux])),
+                "CEngineShims", "Platform",
+            ],
             swiftSettings: house
         ),
 

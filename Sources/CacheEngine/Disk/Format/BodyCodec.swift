@@ -1,4 +1,6 @@
-internal import CLZ4
+#if !canImport(Compression)
+    internal import CLZ4
+#endif
 
 /// The conversion between body bytes and stored bytes.
 ///
@@ -83,13 +85,17 @@ package enum BodyCodec {
         into stored: UnsafeMutableRawBufferPointer
     ) -> Int? {
         guard !raw.isEmpty, !stored.isEmpty else { return nil }
-        let count = LZ4_compress_default(
-            raw.baseAddress?.assumingMemoryBound(to: CChar.self),
-            stored.baseAddress?.assumingMemoryBound(to: CChar.self),
-            Int32(raw.count),
-            Int32(stored.count)
-        )
-        return count > 0 ? Int(count) : nil
+        #if canImport(Compression)
+            return AppleLZ4.compress(raw, into: stored)
+        #else
+            let count = LZ4_compress_default(
+                raw.baseAddress?.assumingMemoryBound(to: CChar.self),
+                stored.baseAddress?.assumingMemoryBound(to: CChar.self),
+                Int32(raw.count),
+                Int32(stored.count)
+            )
+            return count > 0 ? Int(count) : nil
+        #endif
     }
 
     package static func decompressBlock(
@@ -97,13 +103,17 @@ package enum BodyCodec {
         into raw: UnsafeMutableRawBufferPointer
     ) -> Bool {
         guard !raw.isEmpty, !stored.isEmpty, raw.count <= blockBytes else { return false }
-        let count = LZ4_decompress_safe(
-            stored.baseAddress?.assumingMemoryBound(to: CChar.self),
-            raw.baseAddress?.assumingMemoryBound(to: CChar.self),
-            Int32(stored.count),
-            Int32(raw.count)
-        )
-        return Int(count) == raw.count
+        #if canImport(Compression)
+            return AppleLZ4.decompress(stored, into: raw)
+        #else
+            let count = LZ4_decompress_safe(
+                stored.baseAddress?.assumingMemoryBound(to: CChar.self),
+                raw.baseAddress?.assumingMemoryBound(to: CChar.self),
+                Int32(stored.count),
+                Int32(raw.count)
+            )
+            return Int(count) == raw.count
+        #endif
     }
 
     private static func isWorthTrying(_ raw: UnsafeRawBufferPointer) -> Bool {
