@@ -23,8 +23,11 @@ enum HitRatioCommand: Command {
         let file = arguments.value("--json")
         if let file { try TextFile.checkWritable(file) }
         var line = Terminal.ProgressLine()
+        defer { line.clear() }
         let replays = HitRatioReplays(directory: directory, reference: reference)
-        let (score, measurements) = try replays.run(policy: policy) { trace in line.show(trace) }
+        let (score, measurements) = try replays.run(policy: policy) { step, share in
+            line.show(step, percent: Int(share * 100))
+        }
         line.clear()
         Terminal.say(score.text)
         Terminal.say(TargetTable.text("hit-ratio", score.measurements))

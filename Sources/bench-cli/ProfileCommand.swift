@@ -25,7 +25,13 @@ enum ProfileCommand: Command {
         plan.keys = try arguments.count("--keys")
         if let directory = arguments.value("--directory") { plan.scratchDirectory = directory }
         let load = SteadyLoad(workload: workload, plan: plan, seconds: seconds)
-        Terminal.say(try await load.run().text)
+        Terminal.say(try await outcome(of: load).text)
         return .success
+    }
+
+    private static func outcome(of load: SteadyLoad) async throws -> SteadyLoad.Outcome {
+        var line = Terminal.ProgressLine()
+        defer { line.clear() }
+        return try await load.run { line.show("repeating \(load.workload.name)", percent: $0) }
     }
 }

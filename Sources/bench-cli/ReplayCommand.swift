@@ -41,7 +41,7 @@ enum ReplayCommand: Command {
         }
         let file = arguments.value("--json")
         if let file { try TextFile.checkWritable(file) }
-        let trace = try RequestTrace(path: path, format: try format(arguments))
+        let trace = try read(path, try format(arguments))
         if !trace.hasSizes {
             guard disk == nil else {
                 throw UsageError("--disk: \(path) has no sizes; leave the flag out")
@@ -54,6 +54,14 @@ enum ReplayCommand: Command {
         Terminal.say(ResultTable.text(result))
         if let file { try TextFile.write(JSONText.encode(result), to: file) }
         return .success
+    }
+
+    private static func read(_ path: String, _ format: TraceFormat?) throws -> RequestTrace {
+        var line = Terminal.ProgressLine()
+        defer { line.clear() }
+        return try RequestTrace(path: path, format: format) { bytes, total in
+            line.show("reading the trace", bytes: bytes, of: total)
+        }
     }
 
     /// The requests of the trace, and how its sizes and odd lines are treated.

@@ -39,13 +39,27 @@ enum Terminal {
         mutating func show(_ step: String, percent: Int? = nil) {
             let figure = percent.map { " \(isTerminal ? $0 : $0 / 10 * 10) %" } ?? ""
             let text = step + figure
+            guard text != shown else { return }
             if isTerminal {
                 let padding = String(repeating: " ", count: max(0, shown.count - text.count))
                 write("\r\(text)\(padding)")
-            } else if text != shown {
+            } else {
                 write(text + "\n")
             }
             shown = text
+        }
+
+        /// Shows how much of `total` bytes is done; without a total, the amount alone.
+        ///
+        /// Plain lines of an amount are written when it has doubled.
+        mutating func show(_ step: String, bytes: Int, of total: Int?) {
+            if let total, total > 0 {
+                show(step, percent: min(100, bytes * 100 / total))
+            } else {
+                let highestBit = Int.bitWidth - 1 - max(1, bytes).leadingZeroBitCount
+                let amount = isTerminal ? bytes : 1 << highestBit
+                show("\(step), \(Unit.bytes.readable(Double(amount)))")
+            }
         }
 
         mutating func clear() {

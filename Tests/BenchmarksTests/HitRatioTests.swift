@@ -31,6 +31,27 @@ import Testing
         #expect(abs(score.meanBytePointsOverLRU - 1.5) < 1e-9)
     }
 
+    @Test func replaysTellTheirProgress() throws {
+        let scratch = try ScratchDirectory(in: WorkloadPlan.defaultScratchDirectory)
+        defer { withExtendedLifetime(scratch) {} }
+        let trace = (0..<1_024).map { "\($0),\($0 % 7),100000\n" }.joined()
+        for name in ["web", "loop"] { try TextFile.write(trace, to: "\(scratch.path)/\(name).csv") }
+        let reference = try HitRatioReference(
+            parsing: "web,50,LRU,10,20\nweb,60,LRU,20,30\nloop,70,LRU,0,"
+        )
+        let replays = HitRatioReplays(directory: scratch.path, reference: reference)
+        var steps: [String] = []
+        _ = try replays.run(policy: nil) { step, share in
+            steps.append("\(step) \((share * 3).rounded())")
+        }
+        #expect(
+            steps == [
+                "reading web 0.0", "replaying web 1.0", "replaying web 2.0", "reading loop 2.0",
+                "replaying loop 3.0",
+            ]
+        )
+    }
+
     @Test(arguments: ["", "web,1,LRU,40", "web,x,LRU,1,2", "web,1,LRU,1,y"])
     func invalidTableIsRefused(text: String) {
         #expect(throws: UsageError.self) { try HitRatioReference(parsing: text) }

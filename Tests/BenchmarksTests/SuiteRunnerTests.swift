@@ -72,8 +72,11 @@ import Testing
             [ScriptedCase("a", log), ScriptedCase("b", log)]
         }
         let load = SteadyLoad(workload: workload, plan: .init(scale: .smoke), seconds: 1e-9)
-        #expect(try await load.run().rounds == 1)
+        var percents: [Int] = []
+        let outcome = try await load.run { percents.append($0) }
+        #expect(outcome.rounds == 1)
         #expect(log.lines.contains("round b"))
+        #expect(percents == [0, 100])
     }
 
     @Test func everyNameIsFoundOnce() throws {

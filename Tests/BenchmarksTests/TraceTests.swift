@@ -69,7 +69,8 @@ import Testing
     static func read(
         _ name: String,
         _ data: Data,
-        _ format: TraceFormat? = nil
+        _ format: TraceFormat? = nil,
+        progress: (_ bytes: Int, _ total: Int?) -> Void = { _, _ in }
     ) throws -> RequestTrace {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("traces-\(UUID().uuidString)")
@@ -77,7 +78,7 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appendingPathComponent(name)
         try data.write(to: file)
-        return try RequestTrace(path: file.path, format: format)
+        return try RequestTrace(path: file.path, format: format, progress: progress)
     }
 
     @Test(arguments: forms) func eachFormGivesTheSameRequests(form: (name: String, data: Data))
@@ -187,6 +188,19 @@ import Testing
         }
         #expect(try Self.read("noise.oracleGeneral", noise).requests.count == 100)
         #expect(try Self.read("noise", noise, .oracleGeneral).requests.count == 100)
+    }
+
+    @Test func readingTellsItsProgress() throws {
+        let comment = "#" + String(repeating: "x", count: 65_535) + "\n"
+        let data = Data((String(repeating: comment, count: 600) + "1,2,3\n").utf8)
+        var shares: [(bytes: Int, total: Int?)] = []
+        let trace = try Self.read("t", data) { shares.append(($0, $1)) }
+        #expect(trace.requests.count == 1)
+        #expect(shares.map { $0.bytes >> 20 } == [16, 32])
+        #expect(shares.allSatisfy { $0.total == data.count })
+        shares = []
+        _ = try Self.read("t", try Self.packed(data)) { shares.append(($0, $1)) }
+        #expect(shares.count == 2 && shares.allSatisfy { $0.total == nil })
     }
 
     /// The program finds the damage at the end of the archive, behind the wrong line.

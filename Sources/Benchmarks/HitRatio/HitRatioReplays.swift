@@ -21,10 +21,11 @@ package struct HitRatioReplays {
 
     /// Replays every cell under `policy`, or under the default policy if it is `nil`.
     ///
-    /// `progress` is called with the name of each trace before its replay.
+    /// `progress` is called with each step, and now and then, with the share of the cells that is
+    /// done.
     package func run(
         policy: EvictionPolicy?,
-        progress: (String) -> Void
+        progress: (_ step: String, _ share: Double) -> Void
     ) throws -> (score: HitRatioScore, measurements: [Measurement]) {
         guard !paths.isEmpty else {
             throw UsageError(
@@ -33,14 +34,19 @@ package struct HitRatioReplays {
         }
         var rows: [HitRatioScore.Row] = []
         var measurements: [Measurement] = []
+        let names = paths.map(\.trace)
+        let cellCount = Double(reference.cells.count { names.contains($0.trace) })
         for (name, path) in paths {
-            progress(name)
+            progress("reading \(name)", Double(rows.count) / cellCount)
             let trace = try RequestTrace(path: path)
             for cell in reference.cells where cell.trace == name {
                 var options = TraceReplay.Options(capacity: .fraction(cell.fraction))
                 if let policy { options.policy = policy }
                 if !trace.hasSizes { options.sizing = .unit }
-                let outcome = TraceReplay(trace).run(options)
+                let done = Double(rows.count)
+                let outcome = TraceReplay(trace).run(options) {
+                    progress("replaying \(name)", (done + $0) / cellCount)
+                }
                 let (requests, bytes) = (outcome.requestHitRatio, outcome.byteHitRatio)
                 rows.append(.init(cell: cell, requests: requests, bytes: bytes))
                 measurements += Self.measured(cell, outcome)

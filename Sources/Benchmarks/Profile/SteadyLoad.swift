@@ -25,19 +25,30 @@ package struct SteadyLoad {
     }
 
     /// Runs every case in turn, for at least one round each.
-    package func run() async throws -> Outcome {
+    ///
+    /// `progress` is called at the start and when another hundredth of the time has passed.
+    package func run(progress: (_ percent: Int) -> Void = { _ in }) async throws -> Outcome {
         let cases = try workload.cases(plan)
         var tallies: [Tally] = []
         var rounds = 0
+        var percent = 0
+        progress(percent)
         for one in cases {
             try await one.prepare()
             tallies.append(Tally(workload: workload.name, parameters: one.parameters))
         }
-        let end = monotonicNanoseconds() + UInt64(seconds * 1e9)
+        let start = monotonicNanoseconds()
+        let length = max(1, UInt64(seconds * 1e9))
+        var elapsed: UInt64 = 0
         repeat {
             for index in cases.indices { tallies[index].add(try await cases[index].round()) }
             rounds += 1
-        } while monotonicNanoseconds() < end
+            elapsed = monotonicNanoseconds() - start
+            let reached = Int(min(100, elapsed * 100 / length))
+            guard reached > percent else { continue }
+            percent = reached
+            progress(percent)
+        } while elapsed < length
         for one in cases { try await one.finish() }
         return Outcome(
             rounds: rounds,

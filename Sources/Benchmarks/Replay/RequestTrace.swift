@@ -18,15 +18,30 @@ package struct RequestTrace: Sendable {
     package private(set) var hasSizes = false
     private var seen: Set<UInt64> = []
 
+    /// The bytes between two calls of `progress`; they take less than a second.
+    private static let progressBytes = 16 << 20
+
     package init() {}
 
     /// Reads a file, also one that gzip or zstd has packed, or the standard input (`-`).
     ///
-    /// Without a format, the name and the first bytes decide.
-    package init(path: String, format: TraceFormat? = nil) throws {
+    /// Without a format, the name and the first bytes decide. `progress` is called now and then with
+    /// the bytes read so far, and with the size of a file that is not packed.
+    package init(
+        path: String,
+        format: TraceFormat? = nil,
+        progress: (_ bytes: Int, _ total: Int?) -> Void = { _, _ in }
+    ) throws {
         let source = TraceSource(path: path)
         var reader = TraceReader(source, format)
-        try source.read { try reader.take($0) }
+        var (bytesRead, bytesTold) = (0, 0)
+        try source.read { piece, total in
+            try reader.take(piece)
+            bytesRead += piece.count
+            guard bytesRead - bytesTold >= Self.progressBytes else { return }
+            bytesTold = bytesRead
+            progress(bytesRead, total)
+        }
         self = try reader.finish()
         seen = []
     }

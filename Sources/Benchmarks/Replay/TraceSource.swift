@@ -27,8 +27,11 @@ struct TraceSource {
         archives.first { start.starts(with: $0.start) }?.program
     }
 
+    /// Takes a piece, of which an unpacked file has `total` bytes in all.
+    typealias Take = (_ piece: [UInt8], _ total: Int?) throws -> Void
+
     /// Calls `take` with piece after piece.
-    func read(_ take: ([UInt8]) throws -> Void) throws {
+    func read(_ take: Take) throws {
         if path == "-" { return try read(0, take) }
         let file = try opened()
         defer { close(file) }
@@ -52,7 +55,7 @@ struct TraceSource {
         return file
     }
 
-    private func unpack(_ program: String, _ take: ([UInt8]) throws -> Void) throws {
+    private func unpack(_ program: String, _ take: Take) throws {
         let unpacking = try Subprocess([program, "-dc", "--", path], errors: .kept)
         let fault = try receive(from: unpacking, take)
         let complaint = try unpacking.receiveErrors()
@@ -69,13 +72,13 @@ struct TraceSource {
     /// bytes follow, the error is thrown at once.
     private func receive(
         from unpacking: Subprocess,
-        _ take: ([UInt8]) throws -> Void
+        _ take: Take
     ) throws -> (any Error)? {
         var fault: (any Error)?
         var bytesLeft = Self.bytesAfterFaultMax
         while let bytes = try unpacking.receiveBytes() {
             guard let fault else {
-                do { try take(bytes) } catch { fault = error }
+                do { try take(bytes, nil) } catch { fault = error }
                 continue
             }
             bytesLeft -= bytes.count
@@ -99,7 +102,10 @@ struct TraceSource {
         return ": \(rest)"
     }
 
-    private func read(_ file: Int32, _ take: ([UInt8]) throws -> Void) throws {
+    private func read(_ file: Int32, _ take: Take) throws {
+        var status = stat()
+        let isFile = fstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        let total: Int? = isFile ? Int(status.st_size) : nil
         while true {
             var chunk = [UInt8](repeating: 0, count: 1 << 16)
             let count = chunk.withUnsafeMutableBytes {
@@ -108,7 +114,7 @@ struct TraceSource {
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw TextFile.unreadable(path) }
             guard count > 0 else { return }
-            try take(Array(chunk[..<count]))
+            try take(Array(chunk[..<count]), total)
         }
     }
 }
