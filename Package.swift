@@ -208,6 +208,12 @@ let package = Package(
             swiftSettings: house
         ),
         .executableTarget(
+            name: "getting-started",
+            dependencies: ["CacheEngine", "CurlOrigin"],
+            path: "Examples/GettingStarted",
+            swiftSettings: house
+        ),
+        .executableTarget(
             name: "server-loop",
             dependencies: ["CacheEngine", "CurlOrigin"],
             path: "Examples/ServerLoop",
@@ -224,8 +230,9 @@ let package = Package(
         .testTarget(
             name: "ExamplesTests",
             dependencies: [
-                "urlsession-program", "server-loop", "offline-client", "only-when-changed",
-                "never-changes", "Snippets", "GatewayRules", "CacheTestSupport",
+                "getting-started", "urlsession-program", "server-loop", "offline-client",
+                "only-when-changed", "never-changes", "Snippets", "GatewayRules",
+                "CacheTestSupport",
             ],
             swiftSettings: house
         ),

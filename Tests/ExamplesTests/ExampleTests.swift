@@ -11,6 +11,13 @@ import Testing
         }
     }
 
+    @Test func gettingStartedTellsTheSource() async throws {
+        let server = try origin()
+        let output = try await ExampleProgram("getting-started", [server.baseURL + "/x"]).output()
+        #expect(output == "200 8 origin\n")
+        #expect(server.requestCount == 1)
+    }
+
     @Test func urlSessionProgramLoadsOnce() async throws {
         let server = try origin()
         let output = try await ExampleProgram("urlsession-program", [server.baseURL + "/x"])

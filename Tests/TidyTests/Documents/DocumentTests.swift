@@ -5,17 +5,30 @@ import Testing
 @Suite struct DocumentTests {
     @Test func everySwiftBlockStandsInACompiledFile() throws {
         let sources = try SourceFile.all(in: ["Examples", "Sources", "Tests/ExamplesTests"])
-        let compiled = sources.map { "\n" + Self.lines(of: $0.text).joined(separator: "\n") + "\n" }
-        var blocks = 0
+        let parts = sources.map { Self.lines(of: $0.text, keepingImports: false) }
+        let programs = sources.map { Self.lines(of: $0.text, keepingImports: true) }
+        var (blocks, whole) = (0, 0)
         for file in try SourceFile.documents() + sources.map(\.documentation) {
             for match in file.text.matches(of: /(?s)```swift\n(.*?)```/) {
                 blocks += 1
-                let wanted = Self.lines(of: String(match.1)).joined(separator: "\n")
-                let isThere = compiled.contains { $0.contains("\n" + wanted + "\n") }
+                // A block with imports is a whole file, and compiles as it is shown.
+                let isWhole = match.1.contains(/(?m)^\s*import\b/)
+                whole += isWhole ? 1 : 0
+                let wanted = Self.lines(of: String(match.1), keepingImports: isWhole)
+                let isThere = (isWhole ? programs : parts).contains { $0.contains(wanted) }
                 #expect(isThere, "\(file.path) shows what no compiled file has:\n\(match.1)")
             }
         }
         #expect(blocks > 40)
+        #expect(whole >= 5)
+    }
+
+    /// A reader can start with the first block of these articles as it stands.
+    @Test(arguments: ["GettingStarted", "MigratingFromURLCache", "TestingYourCode"])
+    func firstBlockOfAnArticleHasItsImports(article: String) throws {
+        let text = try SourceFile.read("Sources/CacheEngine/CacheEngine.docc/\(article).md")
+        let block = try #require(text.firstMatch(of: /(?s)```swift\n(.*?)```/))
+        #expect(block.1.hasPrefix("import CacheEngine\n"))
     }
 
     /// A reason that a user meets in a metric must be explained.
@@ -113,10 +126,11 @@ import Testing
         #expect(reached.contains(decision), "No way of three clicks leads to \(decision)")
     }
 
-    /// The non-blank lines without indentation and without imports.
-    private static func lines(of text: String) -> [String] {
-        text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-            .filter { !$0.isEmpty && !$0.hasPrefix("import ") }
+    /// The non-blank lines without indentation, with a line feed at both ends.
+    private static func lines(of text: String, keepingImports: Bool) -> String {
+        let lines = text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty && (keepingImports || !$0.hasPrefix("import ")) }
+        return "\n" + lines.joined(separator: "\n") + "\n"
     }
 }
 
