@@ -22,6 +22,7 @@ enum Mutant: String {
     case countsQueuedAsSent
     case trustsIdleConnections
     case repeatsAnyMethod
+    case sendsStreamsOnKept
     case keepsOriginLengthBesideCoding
     case takesResetForEnd
     case forgetsPermits

@@ -93,7 +93,9 @@ public final class LoopbackConnection: Sendable {
     }
 
     /// Returns the next request, or `nil` at the end of the connection.
-    func readRequest() -> LoopbackRequest? {
+    ///
+    /// `headCame` gets the request before its content is read.
+    func readRequest(_ headCame: (LoopbackRequest) -> Void) -> LoopbackRequest? {
         guard let head = readHead() else { return nil }
         var lines = head.split(separator: "\r\n", omittingEmptySubsequences: false)[...]
         let first = (lines.popFirst() ?? "").split(separator: " ", maxSplits: 2)
@@ -110,6 +112,7 @@ public final class LoopbackConnection: Sendable {
             let value = line[line.index(after: colon)...].drop { $0 == " " }
             request.fields.append((String(line[..<colon]), String(value)))
         }
+        headCame(request)
         guard let body = readBody(of: request) else { return nil }
         request.body = body
         return request

@@ -20,7 +20,14 @@ public final class LoopbackServer: Sendable {
     /// Creates a server that answers each request by `script`.
     ///
     /// - Throws: `LoopbackFailure` if the system provides no socket.
-    public init(_ script: @escaping Script) throws {
+    public convenience init(_ script: @escaping Script) throws {
+        try self.init(beforeContent: { _, _ in }, script)
+    }
+
+    /// The same; `beforeContent` gets the head of each request before its content is read.
+    ///
+    /// - Throws: `LoopbackFailure` if the system provides no socket.
+    package init(beforeContent: @escaping Script, _ script: @escaping Script) throws {
         let (listener, port) = try LoopbackSocket.listen()
         self.listener = listener
         self.port = port
@@ -30,7 +37,7 @@ public final class LoopbackServer: Sendable {
             while let socket = LoopbackSocket.accept(listener) {
                 guard let connection = state.open(socket) else { break }
                 LoopbackSocket.startThread {
-                    Self.serve(connection, state, script)
+                    Self.serve(connection, state, beforeContent, script)
                 }
             }
             LoopbackSocket.close(listener)
@@ -61,9 +68,10 @@ public final class LoopbackServer: Sendable {
     private static func serve(
         _ connection: LoopbackConnection,
         _ state: LoopbackServerState,
+        _ beforeContent: Script,
         _ script: Script
     ) {
-        while let request = connection.readRequest() {
+        while let request = connection.readRequest({ beforeContent($0, connection) }) {
             state.count(request)
             script(request, connection)
             if connection.isClosed { break }

@@ -15,6 +15,7 @@ enum Mutant: String {
     case blamesSlowReadersOnTheOrigin
     case followsRedirects
     case takesFailedContentForWhole
+    case keepsForStreams
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -242,9 +242,14 @@ extension Transfer {
         set(CURLOPT_FOLLOWLOCATION, Mutant.followsRedirects.isOn ? 1 : 0)
         set(CURLOPT_HTTP09_ALLOWED, 0)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-        // A kept connection may be dead, and then libcurl would send the request twice.
-        if !request.isIdempotent || request.isConnectOnly { set(CURLOPT_FRESH_CONNECT, 1) }
+        if !mayBeSentTwice || request.isConnectOnly { set(CURLOPT_FRESH_CONNECT, 1) }
         if request.isConnectOnly { set(CURLOPT_CONNECT_ONLY, 1) }
+    }
+
+    /// Whether libcurl can repeat the request if a kept connection turns out to be dead.
+    private var mayBeSentTwice: Bool {
+        let isRepeatable = upload?.isRepeatable ?? true
+        return request.isIdempotent && (isRepeatable || Mutant.keepsForStreams.isOn)
     }
 
     private func configureConnection(_ configuration: CurlConfiguration) {

@@ -71,6 +71,9 @@ package final class UploadPipe: Sendable {
         shared = Mutex(Shared(window: UploadWindow(count: count), unread: body))
     }
 
+    /// Whether the content can be sent a second time.
+    package var isRepeatable: Bool { whole != nil }
+
     package var failure: (any Error)? { shared.withLock { $0.window.failure } }
 
     /// Whether the sender waits for the source, and not the source for the sender.

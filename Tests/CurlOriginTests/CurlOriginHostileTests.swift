@@ -281,6 +281,37 @@ import Testing
         #expect(server.requests.map(\.target) == ["/warm", "/x", "/x"])
     }
 
+    /// Content that is read once cannot be sent again, so its request does not use a connection that
+    /// may be dead.
+    @Test(arguments: OriginKind.allCases, ["PUT", "DELETE", "GET"])
+    func streamedContentIsNotLostToADeadConnection(kind: OriginKind, method: String) async throws {
+        let server = try LoopbackServer { request, connection in
+            if connection.number == 1, request.target != "/warm" { return connection.close() }
+            connection.respond(bytes: request.body)
+        }
+        let origin = kind.make()
+        let warm = OriginRequest(url: server.baseURL + "/warm")
+        _ = try await origin.fetch(warm).body.collect()
+        let (chunks, more) = AsyncStream<ByteChunk>.makeStream()
+        more.yield(ByteChunk("content"))
+        more.finish()
+        let streamed = OriginRequest(
+            method: HTTPMethod(method),
+            url: server.baseURL + "/x",
+            body: BodyStream(chunks, count: 7)
+        )
+        #expect(try await origin.fetch(streamed).body.collect().text == "content")
+        #expect(server.requests.map(\.target) == ["/warm", "/x"])
+        // Content in memory can be sent again, and uses a kept connection.
+        let whole = OriginRequest(
+            method: HTTPMethod(method),
+            url: server.baseURL + "/warm",
+            body: BodyStream(ByteChunk("whole"))
+        )
+        #expect(try await origin.fetch(whole).body.collect().text == "whole")
+        #expect(server.connectionCount == 2)
+    }
+
     /// One retry over a new connection, however many idle connections there are.
     @Test(arguments: OriginKind.allCases)
     func requestThatKillsKeptConnectionsIsSentTwiceAtMost(kind: OriginKind) async throws {

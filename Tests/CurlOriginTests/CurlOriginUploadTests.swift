@@ -99,21 +99,19 @@ import Testing
     ) async throws {
         let (chunks, more) = AsyncStream<ByteChunk>.makeStream()
         more.yield(ByteChunk("a first part"))
-        let server = try LoopbackServer { _, connection in
-            connection.respond()
-            // The next request on this connection is answered before it is read.
-            connection.waitForBytes()
-            connection.respond(status, body: "over")
-            connection.waitForClose()
-        }
-        let origin = kind.make()
-        _ = try await origin.fetch(OriginRequest(url: server.baseURL)).body.collect()
+        let server = try LoopbackServer(
+            beforeContent: { _, connection in
+                connection.respond(status, body: "over")
+                connection.waitForClose()
+            },
+            { _, _ in }
+        )
         let request = OriginRequest(
             method: .put,
             url: server.baseURL,
             body: BodyStream(StreamSource(chunks), count: 100)
         )
-        let response = try await origin.fetch(request)
+        let response = try await kind.make().fetch(request)
         #expect(response.status == status)
         if status == 413 { #expect(try await response.body.collect().text == "over") }
         more.finish()
@@ -206,14 +204,11 @@ import Testing
     @Test(arguments: OriginKind.allCases)
     func originThatDoesNotReadHoldsTheStream(kind: OriginKind) async throws {
         let gate = LoopbackGate()
-        let server = try LoopbackServer { request, connection in
-            connection.respond(body: "\(request.body.count)")
-            // The next request on this connection meets a server that does not read.
-            if request.target == "/warm" { gate.wait() }
-        }
+        let server = try LoopbackServer(
+            beforeContent: { request, _ in if request.method == "PUT" { gate.wait() } },
+            { request, connection in connection.respond(body: "\(request.body.count)") }
+        )
         let origin = kind.make()
-        let warm = OriginRequest(url: server.baseURL + "/warm")
-        _ = try await origin.fetch(warm).body.collect()
         let count = 64 << 20
         let source = NumberedSource(count: count)
         let request = OriginRequest(
@@ -286,14 +281,10 @@ import Testing
     @Test(arguments: OriginKind.allCases)
     func originThatStopsTakingContentTimesOut(kind: OriginKind) async throws {
         let gate = LoopbackGate()
-        let server = try LoopbackServer { _, connection in
-            connection.respond(body: "warm")
-            gate.wait()
-        }
+        let server = try LoopbackServer(beforeContent: { _, _ in gate.wait() }, { _, _ in })
         defer { gate.open() }
         let deadlines = CurlConfiguration.Deadlines(head: nil, idle: .seconds(1))
         let origin = kind.make(.init(deadlines: deadlines))
-        _ = try await origin.fetch(OriginRequest(url: server.baseURL)).body.collect()
         let body = BodyStream(NumberedSource(count: 200 << 20), count: 200 << 20)
         let request = OriginRequest(method: .put, url: server.baseURL, body: body)
         await #expect { _ = try await origin.fetch(request) } throws: {
@@ -317,12 +308,8 @@ import Testing
     @Test(arguments: OriginKind.allCases)
     func cancelledFetchCancelsTheStream(kind: OriginKind) async throws {
         let gate = LoopbackGate()
-        let server = try LoopbackServer { _, connection in
-            connection.respond(body: "warm")
-            gate.wait()
-        }
+        let server = try LoopbackServer(beforeContent: { _, _ in gate.wait() }, { _, _ in })
         let origin = kind.make()
-        _ = try await origin.fetch(OriginRequest(url: server.baseURL)).body.collect()
         let source = NumberedSource(count: 200 << 20)
         let url = server.baseURL
         let fetch = Task {

@@ -64,6 +64,12 @@ final class UpstreamExchange {
     /// How often the request was sent.
     var sendCount = 0
 
+    /// Whether it can be sent again, if a kept connection turns out to be dead.
+    var mayBeSentTwice: Bool {
+        let isRepeatable = upload?.isRepeatable ?? true
+        return isIdempotent && (isRepeatable || Mutant.sendsStreamsOnKept.isOn)
+    }
+
     enum Permit { case none, awaited, held }
 
     init(_ wish: UpstreamWish, _ host: UpstreamHost, _ upload: UploadPipe?, now: UInt64) {

@@ -79,9 +79,9 @@ extension UpstreamTable {
 
     // MARK: A kept connection, or a new one
 
-    /// Uses an idle connection if the request may be sent twice, as an idle one may be dead.
+    /// Uses an idle connection if the request can be sent twice, as an idle one may be dead.
     func findConnection(_ exchange: UpstreamExchange) {
-        if exchange.isIdempotent, exchange.sendCount == 0 {
+        if exchange.mayBeSentTwice, exchange.sendCount == 0 {
             while let connection = exchange.host.idle.popLast() {
                 guard !connection.machine.isClosed else { continue }
                 if isSilent(connection) { return begin(exchange, on: connection) }
