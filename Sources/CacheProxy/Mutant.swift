@@ -12,6 +12,7 @@ enum Mutant: String {
     case takesTwoLengths
     case takesTwoHosts
     case takesLooseChunkEnds
+    case sendsHostAsWritten
     case forwardsProxyCredentials
     case sendsTheOriginsCoding
     case purgesForAnyToken

@@ -4,13 +4,14 @@ import Platform
 /// The absolute URL of a request, for the cache's key and for the origin.
 ///
 /// Host names and schemes compare without case (RFC 9110 §4.2.3), and a default port equals no
-/// port, so these are normalized. Every byte behind the authority stays as the client sent it: the
+/// port, so these are normalized, and the origin gets the normalized form too: what it cannot see
+/// cannot change its response. Every byte behind the authority stays as the client sent it: the
 /// origin decides the meaning of escapes, dot segments and double slashes, and a key that merged
 /// them could be made to answer one resource with another. A dot at the end of a host name stays
 /// for the same reason.
 package struct RequestURL: Hashable, Sendable {
     package let text: String
-    /// The authority as the request spells it, if it must replace the Host field.
+    /// The authority of the URL, if the request's Host field does not have it and must be replaced.
     package let hostOverride: String?
 
     /// Reads a target of RFC 9112 §3.2, with the authority of `Host` or of the listener.
@@ -42,17 +43,18 @@ package struct RequestURL: Hashable, Sendable {
         _ defaultAuthority: String,
         _ scheme: RequestScheme
     ) -> Result<RequestURL, RequestFault> {
+        let url: RequestURL?
         if let host = head.host {
             let authority = UnsafeRawBufferPointer(rebasing: bytes[host])
-            guard let end = normalizedEnd(authority, defaultPort: scheme.port) else {
-                return .failure(.malformedHost)
+            url = normalized(scheme, authority, target, isHostField: true)
+        } else {
+            var authority = defaultAuthority
+            url = authority.withUTF8 {
+                normalized(scheme, UnsafeRawBufferPointer($0), target, isHostField: false)
             }
-            let text = join(scheme.prefix, .init(rebasing: authority[..<end]), target)
-            return .success(RequestURL(text: text, hostOverride: nil))
         }
-        var authority = defaultAuthority
-        let text = authority.withUTF8 { join(scheme.prefix, UnsafeRawBufferPointer($0), target) }
-        return .success(RequestURL(text: text, hostOverride: defaultAuthority))
+        guard let url else { return .failure(.malformedHost) }
+        return .success(url)
     }
 
     /// `isForServer`: a missing path stands for the server as a whole, not for its root.
@@ -67,17 +69,35 @@ package struct RequestURL: Hashable, Sendable {
         let rest = UnsafeRawBufferPointer(rebasing: target[claimed.prefix.utf8CodeUnitCount...])
         let authorityEnd = rest.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? rest.count
         let authority = UnsafeRawBufferPointer(rebasing: rest[..<authorityEnd])
-        guard authority.allSatisfy(ByteClass.isAuthority),
-            let end = normalizedEnd(authority, defaultPort: scheme.port)
-        else { return .failure(.malformedTarget) }
         var path = UnsafeRawBufferPointer(rebasing: rest[authorityEnd...])
         if path.isEmpty, !isForServer { path = root }
-        let host = UnsafeRawBufferPointer(rebasing: authority[..<end])
-        let text = join(scheme.prefix, host, path)
-        return .success(
-            RequestURL(text: text, hostOverride: String(decoding: authority, as: UTF8.self))
-        )
+        guard authority.allSatisfy(ByteClass.isAuthority),
+            let url = normalized(scheme, authority, path, isHostField: false)
+        else { return .failure(.malformedTarget) }
+        return .success(url)
     }
+
+    /// The URL with the normal form of its authority; `nil` if that is malformed.
+    ///
+    /// `isHostField`: the request's Host field is this authority.
+    private static func normalized(
+        _ scheme: RequestScheme,
+        _ authority: UnsafeRawBufferPointer,
+        _ target: UnsafeRawBufferPointer,
+        isHostField: Bool
+    ) -> RequestURL? {
+        guard let end = normalizedEnd(authority, defaultPort: scheme.port) else { return nil }
+        let host = UnsafeRawBufferPointer(rebasing: authority[..<end])
+        let text = join(scheme.prefix, host, target)
+        let isNormal = end == authority.count && !host.contains(where: isUpper)
+        if isHostField, isNormal || Mutant.sendsHostAsWritten.isOn {
+            return RequestURL(text: text, hostOverride: nil)
+        }
+        let written = text.utf8.dropFirst(scheme.prefix.utf8CodeUnitCount).prefix(end)
+        return RequestURL(text: text, hostOverride: String(decoding: written, as: UTF8.self))
+    }
+
+    private static func isUpper(_ byte: UInt8) -> Bool { byte >= 0x41 && byte <= 0x5A }
 
     /// Whether `text` is a host, with or without a port, in the form of RFC 3986 §3.2.
     static func isAuthority(_ text: String) -> Bool {
@@ -163,7 +183,7 @@ package struct RequestURL: Hashable, Sendable {
             var position = scheme.utf8CodeUnitCount
             out.copyMemory(from: .init(start: scheme.utf8Start, count: position))
             for byte in authority {
-                out[position] = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
+                out[position] = isUpper(byte) ? byte | 0x20 : byte
                 position += 1
             }
             if needsSlash {

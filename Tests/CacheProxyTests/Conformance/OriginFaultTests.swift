@@ -238,7 +238,7 @@ import Testing
             )
             let request = try #require(origin.requests.first)
             #expect(request.head == "GET /a/../b%2f?x=%41&y")
-            #expect(request["Host"] == "EXAMPLE.test:80")
+            #expect(request["Host"] == "example.test")
             #expect(request["X-A"] == "1, 2" && request["Cookie"] == "c")
             #expect(request["Via"] == "1.1 me" && request["CDN-Loop"] == "me")
             #expect(request["X-Hop"] == nil && request["Upgrade"] == nil && request["TE"] == nil)

@@ -25,6 +25,32 @@ import Testing
         }
     }
 
+    /// X8: the request that fills a key writes its host in another way than those that it serves.
+    @Test(arguments: [
+        ("/", "a.test:80"), ("/", "A.test"), ("/", "a.test:"), ("/", "A.TEST:80"),
+        ("http://a.test:80/", "x"), ("HTTP://A.test/", "x"),
+    ])
+    func formsOfAHostThatShareAKeyAreOneForTheOrigin(_ row: (target: String, host: String))
+        async throws
+    {
+        try await withProxy(
+            { request, socket in
+                let seen = ["Host", "X-Forwarded-Host", "Forwarded"].map { request[$0] ?? "-" }
+                return try socket.answer(
+                    200,
+                    ["Cache-Control: max-age=60"],
+                    seen.joined(separator: " ")
+                )
+            },
+            configure: { $0.forwarded = .add }
+        ) { proxy, origin async throws in
+            let first = try await proxy.request(row.target, ["Host: \(row.host)"])
+            #expect(first.text == "a.test a.test for=127.0.0.1;host=a.test;proto=http")
+            #expect(try await proxy.request("/", ["Host: a.test"]).text == first.text)
+            #expect(origin.count == 1)
+        }
+    }
+
     @Test func fieldsThatClaimAnotherTargetChangeNothing() async throws {
         try await withProxy(Self.script) { proxy, origin async throws in
             _ = try await proxy.request("/")
