@@ -27,6 +27,8 @@ enum Mutant: String {
     case keepsOriginLengthBesideCoding
     case takesResetForEnd
     case forgetsPermits
+    case closesNoIdle
+    case countsLocalFaults
     case believesAnyPeer
     case ignoresAnnouncedAddress
 

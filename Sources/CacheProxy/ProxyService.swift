@@ -178,6 +178,9 @@ public final class ProxyService: Sendable {
         )
         curl.connections.maximumPerHost = min(maximumPerHost, maximumTotal)
         curl.connections.maximumTotal = maximumTotal
+        if let idleMax = configuration.originConnectionsIdleMax {
+            curl.connections.maximumIdle = idleMax
+        }
         return curl
     }
 

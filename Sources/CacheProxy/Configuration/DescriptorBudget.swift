@@ -1,11 +1,13 @@
 import CacheEngine
+import CurlOrigin
 import Platform
 
 /// Divides the files that a process may open between clients, origins and the proxy itself.
 ///
 /// An eighth, or more if the workers and the segments on disk need more, stays for listeners, the
 /// administration, the log, a fleet and the disk cache. Of the rest, clients get five sevenths and
-/// origins two, because many clients are idle; if one side needs less, the other gets the rest.
+/// origins two, because many clients are idle; if one side needs less, the other gets the rest. An
+/// eighth of the origins' part, or more if requests need less, is for connections that are kept.
 struct DescriptorBudget: Hashable, Sendable {
     /// The files of a proxy without connections, beside those of its workers.
     private static let ownCount = 32
@@ -14,11 +16,18 @@ struct DescriptorBudget: Hashable, Sendable {
     private static let connectionsMin = 8
     /// A worker serves nothing without a client, and little without an origin.
     private static let connectionsMinOfWorker = 2
+    /// The event loops that keep connections to origins, beside those of the workers: libcurl's, and
+    /// the one for tasks of no worker.
+    private static let otherLoops = 2
+    /// Idle connections of one event loop, however many files there are.
+    private static let idleMaxOfLoop = CurlConfiguration.Connections().maximumIdle
 
     /// Connections of clients, over all workers.
     let clients: Int
-    /// Connections to all origins.
+    /// Connections to all origins that requests use at once.
     let origins: Int
+    /// Idle connections to origins on each event loop.
+    let idleOfLoop: Int
 
     /// `segments` is the number of files that the disk cache keeps open.
     ///
@@ -40,9 +49,14 @@ struct DescriptorBudget: Hashable, Sendable {
             )
         }
         let shared = openFilesMax - max(own, openFilesMax / 8)
-        let left = max(workers, shared / 7 * 5, shared - originsWanted)
+        let loops = workers + Self.otherLoops
+        // Only a connection that was in use is kept.
+        let idleWanted = min(Self.idleMaxOfLoop * loops, originsWanted)
+        let left = max(workers, shared / 7 * 5, shared - originsWanted - idleWanted)
         clients = max(1, min(clientsWanted, left))
-        origins = max(1, min(originsWanted, shared - clients))
+        let forOrigins = shared - clients
+        idleOfLoop = min(idleWanted, max(forOrigins - originsWanted, forOrigins / 8)) / loops
+        origins = max(1, min(originsWanted, forOrigins - idleOfLoop * loops))
     }
 }
 
@@ -68,6 +82,7 @@ extension ProxyConfiguration {
         var bounded = self
         bounded.connectionsMax = max(1, budget.clients / fixed.workers)
         bounded.originConnectionsTotalMax = budget.origins
+        bounded.originConnectionsIdleMax = budget.idleOfLoop
         return bounded
     }
 

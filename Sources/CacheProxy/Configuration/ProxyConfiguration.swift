@@ -41,6 +41,8 @@ public struct ProxyConfiguration: Sendable {
     public var originConnectionsMax: Int?
     /// The limit of connections to all origins together, or `nil` for the sum of their limits.
     var originConnectionsTotalMax: Int?
+    /// The limit of idle connections to origins on each event loop, or `nil` for the usual one.
+    var originConnectionsIdleMax: Int?
     /// Seconds for the head of a request.
     public var headSeconds = 10.0
     /// Seconds that a connection may be idle between requests.

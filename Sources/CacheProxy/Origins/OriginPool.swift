@@ -24,6 +24,7 @@ package final class OriginPool: Origin {
         /// Ends with the last probe that is due.
         var prober: TaskHandle?
         var isOpen = true
+        var localFaults = ReportLimit()
     }
 
     /// The lines that name the proxy in requests to origins: `Via` and `CDN-Loop`.
@@ -128,9 +129,10 @@ package final class OriginPool: Origin {
 
     private func note(_ error: any Error, of address: OriginAddress) {
         let now = coarseMilliseconds()
+        if let fault = error as? UpstreamFailure.NoSocket { reportLocalFault(fault, now: now) }
         let (goesDown, prober) = state.withLock { state -> (Bool, TaskHandle?) in
             let goesDown: Bool
-            switch (error as? CacheError)?.code {
+            switch Self.code(of: error) {
             case .originUnreachable: goesDown = state.ring.unreached(address, now: now)
             case .originFailed, .originTimedOut, .originMisbehaved:
                 goesDown = state.ring.failed(address, now: now)
@@ -155,6 +157,17 @@ package final class OriginPool: Origin {
                 }
             }
         )
+    }
+
+    /// The code of an error that the origin caused; `nil` for a fault of this machine.
+    private static func code(of error: any Error) -> CacheError.Code? {
+        if let error = error as? CacheError { return error.code }
+        return Mutant.countsLocalFaults.isOn ? .originFailed : nil
+    }
+
+    private func reportLocalFault(_ fault: UpstreamFailure.NoSocket, now: Int64) {
+        guard let skipped = state.withLock({ $0.localFaults.admit(now: now) }) else { return }
+        report("\(fault)" + ReportLimit.note(skipped: skipped))
     }
 
     /// Whether the error says that no connection was made.
@@ -193,6 +206,8 @@ package final class OriginPool: Origin {
             // If the origin cannot connect without a request, the next request is the probe.
             try await (upstream as? any ConnectingOrigin)?.connect(to: "\(address)/")
             state.withLock { $0.ring.reached(address) }
+        } catch is UpstreamFailure.NoSocket {
+            state.withLock { $0.ring.probeGaveUp(address, now: coarseMilliseconds()) }
         } catch {
             _ = state.withLock { $0.ring.unreached(address, now: coarseMilliseconds()) }
         }

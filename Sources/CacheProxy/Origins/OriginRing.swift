@@ -123,7 +123,7 @@ package struct OriginRing: Sendable {
         members.compactMap { $0.isProbed ? nil : $0.downUntil }.min()
     }
 
-    /// Returns the origins to probe now; `reached` or `unreached` ends each probe.
+    /// Returns the origins to probe now; `reached`, `unreached` or `probeGaveUp` ends each probe.
     package mutating func takeProbes(now: Int64) -> [OriginAddress] {
         var due: [OriginAddress] = []
         for index in members.indices where !members[index].isProbed {
@@ -143,6 +143,15 @@ package struct OriginRing: Sendable {
             member.isOnTrial = member.hasFailed
             // One more failure takes it down again.
             member.failures = member.hasFailed ? Self.failuresMax - 1 : 0
+        }
+    }
+
+    /// A probe ended without a result for the origin; the next one follows after the shortest pause.
+    package mutating func probeGaveUp(_ address: OriginAddress, now: Int64) {
+        change(address) { member in
+            guard member.isProbed else { return }
+            member.isProbed = false
+            member.downUntil = now + Self.backOffMillisecondsMin
         }
     }
 

@@ -11,7 +11,7 @@ enum UpstreamCommand: Sendable {
     /// A connection may be used: another exchange has ended.
     case granted(TransferID, ConnectionBudget, host: Int)
     /// The look-up of a host's addresses has ended.
-    case resolved(UpstreamHost.Name, Result<[SocketAddress], CacheError>)
+    case resolved(UpstreamHost.Name, Result<[SocketAddress], any Error>)
 }
 
 /// The wish of a caller, passed to the event loop as one object.

@@ -38,10 +38,20 @@ enum UpstreamFailure {
         )
     }
 
-    static func noSocket(code: Int32) -> CacheError {
-        CacheError(
-            .originFailed,
-            detail: "Cannot open a socket to the origin: \(String(cString: strerror(code)))"
+    /// No socket could be opened: a fault of this machine, which counts against no origin.
+    ///
+    /// The cache sees the code `originFailed`, as for every error of an origin that has no code.
+    struct NoSocket: Error, CustomStringConvertible {
+        let shown: CacheError
+        var description: String { shown.detail }
+    }
+
+    static func noSocket(code: Int32) -> NoSocket {
+        NoSocket(
+            shown: CacheError(
+                .originFailed,
+                detail: "Cannot open a socket to the origin: \(String(cString: strerror(code)))"
+            )
         )
     }
 

@@ -118,14 +118,14 @@ extension UpstreamTable {
         do {
             try SystemThread.startDetached { [mailbox] in
                 let result = SocketAddress.resolve(name.host, port: name.port)
-                mailbox.post(.upstream(.resolved(name, result)))
+                mailbox.post(.upstream(.resolved(name, result.mapError { $0 as any Error })))
             }
         } catch {
             resolved(name, .failure(UpstreamFailure.noSocket(code: error.code)))
         }
     }
 
-    func resolved(_ name: UpstreamHost.Name, _ result: Result<[SocketAddress], CacheError>) {
+    func resolved(_ name: UpstreamHost.Name, _ result: Result<[SocketAddress], any Error>) {
         guard let host = hosts[name], let waiting = host.awaiting.take() else { return }
         switch result {
         case .success(let addresses):
@@ -148,9 +148,10 @@ extension UpstreamTable {
     private func connectToNext(_ exchange: UpstreamExchange, _ failure: Int32) {
         var failure = failure
         while let address = exchange.addresses.popFirst() {
-            let socket = Self.openSocket(address.family)
-            guard socket >= 0 else {
-                return finish(exchange, .failure(UpstreamFailure.noSocket(code: errno)))
+            let socket: Int32
+            switch openSocket(address.family) {
+            case .success(let opened): socket = opened
+            case .failure(let error): return finish(exchange, .failure(error))
             }
             let code = address.connect(socket)
             guard code == 0 || code == EINPROGRESS else {
@@ -159,9 +160,9 @@ extension UpstreamTable {
                 continue
             }
             guard let connection = open(socket, to: exchange.host) else {
-                failure = errno
+                let error = UpstreamFailure.noSocket(code: errno)
                 closeDescriptor(socket)
-                continue
+                return finish(exchange, .failure(error))
             }
             exchange.connection = connection
             connection.exchange = exchange
@@ -173,15 +174,20 @@ extension UpstreamTable {
         finish(exchange, .failure(error))
     }
 
-    /// A socket that does not block, or -1.
-    private static func openSocket(_ family: Int32) -> Int32 {
-        let socket = cp_socket(family)
-        guard socket >= 0 else { return -1 }
+    /// A socket that does not block; an idle connection ends if no other file can be opened.
+    private func openSocket(_ family: Int32) -> Result<Int32, UpstreamFailure.NoSocket> {
+        var socket = makeSocket(family)
+        if socket < 0, errno == EMFILE || errno == ENFILE, !Mutant.closesNoIdle.isOn,
+            closeOldestIdle()
+        {
+            socket = makeSocket(family)
+        }
+        guard socket >= 0 else { return .failure(UpstreamFailure.noSocket(code: errno)) }
         var on: Int32 = 1
         let size = socklen_t(MemoryLayout<Int32>.size)
         setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)
         setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, size)
-        return socket
+        return .success(socket)
     }
 
     /// An event came for a connection that was being made.

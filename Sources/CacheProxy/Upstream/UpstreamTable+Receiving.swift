@@ -201,18 +201,29 @@ extension UpstreamTable {
         }
     }
 
-    /// Keeps a connection for the next exchange; the one unused for longest makes room.
+    /// Keeps a connection for the next exchange; those unused for longest make room.
+    ///
+    /// The limit is that of the loop: connections to an origin that a new configuration replaced
+    /// count too.
     private func keep(_ connection: UpstreamConnection, _ origin: PlainOrigin) {
         connection.idleEnd = now + Self.idleMilliseconds
         connection.host.idle.append(connection)
-        var idleCount = 0
-        var oldest = connection.host
-        for host in hosts.values where host.name.origin == oldest.name.origin {
-            idleCount += host.idle.count
-            if let first = host.idle.first, first.idleEnd < oldest.idle[0].idleEnd { oldest = host }
+        let idleMax = max(0, origin.configuration.connections.maximumIdle)
+        var idleCount = hosts.values.reduce(0) { $0 + $1.idle.count }
+        while idleCount > idleMax, closeOldestIdle() { idleCount -= 1 }
+    }
+
+    /// Closes the connection that no exchange has used for longest; returns `false` if there is no
+    /// idle one.
+    func closeOldestIdle() -> Bool {
+        var oldest: UpstreamHost?
+        for host in hosts.values {
+            guard let first = host.idle.first else { continue }
+            if first.idleEnd < oldest?.idle.first?.idleEnd ?? .max { oldest = host }
         }
-        guard idleCount > max(1, origin.configuration.connections.maximumIdle) else { return }
+        guard let oldest else { return false }
         close(oldest.idle.removeFirst())
+        return true
     }
 
     private func closeIdle(_ connection: UpstreamConnection) {

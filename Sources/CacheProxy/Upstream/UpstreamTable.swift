@@ -25,6 +25,8 @@ final class UpstreamTable {
 
     let poller: Poller
     let mailbox: Mailbox
+    /// Opens a socket of a family, or returns -1 and sets `errno`; a test puts its own here.
+    var makeSocket: (Int32) -> Int32 = { cp_socket($0) }
     /// The time in milliseconds.
     private(set) var now = coarseMilliseconds()
     var exchanges: [TransferID: UpstreamExchange] = [:]

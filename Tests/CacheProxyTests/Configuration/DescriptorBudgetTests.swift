@@ -8,15 +8,17 @@ import Testing
 @Suite struct DescriptorBudgetTests {
     @Test(arguments: [
         // Enough for all.
-        (100_000, 20_000, 20_000, 20_000, 20_000),
-        // Five eighths and a quarter.
-        (1_024, 20_000, 20_000, 640, 256),
+        (100_000, 20_000, 20_000, 20_000, 20_000, 256),
+        // Five eighths and a quarter, an eighth of which is for idle connections of four loops.
+        (1_024, 20_000, 20_000, 640, 224, 8),
         // One side needs less than its part.
-        (1_024, 20_000, 10, 886, 10), (1_024, 100, 20_000, 100, 796),
+        (1_024, 20_000, 10, 876, 10, 2), (1_024, 100, 20_000, 100, 700, 24),
+        // What requests do not need is for idle connections.
+        (1_024, 400, 400, 400, 400, 24),
         // The proxy itself needs more than an eighth.
-        (100, 20_000, 20_000, 40, 20), (48, 20_000, 20_000, 5, 3),
+        (100, 20_000, 20_000, 40, 20, 0), (48, 20_000, 20_000, 5, 3, 0),
     ])
-    func clientsLeaveFilesForOrigins(_ row: (Int, Int, Int, Int, Int)) throws {
+    func clientsLeaveFilesForOrigins(_ row: (Int, Int, Int, Int, Int, Int)) throws {
         let budget = try DescriptorBudget(
             openFilesMax: row.0,
             workers: 2,
@@ -24,6 +26,7 @@ import Testing
             originsWanted: row.2
         )
         #expect(budget.clients == row.3 && budget.origins == row.4)
+        #expect(budget.idleOfLoop == row.5)
     }
 
     @Test func tooFewFilesAreAnError() {
@@ -56,8 +59,10 @@ import Testing
             for connections in max(8, 2 * workers)...(2 * workers + 20) {
                 let bounded = try wanted.bounded(openFilesMax: own + connections)
                 let origins = try #require(bounded.originConnectionsTotalMax)
-                #expect(bounded.connectionsMax >= 1 && origins >= 1)
-                let used = bounded.connectionsMax * workers + origins
+                let idle = try #require(bounded.originConnectionsIdleMax)
+                #expect(bounded.connectionsMax >= 1 && origins >= 1 && idle >= 0)
+                // Beside the workers, two loops keep connections.
+                let used = bounded.connectionsMax * workers + origins + idle * (workers + 2)
                 #expect(used <= connections, "\(workers) workers, \(connections) files")
             }
         }
@@ -72,7 +77,7 @@ import Testing
         let bounded = try wanted.bounded(openFilesMax: 4_096, processors: 16)
         // 16 shards of 63 segments, and 36 other files.
         #expect(bounded.connectionsMax == (4_096 - 1_008 - 36) / 7 * 5)
-        #expect(bounded.originConnectionsTotalMax == 872)
+        #expect(bounded.originConnectionsTotalMax == 764 && bounded.originConnectionsIdleMax == 36)
         let error = #expect(throws: ConfigurationError.self) {
             try wanted.bounded(openFilesMax: 1_024, processors: 16)
         }
@@ -109,10 +114,11 @@ import Testing
         let bounded = try wanted.bounded(openFilesMax: 1_024)
         #expect(bounded.connectionsMax == 320)
         let curl = ProxyService.curlConfiguration(bounded)
-        #expect(curl.connections.maximumTotal == 256 && curl.connections.maximumPerHost == 256)
+        #expect(curl.connections.maximumTotal == 224 && curl.connections.maximumPerHost == 224)
+        #expect(curl.connections.maximumIdle == 8)
         #expect(
             bounded.note(wanted: wanted, openFilesMax: 1_024)
-                == "320 connections per worker and 256 to origins, because the process may open "
+                == "320 connections per worker and 224 to origins, because the process may open "
                 + "1024 files; raise the limit with ulimit -n"
         )
         let enough = try wanted.bounded(openFilesMax: 1 << 20)

@@ -1,5 +1,6 @@
 import CacheEngine
 import CacheTestSupport
+import Platform
 import Synchronization
 import Testing
 
@@ -55,6 +56,19 @@ import Testing
         ring.reached(bad)
         #expect((0..<9).count { _ in ring.choose() == bad } == 3)
         #expect(ring.nextProbe == nil)
+    }
+
+    @Test func probeWithoutAResultIsRepeatedAfterTheShortestPause() {
+        var ring = OriginRing(Self.addresses)
+        let bad = Self.addresses[0]
+        ring.unreached(bad, now: 0)
+        #expect(ring.takeProbes(now: 1_000) == [bad])
+        ring.probeGaveUp(bad, now: 1_100)
+        #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
+        #expect(ring.nextProbe == 2_100 && ring.takeProbes(now: 2_100) == [bad])
+        ring.unreached(bad, now: 2_100)
+        // The pause has grown once.
+        #expect(ring.nextProbe == 4_100)
     }
 
     @Test func pauseIsBounded() {
@@ -183,6 +197,33 @@ import Testing
                 "Origin \(address): it answers again",
             ]
         )
+        pool.shutDown()
+    }
+
+    /// A client for origins that finds no free socket.
+    private struct StarvedOrigin: ConnectingOrigin {
+        func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+            throw UpstreamFailure.noSocket(code: EMFILE)
+        }
+
+        func connect(to url: String) async throws {
+            throw UpstreamFailure.noSocket(code: EMFILE)
+        }
+    }
+
+    @Test func faultOfThisMachineCountsAgainstNoOrigin() async {
+        let lines = Mutex<[String]>([])
+        let pool = OriginPool(Self.addresses, name: "me", upstream: StarvedOrigin()) { line in
+            lines.withLock { $0.append(line) }
+        }
+        for _ in 0..<12 {
+            await #expect(throws: UpstreamFailure.NoSocket.self) {
+                _ = try await pool.fetch(OriginRequest(url: "http://x/"))
+            }
+        }
+        #expect(pool.members.allSatisfy { $0.downUntil == nil })
+        let told = lines.withLock { $0 }
+        #expect(told.map { $0.hasPrefix("Cannot open a socket to the origin: ") } == [true])
         pool.shutDown()
     }
 

@@ -216,6 +216,50 @@ import Testing
         #expect(servers.allSatisfy { $0.connectionCount == 4 })
     }
 
+    /// A new configuration replaces the origin; the connections to the old one are idle for a while.
+    @Test func idleConnectionsOfAllOriginsAreLimited() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let stepper = try UpstreamStepper()
+        for idleMax in [3, 3, 3, 3, 2, 0] {
+            _ = try stepper.fetch(OriginRequest(url: server.baseURL), at: origin(idle: idleMax))
+            #expect(stepper.table.connections.count <= idleMax)
+        }
+        #expect(server.connectionCount == 6)
+    }
+
+    /// Other parts of the process may have opened more files than planned.
+    @Test func idleConnectionEndsIfNoOtherFileCanBeOpened() async throws {
+        let gate = LoopbackGate()
+        defer { gate.open() }
+        let servers = try (0..<2).map { _ in
+            try LoopbackServer { request, connection in
+                if request.target == "/held" { gate.wait() }
+                connection.respond(body: request.target)
+            }
+        }
+        let stepper = try UpstreamStepper()
+        let makeSocket = stepper.table.makeSocket
+        stepper.table.makeSocket = { [unowned table = stepper.table] family in
+            guard table.connections.isEmpty else {
+                errno = EMFILE
+                return -1
+            }
+            return makeSocket(family)
+        }
+        let origin = origin()
+        for server in servers {
+            let exchange = try stepper.fetch(.init(url: server.baseURL + "/a"), at: origin)
+            #expect(try await exchange.text == "/a")
+        }
+        #expect(servers.map(\.connectionCount) == [1, 1])
+        #expect(stepper.table.connections.count == 1)
+        // A connection in use is not closed.
+        let held = try stepper.start(.init(url: servers[1].baseURL + "/held"), at: origin)
+        let other = try stepper.start(.init(url: servers[0].baseURL + "/a"), at: origin)
+        await #expect(throws: UpstreamFailure.NoSocket.self) { try await other.text }
+        stepper.table.take(.cancel(held.id))
+    }
+
     /// A new origin may lie where a released one lay, whose hosts the loop still has.
     @Test func eachOriginHasItsOwnHosts() async throws {
         let server = try LoopbackServer { _, connection in connection.respond(body: "x") }
