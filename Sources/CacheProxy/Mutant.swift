@@ -27,6 +27,7 @@ enum Mutant: String {
     case keepsOriginLengthBesideCoding
     case takesResetForEnd
     case forgetsPermits
+    case staysInLine
     case closesNoIdle
     case countsLocalFaults
     case believesAnyPeer

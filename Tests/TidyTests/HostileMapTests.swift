@@ -4,7 +4,7 @@ import Testing
 @Suite struct HostileMapTests {
     static let faultsAndAttacks: [Character: [Int]] = [
         "F": Array(1...15),
-        "X": Array(1...25),
+        "X": Array(1...26),
     ]
     /// Defects that a review found: E in the engine, D in the proxy.
     static let defects: [Character: [Int]] = [

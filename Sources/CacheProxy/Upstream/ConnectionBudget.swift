@@ -4,7 +4,12 @@ import Synchronization
 /// How many connections to one host, and to all hosts, may be in use at once, over all event loops.
 ///
 /// An exchange that finds none free waits in line; the end of another one grants it the permit. An
-/// exchange that has left meanwhile gives the permit back when it gets it.
+/// exchange that gives up leaves the line; if a permit is on its way to it, it is given back when it
+/// arrives.
+///
+/// Invariants of a host's line:
+/// 1. `waiting` has the exchanges of `line` from `first` on that have not left, and no others.
+/// 2. The waiter at `first` has not left.
 final class ConnectionBudget: Sendable {
     private struct Waiter {
         /// The number of waiters before it, over all hosts.
@@ -18,25 +23,59 @@ final class ConnectionBudget: Sendable {
         let name: String
         let port: Int
         var inUse = 0
-        var line: [Waiter] = []
-        var first = 0
+        private(set) var line: [Waiter] = []
+        private var first = 0
+        private var waiting: Set<TransferID> = []
+
+        /// Places of exchanges that have left, which are kept beside as many as there are waiters.
+        private static let emptyPlacesMax = 256
+
+        init(name: String, port: Int) {
+            self.name = name
+            self.port = port
+        }
 
         var next: Waiter? { first < line.count ? line[first] : nil }
 
+        mutating func append(_ waiter: Waiter) {
+            line.append(waiter)
+            waiting.insert(waiter.exchange)
+        }
+
         mutating func takeWaiter() -> Waiter? {
             guard let next else { return nil }
-            defer {
-                first += 1
-                if first == line.count {
-                    line = []
-                    first = 0
-                } else if first >= 256, first * 2 > line.count {
-                    line.removeFirst(first)
-                    first = 0
-                }
-            }
+            waiting.remove(next.exchange)
+            tidy()
             return next
         }
+
+        /// Returns whether the exchange was in line.
+        mutating func leave(_ exchange: TransferID) -> Bool {
+            guard waiting.remove(exchange) != nil else { return false }
+            tidy()
+            return true
+        }
+
+        /// Passes over the places of those that have left; removes them once they are most of the
+        /// line, so that each one costs a constant time.
+        private mutating func tidy() {
+            while let next, !waiting.contains(next.exchange) { first += 1 }
+            if waiting.isEmpty || line.count >= 2 * waiting.count + Self.emptyPlacesMax {
+                line = line[first...].filter { waiting.contains($0.exchange) }
+                first = 0
+            }
+            #if ENGINE_CHECKS
+                checkInvariants()
+            #endif
+        }
+
+        #if ENGINE_CHECKS
+            /// Checks what costs little, because lines may be long.
+            private func checkInvariants() {
+                precondition(waiting.count <= line.count - first)
+                precondition(next.map { waiting.contains($0.exchange) } ?? waiting.isEmpty)
+            }
+        #endif
     }
 
     private struct State {
@@ -79,12 +118,24 @@ final class ConnectionBudget: Sendable {
                 exchange: exchange,
                 mailbox: mailbox
             )
-            state.hosts[host].line.append(waiter)
+            state.hosts[host].append(waiter)
             state.waiterCount += 1
             state.nextNumber += 1
             return false
         }
     }
+
+    /// Leaves the line: the exchange has ended without a permit.
+    func leave(_ host: Int, _ exchange: TransferID) {
+        state.withLock { state in
+            if state.hosts[host].leave(exchange) { state.waiterCount -= 1 }
+        }
+    }
+
+    /// The exchanges in line.
+    var waiterCount: Int { state.withLock { $0.waiterCount } }
+    /// The places in all lines, also those of exchanges that have left.
+    var placeCount: Int { state.withLock { $0.hosts.reduce(0) { $0 + $1.line.count } } }
 
     /// Gives a permit back, and grants it to the next exchange in line.
     func give(_ host: Int) {

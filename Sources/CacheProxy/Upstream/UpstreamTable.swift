@@ -141,8 +141,12 @@ final class UpstreamTable {
         exchange.connection?.exchange = nil
         exchange.connection = nil
         exchange.upload?.close()
-        if exchange.permit == .held, !Mutant.forgetsPermits.isOn {
+        switch exchange.permit {
+        case .held where !Mutant.forgetsPermits.isOn:
             exchange.origin.budget.give(exchange.host.budget)
+        case .awaited where !Mutant.staysInLine.isOn:
+            exchange.origin.budget.leave(exchange.host.budget, exchange.id)
+        default: break
         }
         exchange.permit = .none
         exchange.host.exchangeCount -= 1

@@ -65,6 +65,45 @@ import Testing
         }
     }
 
+    @Test func exchangeThatLeavesIsPassedOver() {
+        let budget = ConnectionBudget(perHostMax: 1, totalMax: 9)
+        let a = budget.place(of: "a", 80)
+        let ids = (0..<5).map { _ in TransferID.next() }
+        #expect(budget.take(a, for: .next(), at: mailbox))
+        for id in ids { #expect(!budget.take(a, for: id, at: mailbox)) }
+        // One that has left already, and one that was never in line, change nothing.
+        for id in [ids[0], ids[2], ids[2], .next()] { budget.leave(a, id) }
+        #expect(budget.waiterCount == 3)
+        for id in [ids[1], ids[3], ids[4]] {
+            budget.give(a)
+            #expect(granted() == [id])
+        }
+        // The permit is on its way.
+        budget.leave(a, ids[4])
+        budget.give(a)
+        #expect(granted().isEmpty && budget.waiterCount == 0 && budget.placeCount == 0)
+        #expect(budget.take(a, for: .next(), at: mailbox))
+    }
+
+    /// Clients that ask, give up and ask again fill no memory while all connections are in use.
+    @Test func placesOfThoseThatLeftAreRemoved() {
+        let budget = ConnectionBudget(perHostMax: 1, totalMax: 9)
+        let a = budget.place(of: "a", 80)
+        let patient = (0..<10).map { _ in TransferID.next() }
+        #expect(budget.take(a, for: .next(), at: mailbox))
+        for id in patient { #expect(!budget.take(a, for: id, at: mailbox)) }
+        for _ in 0..<100 {
+            let impatient = (0..<1_000).map { _ in TransferID.next() }
+            for id in impatient { #expect(!budget.take(a, for: id, at: mailbox)) }
+            for id in impatient { budget.leave(a, id) }
+            #expect(budget.waiterCount == 10 && budget.placeCount < 300)
+        }
+        for id in patient {
+            budget.give(a)
+            #expect(granted() == [id])
+        }
+    }
+
     @Test func permitOfAnEndedLoopGoesToTheNextInLine() throws {
         let budget = ConnectionBudget(perHostMax: 1, totalMax: 9)
         let ended = try Mailbox()

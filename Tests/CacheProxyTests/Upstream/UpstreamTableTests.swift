@@ -132,6 +132,30 @@ import Testing
         #expect(server.requests.map(\.target) == ["/1", "/2", "/4"])
     }
 
+    @Test func exchangesThatGiveUpLeaveTheLine() async throws {
+        let gate = LoopbackGate()
+        defer { gate.open() }
+        let server = try LoopbackServer { request, connection in
+            if request.target == "/held" { gate.wait() }
+            connection.respond(body: request.target)
+        }
+        let stepper = try UpstreamStepper()
+        let origin = origin(perHost: 1)
+        let held = try stepper.start(.init(url: server.baseURL + "/held"), at: origin)
+        stepper.turn { server.requestCount == 1 }
+        let waiting = try (0..<100).map { _ in
+            try stepper.start(.init(url: server.baseURL + "/late"), at: origin)
+        }
+        #expect(origin.budget.waiterCount == 100)
+        for exchange in waiting.dropLast() { stepper.table.take(.cancel(exchange.id)) }
+        #expect(origin.budget.waiterCount == 1)
+        gate.open()
+        stepper.turn { stepper.table.isIdle }
+        #expect(try await held.text == "/held")
+        #expect(try await waiting[99].text == "/late")
+        #expect(origin.budget.waiterCount == 0 && server.requestCount == 2)
+    }
+
     enum Step: CaseIterable { case awaiting, receivingHead, receivingBody }
 
     @Test(arguments: Step.allCases)
