@@ -28,6 +28,7 @@ enum Mutant: String {
     case takesResetForEnd
     case forgetsPermits
     case staysInLine
+    case discardsAddresses
     case closesNoIdle
     case countsLocalFaults
     case believesAnyPeer

@@ -52,8 +52,11 @@ final class UpstreamExchange {
     var deadlines: TransferDeadlines
     /// The end of the time for a connection; `UInt64.max` unless one is being made.
     var connectBy = UInt64.max
-    /// The end of the time for one address, if others are left.
+    /// The end of the time for one address if others are left, or for the look-up of addresses if
+    /// old ones are known.
     var addressBy = UInt64.max
+    /// Whether it waits for the look-up of its host's addresses.
+    var awaitsLookUp = false
     /// Whether it has, or waits for, a permit of the budget.
     var permit = Permit.none
     var connection: UpstreamConnection?
@@ -89,10 +92,10 @@ final class UpstreamExchange {
     var exchange: Exchange { wish.exchange }
     var origin: PlainOrigin { wish.origin }
 
-    /// Gives the address being tried half of the remaining time if another one is left, because
-    /// some networks drop every packet to one of a host's addresses.
-    func limitAddress(now: UInt64) {
-        let hasLimit = !addresses.isEmpty && connectBy != .max && connectBy > now
+    /// Gives the address being tried, or the look-up, half of the remaining time if another address
+    /// is left: some networks drop every packet to one of a host's addresses, or to a name server.
+    func limitAddress(now: UInt64, hasOther: Bool) {
+        let hasLimit = hasOther && connectBy != .max && connectBy > now
         addressBy = hasLimit ? now + (connectBy - now) / 2 : .max
     }
 }

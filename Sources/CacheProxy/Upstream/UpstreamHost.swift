@@ -23,6 +23,8 @@ final class UpstreamHost {
     var addresses: [SocketAddress] = []
     /// Until then the addresses are used without another look-up.
     var addressesEnd = Int64.min
+    /// Until then the addresses are kept for a look-up that fails.
+    private var addressesForgotten = Int64.min
     /// The exchanges that wait for the addresses; `nil` if no look-up runs.
     var awaiting: [UpstreamExchange]?
 
@@ -35,8 +37,24 @@ final class UpstreamHost {
     var exchangeCount = 0
 
     /// Whether the loop may forget it.
-    var isUnused: Bool { exchangeCount == 0 && idle.isEmpty && awaiting == nil }
+    func isUnused(now: Int64) -> Bool {
+        exchangeCount == 0 && idle.isEmpty && awaiting == nil && now >= addressesForgotten
+    }
+
+    /// A look-up has found these addresses.
+    func found(_ addresses: [SocketAddress], now: Int64) {
+        self.addresses = addresses
+        addressesEnd = now + Self.addressMilliseconds
+        addressesForgotten = now + Self.keptMilliseconds
+    }
+
+    /// A look-up has failed or takes long: the addresses are used for a while before the next one.
+    func keepAddresses(now: Int64) { addressesEnd = now + Self.retryMilliseconds }
 
     /// The time for which addresses are used.
     static let addressMilliseconds: Int64 = 60_000
+    /// The time for which old addresses are used before another look-up.
+    static let retryMilliseconds: Int64 = 5_000
+    /// The time for which addresses are kept without an exchange.
+    static let keptMilliseconds: Int64 = 3_600_000
 }

@@ -91,19 +91,30 @@ extension UpstreamTable {
         if let seconds = exchange.origin.configuration.deadlines.connect?.seconds {
             exchange.connectBy = nanoseconds &+ UInt64(max(0, min(seconds, 1e9)) * 1e9)
         }
+        findAddress(exchange)
+    }
+
+    private func findAddress(_ exchange: UpstreamExchange) {
         let host = exchange.host
-        if host.awaiting != nil {
-            host.awaiting?.append(exchange)
-        } else if now < host.addressesEnd {
-            connectToFirst(exchange, of: host.addresses)
+        if now < host.addressesEnd {
+            connectToAddresses(exchange)
+        } else if host.awaiting != nil {
+            awaitLookUp(exchange)
         } else if let address = SocketAddress.literal(host.name.host, port: host.name.port) {
             host.addresses = [address]
             host.addressesEnd = .max
-            connectToFirst(exchange, of: host.addresses)
+            connectToAddresses(exchange)
         } else {
-            host.awaiting = [exchange]
+            host.awaiting = []
+            awaitLookUp(exchange)
             resolve(host.name)
         }
+    }
+
+    private func awaitLookUp(_ exchange: UpstreamExchange) {
+        exchange.awaitsLookUp = true
+        exchange.limitAddress(now: nanoseconds, hasOther: !exchange.host.addresses.isEmpty)
+        exchange.host.awaiting?.append(exchange)
     }
 
     /// Whether the origin has sent nothing on an idle connection, and not ended it.
@@ -126,21 +137,30 @@ extension UpstreamTable {
     }
 
     func resolved(_ name: UpstreamHost.Name, _ result: Result<[SocketAddress], any Error>) {
-        guard let host = hosts[name], let waiting = host.awaiting.take() else { return }
+        guard let host = hosts[name], let awaiting = host.awaiting.take() else { return }
+        let waiting = awaiting.filter { exchanges[$0.id] != nil && $0.awaitsLookUp }
         switch result {
-        case .success(let addresses):
-            host.addresses = addresses
-            host.addressesEnd = now + UpstreamHost.addressMilliseconds
-            for exchange in waiting where exchanges[exchange.id] != nil {
-                connectToFirst(exchange, of: addresses)
-            }
+        case .success(let addresses): host.found(addresses, now: now)
+        // A name server that fails says nothing about addresses that worked.
+        case .failure where !host.addresses.isEmpty && !Mutant.discardsAddresses.isOn:
+            host.keepAddresses(now: now)
         case .failure(let error):
             for exchange in waiting { finish(exchange, .failure(error)) }
+            return
         }
+        for exchange in waiting { connectToAddresses(exchange) }
     }
 
-    private func connectToFirst(_ exchange: UpstreamExchange, of addresses: [SocketAddress]) {
-        exchange.addresses = addresses[...]
+    /// Connects to old addresses, because the look-up takes long; so does the next exchange at once.
+    func useOldAddresses(_ exchange: UpstreamExchange) {
+        exchange.host.keepAddresses(now: now)
+        connectToAddresses(exchange)
+    }
+
+    private func connectToAddresses(_ exchange: UpstreamExchange) {
+        exchange.awaitsLookUp = false
+        exchange.addressBy = .max
+        exchange.addresses = exchange.host.addresses[...]
         connectToNext(exchange, ECONNREFUSED)
     }
 
@@ -166,7 +186,7 @@ extension UpstreamTable {
             }
             exchange.connection = connection
             connection.exchange = exchange
-            exchange.limitAddress(now: nanoseconds)
+            exchange.limitAddress(now: nanoseconds, hasOther: !exchange.addresses.isEmpty)
             if code == 0 { connected(connection) }
             return
         }

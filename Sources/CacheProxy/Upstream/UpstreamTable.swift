@@ -185,6 +185,8 @@ final class UpstreamTable {
         for exchange in Array(exchanges.values) {
             if nanoseconds >= exchange.connectBy {
                 cut(exchange, UpstreamFailure.connectTimedOut)
+            } else if nanoseconds >= exchange.addressBy, exchange.awaitsLookUp {
+                useOldAddresses(exchange)
             } else if nanoseconds >= exchange.addressBy, let connection = exchange.connection {
                 giveUp(connection, ETIMEDOUT)
             } else if let kind = exchange.deadlines.expired(at: nanoseconds) {
@@ -196,6 +198,6 @@ final class UpstreamTable {
             for connection in host.idle where connection.idleEnd <= now { close(connection) }
             host.idle.removeAll { $0.machine.isClosed }
         }
-        hosts = hosts.filter { !$0.value.isUnused }
+        hosts = hosts.filter { !$0.value.isUnused(now: now) }
     }
 }

@@ -220,6 +220,46 @@ import Testing
         #expect(try await exchange.text == "reached")
     }
 
+    enum LookUp: CaseIterable { case fails, hangs }
+
+    @Test(arguments: LookUp.allCases)
+    func knownAddressesAreUsedIfALookUpFailsOrHangs(lookUp: LookUp) async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(body: "reached") }
+        let address = try #require(SocketAddress.literal("127.0.0.1", port: Int(server.port)))
+        let stepper = try UpstreamStepper()
+        let origin = origin(.init(connect: .seconds(1)))
+        let name = UpstreamHost.Name(origin: origin.number, host: "nowhere.invalid", port: 80)
+        let host = UpstreamHost(name, budget: origin.budget.place(of: name.host, name.port))
+        host.addresses = [address]
+        // A look-up is under way, so that none begins.
+        host.awaiting = []
+        stepper.table.hosts[name] = host
+        // A POST uses no kept connection.
+        let request = OriginRequest(method: .post, url: "http://nowhere.invalid/")
+        let first = try stepper.start(request, at: origin)
+        #expect(host.awaiting?.count == 1 && stepper.table.connections.isEmpty)
+        if lookUp == .fails {
+            let error = UpstreamFailure.unresolved(name.host, code: EAI_AGAIN)
+            stepper.table.take(.resolved(name, .failure(error)))
+        }
+        stepper.turn { stepper.table.isIdle }
+        #expect(try await first.text == "reached")
+        // For a few seconds no exchange waits for another look-up.
+        #expect(host.addressesEnd > stepper.table.now)
+        let second = try stepper.start(request, at: origin)
+        #expect(stepper.table.connections.values.contains { $0.exchange?.id == second.id })
+        stepper.turn { stepper.table.isIdle }
+        #expect(try await second.text == "reached" && server.requestCount == 2)
+    }
+
+    @Test func addressesOutliveTheConnectionsToThem() {
+        let host = UpstreamHost(.init(origin: 1, host: "a.test", port: 80), budget: 0)
+        #expect(host.isUnused(now: 0))
+        host.found([], now: 0)
+        #expect(!host.isUnused(now: UpstreamHost.keptMilliseconds - 1))
+        #expect(host.isUnused(now: UpstreamHost.keptMilliseconds))
+    }
+
     @Test func idleConnectionsOfAllHostsAreLimited() async throws {
         let gate = LoopbackGate()
         let servers = try (0..<2).map { _ in
