@@ -31,6 +31,8 @@ enum Mutant: String {
     case discardsAddresses
     case closesNoIdle
     case countsLocalFaults
+    case waitsForTheLog
+    case keepsEveryLogLine
     case believesAnyPeer
     case ignoresAnnouncedAddress
 

@@ -95,8 +95,10 @@ public enum ProxyProgram {
         }
     }
 
+    /// Writes a line to standard error, or as much of it as its reader takes: an event loop may not
+    /// wait for it.
     static func say(_ line: String) {
         var line = "cache-proxy: \(PlainText.escaped(line))\n"
-        line.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
+        line.withUTF8 { _ = writeWithoutWaiting(2, UnsafeRawBufferPointer($0)) }
     }
 }

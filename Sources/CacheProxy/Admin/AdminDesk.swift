@@ -182,6 +182,12 @@ package final class AdminDesk: Responder {
             metrics.add(name, .counter, help, total(counter))
         }
         metrics.add(
+            "log_lines_dropped_total",
+            .counter,
+            "Lines of the access log dropped because its reader or its device took no more.",
+            server.withLock { $0 }?.droppedLogLines ?? 0
+        )
+        metrics.add(
             "connections_open",
             .gauge,
             "Connections of clients that are open.",

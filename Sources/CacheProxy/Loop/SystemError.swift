@@ -53,6 +53,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
             "give a port above 1023 or a directory that may be written, or grant the privilege"
         case (.listen, ENOENT), (.openLog, ENOENT): "create the directory"
         case (.openLog, EACCES): "give a file that this user may write"
+        case (.openLog, ENXIO): "start the program that reads the pipe first"
         case (_, EMFILE), (_, ENFILE): "raise the limit of open files (ulimit -n)"
         case (.startThread, EAGAIN): "raise the limit of threads, or give fewer workers"
         default: nil

@@ -3,52 +3,145 @@ import Synchronization
 
 /// The access log of all workers.
 ///
-/// One call appends whole lines, so lines never mix.
+/// One call appends whole lines, so lines never mix. A pipe, a socket or a terminal gets no more
+/// than it takes at once: the rest waits in memory for a later call, and lines beyond
+/// `waitingBytesMax` are dropped and counted. No worker waits for a reader; it may wait for the disk
+/// of a file.
 package final class AccessLogFile: Sendable {
+    /// Bytes that wait for the reader of a pipe, or for room on a device.
+    static let waitingBytesMax = 1 << 20
+    /// The time for which the end of a worker waits for the reader.
+    private static let endMilliseconds: Int64 = 500
+
+    private struct State: Sendable {
+        var output: LogOutput
+        /// Lines that were not written; the beginning of the first one may be.
+        var waiting: [UInt8] = []
+        /// Whether lines were dropped since none waited.
+        var isDropping = false
+        var reports = ReportLimit()
+
+        /// Writes what waits; returns 0, or the error number for the rest.
+        mutating func writeWaiting() -> Int32 {
+            guard !waiting.isEmpty else { return 0 }
+            let (count, code) = waiting.withUnsafeBytes { output.write($0) }
+            waiting.removeFirst(count)
+            guard waiting.isEmpty else { return code }
+            waiting = []
+            isDropping = false
+            return 0
+        }
+
+        /// Writes lines behind those that wait; returns an error number if they are dropped.
+        mutating func take(_ lines: UnsafeRawBufferPointer) -> Int32? {
+            var written = 0
+            var code = writeWaiting()
+            if code == 0 { (written, code) = output.write(lines) }
+            guard written < lines.count else { return nil }
+            let rest = UnsafeRawBufferPointer(rebasing: lines[written...])
+            let isTooMuch = waiting.count + rest.count > AccessLogFile.waitingBytesMax
+            guard isTooMuch, !Mutant.keepsEveryLogLine.isOn else {
+                waiting.append(contentsOf: rest)
+                return nil
+            }
+            return code
+        }
+    }
+
     private let path: String
-    private let descriptor: Mutex<Int32>
+    private let report: @Sendable (String) -> Void
+    private let state: Mutex<State>
+    private let dropped = Atomic(0)
 
     /// Opens `path` for appending; `-` is standard output.
-    package init(_ path: String) throws(SystemError) {
+    ///
+    /// `report` gets a line when lines begin to be dropped.
+    package init(
+        _ path: String,
+        report: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(SystemError) {
         self.path = path
-        let opened = Self.open(path)
-        guard opened >= 0 else { throw SystemError(.openLog, path) }
-        descriptor = Mutex(opened)
+        self.report = report
+        guard let output = LogOutput(path) else { throw SystemError(.openLog, path) }
+        state = Mutex(State(output: output))
     }
 
     deinit {
-        let last = descriptor.withLock { $0 }
+        let last = state.withLock { $0.output.descriptor }
         if last > 2 { closeDescriptor(last) }
     }
+
+    /// The number of lines that were dropped.
+    package var droppedLines: Int { dropped.load(ordering: .relaxed) }
 
     /// Opens the path again, after the file was moved away.
     package func reopen() {
         guard path != "-" else { return }
-        let opened = Self.open(path)
-        guard opened >= 0 else { return }
-        let old = descriptor.withLock { descriptor in
-            defer { descriptor = opened }
-            return descriptor
+        guard let opened = LogOutput(path) else { return }
+        let old = state.withLock { state in
+            defer { state.output = opened }
+            return state.output.descriptor
         }
         closeDescriptor(old)
     }
 
-    package func write(_ bytes: UnsafeRawBufferPointer) {
-        descriptor.withLock { descriptor in
-            var offset = 0
-            while offset < bytes.count, let base = bytes.baseAddress {
-                let count = Platform.write(descriptor, base + offset, bytes.count - offset)
-                if count < 0, errno == EINTR { continue }
-                // A full device must not stop the proxy.
-                guard count > 0 else { return }
-                offset += count
+    /// Writes lines, behind those that wait.
+    package func write(_ lines: UnsafeRawBufferPointer) {
+        let (isDropped, loss) = state.withLock { state -> (Bool, String?) in
+            guard let code = state.take(lines) else { return (false, nil) }
+            guard !state.isDropping else { return (true, nil) }
+            state.isDropping = true
+            guard let skipped = state.reports.admit(now: coarseMilliseconds()) else {
+                return (true, nil)
             }
+            return (true, Self.loss(path, code) + ReportLimit.note(skipped: skipped))
+        }
+        guard isDropped else { return }
+        dropped.add(lines.count { $0 == 0x0A }, ordering: .relaxed)
+        if let loss { report(loss) }
+    }
+
+    /// Writes what waits, for a limited time, because a worker ends.
+    func finish() {
+        let end = coarseMilliseconds() + Self.endMilliseconds
+        while true {
+            let (code, descriptor) = state.withLock { ($0.writeWaiting(), $0.output.descriptor) }
+            let left = end - coarseMilliseconds()
+            guard code == EAGAIN, left > 0 else { return }
+            var watched = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            guard poll(&watched, 1, Int32(left)) > 0 else { return }
         }
     }
 
-    private static func open(_ path: String) -> Int32 {
-        if path == "-" { return 1 }
-        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC
-        return Platform.open(path, flags, 0o640)
+    /// The line about dropped lines.
+    static func loss(_ path: String, _ code: Int32) -> String {
+        let place = path == "-" ? "on standard output" : path
+        let reason =
+            code == EAGAIN
+            ? "its reader takes no more; look at the program that reads it"
+            : String(cString: strerror(code))
+        return "Lines of the access log \(place) are dropped: \(reason)"
+    }
+}
+
+/// The open descriptor of a log.
+private struct LogOutput: Sendable {
+    let descriptor: Int32
+    /// Whether it is a regular file, which takes every byte or fails.
+    private let isFile: Bool
+
+    /// Opens a path for appending; `nil`, with `errno`, if the system refuses.
+    ///
+    /// A named pipe that no program reads is refused at once: opening it would wait for a reader.
+    init?(_ path: String) {
+        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+        descriptor = path == "-" ? 1 : Platform.open(path, flags, 0o640)
+        guard descriptor >= 0 else { return nil }
+        var status = stat()
+        isFile = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) -> (count: Int, code: Int32) {
+        writeWithoutWaiting(descriptor, bytes, pieceBytesMax: isFile ? bytes.count : pipeBytes)
     }
 }

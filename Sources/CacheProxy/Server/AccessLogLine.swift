@@ -99,10 +99,15 @@ final class AccessLog {
         if out.count >= Self.gatheredBytesMax { flush() }
     }
 
+    /// Writes the gathered lines, and earlier ones that still wait.
     func flush() {
-        guard out.count > 0 else { return }
         file.write(out.bytes)
         out.removeAll()
+    }
+
+    func finish() {
+        flush()
+        file.finish()
     }
 
     func reopen() {

@@ -43,7 +43,7 @@ package final class ProxyServer: Sendable {
         report: @escaping @Sendable (String) -> Void,
         makeMailbox: () throws(SystemError) -> Mailbox
     ) throws(SystemError) {
-        log = try Self.openLog(configuration.accessLog)
+        log = try Self.openLog(configuration.accessLog, report)
         let sockets = try Self.listen(configuration)
         address = sockets[0].address
         counters = sockets.map { _ in WorkerCounters() }
@@ -151,6 +151,9 @@ package final class ProxyServer: Sendable {
         for mailbox in mailboxes { mailbox.post(.configure(configuration)) }
     }
 
+    /// The lines of the access log that were dropped.
+    package var droppedLogLines: Int { log?.droppedLines ?? 0 }
+
     /// Opens the access log again.
     package func reopenLog() { mailboxes.first?.post(.reopenLog) }
 
@@ -186,8 +189,11 @@ package final class ProxyServer: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    private static func openLog(_ path: String?) throws(SystemError) -> AccessLogFile? {
+    private static func openLog(
+        _ path: String?,
+        _ report: @escaping @Sendable (String) -> Void
+    ) throws(SystemError) -> AccessLogFile? {
         guard let path else { return nil }
-        return try AccessLogFile(path)
+        return try AccessLogFile(path, report: report)
     }
 }

@@ -207,9 +207,9 @@ final class Worker {
     private func end() {
         stopListening()
         for connection in connections { if let connection { close(connection) } }
-        log?.flush()
         upstream.end()
         mailbox.close(messages[nextMessage...])
+        log?.finish()
     }
 }
 

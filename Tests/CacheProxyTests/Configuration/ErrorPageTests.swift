@@ -68,6 +68,14 @@ import Testing
         for fault in ProxyHeaderFault.allCases { #expect(page.contains(fault.text), "\(fault)") }
     }
 
+    @Test func everyReportAboutDroppedLinesIsOnThePage() throws {
+        let templates = try Self.templates()
+        for (path, code) in [("-", EAGAIN), ("/var/log/a", ENOSPC)] {
+            let line = AccessLogFile.loss(path, code) + ReportLimit.note(skipped: 3)
+            #expect(templates.contains { Self.fits(line, $0) }, "\(line)")
+        }
+    }
+
     @Test func everyFailedSystemCallIsOnThePage() throws {
         let page = try Self.page()
         for attempt: SystemError.Attempt in [.listen, .openLog, .watch, .startThread, .openPipe] {

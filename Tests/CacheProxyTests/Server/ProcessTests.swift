@@ -143,6 +143,27 @@ import Testing
         #expect(rest.contains("Ended") && process.terminationStatus == 0)
     }
 
+    /// The lines are more than the pipe and the proxy hold.
+    @Test func standardOutputThatIsNotReadDelaysNoRequest() async throws {
+        let origin = try WireOrigin { _, socket in
+            try socket.answer(200, ["Cache-Control: max-age=60"], "x")
+        }
+        defer { origin.stop() }
+        let output = Pipe()
+        let program = try await RunningProgram(
+            ["--origin", "http://127.0.0.1:\(origin.port)", "--access-log", "-"],
+            output: output
+        )
+        let client = try WireClient(program.port)
+        let query = String(repeating: "q", count: 4_000)
+        for _ in 0..<600 {
+            let answer = try await client.exchange("GET /?\(query) HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(answer.text == "x")
+        }
+        #expect(try await program.end() == 0)
+        withExtendedLifetime(output) {}
+    }
+
     @Test func userSignalsDoNotEndTheProgram() async throws {
         let origin = try WireOrigin { _, socket in try socket.answer(200, [], "x") }
         defer { origin.stop() }

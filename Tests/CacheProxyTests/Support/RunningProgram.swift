@@ -9,13 +9,16 @@ final class RunningProgram: Sendable {
     private let errors: FileHandle
 
     /// Starts the program on a free port, and returns once it listens.
-    init(_ arguments: [String]) async throws {
+    ///
+    /// `output` becomes its standard output.
+    init(_ arguments: [String], output: Pipe? = nil) async throws {
         let program = try #require(ProcessTests.program)
         process = Process()
         process.executableURL = program
         process.arguments = ["--listen", "127.0.0.1:0"] + arguments
         let pipe = Pipe()
         process.standardError = pipe
+        if let output { process.standardOutput = output }
         errors = pipe.fileHandleForReading
         try process.run()
         let handle = errors

@@ -1,0 +1,98 @@
+import Foundation
+import Platform
+import Synchronization
+import Testing
+
+@testable import CacheProxy
+
+/// The access log on a pipe whose reader stands still.
+@Suite(.timeLimit(.minutes(1))) struct AccessLogFileTests {
+    /// A named pipe whose reader reads when the test says so.
+    private final class NamedPipe {
+        let path = NSTemporaryDirectory() + "cache-proxy-pipe-\(UUID().uuidString)"
+        private let reader: Int32
+
+        init() throws {
+            guard mkfifo(path, 0o600) == 0 else { throw WireFailure("mkfifo: \(errno)") }
+            reader = open(path, O_RDONLY | O_NONBLOCK)
+            guard reader >= 0 else { throw WireFailure("open: \(errno)") }
+        }
+
+        deinit {
+            close(reader)
+            unlink(path)
+        }
+
+        /// Reads the bytes that are there.
+        func read() -> [UInt8] {
+            var bytes: [UInt8] = []
+            var part = [UInt8](repeating: 0, count: 64 * 1024)
+            while true {
+                let count = Platform.read(reader, &part, part.count)
+                guard count > 0 else { return bytes }
+                bytes += part[..<count]
+            }
+        }
+    }
+
+    /// Lines of 1 KiB that begin with their numbers.
+    private static func lines(_ numbers: Range<Int>) -> [UInt8] {
+        numbers.flatMap { number in
+            let digits = Array("\(number)".utf8)
+            return digits + [UInt8](repeating: 0x2E, count: 1_023 - digits.count) + [0x0A]
+        }
+    }
+
+    private static func write(_ numbers: Range<Int>, to file: AccessLogFile) {
+        lines(numbers).withUnsafeBytes { file.write($0) }
+    }
+
+    /// A call that waited for the reader would never return.
+    @Test func linesBeyondTheLimitAreDroppedAndNoneIsCut() throws {
+        let pipe = try NamedPipe()
+        let told = Mutex<[String]>([])
+        let file = try AccessLogFile(pipe.path) { line in told.withLock { $0.append(line) } }
+        for start in stride(from: 0, to: 4_096, by: 64) {
+            Self.write(start..<start + 64, to: file)
+        }
+        #expect(file.droppedLines > 0)
+        #expect(told.withLock { $0 } == [AccessLogFile.loss(pipe.path, EAGAIN)])
+        // Each part that is read makes room for lines that wait.
+        var received: [UInt8] = []
+        while true {
+            let part = pipe.read()
+            if part.isEmpty { break }
+            received += part
+            Self.write(0..<0, to: file)
+        }
+        Self.write(4_096..<4_097, to: file)
+        received += pipe.read()
+        #expect(received.count % 1_024 == 0)
+        let kept = received.count / 1_024 - 1
+        #expect(kept >= AccessLogFile.waitingBytesMax / 1_024)
+        #expect(kept + file.droppedLines == 4_096)
+        #expect(received == Self.lines(0..<kept) + Self.lines(4_096..<4_097))
+        #expect(told.withLock { $0.count } == 1)
+    }
+
+    @Test func endWaitsForAReaderThatReads() throws {
+        let pipe = try NamedPipe()
+        let file = try AccessLogFile(pipe.path)
+        Self.write(0..<128, to: file)
+        var received = pipe.read()
+        file.finish()
+        received += pipe.read()
+        #expect(received == Self.lines(0..<128))
+    }
+
+    /// Opening such a pipe in the usual way would wait for a reader.
+    @Test func pipeWithoutAReaderIsAnError() throws {
+        let path = NSTemporaryDirectory() + "cache-proxy-pipe-\(UUID().uuidString)"
+        #expect(mkfifo(path, 0o600) == 0)
+        defer { unlink(path) }
+        let error = #expect(throws: SystemError.self) { try AccessLogFile(path) }
+        #expect(error?.code == ENXIO)
+        let line = error?.description ?? ""
+        #expect(line.hasSuffix("; start the program that reads the pipe first"))
+    }
+}
