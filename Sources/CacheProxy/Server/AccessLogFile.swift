@@ -55,7 +55,7 @@ package final class AccessLogFile: Sendable {
 
     /// Opens `path` for appending; `-` is standard output.
     ///
-    /// `report` gets a line when lines begin to be dropped.
+    /// `report` gets a line when lines begin to be dropped, and when the path cannot be opened again.
     package init(
         _ path: String,
         report: @escaping @Sendable (String) -> Void = { _ in }
@@ -74,10 +74,10 @@ package final class AccessLogFile: Sendable {
     /// The number of lines that were dropped.
     package var droppedLines: Int { dropped.load(ordering: .relaxed) }
 
-    /// Opens the path again, after the file was moved away.
+    /// Opens the path again, after the file was moved away; reports if the file that is open stays.
     package func reopen() {
         guard path != "-" else { return }
-        guard let opened = LogOutput(path) else { return }
+        guard let opened = LogOutput(path) else { return report("\(SystemError(.openLog, path))") }
         let old = state.withLock { state in
             defer { state.output = opened }
             return state.output.descriptor

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CacheProxy
 
-/// The access log on a pipe whose reader stands still.
+/// The access log on a pipe whose reader stands still, and on a file that cannot be opened again.
 @Suite(.timeLimit(.minutes(1))) struct AccessLogFileTests {
     /// A named pipe whose reader reads when the test says so.
     private final class NamedPipe {
@@ -83,6 +83,32 @@ import Testing
         file.finish()
         received += pipe.read()
         #expect(received == Self.lines(0..<128))
+    }
+
+    @Test func failedReopeningIsReportedAndTheOpenFileStays() async throws {
+        let folder = NSTemporaryDirectory() + "cache-proxy-logs-\(UUID().uuidString)"
+        let moved = folder + ".moved"
+        defer { ConfigurationReaderTests.remove(moved) }
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: false
+        )
+        let told = Mutex<[String]>([])
+        try await withServer(
+            ServerTests.echo,
+            configure: { $0.accessLog = folder + "/log" },
+            report: { line in told.withLock { $0.append(line) } }
+        ) { server in
+            try FileManager.default.moveItem(atPath: folder, toPath: moved)
+            server.reopenLog()
+            #expect(await eventually { told.withLock { !$0.isEmpty } })
+            let client = try WireClient(server.port)
+            #expect(try await client.exchange(ServerTests.get).status == 200)
+        }
+        let error = SystemError(.openLog, folder + "/log", code: ENOENT)
+        #expect(told.withLock { $0 } == [error.description])
+        let log = try String(contentsOfFile: moved + "/log", encoding: .utf8)
+        #expect(log.contains("GET /a"))
     }
 
     /// Opening such a pipe in the usual way would wait for a reader.
