@@ -3,6 +3,8 @@ package import HTTPCaching
 /// Recognizes a request that was here before (RFC 9110 §7.6.3, RFC 8586).
 package struct LoopGuard: Hashable, Sendable {
     /// More proxies than this are taken for a loop whose members hide their names.
+    ///
+    /// A proxy may add itself to both fields, so each field is counted by itself.
     package static let hopsMax = 20
 
     /// The name of this proxy in Via and CDN-Loop.
@@ -11,12 +13,13 @@ package struct LoopGuard: Hashable, Sendable {
     package init(name: String) { self.name = name }
 
     package func isLooping(_ fields: FieldSection) -> Bool {
-        var hops = 0
+        var viaHops = 0
+        var loopHops = 0
         var isKnown = false
         fields.forEachValue(of: "via") { line in
             var members = ListScanner(line)
             while let member = members.next() {
-                hops += 1
+                viaHops += 1
                 // received-protocol RWS received-by [ RWS comment ]
                 var words = member.string.split { $0 == " " || $0 == "\t" }.makeIterator()
                 _ = words.next()
@@ -26,11 +29,12 @@ package struct LoopGuard: Hashable, Sendable {
         fields.forEachValue(of: "cdn-loop") { line in
             var members = ListScanner(line)
             while let member = members.next() {
-                hops += 1
+                loopHops += 1
                 let identifier = member.string.prefix { $0 != ";" && $0 != " " && $0 != "\t" }
                 if identifier == name { isKnown = true }
             }
         }
+        let hops = max(viaHops, loopHops)
         return isKnown || hops > Self.hopsMax && !Mutant.countsNoHops.isOn
     }
 }
