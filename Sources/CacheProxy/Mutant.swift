@@ -19,6 +19,7 @@ enum Mutant: String {
     case sendsTwice
     case probesManyAtOnce
     case countsNoHops
+    case ignoresMaxForwards
     case keepsConnectionAfterEarlyAnswer
     case countsQueuedAsSent
     case trustsIdleConnections

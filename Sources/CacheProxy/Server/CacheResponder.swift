@@ -1,4 +1,5 @@
 import CacheEngine
+import HTTPCaching
 
 /// The cache as the responder of a server.
 struct CacheResponder: Responder {
@@ -18,6 +19,28 @@ struct CacheResponder: Responder {
     }
 
     nonisolated(nonsending) func respond(to request: CacheRequest) async throws -> CacheResponse {
-        try await cache.respondWaiting(to: request)
+        guard request.method == .options, !Mutant.ignoresMaxForwards.isOn else {
+            return try await cache.respondWaiting(to: request)
+        }
+        return try await respondToOptions(request)
+    }
+
+    /// OPTIONS goes no further than its `Max-Forwards` says (RFC 9110 §7.6.2).
+    ///
+    /// Not inlined, so that the frame of a request that waits stays small.
+    @inline(never)
+    nonisolated(nonsending) private func respondToOptions(
+        _ request: CacheRequest
+    ) async throws -> CacheResponse {
+        var section = request.fields.section
+        switch MaxForwards(section) {
+        case .unlimited: return try await cache.respondWaiting(to: request)
+        case .exhausted: return GatewayError.options()
+        case .next(let count):
+            section.set("Max-Forwards", String(count))
+            var forwarded = request
+            forwarded.fields = HeaderFields(section)
+            return try await cache.respondWaiting(to: forwarded)
+        }
     }
 }

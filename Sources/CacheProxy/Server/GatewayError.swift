@@ -2,6 +2,19 @@ import CacheEngine
 
 /// The responses that the proxy generates itself (RFC 9110 §15.6).
 enum GatewayError {
+    /// The value of `Allow` for the methods that the proxy passes on by name.
+    private static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
+    /// The response to OPTIONS that may not be passed on (RFC 9110 §7.6.2).
+    static func options() -> CacheResponse {
+        CacheResponse(
+            status: 200,
+            fields: HeaderFields([("Allow", methods), ("Cache-Control", "no-store")]),
+            body: .empty,
+            info: CacheInfo(source: .generated)
+        )
+    }
+
     static func response(for fault: RequestFault, name: String) -> CacheResponse {
         response(status: fault.status, detail: fault.rawValue, name: name)
     }
@@ -33,7 +46,7 @@ enum GatewayError {
         if !detail.isEmpty {
             fields.append("Proxy-Status", "\(name); detail=\"\(detail)\"")
         }
-        if status == 405 { fields.append("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS") }
+        if status == 405 { fields.append("Allow", methods) }
         return CacheResponse(
             status: status,
             fields: fields,

@@ -251,6 +251,34 @@ import Testing
         }
     }
 
+    /// RFC 9110 §7.6.2: OPTIONS is answered by the proxy at 0, and goes on one lower otherwise.
+    @Test func optionsGoNoFurtherThanTheyMay() async throws {
+        try await withProxy({ request, socket in
+            try socket.answer(200, ["Allow: GET"], request["Max-Forwards"] ?? "-")
+        }) { proxy, origin async throws in
+            let targets: [(String, String?)] = [("*", nil), ("/a", nil), ("/a", "content")]
+            for (target, body) in targets {
+                let own = try await proxy.request(
+                    target,
+                    ["Max-Forwards: 0"],
+                    method: "OPTIONS",
+                    body: body
+                )
+                #expect(own.status == 200 && own["Content-Length"] == "0" && own.body.isEmpty)
+                #expect(own["Allow"]?.contains("OPTIONS") == true && own["Via"] == "1.1 me")
+            }
+            #expect(origin.count == 0)
+            for (sent, seen) in [("1", "0"), ("70", "69"), ("99999999999", "255"), ("x", "x")] {
+                let fields = ["Max-Forwards: \(sent)"]
+                let passed = try await proxy.request("/a", fields, method: "OPTIONS")
+                #expect(passed.text == seen && passed["Allow"] == "GET")
+            }
+            #expect(try await proxy.request("/a", method: "OPTIONS").text == "-")
+            // Other methods are not bound.
+            #expect(try await proxy.request("/a", ["Max-Forwards: 0"]).text == "0")
+        }
+    }
+
     @Test func contentReachesTheOriginWhole() async throws {
         try await withProxy({ request, socket in
             try socket.answer(200, [], "\(request.body.count)")

@@ -80,6 +80,9 @@ struct RandomInputTests {
         if let tag = EntityTag(value) { #expect(tag.weaklyEquals(tag)) }
         _ = MethodKind(value)
         _ = DeltaSeconds.parse(value)
+        if case .next(let count) = MaxForwards(FieldSection([("Max-Forwards", value.string)])) {
+            #expect((0...MaxForwards.maximum).contains(count))
+        }
         if let number = DecimalNumber.parse(value) { #expect(number >= 0) }
         for size in [0, 1, 10, Int.max] {
             guard let ranges = RangeSet(value) else { continue }
