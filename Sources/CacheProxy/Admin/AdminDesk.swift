@@ -47,7 +47,7 @@ package final class AdminDesk: Responder {
         }
         let path = Self.path(request.url)
         switch path {
-        case "/healthz": return Self.text(200, "ok\n")
+        case "/healthz": return health
         case "/metrics": return Self.text(200, await metrics())
         case "/statistics": return Self.text(200, await statistics(), type: "application/json")
         default:
@@ -171,6 +171,12 @@ package final class AdminDesk: Responder {
     }
 
     // MARK: Showing
+
+    /// A balancer sends no more clients to a proxy that drains.
+    private var health: CacheResponse {
+        let isDraining = server.withLock { $0 }?.isDraining ?? false
+        return isDraining ? Self.text(503, "draining\n") : Self.text(200, "ok\n")
+    }
 
     private func total(_ counter: WorkerCounters.Counter) -> Int {
         server.withLock { $0 }?.counters.reduce(0) { $0 + $1[counter] } ?? 0

@@ -16,6 +16,7 @@ package final class ProxyServer: Sendable {
     private let mailboxes: [Mailbox]
     private let log: AccessLogFile?
     private let running: Mutex<Running>
+    private let isEnding = Atomic(false)
 
     /// Listens, and starts the workers.
     ///
@@ -130,11 +131,15 @@ package final class ProxyServer: Sendable {
         return 0
     }
 
+    /// Whether a drain has begun.
+    package var isDraining: Bool { isEnding.load(ordering: .relaxed) }
+
     /// Stops accepting, and returns when every open request is answered.
     ///
     /// Connections in the kernel's queue are accepted. A kept connection may send one more request
     /// for a short time, and its response says that it is the last.
     package func drain() async {
+        isEnding.store(true, ordering: .relaxed)
         unlinkSocket()
         for mailbox in mailboxes { mailbox.post(.drain) }
         await ended()

@@ -65,6 +65,43 @@ import Testing
         }
     }
 
+    @Test func healthSaysThatTheProxyDrains() async throws {
+        let gate = TurnStile()
+        try await withProxy(
+            { _, socket in
+                gate.wait()
+                return try socket.answer(200, [], "late")
+            },
+            configure: {
+                $0.admin = .tcp(host: "127.0.0.1", port: 0)
+                $0.drainSeconds = 20
+            }
+        ) { proxy, origin async throws in
+            guard case .tcp(_, let port) = proxy.service.adminAddress else {
+                throw WireFailure("no admin")
+            }
+            async let late = proxy.request("/")
+            #expect(await eventually { origin.count == 1 })
+            #expect(try await Self.ask(port, "GET /healthz").status == 200)
+            async let ended: Void = proxy.service.shutDown()
+            #expect(await healthBecomes(503, port))
+            gate.pass()
+            #expect(try await late.text == "late")
+            await ended
+        }
+    }
+
+    private func healthBecomes(_ status: Int, _ port: UInt16) async -> Bool {
+        await eventually { Self.health(port) == status }
+    }
+
+    /// The status of `/healthz` now.
+    private static func health(_ port: UInt16) -> Int? {
+        guard let client = try? WireClient(port) else { return nil }
+        try? client.socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        return (try? client.read(isHead: false))?.status
+    }
+
     @Test func purgeRemovesByURL() async throws {
         try await Self.withAdmin { proxy, origin, port async throws in
             _ = try await proxy.request("/1")
