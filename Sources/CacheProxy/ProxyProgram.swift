@@ -52,9 +52,29 @@ public enum ProxyProgram {
             }
         }
         say("Draining")
+        let following = Task { [stream = signals.stream] in
+            await Self.follow(stream, draining: service)
+        }
         await service.shutDown()
+        following.cancel()
         say("Ended")
         return 0
+    }
+
+    /// Acts on signals during a drain: a second one to end cuts the running responses.
+    private static func follow(
+        _ signals: AsyncStream<Int32>,
+        draining service: ProxyService
+    ) async {
+        for await signal in signals {
+            switch signal {
+            case SIGTERM, SIGINT:
+                say("Ending at once")
+                await service.endDrain()
+            case SIGUSR1: service.reopenLog()
+            default: break
+            }
+        }
     }
 
     /// Raises the number of files this process may open as far as the system allows, and returns

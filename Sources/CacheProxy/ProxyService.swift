@@ -108,6 +108,9 @@ public final class ProxyService: Sendable {
         await sweeping.value
     }
 
+    /// Cuts the responses that `shutDown` waits for, which then closes the cache.
+    public func endDrain() async { await server.stop() }
+
     /// The way to the origins: over TLS with libcurl, else on the workers' own event loops.
     static func upstream(_ configuration: CurlConfiguration) -> PlainOrigin {
         PlainOrigin(

@@ -143,6 +143,26 @@ import Testing
         #expect(rest.contains("Ended") && process.terminationStatus == 0)
     }
 
+    /// The first signal lets a response finish that never comes; the second one is another, because
+    /// the system may merge equal ones.
+    @Test func secondSignalEndsTheDrain() async throws {
+        let origin = try WireOrigin { _, socket in
+            _ = try socket.readToEnd()
+            return .end
+        }
+        defer { origin.stop() }
+        let program = try await RunningProgram([
+            "--origin", "http://127.0.0.1:\(origin.port)", "--drain-timeout", "86400",
+        ])
+        let client = try WireClient(program.port)
+        try await client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(await eventually { origin.count == 1 })
+        program.signal(SIGINT)
+        program.signal(SIGTERM)
+        #expect(try await client.isClosed())
+        #expect(try await program.end() == 0)
+    }
+
     /// The lines are more than the pipe and the proxy hold.
     @Test func standardOutputThatIsNotReadDelaysNoRequest() async throws {
         let origin = try WireOrigin { _, socket in
