@@ -37,6 +37,7 @@ enum Mutant: String {
     case overdrawsTheDisk
     case doomsNothing
     case ignoresTheLock
+    case writesBehindItsEnd
     case trustsAnyBoot
 
     // Recovery

@@ -45,12 +45,13 @@ final class DiskDirectory: Sendable {
         if let held { Self.release(held, volume) }
     }
 
-    /// Whether the path still leads to the directory that was opened.
+    /// Whether the path still leads to the directory that was opened, and the lock is held.
     ///
-    /// A directory that was deleted, and perhaps created again, belongs to another cache.
+    /// A directory that was deleted, and perhaps created again, belongs to another cache, and so may
+    /// one whose lock was released.
     var isInPlace: Bool {
         lock.withLock { lock in
-            guard let lock else { return true }
+            guard let lock else { return false }
             do throws(FileFault) {
                 return try volume.identity(of: lock)
                     == volume.identity(ofPath: path + "/" + Self.lockName)

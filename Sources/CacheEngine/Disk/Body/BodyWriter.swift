@@ -1,7 +1,7 @@
 /// A large body that is being written to disk and is readable while it grows.
 ///
 ///     growing ──append──▶ growing ──finish──▶ finished
-///        ├──no room / a failure──▶ full ──abandon──▶ abandoned
+///        ├──no room / a failure / a closed shard──▶ full ──abandon──▶ abandoned
 ///        └──abandon──▶ abandoned
 ///
 /// In the phase `full` the appended bytes stay readable until the last holder releases the writer.
@@ -51,6 +51,10 @@ package actor BodyWriter {
     package func append(_ bytes: ByteChunk) async throws {
         let needed = file.fileBytesMax + bytes.count + bytes.count / BodyCodec.blockBytes * 16
         try checkGrowing()
+        guard shard.mayWrite else {
+            phase = .full
+            throw DiskShard.closed
+        }
         guard file.rawCount + bytes.count <= shard.settings.entryBytesMax else {
             phase = .full
             throw CacheError(
@@ -69,7 +73,7 @@ package actor BodyWriter {
             }
             guard hasRoom else {
                 phase = .full
-                throw DiskShard.noRoomForBody
+                throw shard.mayWrite ? DiskShard.noRoomForBody : DiskShard.closed
             }
             reservedBytes += step
         }

@@ -79,6 +79,7 @@ extension DiskShard {
 
     /// Writes and seals everything; afterwards the shard accepts and writes nothing.
     func close() {
+        if isClosed { return }
         for round in 1...Self.closingRoundsMax {
             let isWritten = drainAll()
             sealOpenSegment(isTorn: false)
@@ -97,9 +98,14 @@ extension DiskShard {
     /// The limit of rounds: callers that keep storing must not prevent the cache from closing.
     private static let closingRoundsMax = 8
 
-    private var isClosed: Bool { state.withLock { $0.condition == .closed } }
+    private nonisolated var isClosed: Bool { state.withLock { $0.condition == .closed } }
 
-    private static var closed: CacheError {
+    /// Whether the shard may change the files of its directory.
+    ///
+    /// A closed shard may not: another cache may use them by now.
+    nonisolated var mayWrite: Bool { !isClosed || Mutant.writesBehindItsEnd.isOn }
+
+    static var closed: CacheError {
         CacheError(.shutDown, detail: "The disk tier is closed")
     }
 

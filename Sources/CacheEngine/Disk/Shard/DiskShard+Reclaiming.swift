@@ -132,9 +132,10 @@ extension DiskShard {
 
     // MARK: Room for bodies in separate files
 
-    /// Reserves `bytes` for a body, and makes room if necessary.
+    /// Reserves `bytes` for a body, and makes room if necessary; returns `false` if that fails or the
+    /// shard is closed.
     func reserveBody(_ bytes: Int) -> Bool {
-        guard bytes <= ledger.balance.capacityBytes / 2 else { return false }
+        guard mayWrite, bytes <= ledger.balance.capacityBytes / 2 else { return false }
         while !ledger.reserveBody(bytes) { guard makeRoom() else { return false } }
         return true
     }

@@ -66,11 +66,12 @@ extension DiskShard {
         return true
     }
 
-    /// Writes a segment's header; returns `false` if the device failed.
+    /// Writes a segment's header; returns `false` if the device failed or the shard is closed.
     ///
     /// With `.onRemoval`, the header is on the device before anything relies on it: a tombstone in
     /// the old life may be the only thing that keeps an older record dead.
     private func write(_ header: SegmentHeader, to file: OpenFile) -> Bool {
+        guard mayWrite else { return false }
         let fault = withUnsafeTemporaryAllocation(byteCount: SegmentHeader.sizeBytes, alignment: 16)
         { page -> FileFault? in
             header.encode(into: page)
@@ -161,7 +162,7 @@ extension DiskShard {
         writer.segment = nil
         order.append(segment.slot)
         state.withLock { $0.segments[segment.slot].state = .sealed }
-        let written = writeTrailer(of: segment, isTorn: isTorn)
+        let written = mayWrite ? writeTrailer(of: segment, isTorn: isTorn) : 0
         writer.hasUnconfirmedSegment = written == 0
         state.withLock { $0.counters.bytesWritten += written }
     }

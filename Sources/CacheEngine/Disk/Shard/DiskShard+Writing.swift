@@ -211,6 +211,10 @@ extension DiskShard {
     /// Writes the batch to the open segment and makes its records the newest copies.
     func flushBatch() -> Bool {
         guard !writer.placed.isEmpty, var segment = writer.segment else { return true }
+        guard mayWrite else {
+            fail(writer.placed.map(\.item), nil)
+            return false
+        }
         let accepted = writer.placed.reduce(0) { $0 + ($1.isReinsertion ? 0 : $1.head.recordBytes) }
         endBatch(segment)
         do throws(FileFault) {

@@ -78,6 +78,11 @@ struct ShardState: ~Copyable {
     mutating func dropCopies(of hash: KeyHash) -> Bool {
         let old = index.remove(hash.identity)
         guard !old.isNone else { return false }
+        guard condition != .closed else {
+            // The files may belong to another cache by now, so they stay.
+            bodies[hash.identity] = nil
+            return true
+        }
         let older = supersede(old, of: hash.identity, by: nil)
         if older.isOnDisk { pushTombstone(hash, over: older) } else { older.body?.doom() }
         return true
