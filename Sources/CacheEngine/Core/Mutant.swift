@@ -38,6 +38,7 @@ enum Mutant: String {
     case doomsNothing
     case ignoresTheLock
     case writesBehindItsEnd
+    case takesRefusalsForAbsence
     case trustsAnyBoot
 
     // Recovery

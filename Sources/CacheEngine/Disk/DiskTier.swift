@@ -248,13 +248,16 @@ package final class DiskTier: Sendable {
 
     /// Reads and waits for the device; concurrent readers of one key share one read.
     ///
-    /// Never returns `.mustWait`.
+    /// Never returns `.mustWait`. If too many reads wait, a read that `mayRefuse` is a miss, and any
+    /// other one is done on the shard's lane: its miss proves that there is no entry.
     package func readWaiting(
         _ hash: KeyHash,
         key: [UInt8],
-        nowSeconds: UInt32
+        nowSeconds: UInt32,
+        mayRefuse: Bool = true
     ) async -> ReadResult {
-        await shard(hash).readWaiting(hash, key: key, nowSeconds: nowSeconds)
+        await shard(hash)
+            .readWaiting(hash, key: key, nowSeconds: nowSeconds, mayRefuse: mayRefuse)
     }
 
     // MARK: Large bodies

@@ -106,14 +106,22 @@ extension DiskShard {
 
     // MARK: Waiting for the device
 
+    /// Reads on the I/O pool, which refuses reads if too many wait.
+    ///
+    /// A refused read is a miss if `mayRefuse`; otherwise the shard's lane reads, which refuses
+    /// nothing.
     nonisolated func readWaiting(
         _ hash: KeyHash,
         key: [UInt8],
-        nowSeconds: UInt32
+        nowSeconds: UInt32,
+        mayRefuse: Bool
     ) async -> ReadResult {
         var early: Found = .nothing
-        let loaded = await withUnsafeContinuation { continuation in
+        var loading = await withUnsafeContinuation { continuation in
             early = join(hash, nowSeconds: nowSeconds, continuation)
+        }
+        if case .refused = loading, !mayRefuse, !Mutant.takesRefusalsForAbsence.isOn {
+            (early, loading) = await loadOnLane(hash, nowSeconds: nowSeconds)
         }
         if case .queued(let entry, let body, let token) = early {
             let result = key.withUnsafeBytes { queuedHit(entry, body, token, $0) }
@@ -124,7 +132,7 @@ extension DiskShard {
             }
             return result
         }
-        guard let loaded else {
+        guard case .loaded(let loaded) = loading else {
             state.withLock { $0.counters.misses += 1 }
             return .miss
         }
@@ -149,12 +157,12 @@ extension DiskShard {
 
     /// Joins a running read of the same record, or starts one.
     ///
-    /// If no read is needed, the continuation is resumed with `nil` at once and the result is
+    /// If no read is needed, the continuation is resumed with `.nothing` at once and the result is
     /// returned.
     private nonisolated func join(
         _ hash: KeyHash,
         nowSeconds: UInt32,
-        _ continuation: UnsafeContinuation<LoadedEntry?, Never>
+        _ continuation: UnsafeContinuation<LoadResult, Never>
     ) -> Found {
         let (found, isLeader) = state.withLock { state -> (Found, Bool) in
             let found = state.lookUp(hash.identity, nowSeconds: nowSeconds)
@@ -179,23 +187,35 @@ extension DiskShard {
             return (found, true)
         }
         guard case .onDisk(let lease) = found else {
-            continuation.resume(returning: nil)
+            continuation.resume(returning: .nothing)
             return found
         }
         guard isLeader else { return found }
         let isAccepted = pool.submit { [self] in
-            let loaded = load(lease, hash)
-            finish(lease, loaded, continuation)
+            finish(lease, load(lease, hash), continuation)
         }
         if !isAccepted {
             state.withLock { $0.counters.readsRefused += 1 }
-            finish(lease, nil, continuation)
+            finish(lease, .refused, continuation)
         }
         return found
     }
 
-    /// Reads on the I/O pool; retries a damaged record once, then drops it.
-    private nonisolated func load(_ lease: ReadLease, _ hash: KeyHash) -> LoadedEntry? {
+    /// Reads on the shard's lane.
+    private func loadOnLane(_ hash: KeyHash, nowSeconds: UInt32) -> (Found, LoadResult) {
+        let found = state.withLock { $0.lookUp(hash.identity, nowSeconds: nowSeconds) }
+        guard case .onDisk(let lease) = found else { return (found, .nothing) }
+        let result = load(lease, hash)
+        let wake = state.withLock { state in
+            state.giveBack(lease)
+            return state.wakeAfterChange()
+        }
+        perform(wake)
+        return (found, result)
+    }
+
+    /// Reads, and waits for the device; retries a damaged record once, then drops it.
+    private nonisolated func load(_ lease: ReadLease, _ hash: KeyHash) -> LoadResult {
         let reader = RecordReader(volume: volume)
         for attempt in 0..<2 {
             switch reader.read(lease, .waits) {
@@ -204,8 +224,10 @@ extension DiskShard {
                     state.counters.bytesRead += lease.readBytes
                     return reference.flatMap { state.usableBody(lease.identity, $0) }
                 }
-                guard reference == nil || body != nil else { return nil }
-                return .init(entry: entry, body: body, sequence: sequence, token: lease.token)
+                guard reference == nil || body != nil else { return .nothing }
+                return .loaded(
+                    LoadedEntry(entry: entry, body: body, sequence: sequence, token: lease.token)
+                )
             case .mustWait, .damaged:
                 guard attempt == 1 else { continue }
                 state.withLock { state in
@@ -218,21 +240,21 @@ extension DiskShard {
                     state.counters.readErrors += 1
                     state.dropUnreadable(lease, hash: hash)
                 }
-                return nil
+                return .nothing
             }
         }
-        return nil
+        return .nothing
     }
 
     private nonisolated func finish(
         _ lease: ReadLease,
-        _ loaded: LoadedEntry?,
-        _ continuation: UnsafeContinuation<LoadedEntry?, Never>
+        _ result: LoadResult,
+        _ continuation: UnsafeContinuation<LoadResult, Never>
     ) {
         let (waiters, wake) = state.withLock {
-            state -> ([UnsafeContinuation<LoadedEntry?, Never>], ShardState.Wake) in
+            state -> ([UnsafeContinuation<LoadResult, Never>], ShardState.Wake) in
             state.giveBack(lease)
-            var waiters: [UnsafeContinuation<LoadedEntry?, Never>] = []
+            var waiters: [UnsafeContinuation<LoadResult, Never>] = []
             if let running = state.reads[lease.identity],
                 running.location == lease.place.location, running.generation == lease.generation
             {
@@ -242,7 +264,7 @@ extension DiskShard {
             return (waiters, state.wakeAfterChange())
         }
         perform(wake)
-        continuation.resume(returning: loaded)
-        for waiter in waiters { waiter.resume(returning: loaded) }
+        continuation.resume(returning: result)
+        for waiter in waiters { waiter.resume(returning: result) }
     }
 }

@@ -37,7 +37,7 @@ package struct DiskToken: Hashable, Sendable {
 struct JoinedRead {
     let location: UInt64
     let generation: UInt64
-    var waiters: [UnsafeContinuation<LoadedEntry?, Never>]
+    var waiters: [UnsafeContinuation<LoadResult, Never>]
 }
 
 /// An entry as read from disk, not yet compared with a reader's key.
@@ -46,6 +46,15 @@ struct LoadedEntry: Sendable {
     let body: JumboFile?
     let sequence: UInt64
     let token: DiskToken
+}
+
+/// The result of a read that may wait for the device.
+enum LoadResult: Sendable {
+    case loaded(LoadedEntry)
+    /// There is no entry, or none that can be read.
+    case nothing
+    /// Too many reads wait: the entry was not looked at.
+    case refused
 }
 
 extension ShardState {

@@ -12,7 +12,11 @@ struct ManualStore {
     /// changed.
     func storedResponse(for request: CacheRequest) async throws -> CacheResponse? {
         let (key, _) = try services.key(of: request)
-        let lookup = await Lookup(services).result(for: key, request.fields.section)
+        let lookup = await Lookup(services).result(
+            for: key,
+            request.fields.section,
+            mayRefuse: true
+        )
         guard let stored = lookup.stored else { return nil }
         let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
         let now = services.clock.nowSeconds

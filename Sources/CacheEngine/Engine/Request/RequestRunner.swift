@@ -116,7 +116,8 @@ final class RequestRunner: Sendable {
         let lookup = await Lookup(services).result(
             for: key,
             request.fields.section,
-            untilNanoseconds: boarding.moment(after: request.options.timeout)
+            untilNanoseconds: boarding.moment(after: request.options.timeout),
+            mayRefuse: true
         )
         return try step(after: lookup, ticket)
     }

@@ -24,13 +24,16 @@ protocol BackingTier: Sendable {
     ) -> BackingEntry?
 
     /// Looks up the entry; `seconds` is the time that the reader has.
+    ///
+    /// A tier with too many readers may find nothing if `mayRefuse`, although there is an entry.
     func find(
         _ key: RequestKey,
         nowSeconds: UInt32,
-        withinSeconds seconds: Double?
+        withinSeconds seconds: Double?,
+        mayRefuse: Bool
     ) async -> BackingEntry?
 
-    /// Whether a look-up that finds nothing proves that there is no entry.
+    /// Whether a look-up that finds nothing, and could not be refused, proves that there is no entry.
     var isLookUpConclusive: Bool { get }
 
     /// The counter of found entries.
@@ -151,7 +154,8 @@ struct NoBackingTier: BackingTier {
     func find(
         _ key: RequestKey,
         nowSeconds: UInt32,
-        withinSeconds: Double?
+        withinSeconds: Double?,
+        mayRefuse: Bool
     ) async -> BackingEntry? { nil }
     var settlesAtOnce: Bool { true }
     func accept(_ entry: Entry, body: DiskBody?) -> StoreOutcome { .refused(.notAdmitted) }

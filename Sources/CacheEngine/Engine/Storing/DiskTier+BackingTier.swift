@@ -24,12 +24,18 @@ extension DiskTier: BackingTier {
     func find(
         _ key: RequestKey,
         nowSeconds: UInt32,
-        withinSeconds: Double?
+        withinSeconds: Double?,
+        mayRefuse: Bool
     ) async -> BackingEntry? {
         let hash = key.hash
         var result = key.bytes.withUnsafeBytes { read(hash, key: $0, nowSeconds: nowSeconds) }
         if case .mustWait = result {
-            result = await readWaiting(hash, key: key.bytes, nowSeconds: nowSeconds)
+            result = await readWaiting(
+                hash,
+                key: key.bytes,
+                nowSeconds: nowSeconds,
+                mayRefuse: mayRefuse
+            )
         }
         guard case .hit(let found, let token) = result else { return nil }
         return BackingEntry(entry: found) { [self] in isCurrent(token, hash) }

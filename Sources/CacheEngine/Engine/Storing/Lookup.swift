@@ -10,17 +10,23 @@ struct Lookup {
     /// Looks in memory and behind it.
     ///
     /// `fields` are those of the request. A custom store is waited for until
-    /// `untilNanoseconds` of the monotonic clock, all look-ups together, if that is given.
+    /// `untilNanoseconds` of the monotonic clock, all look-ups together, if that is given. A look-up
+    /// that `mayRefuse` may select nothing although there is a response.
     func result(
         for key: RequestKey,
         _ fields: FieldSection,
-        untilNanoseconds: UInt64? = nil
+        untilNanoseconds: UInt64? = nil,
+        mayRefuse: Bool = false
     ) async -> LookupResult {
         let tiers = services.tiers
         let seconds = secondsLeft(until: untilNanoseconds)
-        guard let (primary, tier) = await tiers.entry(key, withinSeconds: seconds) else {
-            return .nothing(key)
-        }
+        guard
+            let (primary, tier) = await tiers.entry(
+                key,
+                withinSeconds: seconds,
+                mayRefuse: mayRefuse
+            )
+        else { return .nothing(key) }
         if let stored = StoredResponse(primary) {
             return LookupResult(stored, in: tier, under: key)
         }
@@ -28,9 +34,11 @@ struct Lookup {
         let candidates = variantKeys(of: key, by: index, fields)
         for candidate in candidates {
             let seconds = secondsLeft(until: untilNanoseconds)
-            if let (entry, tier) = await tiers.entry(candidate, withinSeconds: seconds),
-                let stored = StoredResponse(entry)
-            {
+            if let (entry, tier) = await tiers.entry(
+                candidate,
+                withinSeconds: seconds,
+                mayRefuse: mayRefuse
+            ), let stored = StoredResponse(entry) {
                 return LookupResult(stored, in: tier, under: candidate)
             }
         }

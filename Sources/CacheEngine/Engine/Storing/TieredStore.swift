@@ -60,18 +60,24 @@ final class TieredStore: Sendable {
 
     /// The entry in any tier; one found behind the memory is promoted if the memory would keep it.
     ///
-    /// A custom store is waited for no longer than `seconds`, if given.
+    /// A custom store is waited for no longer than `seconds`, if given. A look-up that `mayRefuse`
+    /// may find nothing although there is an entry: it must not decide about a removal.
     func entry(
         _ key: RequestKey,
-        withinSeconds seconds: Double? = nil
+        withinSeconds seconds: Double? = nil,
+        mayRefuse: Bool = false
     ) async -> (StoredEntry, CacheInfo.Tier)? {
         if let entry = entryInMemory(key, nowSeconds: nowSeconds) {
             return (StoredEntry(entry), .memory)
         }
         let ticket = ledger.ticket()
-        guard
-            let found = await backing.find(key, nowSeconds: nowSeconds, withinSeconds: seconds)
-        else { return nil }
+        let found = await backing.find(
+            key,
+            nowSeconds: nowSeconds,
+            withinSeconds: seconds,
+            mayRefuse: mayRefuse
+        )
+        guard let found else { return nil }
         use(found, since: ticket, nowSeconds: nowSeconds)
         return (found.entry, .disk)
     }
@@ -208,8 +214,13 @@ final class TieredStore: Sendable {
         }
         // Finding nothing behind the memory proves nothing: a newer entry may have been there and
         // removed.
-        guard let found = await backing.find(key, nowSeconds: nowSeconds, withinSeconds: nil)
-        else { return backing.isLookUpConclusive }
+        let behind = await backing.find(
+            key,
+            nowSeconds: nowSeconds,
+            withinSeconds: nil,
+            mayRefuse: false
+        )
+        guard let found = behind else { return backing.isLookUpConclusive }
         guard found.entry.entry.isCopy(of: old.entry) || Mutant.replacesWhatIsNewerOnDisk.isOn
         else { return true }
         if let body = new.detachedBody as? DiskBody {

@@ -5,7 +5,8 @@ extension QueuedStore: BackingTier {
     func find(
         _ key: RequestKey,
         nowSeconds: UInt32,
-        withinSeconds seconds: Double?
+        withinSeconds seconds: Double?,
+        mayRefuse: Bool
     ) async -> BackingEntry? {
         let reading = replacements.ticket()
         guard let found = await entry(for: key.storeKey, withinSeconds: seconds),

@@ -1,0 +1,103 @@
+import CacheTestSupport
+import Dispatch
+import HTTPCaching
+import Testing
+
+@testable import CacheEngine
+
+/// A read that the pool refuses, because too many wait for the device, proves no absence.
+@Suite(.timeLimit(.minutes(1))) struct RefusedReadTests {
+    private let files = FaultyFileSystem(seed: 1)
+    private let pool = IOPool(threadCount: 1, jobsMax: 2)
+    private let gate = DispatchSemaphore(value: 0)
+
+    /// A cache with one entry, which is on disk only; each read of it waits for the device.
+    private func stage() async throws -> Stage {
+        let origin = ScriptedOrigin(
+            fields: ["Cache-Control": "max-age=600", "ETag": "\"1\""],
+            body: "old"
+        )
+        let stage = try await Stage(origin) {
+            $0.memory = .disabled
+            $0.backing = .disk(path: "/cache", capacity: .megabytes(16))
+            $0.backing.fileSystem = .replaced(files)
+            $0.backing.pool = pool
+            $0.hooks.willStore = { $0.fields.contains("X-Refused") ? nil : $0 }
+        }
+        _ = try await stage.get()
+        try await stage.cache.flush()
+        files.plan.cold = 1_000
+        return stage
+    }
+
+    /// Holds the pool's thread and fills its queue, so that reads are refused.
+    private func stall() async {
+        let isHeld = DispatchSemaphore(value: 0)
+        let isTaken = pool.submit { [gate] in
+            isHeld.signal()
+            gate.wait()
+        }
+        #expect(isTaken)
+        await PlainThread.run { isHeld.wait() }
+        while pool.submit({}) {}
+    }
+
+    /// Waits for the first refused read, and then lets the pool work on.
+    private func releaseAfterARefusal(_ stage: Stage) async throws {
+        let disk = try #require(stage.cache.services.tiers.backing as? DiskTier)
+        for _ in 0..<1_000_000 where disk.statistics.readsRefused == 0 { await Task.yield() }
+        #expect(disk.statistics.readsRefused > 0)
+        gate.signal()
+        while await pool.run({ true }) == nil { await Task.yield() }
+    }
+
+    @Test func softPurgeOfAURLHoldsThoughReadsAreRefused() async throws {
+        let stage = try await stage()
+        await stall()
+        async let marking = stage.cache.markStale(CacheRequest(url: Stage.url))
+        try await releaseAfterARefusal(stage)
+        let isMarked = try await marking
+        #expect(isMarked)
+        #expect(try await stage.get().source != .fresh)
+        await stage.end()
+    }
+
+    @Test(arguments: [false, true])
+    func reloadEndsTheOldResponseThoughReadsAreRefused(isStorable: Bool) async throws {
+        let stage = try await stage()
+        stage.origin.follow { _, _ in
+            let fields: HeaderFields =
+                isStorable
+                ? ["Cache-Control": "max-age=600", "X-Refused": "by the hook"]
+                : ["Cache-Control": "no-store"]
+            return .whole(fields: fields, body: "new")
+        }
+        await stall()
+        async let reloading = stage.get(policy: .reload)
+        try await releaseAfterARefusal(stage)
+        let reloaded = try await reloading
+        #expect(reloaded.body == "new")
+        #expect(try await !stage.holds())
+        await stage.end()
+    }
+
+    @Test func renewalReplacesTheRecordThoughReadsAreRefused() async throws {
+        let stage = try await stage()
+        let services = stage.cache.services
+        let tiers = services.tiers
+        let key = try services.key(of: CacheRequest(url: Stage.url)).key
+        let old = try #require(await tiers.entry(key)).0
+        let stored = try #require(StoredResponse(old))
+        var facts = stored.facts
+        facts.freshnessLifetimeSeconds = 7
+        let new = tiers.renewed(old, as: EntryBuilder(renewing: stored, facts: facts).blueprint)
+        await stall()
+        async let replacing = tiers.replace(old, by: new, since: tiers.ledger.ticket())
+        try await releaseAfterARefusal(stage)
+        let isReplaced = await replacing
+        #expect(isReplaced)
+        let present = try #require(await tiers.entry(key)).0
+        #expect(StoredResponse(present)?.facts.freshnessLifetimeSeconds == 7)
+        await stage.end()
+    }
+}
