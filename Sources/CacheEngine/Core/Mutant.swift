@@ -62,6 +62,7 @@ enum Mutant: String {
     case opensTheGate
     case endsBrokenBodiesCleanly
     case waitsForNoReader
+    case leavesLonersWaiting
 
     // Tiers
     case promotesWhatWasReplaced

@@ -32,6 +32,8 @@ extension FetchTask: WatchedFlight {
         }
     }
 
+    func abort(_ error: any Error) { flight.abort(error) }
+
     /// Ends a flight whose body makes no progress.
     private func expire(_ error: CacheError) {
         flight.retire()

@@ -4,6 +4,8 @@ import Synchronization
 protocol WatchedFlight: AnyObject, Sendable {
     /// Ends waits that take too long.
     func look()
+    /// Ends the flight; the requests that wait for it get `error`.
+    func abort(_ error: any Error)
 }
 
 /// Watches all flights under way, so that each wait has a limit.
@@ -52,13 +54,24 @@ final class FlightWatchdog: Sendable {
         _ = removed
     }
 
+    /// Ends every flight, also one that no desk holds: for one request alone, or isolated.
+    func abortAll(_ error: any Error) {
+        if Mutant.leavesLonersWaiting.isOn { return }
+        for flight in flightsInOrder { flight.abort(error) }
+    }
+
+    /// The flights in the order of their start.
+    private var flightsInOrder: [any WatchedFlight] {
+        let flights = state.withLock { Array($0.flights.values) }
+        return flights.sorted { $0.number < $1.number }.map(\.flight)
+    }
+
     /// Starts the task, which holds the watchdog only while it checks.
     private func start() {
         supervisor.start(.watching) { [weak self, clock, tickNanoseconds] in
             while (try? await clock.sleep(nanoseconds: tickNanoseconds)) != nil {
                 guard let self else { return }
-                let flights = self.state.withLock { Array($0.flights.values) }
-                for (_, flight) in flights.sorted(by: { $0.number < $1.number }) { flight.look() }
+                for flight in self.flightsInOrder { flight.look() }
                 if self.mayRest() { return }
             }
             self?.state.withLock { $0.isLooking = false }

@@ -21,6 +21,7 @@ struct LifeCycle {
         supervisor.close()
         await services.relay?.shutDown()
         for desk in services.desks { desk.abortAll(CacheError.cacheShutDown) }
+        services.watchdog.abortAll(CacheError.cacheShutDown)
         // In separate tasks: the caller's may have been cancelled, and the cache must still shut
         // down.
         let executor = services.configuration.taskExecutor

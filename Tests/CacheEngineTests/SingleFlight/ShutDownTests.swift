@@ -1,0 +1,58 @@
+import CacheEngine
+import CacheTestSupport
+import Testing
+
+/// The shutdown of a cache whose origin ignores the cancellation of its requests.
+@Suite struct ShutDownTests {
+    /// Requests that share no fetch.
+    private static let alone: [CacheRequest] = [
+        .page.with { $0.method = .post },
+        .page.with { $0.method = .delete },
+        .page.with { $0.fields["Range"] = "bytes=0-1" },
+        .page.with { $0.fields["Authorization"] = "Bearer me" },
+        .page.with { $0.options.collapsing = .alone },
+        .page.with { $0.options.policy = .reload },
+    ]
+
+    /// Shuts the cache down; the callers are told before the time limit of the shutdown.
+    private func expectFailure(
+        of callers: [Caller],
+        _ scene: FlightScene,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async {
+        await scene.world.perform { await $0.shutDown() }
+        #expect(
+            callers.allSatisfy { $0.errorCode == .shutDown },
+            sourceLocation: sourceLocation
+        )
+        await scene.world.advance(seconds: 12)
+        for exchange in scene.origin.held { exchange.answer() }
+        await scene.world.settle()
+        #expect(await scene.world.work == WorkUnderWay(), sourceLocation: sourceLocation)
+    }
+
+    @Test(arguments: alone)
+    func requestAloneFailsThoughTheOriginIgnoresItsCancellation(
+        request: CacheRequest
+    ) async throws {
+        let scene = try await FlightScene(cancellation: .ignored)
+        let callers = await scene.crowd(2, request)
+        #expect(scene.origin.held.count == 2)
+        await expectFailure(of: callers, scene)
+    }
+
+    /// The caller of a request that hangs while the origin answers others stays with it.
+    @Test func isolatedRequestFailsThoughTheOriginIgnoresItsCancellation() async throws {
+        let scene = try await FlightScene(cancellation: .ignored) {
+            $0.collapsing.maximumWait = .seconds(2)
+        }
+        let hung = await scene.crowd(1)
+        let waiter = await scene.crowd(1)
+        await scene.world.advance(seconds: 4)
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1)
+        #expect(waiter.allSatisfy { $0.isComplete } && hung.allSatisfy { $0.end == nil })
+        #expect(await scene.world.work.flights == 0)
+        await expectFailure(of: hung, scene)
+    }
+}
