@@ -73,6 +73,7 @@ enum Mutant: String {
     case forgetsLateReaders
     case ledgerIgnoresTags
     case variantsWithoutNumber
+    case sharesOlderVariants
     case staleMarksEndEarly
     case servesWhatIsDoubted
     case keepsTheReplaced

@@ -22,8 +22,8 @@ final class FetchContext: Sendable {
     let policy: CachePolicy
     /// The key of the resource.
     let key: RequestKey
-    /// The result of the look-up, as far as the fetch may use it; its key is that of the response
-    /// that is fetched, as far as known: of the variant, if there are variants.
+    /// The result of the look-up, as far as the fetch may use it; its `flightKey` is that of the
+    /// response that is fetched, as far as known: of the variant, if there are variants.
     let lookup: LookupResult
     /// The result of the look-up, even if the client does not accept a stored response.
     let found: LookupResult

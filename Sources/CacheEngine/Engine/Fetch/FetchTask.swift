@@ -229,7 +229,7 @@ final class FetchTask: Sendable {
     ) {
         services.recorder.refreshed(succeeded: end == .succeeded, context.request)
         desk?.noteRefresh(
-            context.lookup.key.hash,
+            flight.key,
             end,
             nowNanoseconds: services.clock.monotonicNanoseconds
         )
@@ -342,6 +342,9 @@ final class FetchTask: Sendable {
         guard outcome.sharing == .everyone else { return .leader }
         let facts: StoredFacts?
         switch outcome.answer.content {
+        case .confirmed(let stored) where stored.entry.head.hash != flight.key:
+            // An older set of selecting fields selected it, and not for each request of this key.
+            return .waiting
         case .confirmed(let stored), .found(let stored): facts = stored.facts
         case .shared, .own: facts = outcome.answer.facts
         }

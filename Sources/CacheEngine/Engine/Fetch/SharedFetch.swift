@@ -35,7 +35,7 @@ struct SharedFetch {
         var ticket = context.ticket
         ticket.permit = permit
         var budget = tier.budget(startedNanoseconds: services.clock.monotonicNanoseconds)
-        let key = context.lookup.key
+        let key = context.lookup.flightKey
         switch await look(key, &budget) {
         case .found(.index(let entry)):
             guard key == context.key, let variance = adopt(entry, since: ticket) else {
@@ -122,7 +122,8 @@ struct SharedFetch {
             vary,
             context.request.fields.section
         )
-        let isAdopted = desk.settleVariant(of: context.lookup.key.hash, ticket.permit) {
+        let flightKey = context.lookup.flightKey.hash
+        let isAdopted = desk.settleVariant(of: flightKey, ticket.permit) {
             let own = tiers.peek(context.key)
             let isKnown = own.flatMap { VariantIndex($0) }?.nonce == index.nonce
             if own == nil {
@@ -131,7 +132,7 @@ struct SharedFetch {
                 _ = tiers.put(tiers.entry(blueprint, body: EmptyCollection()), since: ticket)
             }
             let isUsed = own == nil || isKnown
-            return (isUsed, isUsed ? key.hash : context.lookup.key.hash)
+            return (isUsed, isUsed ? key.hash : flightKey)
         }
         tiers.backing.ring(context.key.hash)
         return isAdopted ? Variance(index: index, vary: vary, key: key) : nil

@@ -47,7 +47,7 @@ struct Boarding {
         var mayLead = true
         if case .follow = company { mayLead = false }
         let boarding = desk.board(
-            context.lookup.key.hash,
+            context.lookup.flightKey.hash,
             context,
             nowNanoseconds: services.clock.monotonicNanoseconds,
             checks(context, mayLead: mayLead)
@@ -62,7 +62,7 @@ struct Boarding {
     func refresh(_ context: FetchContext) {
         let desk = services.desk(context.key.hash)
         let flight = desk.refresh(
-            context.lookup.key.hash,
+            context.lookup.flightKey.hash,
             context,
             nowNanoseconds: services.clock.monotonicNanoseconds,
             checks(context, mayLead: true)
@@ -128,8 +128,13 @@ struct Boarding {
         }
 
         func hasNews() -> Bool {
+            let lookup = context.lookup
+            return isNew(lookup.flightKey) || lookup.isOfOlderSet && isNew(lookup.key)
+        }
+
+        private func isNew(_ key: RequestKey) -> Bool {
             // An entry that is only on disk does not count as new.
-            guard let present = services.tiers.peek(context.lookup.key) else { return false }
+            guard let present = services.tiers.peek(key) else { return false }
             // A part does not help a fetch of the whole.
             let stored = StoredResponse(StoredEntry(present))
             let isPart = stored?.facts.flags.contains(.isPartial) == true
@@ -155,7 +160,7 @@ struct Boarding {
         of context: FetchContext
     ) async -> FlightOutcome<FlightAnswer> {
         let flight = HTTPFlight(
-            key: context.lookup.key.hash,
+            key: context.lookup.flightKey.hash,
             founder: context,
             machine: FlightStateMachine(isWanted: false, waitersMax: 1, attemptsMax: 1),
             startedNanoseconds: startedNanoseconds

@@ -204,7 +204,7 @@ final class RequestRunner: Sendable {
             let error = isShared ? Self.shared(error) : error
             return .respond(try builder.fallback(for: error, context), refresh: nil)
         case .answered(let answer, let isLeader):
-            if !isLeader, isForAnotherVariant(answer) {
+            if !isLeader, isForAnotherVariant(answer, context) {
                 if case .shared(let body) = answer.content { body.decline() }
                 return .look
             }
@@ -227,8 +227,16 @@ final class RequestRunner: Sendable {
     }
 
     /// Whether the response varies, and this request selects another variant.
-    private func isForAnotherVariant(_ answer: FlightAnswer) -> Bool {
-        guard let variance = answer.variance else { return false }
+    private func isForAnotherVariant(_ answer: FlightAnswer, _ context: FetchContext) -> Bool {
+        guard let variance = answer.variance else {
+            switch answer.content {
+            case .confirmed(let stored), .found(let stored):
+                // An older set of selecting fields may have selected it for the request that was sent.
+                return !context.lookup.selects(stored.entry.head.hash)
+                    && !Mutant.sharesOlderVariants.isOn
+            case .shared, .own: return false
+            }
+        }
         let mine = Lookup(services).variantKey(
             of: key,
             by: variance.index,

@@ -39,7 +39,7 @@ struct Lookup {
                 withinSeconds: seconds,
                 mayRefuse: mayRefuse
             ), let stored = StoredResponse(entry) {
-                return LookupResult(stored, in: tier, under: candidate)
+                return LookupResult(stored, in: tier, under: candidate, newest: candidates[0])
             }
         }
         return .nothing(candidates[0], .varyMiss)
