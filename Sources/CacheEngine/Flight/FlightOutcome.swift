@@ -4,6 +4,11 @@ enum FlightOutcome<Answer: Sendable>: Sendable {
     case answered(Answer, isLeader: Bool)
     /// The request must fetch on its own.
     case goAlone(FlightEscape)
+    /// The request has waited too long, and must fetch on its own; until it has ended, its desk
+    /// counts it under this key, which need not be the one that it waited under.
+    ///
+    /// Indirect, because it is rare, and frames that wait hold outcomes.
+    indirect case escape(KeyHash)
     /// The request must look into the store again.
     case lookAgain
     /// Every attempt failed, with this error; `isShared` means that none was this request's own.

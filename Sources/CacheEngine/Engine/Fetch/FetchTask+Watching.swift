@@ -84,7 +84,7 @@ extension FetchTask: WatchedFlight {
         guard nowNanoseconds >= limit else { return }
         for waiter in flight.waiters(since: nowNanoseconds - limit) {
             guard desk.enterEscape(flight.key) else { return }
-            if !flight.leave(waiter, with: .goAlone(.waitedTooLong)) {
+            if !flight.leave(waiter, with: .escape(flight.key)) {
                 desk.leaveEscape(flight.key)
             }
         }

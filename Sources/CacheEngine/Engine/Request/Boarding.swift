@@ -177,10 +177,10 @@ struct Boarding {
         return await outcome(of: place, in: flight, context)
     }
 
-    /// Ends a request that left a flight: a response to it shows that the flight itself hangs.
-    func leaveEscape(_ context: FetchContext, _ outcome: FlightOutcome<FlightAnswer>) {
-        let desk = services.desk(context.key.hash)
-        let key = context.lookup.key.hash
+    /// Ends a request that left the flight of `key`: a response to it shows that the flight itself
+    /// hangs.
+    func leaveEscape(from key: KeyHash, _ outcome: FlightOutcome<FlightAnswer>) {
+        let desk = services.desk(key)
         desk.leaveEscape(key)
         guard case .answered(let answer, _) = outcome, answer.status < 500 else { return }
         let patience = UInt64(nanosecondsIn: services.configuration.collapsing.maximumWait.seconds)

@@ -6,7 +6,7 @@ import HTTPCaching
 ///      │ ▲                                          ▲
 ///      │ └─lookAgain──┐                             │
 ///      └─────▶ board ─┴─answered────────────────────┤
-///                └──goAlone──▶ fetchAlone ──────────┘
+///                └──goAlone, escape──▶ fetchAlone ──┘
 ///
 /// Each step names the next one. `FetchTask` fetches; its outcome is handled once, in `finish`.
 ///
@@ -22,6 +22,11 @@ final class RequestRunner: Sendable {
         case board(FetchContext)
         /// Ask the origin for this request only.
         case fetchAlone(FetchContext, FlightEscape)
+        /// Ask the origin for this request only, which has waited too long for the flight of this
+        /// key.
+        ///
+        /// Indirect, to keep the frame of a request that waits small.
+        indirect case escape(FetchContext, KeyHash)
         /// Return the response, and start the refresh that follows it.
         ///
         /// Indirect, to keep the frame of a request that waits small.
@@ -75,6 +80,8 @@ final class RequestRunner: Sendable {
                 step = try finish(await boarding.outcome(of: context), context)
             case .fetchAlone(let context, let reason):
                 step = try await fetchAlone(context, because: reason)
+            case .escape(let context, let key):
+                step = try await fetchAlone(context, because: .waitedTooLong, leaving: key)
             case .respond(let response, let refresh):
                 noteAnswer(response)
                 if let refresh { boarding.refresh(refresh) }
@@ -200,6 +207,7 @@ final class RequestRunner: Sendable {
             try Task.checkCancellation()
             return .look
         case .goAlone(let reason): return .fetchAlone(context, reason)
+        case .escape(let key): return .escape(context, key)
         case .failed(let error, let isShared):
             let error = isShared ? Self.shared(error) : error
             return .respond(try builder.fallback(for: error, context), refresh: nil)
@@ -248,23 +256,24 @@ final class RequestRunner: Sendable {
 
     // MARK: Alone
 
-    /// Asks the origin for this request only.
+    /// Asks the origin for this request only, which left the flight of `key` if that is given.
     @inline(never)
     nonisolated(nonsending) private func fetchAlone(
         _ context: FetchContext,
-        because reason: FlightEscape
+        because reason: FlightEscape,
+        leaving key: KeyHash? = nil
     ) async throws -> Step {
         if reason != .mayNotShare { services.recorder.escaped(reason, request) }
         // A request that waited too long does not store: the fetch that it waited for does.
-        let own = reason == .waitedTooLong ? context.withoutStoring : context
+        let own = key == nil ? context : context.withoutStoring
         let outcome = await boarding.outcomeAlone(of: own)
-        if reason == .waitedTooLong { boarding.leaveEscape(own, outcome) }
+        if let key { boarding.leaveEscape(from: key, outcome) }
         let step = try finish(outcome, own)
         switch step {
         case .respond: return step
         case .fetchAlone:
             throw CacheError.misbehaved("The origin's response does not fit the stored part")
-        case .look, .board: throw CacheError.cacheShutDown
+        case .look, .board, .escape: throw CacheError.cacheShutDown
         }
     }
 }
