@@ -48,7 +48,9 @@ struct BodyDelivery {
             if let last { chain.append(last) }
             // A body that broke off is not stored, and its readers get an error.
             let error = services.supervisor.isOpen ? error : CacheError.cacheShutDown
-            services.recorder.originFailed(error, context.request)
+            if fetch.progress.noteBodyFailure() {
+                services.recorder.originFailed(error, context.request)
+            }
             chain.fail(error)
             await keeper.abandon()
             return false

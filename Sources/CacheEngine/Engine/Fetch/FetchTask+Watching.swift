@@ -37,7 +37,7 @@ extension FetchTask: WatchedFlight {
     /// Ends a flight whose body makes no progress.
     private func expire(_ error: CacheError) {
         flight.retire()
-        services.recorder.originFailed(error, context.request)
+        if progress.noteBodyFailure() { services.recorder.originFailed(error, context.request) }
         endDelivery(error)
         end()
     }

@@ -41,7 +41,7 @@ final class FetchTask: Sendable {
         _ desk: HTTPFlightDesk?,
         _ context: FetchContext
     ) {
-        services.recorder.counters.add(.flights)
+        if desk != nil { services.recorder.counters.add(.flights) }
         let fetch = FetchTask(services, flight, desk, context)
         services.watchdog.add(fetch)
         fetch.startLeader(context, attempt: 1)
@@ -208,9 +208,10 @@ final class FetchTask: Sendable {
         switch failure {
         case .elected: services.recorder.counters.add(.reElections)
         case .over:
+            guard let desk else { break }
             services.recorder.counters.add(.sharedErrors)
             guard isUnreachable else { break }
-            desk?.noteUnreachable(by: flight, error, nowNanoseconds: now)
+            desk.noteUnreachable(by: flight, error, nowNanoseconds: now)
         case .superseded: break
         }
         return failure

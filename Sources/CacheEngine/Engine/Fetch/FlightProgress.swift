@@ -18,6 +18,7 @@ struct FlightProgress: ~Copyable, Sendable {
         var seen = Mark(attempt: 1, isUnanswered: true, pieces: 0)
         var seenNanoseconds: UInt64
         var hasEnded = false
+        var hasBodyFailed = false
     }
 
     private let state: Mutex<State>
@@ -29,6 +30,16 @@ struct FlightProgress: ~Copyable, Sendable {
     func advance() { pieces.wrappingAdd(1, ordering: .relaxed) }
 
     func attach(leader: Task<Void, Never>) { state.withLock { $0.leader = leader } }
+
+    /// Notes that the body has failed; returns `false` if that was noted before.
+    ///
+    /// The watchdog and the delivery may both find it out.
+    func noteBodyFailure() -> Bool {
+        state.withLock { state in
+            defer { state.hasBodyFailed = true }
+            return !state.hasBodyFailed
+        }
+    }
 
     func arriving(_ chain: BodyChain) { state.withLock { $0.chain = chain } }
 

@@ -33,8 +33,10 @@ struct Boarding {
     ) async -> FlightOutcome<FlightAnswer> {
         switch board(context) {
         case .outcome(let outcome): return outcome
-        case .aboard(let flight, let place), .leading(let flight, let place):
-            return await outcome(of: place, in: flight, context)
+        case .aboard(let flight, let place):
+            return await outcome(of: place, in: flight, context, isOwn: false)
+        case .leading(let flight, let place):
+            return await outcome(of: place, in: flight, context, isOwn: true)
         }
     }
 
@@ -174,7 +176,7 @@ struct Boarding {
             nowNanoseconds: startedNanoseconds
         )
         FetchTask.start(services, flight, nil, context)
-        return await outcome(of: place, in: flight, context)
+        return await outcome(of: place, in: flight, context, isOwn: true)
     }
 
     /// Ends a request that left the flight of `key`: a response to it shows that the flight itself
@@ -189,10 +191,12 @@ struct Boarding {
 
     // MARK: Waiting
 
+    /// `isOwn` is true for the request that began the flight: it is not counted as a waiter.
     nonisolated(nonsending) private func outcome(
         of place: HTTPFlight.Place,
         in flight: HTTPFlight,
-        _ context: FetchContext
+        _ context: FetchContext,
+        isOwn: Bool
     ) async -> FlightOutcome<FlightAnswer> {
         switch place {
         case .known(let outcome):
@@ -207,8 +211,7 @@ struct Boarding {
             let timer = timer(of: waiter, in: flight, context.request.options)
             let outcome = await flight.outcome(of: waiter)
             timer?.cancel()
-            if case .answered(_, isLeader: true) = outcome { return outcome }
-            services.recorder.waited(nanoseconds: waitedNanoseconds)
+            if !isOwn { services.recorder.waited(nanoseconds: waitedNanoseconds) }
             return outcome
         }
     }
