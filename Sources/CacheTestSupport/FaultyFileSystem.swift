@@ -18,6 +18,8 @@ package final class FaultyFileSystem: FileSystem {
         package var readError = 0
         package var writeError = 0
         package var synchronizeError = 0
+        /// The path of a file that the device does not synchronise.
+        package var unconfirmed: String?
         /// The returned bytes differ in one bit from the stored bytes.
         package var flipOnRead = 0
         /// The stored bytes differ in one bit from the given bytes.
@@ -205,6 +207,9 @@ package final class FaultyFileSystem: FileSystem {
         try change { state throws(FileFault) in
             let number = try state.file(file)
             if state.happens(state.plan.synchronizeError) { throw .inputOutput }
+            if let path = state.plan.unconfirmed, state.names[path] == number {
+                throw .inputOutput
+            }
             state.files[number].synchronize()
         }
     }

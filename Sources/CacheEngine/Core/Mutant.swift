@@ -33,6 +33,7 @@ enum Mutant: String {
     case reinsertsUnasked
     case leavesOldRecordOnFailure
     case skipsSynchronization
+    case confirmsBySealingAnother
     case retiresNothing
     case overdrawsTheDisk
     case doomsNothing

@@ -105,6 +105,71 @@ import Testing
         }
     }
 
+    // MARK: A device that does not confirm
+
+    /// A tier without writes in the background, whose entry 1 is on the device.
+    private static func store(_ files: FaultyFileSystem) async throws -> (DiskStore, DiskTier) {
+        let store = DiskStore(volume: .replaced(files))
+        store.configuration.durability = .onRemoval
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        try await tier.flush()
+        return (store, tier)
+    }
+
+    private static func expectRemoved(_ store: DiskStore, in files: FaultyFileSystem) async throws {
+        for seed in 0..<UInt64(16) {
+            let device = files.copy(afterPowerCut: true, seed: seed)
+            let again = DiskStore(volume: .replaced(device))
+            again.configuration = store.configuration
+            _ = try await again.open()
+            #expect(try await again.version(1) == nil, "power cut \(seed)")
+            await again.close()
+        }
+    }
+
+    /// The removal is in a segment that was given up after its synchronisation had failed.
+    @Test func sealOfAnotherSegmentConfirmsNoRemoval() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let (store, tier) = try await Self.store(files)
+        let key = try store.storeKey(1)
+        files.plan.unconfirmed = files.paths.first { $0.hasSuffix(".seg") }
+        #expect(files.plan.unconfirmed != nil)
+        await #expect(throws: CacheError.self) { _ = try await tier.remove(key) }
+        files.plan.writeError = 1_000
+        _ = tier.enqueue(try store.entry(2))
+        await #expect(throws: CacheError.self) { try await tier.flush() }
+        files.plan.writeError = 0
+        for number in 10..<200 {
+            _ = tier.enqueue(try store.entry(number, version: 4))
+            if number % 20 == 0 { try? await tier.flush() }
+        }
+        #expect(files.paths.filter { $0.hasSuffix(".seg") }.count > 2, "another one was sealed")
+        await #expect(throws: CacheError.self) { _ = try await tier.remove(key) }
+        files.plan = .init()
+        _ = try await tier.remove(key)
+        try await Self.expectRemoved(store, in: files)
+        await store.close()
+    }
+
+    /// The footer of the segment lists the removal, wherever its own page is.
+    @Test func removalIsConfirmedByTheFooterAfterAFailedSynchronisation() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let (store, tier) = try await Self.store(files)
+        let key = try store.storeKey(1)
+        files.plan.synchronizeError = 1_000
+        await #expect(throws: CacheError.self) { _ = try await tier.remove(key) }
+        await #expect(throws: CacheError.self) { _ = try await tier.remove(key) }
+        files.plan = .init()
+        _ = try await tier.remove(key)
+        try await Self.expectRemoved(store, in: files)
+        _ = tier.enqueue(try store.entry(3))
+        try await tier.flush()
+        #expect(try await store.version(3) == 0)
+        await store.close()
+    }
+
     // MARK: Cost
 
     /// Storing a key that has no copy on disk waits for no write.

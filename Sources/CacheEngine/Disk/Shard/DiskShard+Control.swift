@@ -131,6 +131,7 @@ extension DiskShard {
             state.withLock { $0.checkInvariants() }
             let slots = order + clean + (writer.segment.map { [$0.slot] } ?? [])
             precondition(Set(slots).count == slots.count, "a segment is in two lists")
+            precondition(Set(writer.doubted.map(\.slot)).isSubset(of: order), "doubted, not sealed")
             let balance = ledger.balance
             precondition(balance.segmentBytes >= slots.count * settings.segmentBytes)
         }

@@ -29,6 +29,7 @@ extension DiskShard {
     func reclaimOldestSegment() -> Bool {
         guard let slot = order.first, retire(slot) else { return false }
         order.removeFirst()
+        writer.doubted.removeAll { $0.slot == slot }
         let kept = forgetEntries(in: slot)
         reinsert(kept, from: slot)
         // Files are unlinked outside the lock, because unlinking a large one takes time.

@@ -163,8 +163,25 @@ extension DiskShard {
         order.append(segment.slot)
         state.withLock { $0.segments[segment.slot].state = .sealed }
         let written = mayWrite ? writeTrailer(of: segment, isTorn: isTorn) : 0
-        writer.hasUnconfirmedSegment = written == 0
+        if written == 0 { doubt(segment) }
+        if written > 0, Mutant.confirmsBySealingAnother.isOn { writer.doubted = [] }
         state.withLock { $0.counters.bytesWritten += written }
+    }
+
+    /// Remembers a closed segment whose records the device has not confirmed.
+    private func doubt(_ segment: LogWriter.OpenSegment) {
+        if settings.durability != .none { writer.doubted.append(segment) }
+    }
+
+    /// Seals the doubted segments; returns `false` if one of them is still doubted.
+    ///
+    /// Once a footer is on the device, it counts for the records that it lists: a removal holds, and
+    /// an entry whose pages are lost is unreadable.
+    private func sealDoubtedSegments() -> Bool {
+        let doubted = writer.doubted
+        if mayWrite { writer.doubted = doubted.filter { writeTrailer(of: $0, isTorn: true) == 0 } }
+        if writer.segment?.isDoubted == true { sealOpenSegment(isTorn: true) }
+        return writer.doubted.isEmpty
     }
 
     /// Writes footer and trailer and returns their size; 0 if the write failed.
@@ -222,13 +239,11 @@ extension DiskShard {
     /// confirm it.
     func synchronizeOpenSegment() -> Bool {
         guard settings.durability != .none else { return true }
-        // The caller may rely on records of that segment; sealing a segment successfully clears the
-        // doubt.
-        if writer.hasUnconfirmedSegment { return false }
+        // The caller may rely on records of these segments.
+        guard sealDoubtedSegments() else { return false }
         if let segment = writer.segment {
             guard synchronize(segment) else {
-                // A second attempt could succeed although the pages are lost.
-                writer.hasUnconfirmedSegment = true
+                writer.segment?.isDoubted = true
                 return false
             }
             writer.segment?.isSynchronized = true
@@ -254,8 +269,8 @@ extension DiskShard {
         writer.segment = nil
         order.append(segment.slot)
         state.withLock { $0.segments[segment.slot].state = .sealed }
-        if settings.durability != .none, !synchronize(segment) {
-            writer.hasUnconfirmedSegment = true
+        if segment.isDoubted || settings.durability != .none && !synchronize(segment) {
+            doubt(segment)
         }
     }
 

@@ -19,11 +19,14 @@ struct LogWriter {
         var position: Int
         var items: [FooterItem] = []
         var isSynchronized = true
+        /// Whether a synchronisation failed: another one could succeed although pages are lost.
+        var isDoubted = false
     }
 
     var segment: OpenSegment?
-    /// Whether a segment was closed whose last records the device has not confirmed.
-    var hasUnconfirmedSegment = false
+    /// Closed segments whose records the device has not confirmed, until they are sealed or
+    /// reclaimed.
+    var doubted: [OpenSegment] = []
     var batch = BatchBuffer()
     var placed: [Placed] = []
 
