@@ -14,6 +14,7 @@ enum Mutant: String {
     case freshensWhateverIsThere
     case removesByHashAlone
     case removesOneBatchOnly
+    case walksOnInALargerTable
     case sweepsNothing
     case sketchNeverFades
 
