@@ -145,7 +145,10 @@ extension HTTPCache {
         try await removeAll(in: .storageClass(.session))
     }
 
-    /// Makes the stored response to the request stale, so that its next use asks the origin first.
+    /// Makes the stored response to the request stale, as if its lifetime had ended.
+    ///
+    /// Its next use asks the origin first, unless the response or the policy lets it be served stale,
+    /// as `stale-while-revalidate` does: it is then served until it has been refreshed behind that.
     ///
     /// - Returns: Whether there was an entry.
     @discardableResult
