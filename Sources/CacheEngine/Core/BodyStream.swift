@@ -36,11 +36,12 @@ public struct BodyStream: AsyncSequence, Sendable {
     /// A body without bytes.
     public static let empty = Self(.empty)
 
-    /// A body that `source` delivers.
+    /// A body that `source` delivers; a negative `count` is an unknown one.
     ///
     /// The source is cancelled when the last copy of the stream is released.
     public init(_ source: any BodySource, count: Int? = nil) {
-        self.init(.source(SourceLease(source), count: OptionalNumber(count)))
+        let known = count.flatMap { $0 < 0 ? nil : $0 }
+        self.init(.source(SourceLease(source), count: OptionalNumber(known)))
     }
 
     /// A body of the chunks that an asynchronous sequence delivers, for example

@@ -81,6 +81,7 @@ enum Mutant: String {
     case keepsTheReplaced
     case keepsTheOutdated
     case storesOverlongBodies
+    case addsToAnyLength
     case replacesWholeByPart
     case joinsPartsOfOtherVersions
     case downloadsErrorPages

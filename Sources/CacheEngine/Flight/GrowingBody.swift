@@ -302,8 +302,9 @@ extension GrowingBody {
             if chunkOffsets[middle] <= offset { low = middle } else { high = middle }
         }
         let chunk = chunks[low]
+        // A reader's limit may be any announced length, so nothing is added to it.
         let start = offset - chunkOffsets[low]
-        return chunk[start..<min(chunk.count, start + limit - offset)]
+        return chunk[start..<min(chunk.count, limit - chunkOffsets[low])]
     }
 }
 

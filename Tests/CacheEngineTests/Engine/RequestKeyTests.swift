@@ -101,7 +101,17 @@ import Testing
         for (count, fits) in [(EntryHead.keyCountMax, true), (EntryHead.keyCountMax + 1, false)] {
             let key = RequestKey(bytes: .init(repeating: 1, count: count), hash: hash)
             let blueprint = EntryBlueprint(key: key, metadata: [], createdSeconds: 0)
-            #expect(blueprint.isEncodable == fits)
+            #expect(blueprint.isEncodable(bodyCount: 0) == fits)
         }
+    }
+
+    @Test("a body beyond what a head can say is refused before it is copied")
+    func hugeBodiesAreRefused() {
+        let key = RequestKey(bytes: [1], hash: KeyHash(placement: 0, identity: 0))
+        let blueprint = EntryBlueprint(key: key, metadata: [], createdSeconds: 0)
+        for (count, fits) in [
+            (0, true), (EntryHead.bodyCountMax, true), (EntryHead.bodyCountMax + 1, false),
+            (.max, false),
+        ] { #expect(blueprint.isEncodable(bodyCount: count) == fits) }
     }
 }

@@ -60,7 +60,7 @@ struct Confirmation {
         let blueprint = builder.blueprint
         let tiers = services.tiers
         let new =
-            blueprint.isEncodable
+            blueprint.isEncodable(bodyCount: stored.entry.bodyCount)
             ? tiers.renewed(stored.stored, as: blueprint) : stored.stored
         if context.policy.writes { await put(new, for: stored, isKept: refusal == nil) }
         return (StoredResponse(new) ?? stored, refusal)

@@ -18,7 +18,7 @@ struct FetchedEntry {
             return false
         }
         let blueprint = body.builder.blueprint
-        guard blueprint.isEncodable else { return false }
+        guard blueprint.isEncodable(bodyCount: chunk.count) else { return false }
         note(tiers.store(tiers.entry(blueprint, body: CollectionOfOne(chunk)), since: body.ticket))
         return true
     }
@@ -35,9 +35,12 @@ struct FetchedEntry {
                 await writer.abandon()
                 return await endReplaced()
             }
+            // The body lies in a file of its own, whose size the entry's head does not state.
+            let blueprint = builder.blueprint
+            guard blueprint.isEncodable(bodyCount: 0) else { return await endReplaced() }
             do {
                 let file = try await writer.finish()
-                let entry = tiers.entry(builder.blueprint, body: [])
+                let entry = tiers.entry(blueprint, body: [])
                 note(tiers.store(entry, body: file, since: body.ticket))
             } catch {
                 services.recorder.storageFailed(error)
@@ -51,7 +54,9 @@ struct FetchedEntry {
                 return await store(pieces, as: range, builder)
             }
             let blueprint = builder.blueprint
-            guard blueprint.isEncodable else { return await endReplaced() }
+            guard blueprint.isEncodable(bodyCount: Self.byteCount(of: pieces)) else {
+                return await endReplaced()
+            }
             note(tiers.store(tiers.entry(blueprint, body: pieces), since: body.ticket))
         }
     }
@@ -116,20 +121,20 @@ struct FetchedEntry {
         as content: ContentRange,
         _ builder: EntryBuilder
     ) async {
-        guard arrived.reduce(0, { $0 + $1.count }) == content.range?.count else { return }
+        guard Self.byteCount(of: arrived) == content.range?.count else { return }
         let present = await tiers.entry(body.key).flatMap { StoredResponse($0.0) }
         let joined = present.flatMap { isJoinable($0) ? $0 : nil }
         // A complete response is kept rather than a part of it, unless the part is of another
         // version.
         if let present, joined == nil, isWorthMore(present) { return }
-        guard let merge = PartialMerge(content, joining: joined?.parts),
-            let pieces = await pieces(of: merge, arrived, joined)
-        else { return }
+        guard let merge = PartialMerge(content, joining: joined?.parts) else { return }
         var builder = builder
         if let joined { builder.join(storedFields: joined.fields()) }
         builder.hold(merge.parts)
         let blueprint = builder.blueprint
-        guard blueprint.isEncodable else { return }
+        guard blueprint.isEncodable(bodyCount: merge.parts.heldBytes),
+            let pieces = await pieces(of: merge, arrived, joined)
+        else { return }
         let entry = tiers.entry(blueprint, body: pieces)
         services.recorder.note(tiers.store(entry, since: body.ticket), context.request)
     }
@@ -165,6 +170,10 @@ struct FetchedEntry {
                 joined.append(bytes)
             }
         }
-        return joined.reduce(0) { $0 + $1.count } == merge.parts.heldBytes ? joined : nil
+        return Self.byteCount(of: joined) == merge.parts.heldBytes ? joined : nil
+    }
+
+    private static func byteCount(of pieces: [ByteChunk]) -> Int {
+        pieces.reduce(0) { $0 + $1.count }
     }
 }

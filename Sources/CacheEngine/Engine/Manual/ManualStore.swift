@@ -83,7 +83,9 @@ struct ManualStore {
         builder.storageClass = pending?.storageClass ?? options.storageClass
         builder.place = options.place
         let blueprint = builder.blueprint
-        guard blueprint.isEncodable else { return await refuse(.tooLarge, builder.key, request) }
+        guard blueprint.isEncodable(bodyCount: body.count) else {
+            return await refuse(.tooLarge, builder.key, request)
+        }
         let outcome = tiers.store(tiers.entry(blueprint, body: [body]), since: ticket)
         services.recorder.note(outcome, request)
         if pending != nil, outcome == .refused(.removedMeanwhile) {

@@ -147,9 +147,10 @@ struct EntryBlueprint: Sendable {
         return head
     }
 
-    /// Whether the parts fit into an entry's head.
-    var isEncodable: Bool {
+    /// Whether an entry's head can state the sizes of the parts and of a body of that size.
+    func isEncodable(bodyCount: Int) -> Bool {
         key.bytes.count <= EntryHead.keyCountMax && metadata.count <= EntryHead.metadataCountMax
+            && bodyCount <= EntryHead.bodyCountMax
     }
 
     /// The entry with the bytes of `pieces` as its body, and its place in the order of soft purges.

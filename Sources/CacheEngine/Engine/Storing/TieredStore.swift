@@ -254,13 +254,23 @@ final class TieredStore: Sendable {
     }
 
     /// The largest body that is gathered in memory before it is stored.
-    var gatheredBytesMax: Int { max(memory.entrySizeBytesMax, backing.gatheredBytesMax) }
+    var gatheredBytesMax: Int {
+        min(EntryHead.bodyCountMax, max(memory.entrySizeBytesMax, backing.gatheredBytesMax))
+    }
+
+    /// The largest body that any tier keeps: as large as a reference to a body file can say.
+    private static let bodyBytesMax = 1 << 46
 
     /// Whether any tier can keep a response of that size; `headBytes` is its size without the body.
+    ///
+    /// An origin may announce any length, so nothing is added to one that is beyond all limits.
     func hasRoom(forBody bodyBytes: Int, headBytes: Int) -> Bool {
+        guard bodyBytes <= Self.bodyBytesMax || Mutant.addsToAnyLength.isOn else { return false }
         let entryBytes = bodyBytes + headBytes + StoredResponse.fieldsOffset + 4
-        return Entry.chargeBytes(bodyCount: entryBytes) <= memory.entrySizeBytesMax
-            || backing.hasRoom(entryBytes: entryBytes, bodyBytes: bodyBytes)
+        let isKeptInMemory =
+            bodyBytes <= EntryHead.bodyCountMax
+            && Entry.chargeBytes(bodyCount: entryBytes) <= memory.entrySizeBytesMax
+        return isKeptInMemory || backing.hasRoom(entryBytes: entryBytes, bodyBytes: bodyBytes)
     }
 
     /// Whether an entry fetched since `ticket` may be stored; called while the key is locked.

@@ -143,7 +143,7 @@ extension StoredResponse {
         guard !overflows else { return nil }
         facts.responseTimeSeconds = time
         let blueprint = EntryBuilder(renewing: self, facts: facts).blueprint
-        guard blueprint.isEncodable else { return nil }
+        guard blueprint.isEncodable(bodyCount: entry.bodyCount) else { return nil }
         return StoredEntry(
             blueprint.entry(
                 body: CollectionOfOne(entry.body),
