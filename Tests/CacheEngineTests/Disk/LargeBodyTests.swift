@@ -147,6 +147,51 @@ import Testing
         await store.close()
     }
 
+    /// How the end of a body fails: before its last block is written, or after its table.
+    enum FailingEnd: CaseIterable, Sendable { case write, synchronization }
+
+    /// Lets the end of a body fail, and then reads all of it from the writer.
+    private static func readBehindTheFailure(
+        of end: FailingEnd,
+        _ body: [UInt8],
+        _ files: FaultyFileSystem,
+        _ store: DiskStore
+    ) async throws -> [UInt8] {
+        let tier = try #require(store.tier)
+        let writer = try await tier.beginBody(for: store.storeKey(1).hash, expectedBytes: nil)
+        try await writer.append(ByteChunk(body))
+        switch end {
+        case .write: files.plan.writeError = 1_000
+        case .synchronization: files.plan.synchronizeError = 1_000
+        }
+        await #expect(throws: CacheError.self) { _ = try await writer.finish() }
+        files.plan = FaultyFileSystem.Plan()
+        var read: [UInt8] = []
+        while read.count < body.count {
+            read += try await writer.read(read.count..<body.count).array
+        }
+        await #expect(throws: CacheError.self) { _ = try await writer.finish() }
+        await #expect(throws: CacheError.self) { try await writer.append(ByteChunk("x")) }
+        return read
+    }
+
+    @Test(arguments: FailingEnd.allCases, [0, 4])
+    func readerBehindReadsOnAfterAFailureAtTheEnd(end: FailingEnd, version: Int) async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 64, volume: .replaced(files))
+        store.configuration.durability = .onSegmentSeal
+        let tier = try await store.open()
+        let before = await tier.usage().bytes
+        let body = DiskStore.body(1, version: version, bytes: Self.bytes)
+        let read = try await Self.readBehindTheFailure(of: end, body, files, store)
+        #expect(read == body)
+        // A pool thread removes the file after the writer is released.
+        for _ in 0..<1_000_000 where await tier.usage().bytes > before { await Task.yield() }
+        #expect(await tier.usage().bytes == before)
+        #expect(files.paths.allSatisfy { !$0.hasSuffix(".body") })
+        await store.close()
+    }
+
     @Test func unfinishedAndUnownedBodiesAreSweptAtTheNextOpening() async throws {
         let store = Self.store()
         let tier = try await store.open()

@@ -72,7 +72,7 @@ struct BodyFileWriter: ~Copyable {
         let whole = try BodyBlocks.read(
             block,
             of: blocks,
-            rawCount: BodyCodec.blockBytes * blocks.count,
+            rawCount: rawCount,
             fileID: fileID,
             from: file,
             volume

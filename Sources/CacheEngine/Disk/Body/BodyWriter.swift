@@ -96,7 +96,7 @@ package actor BodyWriter {
     /// Completes the body, so that an entry can use it.
     ///
     /// If no entry takes the body by `DiskTier.enqueue(_:body:)`, its file is unlinked with the
-    /// last reference.
+    /// last reference. After a failure the appended bytes stay readable, as after one of `append`.
     package func finish() throws -> DiskBody {
         try checkGrowing()
         do throws(FileFault) {
@@ -110,7 +110,7 @@ package actor BodyWriter {
             finished = body
             return body
         } catch {
-            abandon()
+            phase = .full
             throw unwritable(error)
         }
     }

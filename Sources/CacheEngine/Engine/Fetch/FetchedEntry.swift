@@ -31,10 +31,8 @@ struct FetchedEntry {
         switch place {
         case .nowhere: return
         case .onDisk(let writer):
-            guard !isOverlong else {
-                await writer.abandon()
-                return await endReplaced()
-            }
+            // Readers that lag behind still read from the file, which is unlinked after the last.
+            guard !isOverlong else { return await endReplaced() }
             // The body lies in a file of its own, whose size the entry's head does not state.
             let blueprint = builder.blueprint
             guard blueprint.isEncodable(bodyCount: 0) else { return await endReplaced() }
