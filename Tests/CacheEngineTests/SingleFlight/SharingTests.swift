@@ -204,6 +204,59 @@ import Testing
         await scene.close()
     }
 
+    private static let aged: HeaderFields = [
+        "Cache-Control": "max-age=600", "Age": "300", "ETag": "\"1\"",
+    ]
+
+    /// RFC 9111 §5.1: the stored lines have no `Age`, so the cache generates one.
+    @Test func s29CollapsedResponsesHaveTheirAge() async throws {
+        let scene = try await FlightScene()
+        let leader = try #require(await scene.crowd(1).first)
+        let plain = try #require(await scene.crowd(1).first)
+        func ask(_ change: (inout CacheRequest) -> Void) async throws -> Caller {
+            try #require(await scene.crowd(1, .page.with(change)).first)
+        }
+        let head = try await ask { $0.method = .head }
+        let part = try await ask { $0.fields["Range"] = "bytes=0-1" }
+        let conditional = try await ask { $0.fields["If-None-Match"] = "\"1\"" }
+        var fields = Self.aged
+        fields["Content-Length"] = "10"
+        let body = try await scene.begin(0, fields: fields)
+        await scene.world.advance(seconds: 10)
+        let late = try #require(await scene.crowd(1).first)
+        await body.feed("0123456789", scene.world)
+        await body.finish(scene.world)
+        #expect(scene.origin.count == 1)
+        #expect(leader.fields.values("Age") == ["300"])
+        #expect([plain, head, part, conditional].map(\.status) == [200, 200, 206, 304])
+        for caller in [plain, head, part, conditional] {
+            #expect(caller.info?.source == .collapsed)
+            #expect(caller.info?.age == .seconds(300))
+            #expect(caller.fields.values("Age") == ["300"], "\(caller.status ?? 0)")
+        }
+        #expect(late.fields.values("Age") == ["310"])
+        #expect(late.info?.remainingLifetime == .seconds(290))
+        await scene.close()
+    }
+
+    @Test(arguments: [("If-None-Match", "\"1\"", 304), ("Range", "bytes=0-1", 206)])
+    func s29OwnResponseMadeFromTheStoredLinesHasItsAge(
+        name: String,
+        value: String,
+        status: Int
+    ) async throws {
+        let scene = try await FlightScene()
+        let caller = try #require(
+            await scene.crowd(1, .page.with { $0.fields[name] = value }).first
+        )
+        // The origin ignores the condition and the range.
+        try await scene.answer(0, fields: Self.aged)
+        #expect(caller.isComplete && caller.status == status)
+        #expect(caller.info?.source == .origin)
+        #expect(caller.fields.values("Age") == ["300"])
+        await scene.close()
+    }
+
     @Test func s30RequestCanOptOutOfCollapsing() async throws {
         let scene = try await FlightScene()
         let alone = CacheRequest.page.with { $0.options.collapsing = .alone }

@@ -47,7 +47,7 @@ extension ResponseBuilder {
         _ body: BodyStream,
         _ context: FetchContext
     ) -> CacheResponse {
-        var response = head(answer, answer.fields, context, isLeader: true)
+        var response = head(answer, .asSent, context, isLeader: true)
         response.body = answer.rest?.body(body) ?? body
         guard answer.status == 200, !context.facts.flags.isDisjoint(with: .readConditions) else {
             return response
@@ -75,10 +75,10 @@ extension ResponseBuilder {
         isLeader: Bool
     ) -> CacheResponse? {
         let (request, facts) = (context.request, context.facts)
-        let fields = isLeader ? answer.fields : answer.sharedFields
+        let lines = isLeader ? Lines.asSent : .asStored
         if request.method.kind == .head {
             body.decline()
-            return head(answer, fields, context, isLeader: isLeader)
+            return head(answer, lines, context, isLeader: isLeader)
         }
         if answer.status == 200, let stored = answer.facts {
             let evaluation = conditions(of: request, facts, on: stored) {
@@ -87,13 +87,13 @@ extension ResponseBuilder {
             switch evaluation {
             case .notModified:
                 body.decline()
-                return notModified(head(answer, answer.sharedFields, context, isLeader: isLeader))
+                return notModified(head(answer, .asStored, context, isLeader: isLeader))
             case .rangeAllowed:
                 guard let size = body.expectedCount, let ranges = RangeSet(request.fields.section),
                     case .single(let range) = ranges.resolve(bodySize: size),
                     let body = body.stream(range)
                 else { break }
-                let head = head(answer, answer.sharedFields, context, isLeader: isLeader)
+                let head = head(answer, .asStored, context, isLeader: isLeader)
                 return part(range, bodySize: size, body, head)
             case .full, .forward, .preconditionFailed: break
             }
@@ -102,7 +102,7 @@ extension ResponseBuilder {
             body.decline()
             return nil
         }
-        var response = head(answer, fields, context, isLeader: isLeader)
+        var response = head(answer, lines, context, isLeader: isLeader)
         response.body = answer.rest?.body(stream) ?? stream
         if isLeader, let pending = answer.pendingStore { response.info.pendingStore = pending }
         return response
@@ -110,14 +110,24 @@ extension ResponseBuilder {
 
     // MARK: The head
 
-    /// A response with the given fields of the origin's response, and no body.
+    /// The lines of the origin's response that a response carries.
+    private enum Lines {
+        case asSent
+        /// Without `Age`, which the cache generates (RFC 9111 §5.1).
+        case asStored
+    }
+
+    /// A response with the head of the origin's response, and no body.
     private func head(
         _ answer: FlightAnswer,
-        _ fields: FieldSection,
+        _ lines: Lines,
         _ context: FetchContext,
         isLeader: Bool
     ) -> CacheResponse {
         var info = CacheInfo(source: isLeader ? .origin : .collapsed)
+        if case .asStored = lines {
+            info.ageSeconds = answer.facts?.ageSeconds(at: services.clock.nowSeconds)
+        }
         info.originStatus = answer.status
         if let refusal = answer.refusal { info.refusal = refusal }
         info.isStored = answer.facts != nil && answer.refusal == nil
@@ -125,7 +135,12 @@ extension ResponseBuilder {
             info.remainingSeconds = -stored.stalenessSeconds(at: services.clock.nowSeconds)
         }
         let status = cacheStatus(answer, context, info, isLeader: isLeader)
-        let own = ServedFields(.empty, OwnLines(ageSeconds: nil, status))
+        let own = ServedFields(.empty, OwnLines(ageSeconds: info.ageSeconds, status))
+        let fields: FieldSection =
+            switch lines {
+            case .asSent: answer.fields
+            case .asStored: answer.sharedFields
+            }
         return CacheResponse(
             status: answer.status,
             fields: HeaderFields(own, after: fields),
