@@ -59,6 +59,7 @@ enum Mutant: String {
     case sharesUnshareable
     case permitsLateLeaders
     case joinsOutdatedFlights
+    case joinsUnsuitableAnswers
     case escapesFreely
     case refreshesWithoutPause
     case opensTheGate

@@ -140,6 +140,8 @@ protocol BoardingChecks<Request, Answer> {
     /// Either its content was removed after it began, or its response came before the request
     /// and must be newer.
     func isOutdated(_ flight: Flight<Request, Answer>) -> Bool
+    /// Whether the request may read an answer whose head came before it.
+    func suits(_ answer: Answer) -> Bool
     /// Whether the store has changed since the request's look-up: a flight may have landed.
     func hasNews() -> Bool
 }

@@ -52,12 +52,14 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
             untilNanoseconds: checks.untilNanoseconds
         )
         if let flight = current(key) {
-            if !checks.isOutdated(flight) || Mutant.joinsOutdatedFlights.isOn {
+            let isOutdated = checks.isOutdated(flight) && !Mutant.joinsOutdatedFlights.isOn
+            if !isOutdated, Self.isUsable(flight, checks) {
                 return .aboard(flight, flight.join(request, terms, nowNanoseconds: nowNanoseconds))
             }
             // A request that cannot lead leaves the flight to requests that can use it.
             guard checks.mayLead else { return .outcome(.goAlone(.mayNotShare)) }
-            flight.retire()
+            // An answer that does not suit this request may still be stored.
+            if isOutdated { flight.retire() }
             remove(flight)
         }
         if let known = knownOutcome(key, nowNanoseconds) { return .outcome(known) }
@@ -103,6 +105,15 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         if !flight.isOver { return flight }
         remove(flight)
         return nil
+    }
+
+    /// Whether the flight has no answer yet, or one that suits the request.
+    private static func isUsable(
+        _ flight: Member,
+        _ checks: some BoardingChecks<Request, Answer>
+    ) -> Bool {
+        guard let answer = flight.sharedAnswer else { return true }
+        return checks.suits(answer) || Mutant.joinsUnsuitableAnswers.isOn
     }
 
     /// The recent outcome of a flight of this key.

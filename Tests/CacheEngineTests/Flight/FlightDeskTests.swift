@@ -12,6 +12,7 @@ import Testing
         let untilNanoseconds = UInt64.max
 
         func isOutdated(_ flight: Flight<Int, Int>) -> Bool { false }
+        func suits(_ answer: Int) -> Bool { true }
         func hasNews() -> Bool { false }
     }
 

@@ -103,6 +103,54 @@ import Testing
         await scene.close()
     }
 
+    @Test func s14AnswerThatHasBecomeStaleServesNoLaterRequest() async throws {
+        let scene = try await FlightScene()
+        let fields: HeaderFields = ["Cache-Control": "max-age=1, must-revalidate"]
+        var readers = await scene.crowd(1)
+        let body = try await scene.begin(0, fields: fields)
+        await body.feed("a slow ", scene.world)
+        await scene.world.advance(seconds: 0.5)
+        readers += await scene.crowd(1)
+        #expect(scene.origin.count == 1)
+        await scene.world.advance(seconds: 49.5)
+        let late = await scene.crowd(2)
+        #expect(scene.origin.count == 2 && late.allSatisfy { $0.status == nil })
+        try await scene.answer(1, fields: fields, body: "a quick one")
+        #expect(late.allSatisfy { $0.isComplete && $0.text == "a quick one" })
+        await body.feed("answer", scene.world)
+        await body.finish(scene.world)
+        #expect(readers.allSatisfy { $0.isComplete && $0.text == "a slow answer" })
+        await scene.close()
+    }
+
+    @Test(
+        arguments: [
+            ("max-age=20", true), ("max-age=10", true), ("max-age=9", false),
+            ("min-fresh=50", true), ("min-fresh=51", false), ("max-stale", true),
+        ]
+    )
+    func s14AnswerIsJoinedIfItSuitsTheRequest(directive: String, isJoined: Bool) async throws {
+        let scene = try await FlightScene()
+        let first = try #require(await scene.crowd(1).first)
+        let body = try await scene.begin(0)
+        await body.feed("first ", scene.world)
+        await scene.world.advance(seconds: 10)
+        let wish = CacheRequest.page.with { $0.fields["Cache-Control"] = directive }
+        let caller = try #require(await scene.crowd(1, wish).first)
+        #expect(scene.origin.count == (isJoined ? 1 : 2))
+        await body.feed("answer", scene.world)
+        await body.finish(scene.world)
+        #expect(first.isComplete && first.text == "first answer")
+        // The answer that did not suit one request is stored for the others.
+        let other = try #require(await scene.crowd(1).first)
+        #expect(other.info?.source == .fresh && other.text == "first answer")
+        if !isJoined { try await scene.answer(1, body: "own answer") }
+        #expect(caller.isComplete)
+        #expect(caller.text == (isJoined ? "first answer" : "own answer"))
+        #expect(caller.info?.source == (isJoined ? .collapsed : .origin))
+        await scene.close()
+    }
+
     /// A confirmation with `no-store` answers only the request that was sent.
     @Test func s15ConfirmationWithNoStoreServesOnlyItsOwnRequest() async throws {
         let scene = try await FlightScene()

@@ -341,16 +341,14 @@ final class FetchTask: Sendable {
     /// and for no later request.
     private func audience(of outcome: FetchOutcome) -> FlightAudience {
         guard outcome.sharing == .everyone else { return .leader }
-        let facts: StoredFacts?
-        switch outcome.answer.content {
-        case .confirmed(let stored) where stored.entry.head.hash != flight.key:
+        if case .confirmed(let stored) = outcome.answer.content,
+            stored.entry.head.hash != flight.key
+        {
             // An older set of selecting fields selected it, and not for each request of this key.
             return .waiting
-        case .confirmed(let stored), .found(let stored): facts = stored.facts
-        case .shared, .own: facts = outcome.answer.facts
         }
-        guard let facts, facts.isFresh(at: services.clock.nowSeconds),
-            !facts.flags.contains(.noCache)
+        guard let facts = outcome.answer.reusableFacts,
+            facts.isFresh(at: services.clock.nowSeconds), !facts.flags.contains(.noCache)
         else { return .waiting }
         return .everyone
     }

@@ -52,6 +52,14 @@ final class FlightAnswer: Sendable {
         self.pendingStore = pendingStore
     }
 
+    /// The facts that decide whether another request may use the response.
+    var reusableFacts: StoredFacts? {
+        switch content {
+        case .confirmed(let stored), .found(let stored): stored.facts
+        case .shared, .own: facts
+        }
+    }
+
     /// The response for the whole range, of which this response is the rest.
     func joined(to rest: RestOfRange) -> FlightAnswer {
         FlightAnswer(

@@ -129,6 +129,14 @@ struct Boarding {
             return !ledger.isCurrent(context.key.hash, since: flight.founder.ticket)
         }
 
+        /// Judges the answer now, by the request's own directives, as a stored response is judged.
+        ///
+        /// Its body may arrive for longer than its response is fresh.
+        func suits(_ answer: FlightAnswer) -> Bool {
+            guard let facts = answer.reusableFacts else { return true }
+            return ReuseStep.isServedFresh(facts, to: context, services)
+        }
+
         func hasNews() -> Bool {
             let lookup = context.lookup
             return isNew(lookup.flightKey) || lookup.isOfOlderSet && isNew(lookup.key)

@@ -45,6 +45,25 @@ enum ReuseStep {
         )
     }
 
+    /// Whether a request may have a response with these facts now, as a fresh one.
+    static func isServedFresh(
+        _ facts: StoredFacts,
+        to context: FetchContext,
+        _ services: Services
+    ) -> Bool {
+        let terms = services.terms(context.policy)
+        let decision = ReuseDecision.decide(
+            stored: facts,
+            request: context.facts,
+            nowSeconds: services.clock.nowSeconds,
+            preferences: terms.preferences
+        )
+        guard case .respond(.fresh, _, _) = ReuseStep(decision, terms, dueSeconds: nil) else {
+            return false
+        }
+        return true
+    }
+
     /// The step for a request that selects nothing.
     init(missing facts: RequestFacts, _ terms: ReuseTerms) {
         let decision = ReuseDecision.decideMiss(request: facts, preferences: terms.preferences)
