@@ -85,6 +85,7 @@ enum Mutant: String {
     case addsToAnyLength
     case replacesWholeByPart
     case joinsPartsOfOtherVersions
+    case forgetsTagsOfParts
     case downloadsErrorPages
     case losesMarksOfURLs
 

@@ -127,7 +127,9 @@ struct FetchedEntry {
         if let present, joined == nil, isWorthMore(present) { return }
         guard let merge = PartialMerge(content, joining: joined?.parts) else { return }
         var builder = builder
-        if let joined { builder.join(storedFields: joined.fields()) }
+        if let joined, !builder.join(joined) {
+            return services.recorder.refused(.tooManyTags, context.request)
+        }
         builder.hold(merge.parts)
         let blueprint = builder.blueprint
         guard blueprint.isEncodable(bodyCount: merge.parts.heldBytes),

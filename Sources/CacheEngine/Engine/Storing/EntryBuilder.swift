@@ -96,9 +96,26 @@ struct EntryBuilder: Sendable {
     /// Removes a field from those that are kept.
     mutating func omit(lowercased name: StaticString) { fields.remove(lowercased: name) }
 
-    /// Joins the fields of a stored part of the same version: the new ones replace the old ones.
-    mutating func join(storedFields: FieldSection) {
-        fields = PartialBody.joinedFields(stored: storedFields, new: fields)
+    /// Joins a stored part of the same version, whose bytes the entry holds too from then on.
+    ///
+    /// The new fields replace the old ones. The entry is found by the tags of both, stays in memory
+    /// if one of them must, and has the class of the stored part and its user info, unless the new
+    /// part has some.
+    ///
+    /// - Returns: `false`, without a change, if the tags of both do not fit into one entry.
+    mutating func join(_ stored: StoredResponse) -> Bool {
+        let old = EntryBlueprint(stored.entry, metadata: [])
+        let own = tags.tags
+        let others = old.tags.tags.filter { !own.contains($0) }
+        guard let union = TagList(Mutant.forgetsTagsOfParts.isOn ? own : own + others) else {
+            return false
+        }
+        fields = PartialBody.joinedFields(stored: stored.fields(), new: fields)
+        tags = union
+        storageClass = old.storageClass
+        if old.place == .memoryOnly { place = .memoryOnly }
+        userInfo = userInfo ?? stored.userInfo
+        return true
     }
 
     /// Sets the parts of the representation that the body holds.
