@@ -86,6 +86,7 @@ enum Mutant: String {
     case replacesWholeByPart
     case joinsPartsOfOtherVersions
     case forgetsTagsOfParts
+    case copiesForTinyParts
     case downloadsErrorPages
     case losesMarksOfURLs
 

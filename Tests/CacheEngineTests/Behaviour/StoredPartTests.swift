@@ -115,6 +115,79 @@ import Testing
         }
     }
 
+    private static let long = (0..<1_000).map { String($0 % 10) }.joined()
+
+    /// An origin of a thousand digits, which answers single ranges.
+    private static func longOrigin() -> ScriptedOrigin {
+        ScriptedOrigin { request, _ in
+            var fields: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"1\""]
+            let text = request.fields["Range"]?.dropFirst(6) ?? ""
+            let bounds = text.split(separator: "-").compactMap { Int($0) }
+            guard bounds.count == 2 else { return .whole(fields: fields, body: long) }
+            fields["Content-Range"] = "bytes \(text)/1000"
+            let body = String(Array(long)[bounds[0]...bounds[1]])
+            return .whole(status: 206, fields: fields, body: body)
+        }
+    }
+
+    struct Addition: CustomTestStringConvertible, Sendable {
+        let stored: [String]
+        let added: String
+        let isJoined: Bool
+        var testDescription: String { "\(added) to \(stored)" }
+    }
+
+    static let additions: [Addition] = [
+        .init(stored: ["0-159"], added: "160-168", isJoined: false),
+        .init(stored: ["0-159"], added: "160-169", isJoined: true),
+        .init(stored: ["0-159"], added: "500-508", isJoined: false),
+        .init(stored: ["0-159"], added: "500-509", isJoined: true),
+        .init(stored: ["0-489", "491-900"], added: "490-490", isJoined: true),
+        .init(stored: ["0-489", "491-900"], added: "901-901", isJoined: false),
+        .init(stored: ["1-998"], added: "999-999", isJoined: false),
+        .init(stored: ["0-998"], added: "999-999", isJoined: true),
+        .init(stored: ["0-15"], added: "16-16", isJoined: true),
+    ]
+
+    @Test(
+        "A tiny part is joined only where it closes a gap or completes the whole",
+        arguments: additions
+    )
+    func tinyPartsAreNotJoined(row: Addition) async throws {
+        let stage = try await Stage(Self.longOrigin())
+        for range in row.stored { _ = try await stage.get(Stage.url, ["Range": "bytes=\(range)"]) }
+        let bounds = row.added.split(separator: "-").compactMap { Int($0) }
+        let body = String(Array(Self.long)[bounds[0]...bounds[1]])
+        for round in 1...2 {
+            let part = try await stage.get(Stage.url, ["Range": "bytes=\(row.added)"])
+            #expect(part.status == 206 && part.body == body)
+            #expect(part.source == (round == 2 && row.isJoined ? .fresh : .origin))
+        }
+        for range in row.stored {
+            let part = try await stage.get(Stage.url, ["Range": "bytes=\(range)"])
+            #expect(part.source == .fresh, "\(range)")
+        }
+        let isWhole = row.stored == ["0-998"]
+        #expect(try await stage.get().source == (isWhole ? .fresh : .origin))
+        await stage.end()
+    }
+
+    @Test("X19: requests for the bytes behind a large part do not each copy it")
+    func bytesBehindALargePartDoNotCopyIt() async throws {
+        let store = RecordingStore()
+        let stage = try await Stage(Self.longOrigin()) { $0.backing = .custom(store) }
+        _ = try await stage.get(Stage.url, ["Range": "bytes=0-799"])
+        for position in 800..<850 {
+            let range = "bytes=\(position)-\(position)"
+            let part = try await stage.get(Stage.url, ["Range": range])
+            #expect(part.body == String(position % 10))
+            try await stage.cache.flush()
+        }
+        #expect(await store.stores == 1)
+        #expect(try await stage.get(Stage.url, ["Range": "bytes=0-799"]).source == .fresh)
+        await stage.end()
+    }
+
     @Test("A part of a newer version ends the life of an older whole")
     func partOfANewerVersionReplacesAWhole() async throws {
         let stage = try await Stage(RangeTests.origin())

@@ -125,7 +125,9 @@ struct FetchedEntry {
         // A complete response is kept rather than a part of it, unless the part is of another
         // version.
         if let present, joined == nil, isWorthMore(present) { return }
-        guard let merge = PartialMerge(content, joining: joined?.parts) else { return }
+        guard let merge = PartialMerge(content, joining: joined?.parts),
+            merge.isWorthACopy || Mutant.copiesForTinyParts.isOn
+        else { return }
         var builder = builder
         if let joined, !builder.join(joined) {
             return services.recorder.refused(.tooManyTags, context.request)

@@ -8,6 +8,14 @@ struct PartialMerge: Sendable {
     let parts: PartialBody
     /// The bytes of `parts`, in order.
     let pieces: [Piece]
+    /// Whether the stored parts are worth a copy for the part that has arrived.
+    ///
+    /// A copy takes all that is held, so a request for one byte must not cause one. A part is worth
+    /// it if it is at least a sixteenth of what is held, closes a gap, or completes the whole.
+    let isWorthACopy: Bool
+
+    /// The stored parts have at most as many times the bytes of a part that is joined with them.
+    private static let heldTimesMax = 16
 
     enum Piece: Hashable, Sendable {
         /// Bytes of the representation that are stored.
@@ -22,6 +30,9 @@ struct PartialMerge: Sendable {
         guard let range = content.range, parts.add(content) == .added else { return nil }
         self.parts = parts
         let held = stored?.parts ?? []
+        let heldBytes = stored?.heldBytes ?? 0
+        let isTiny = range.count <= (heldBytes - 1) / Self.heldTimesMax
+        isWorthACopy = !isTiny || parts.parts.count < held.count || parts.isComplete
         pieces = parts.parts.flatMap { part in
             let inside = held.filter { part.contains($0.lowerBound) }
             let before = inside.filter { $0.lowerBound < range.lowerBound }.map {
