@@ -15,8 +15,10 @@ struct Content: Sendable {
     /// The moment of the last request that the origin answered with this content or confirmed it
     /// for.
     var asOf: Int
-    /// The moment at which that answer had arrived with its body.
+    /// The moment at which the cache had taken the head of that answer.
     var arrivedAt: Int
+    /// The moment at which the last piece of its body, so far, was taken.
+    var endedAt: Int
     var bytes: [UInt8]
     /// Whether callers other than the one that sent the request may receive it.
     var isShareable = true

@@ -29,6 +29,8 @@ final class Ledger: Sendable {
         let moment: Int
         /// The moment of the request for which the origin sent or confirmed that answer.
         let asOf: Int
+        /// Whether the origin confirmed the answer for that request.
+        let isConfirmed: Bool
         /// The caller and its answer as text.
         let text: String
     }
@@ -66,6 +68,7 @@ final class Ledger: Sendable {
                 askedAt: askedAt,
                 asOf: askedAt,
                 arrivedAt: askedAt,
+                endedAt: askedAt,
                 bytes: Content.body(serial, path, language, count: path.bodyBytes)
             )
             content.isShareable = path != .personal
@@ -84,10 +87,19 @@ final class Ledger: Sendable {
         }
     }
 
-    /// Records that the answer has arrived.
+    /// Records that the answer has arrived, or the beginning of its body.
     func arrive(_ serial: Int) {
         let now = tick()
-        state.withLock { $0.contents[serial].arrivedAt = now }
+        state.withLock { state in
+            state.contents[serial].arrivedAt = now
+            state.contents[serial].endedAt = now
+        }
+    }
+
+    /// Records that more of the answer's body has arrived.
+    func goOn(_ serial: Int) {
+        let now = tick()
+        state.withLock { $0.contents[serial].endedAt = now }
     }
 
     /// Records that a confirmation has arrived for the answer with that tag, requested at
@@ -98,6 +110,7 @@ final class Ledger: Sendable {
             guard let index = state.contents.firstIndex(where: { $0.tag == tag }) else { return }
             state.contents[index].asOf = max(state.contents[index].asOf, askedAt)
             state.contents[index].arrivedAt = now
+            state.contents[index].endedAt = now
         }
     }
 
@@ -162,6 +175,7 @@ final class Ledger: Sendable {
                 language: content.language,
                 moment: state.moment,
                 asOf: content.asOf,
+                isConfirmed: content.asOf != content.askedAt,
                 text: "\(plan) got \(answer)"
             )
         )
@@ -169,15 +183,17 @@ final class Ledger: Sendable {
 
     /// Whether an answer is older than one that a caller had received before this request began.
     ///
-    /// An answer is older if it had arrived before the other was requested. If two exchanges
-    /// overlap, either may be the later one.
+    /// An answer is older if its head had arrived before the other was requested, however long its
+    /// body takes. A confirmation comes without a body, and finds out nothing about a body that
+    /// takes the place of the confirmed one meanwhile: then either may be the later one.
     private func order(of content: Content, to plan: RequestPlan, _ state: State) -> [String] {
-        let told = state.observations.filter {
-            $0.path == content.path && $0.moment < plan.startedAt
-                && (content.path != .varying || $0.language == content.language)
+        let newer = state.observations.filter { told in
+            guard told.path == content.path, told.moment < plan.startedAt,
+                content.path != .varying || told.language == content.language
+            else { return false }
+            return (told.isConfirmed ? content.endedAt : content.arrivedAt) < told.asOf
         }
-        guard let newest = told.max(by: { $0.asOf < $1.asOf }), content.arrivedAt < newest.asOf
-        else { return [] }
+        guard let newest = newer.max(by: { $0.asOf < $1.asOf }) else { return [] }
         return ["older (\(content.arrivedAt) < \(newest.asOf)) than what \(newest.text)"]
     }
 

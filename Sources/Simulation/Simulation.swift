@@ -279,6 +279,7 @@ public struct Simulation: Sendable {
             $0.isShareable = true
             // The content may be stored at any moment before the call returns.
             $0.arrivedAt = .max
+            $0.endedAt = .max
         }
         var fields = path.fields(tag: content.tag)
         fields["X-Serial"] = String(content.serial)

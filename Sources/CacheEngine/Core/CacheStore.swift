@@ -68,7 +68,7 @@ public enum StoreOutcome: Hashable, Sendable {
         case notAdmitted = "not-admitted"
         /// A part (206) whose `Content-Range` is missing, has no size, or contradicts its body.
         case invalidPart = "invalid-part"
-        /// A later removal covers the entry.
+        /// A later removal covers the entry, or a newer response has come before its end.
         case removedMeanwhile = "removed-meanwhile"
     }
 }

@@ -70,6 +70,7 @@ enum Mutant: String {
     // Tiers
     case promotesWhatWasReplaced
     case storesWhatWasRemoved
+    case storesOlderAnswers
     case removesFromMemoryAlone
     case replacesWhatIsNewerOnDisk
     case letsWritersGoOn

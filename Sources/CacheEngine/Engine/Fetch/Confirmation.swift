@@ -73,6 +73,8 @@ struct Confirmation {
             return
         }
         await tiers.replace(stored.stored, by: new, since: ticket)
+        // Also if it is no longer stored: its waiters get it as the newest one.
+        tiers.arrivals.outdate(context.lookup.key.hash, order: ticket.order)
         // If the process ends now, an older record must not make the stored response fresh again.
         if stored.facts.isFresh(at: services.clock.nowSeconds) {
             await tiers.settle(context.lookup.key.hash)

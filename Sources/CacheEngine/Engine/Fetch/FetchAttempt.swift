@@ -20,7 +20,7 @@ struct FetchAttempt {
         case .store(let response, let lifetime):
             guard case .absent = Vary.read(answer.fields, namesMax: response.rules.varyNamesMax)
             else { return nil }
-            return store(answer, response, lifetime, ticket, variance: nil)
+            return store(answer, response, lifetime, numbered(answer), variance: nil)
         case .refuse(let response, let refusal):
             guard !maySupersede(response) else { return nil }
             endShared(by: response)
@@ -89,10 +89,14 @@ struct FetchAttempt {
             guard let stored = context.lookup.stored else {
                 preconditionFailure("Only a stored response is confirmed")
             }
-            let confirmation = Confirmation(services: services, context: context, ticket: ticket)
+            let confirmation = Confirmation(
+                services: services,
+                context: context,
+                ticket: numbered(answer)
+            )
             return await confirmation.freshen(stored, answer)
         case .store(let response, let lifetime):
-            return await store(answer, response, lifetime, ticket)
+            return await store(answer, response, lifetime, numbered(answer))
         case .storePost(let response, let lifetime):
             return await storePost(answer, response, lifetime)
         case .refuse(let response, let refusal):
@@ -103,6 +107,13 @@ struct FetchAttempt {
             answer.body.cancel()
             throw CacheError.misbehaved("The origin sent status 304, but no condition was sent")
         }
+    }
+
+    /// The ticket of this attempt, with the place of the answer's head.
+    private func numbered(_ answer: OriginAnswer) -> RemovalLedger.Ticket {
+        var ticket = ticket
+        ticket.order = answer.order
+        return ticket
     }
 
     private func refused(_ answer: OriginAnswer, _ refusal: StoreRefusalReason) -> FetchOutcome {
@@ -149,8 +160,17 @@ struct FetchAttempt {
         let refusal =
             variance?.isStored == false ? .tooManyVariants : headRefusal(answer, &builder)
         var answer = answer
+        let shared = share(&answer)
+        var ticket = ticket
+        if case .arriving = shared, ticket.arrival?.key != key.hash {
+            ticket.arrival = tiers.arrivals.begin(
+                key.hash,
+                order: ticket.order,
+                fields: builder.fields
+            )
+        }
         let body = PendingBody(
-            shared: share(&answer),
+            shared: shared,
             origin: answer,
             builder: builder,
             storage: refusal == nil ? storage : .none,
@@ -166,7 +186,8 @@ struct FetchAttempt {
             refusal: refusal,
             variance: variance,
             pendingStore: isLeft
-                ? PendingStore(response, builder.storageClass, since: ticket) : nil
+                ? PendingStore(response, builder.storageClass, since: ticket) : nil,
+            arrival: ticket.arrival?.mark
         )
         return FetchOutcome(
             answer: flightAnswer,
@@ -239,9 +260,14 @@ struct FetchAttempt {
         later.permit = ticket.permit
         // The origin's answer is as old as the request to it.
         later.fleetPosition = ticket.fleetPosition
-        var outcome = await store(answer, response, lifetime, later)
-        outcome.body?.isOutranked = true
-        return outcome
+        later.order = answer.order
+        // A GET that is stored from now on is newer, even if this body has arrived already.
+        later.arrival = tiers.arrivals.begin(
+            context.key.hash,
+            order: answer.order,
+            fields: answer.fields
+        )
+        return await store(answer, response, lifetime, later)
     }
 
     // MARK: Not storing

@@ -86,8 +86,6 @@ struct PendingBody: Sendable {
     let storage: Storage
     /// Taken before the fetch: a removal after it keeps the response from being stored.
     let ticket: RemovalLedger.Ticket
-    /// Whether an entry that is already stored when the body is complete is newer.
-    var isOutranked = false
     /// Whether the attempt was abandoned before its response arrived, so that no caller gets the
     /// response.
     var isGivenUp = false
@@ -109,4 +107,6 @@ struct PendingBody: Sendable {
     var key: RequestKey { builder.key }
     /// Whether the attempt that fetched it still holds its flight.
     var isPermitted: Bool { ticket.permit?.isValid != false }
+    /// Whether a newer response of the key has been stored, or has ended what was stored.
+    var isOutdated: Bool { ticket.arrival?.isOutdated == true }
 }

@@ -14,9 +14,7 @@ struct FetchedEntry {
     ///
     /// - Returns: `false`, without a change, if the entry that it replaces must be looked up first.
     func storeAtOnce(_ chunk: ByteChunk) -> Bool {
-        guard body.storage == .whole, !body.isOutranked, tiers.backing.settlesAtOnce else {
-            return false
-        }
+        guard body.storage == .whole, tiers.backing.settlesAtOnce else { return false }
         let blueprint = body.builder.blueprint
         guard blueprint.isEncodable(bodyCount: chunk.count) else { return false }
         note(tiers.store(tiers.entry(blueprint, body: CollectionOfOne(chunk)), since: body.ticket))
@@ -25,7 +23,6 @@ struct FetchedEntry {
 
     /// Stores the response with the body that was kept.
     nonisolated(nonsending) func store(_ place: BodyKeeper.Place, _ builder: EntryBuilder) async {
-        if body.isOutranked, await tiers.entry(body.key) != nil { return }
         var isOverlong = false
         if case .arriving(let arriving) = body.origin.body { isOverlong = arriving.isOverlong }
         switch place {
@@ -61,8 +58,12 @@ struct FetchedEntry {
 
     /// Removes the stored response that this one replaces without being kept itself.
     nonisolated(nonsending) func endReplaced() async {
-        guard body.origin.status != 206, !body.isOutranked, body.isPermitted else { return }
+        // A POST has removed what was stored, and what has been stored since is newer.
+        guard body.origin.status != 206, context.purpose != .post, body.isPermitted,
+            !body.isOutdated
+        else { return }
         if isLeft, context.purpose == .refresh { return await doubtStored() }
+        outdateOlder()
         let isToldAsStored = body.storage != .none
         if context.policy.reads, context.found.stored != nil {
             await remove(context.found.key)
@@ -102,16 +103,30 @@ struct FetchedEntry {
     /// A removal during the fetch refuses the response after its readers were told that it is
     /// stored. An entry that another fetch has stored since the removal may be an older version of
     /// the resource. Only this entry is removed: a removal that also refused fetches under way
-    /// could be provoked again and again, and the key would never be stored.
+    /// could be provoked again and again, and the key would never be stored. A response that a newer
+    /// one has overtaken removes nothing.
     private func note(_ outcome: StoreOutcome) {
         services.recorder.note(outcome, context.request)
-        guard outcome == .refused(.removedMeanwhile), !body.isGivenUp,
+        guard outcome == .refused(.removedMeanwhile), !body.isGivenUp, !body.isOutdated,
             !Mutant.keepsTheOutdated.isOn
         else { return }
+        outdateOlder()
         tiers.removeStored(body.key)
     }
 
+    /// Outdates the arrivals of the key that are older than this response, which is not kept.
+    private func outdateOlder() {
+        tiers.arrivals.outdate(
+            body.key.hash,
+            order: body.ticket.order,
+            except: body.ticket.arrival
+        )
+    }
+
     // MARK: Parts
+
+    /// The most copies of stored parts for one that has arrived; others may be joined meanwhile.
+    private static let copiesMax = 3
 
     /// Stores one part, joined with the parts that are already stored (RFC 9111 §3.4).
     nonisolated(nonsending) private func store(
@@ -120,25 +135,45 @@ struct FetchedEntry {
         _ builder: EntryBuilder
     ) async {
         guard Self.byteCount(of: arrived) == content.range?.count else { return }
+        for copies in 1...Self.copiesMax {
+            // Begun before the look: a change of the key from now on outdates the copy.
+            let copy = tiers.arrivals.beginCopy(of: body.key.hash)
+            guard let entry = await entry(joining: arrived, content, builder) else { return }
+            var ticket = body.ticket
+            ticket.arrival = copy
+            let outcome = tiers.store(entry, since: ticket)
+            guard outcome == .refused(.removedMeanwhile), copy.isOutdated, copies < Self.copiesMax
+            else { return services.recorder.note(outcome, context.request) }
+        }
+    }
+
+    /// The entry of the part and the stored ones; `nil` if the part must not be stored.
+    nonisolated(nonsending) private func entry(
+        joining arrived: [ByteChunk],
+        _ content: ContentRange,
+        _ builder: EntryBuilder
+    ) async -> Entry? {
         let present = await tiers.entry(body.key).flatMap { StoredResponse($0.0) }
         let joined = present.flatMap { isJoinable($0) ? $0 : nil }
         // A complete response is kept rather than a part of it, unless the part is of another
         // version.
-        if let present, joined == nil, isWorthMore(present) { return }
+        if let present, joined == nil, isWorthMore(present) { return nil }
+        // Parts of one version are joined in whatever order they come; otherwise the newer stays.
+        if joined == nil, body.isOutdated { return nil }
         guard let merge = PartialMerge(content, joining: joined?.parts),
             merge.isWorthACopy || Mutant.copiesForTinyParts.isOn
-        else { return }
+        else { return nil }
         var builder = builder
         if let joined, !builder.join(joined) {
-            return services.recorder.refused(.tooManyTags, context.request)
+            services.recorder.refused(.tooManyTags, context.request)
+            return nil
         }
         builder.hold(merge.parts)
         let blueprint = builder.blueprint
         guard blueprint.isEncodable(bodyCount: merge.parts.heldBytes),
             let pieces = await pieces(of: merge, arrived, joined)
-        else { return }
-        let entry = tiers.entry(blueprint, body: pieces)
-        services.recorder.note(tiers.store(entry, since: body.ticket), context.request)
+        else { return nil }
+        return tiers.entry(blueprint, body: pieces)
     }
 
     private func isJoinable(_ stored: StoredResponse) -> Bool {

@@ -29,6 +29,8 @@ final class FlightAnswer: Sendable {
     let rest: RestOfRange?
     /// The store that is left to the caller of the request that was sent.
     let pendingStore: PendingStore?
+    /// Whether a newer response has overtaken this one, if its body is still arriving.
+    let arrival: ArrivalMark?
 
     init(
         status: Int,
@@ -39,7 +41,8 @@ final class FlightAnswer: Sendable {
         refusal: StoreRefusalReason? = nil,
         variance: Variance? = nil,
         rest: RestOfRange? = nil,
-        pendingStore: PendingStore? = nil
+        pendingStore: PendingStore? = nil,
+        arrival: ArrivalMark? = nil
     ) {
         self.status = status
         self.fields = fields
@@ -50,6 +53,7 @@ final class FlightAnswer: Sendable {
         self.variance = variance
         self.rest = rest
         self.pendingStore = pendingStore
+        self.arrival = arrival
     }
 
     /// The facts that decide whether another request may use the response.
@@ -69,7 +73,8 @@ final class FlightAnswer: Sendable {
             facts: facts,
             refusal: refusal,
             variance: variance,
-            rest: rest
+            rest: rest,
+            arrival: arrival
         )
     }
 }

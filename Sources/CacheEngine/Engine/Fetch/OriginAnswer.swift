@@ -11,6 +11,8 @@ struct OriginAnswer: Sendable {
     /// Unix seconds at which the request was sent, and at which the head arrived.
     var requestSeconds: Int64
     var responseSeconds: Int64
+    /// The place of the head among all heads.
+    var order: UInt64
 
     /// The response as the rules of storing see it.
     func received(for request: RequestFacts, _ rules: StoringRules) -> ReceivedResponse {

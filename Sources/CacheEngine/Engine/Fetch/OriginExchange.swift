@@ -39,7 +39,8 @@ struct OriginExchange {
                 body: body,
                 expectedCount: expectedCount,
                 requestSeconds: requestSeconds,
-                responseSeconds: services.clock.nowSeconds
+                responseSeconds: services.clock.nowSeconds,
+                order: services.tiers.arrivals.nextOrder()
             )
         } catch {
             gate?.leave(key)

@@ -42,10 +42,12 @@ struct ManualStore {
     ) async throws -> StoreOutcome {
         let (key, _) = try services.key(of: request)
         let tags = try tags(of: response, options)
-        let ticket = pending?.ticket ?? tiers.ledger.ticket()
+        var ticket = pending?.ticket ?? tiers.ledger.ticket()
         guard let body = try await body(of: response) else {
             return await refuse(.tooLarge, key, request)
         }
+        // It is newer than every response whose body is still arriving.
+        if pending == nil { ticket.order = tiers.arrivals.nextOrder() }
         let received =
             pending?.received(status: response.status, fields: response.fields.section)
             ?? self.received(response, for: request)

@@ -131,8 +131,9 @@ struct Boarding {
 
         /// Judges the answer now, by the request's own directives, as a stored response is judged.
         ///
-        /// Its body may arrive for longer than its response is fresh.
+        /// Its body may arrive for longer than its response is fresh, or is the newest.
         func suits(_ answer: FlightAnswer) -> Bool {
+            if answer.arrival?.isOutdated == true { return false }
             guard let facts = answer.reusableFacts else { return true }
             return ReuseStep.isServedFresh(facts, to: context, services)
         }

@@ -23,6 +23,10 @@ final class RemovalLedger: @unchecked Sendable {
         var mayReplaceShared = true
         /// The permit of a flight's attempt; the store refuses without a valid one.
         var permit: StorePermit?
+        /// The place of the response's head among all heads; 0 if there is no head yet.
+        var order: UInt64 = 0
+        /// The response while its body arrives; the store refuses one that is outdated.
+        var arrival: Arrival?
     }
 
     private static let slotsCount = 4_096
@@ -81,6 +85,7 @@ final class RemovalLedger: @unchecked Sendable {
     func permits(_ key: KeyHash, tags: UnsafeRawBufferPointer, since ticket: Ticket) -> Bool {
         if Mutant.storesWhatWasRemoved.isOn { return true }
         guard ticket.permit?.isValid != false,
+            ticket.arrival?.isOutdated != true || Mutant.storesOlderAnswers.isOn,
             everything.load(ordering: .acquiring) <= ticket.sequence,
             slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.sequence
         else { return false }

@@ -108,6 +108,14 @@ struct StoredResponse: Sendable {
         }
     }
 
+    /// Whether the entry holds parts of the version that has these fields.
+    static func isPart(_ entry: Entry, ofVersion fields: FieldSection) -> Bool {
+        guard let stored = StoredResponse(StoredEntry(entry)),
+            stored.facts.flags.contains(.isPartial)
+        else { return false }
+        return PartialBody.mayCombine(stored: stored.fields(), new: fields)
+    }
+
     /// The whole stored body.
     var body: BodyStream {
         if let reader = stored.detachedBody { return BodyStream(reader) }

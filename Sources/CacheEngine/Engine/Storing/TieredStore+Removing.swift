@@ -26,6 +26,7 @@ extension TieredStore {
         let removed = key.bytes.withUnsafeBytes { bytes in
             memory.remove(key.hash, key: bytes) {
                 defer { note() }
+                arrivals.outdate(key.hash)
                 if Mutant.removesFromMemoryAlone.isOn { return }
                 wasBehind = backing.acceptRemoval(of: key.storeKey)
             }

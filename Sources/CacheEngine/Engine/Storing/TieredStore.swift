@@ -6,6 +6,7 @@ final class TieredStore: Sendable {
     let backing: any BackingTier
     let hasher: KeyHasher
     let ledger = RemovalLedger()
+    let arrivals = ArrivalLedger()
     let staleMarks: StaleMarks
     let clock: any CacheClock
     let recorder: Recorder
@@ -154,7 +155,10 @@ final class TieredStore: Sendable {
         let inMemory = memory.store(
             entry,
             nowSeconds: nowSeconds,
-            whileLocked: { behind = storeBehind(entry) },
+            whileLocked: {
+                outdateOlder(than: entry, since: ticket)
+                behind = storeBehind(entry)
+            },
             onlyIf: { permits(entry, since: ticket) && isWanted() }
         )
         if inMemory == .stored || behind == .stored { return .stored }
@@ -172,6 +176,7 @@ final class TieredStore: Sendable {
         entry.withKey { key in
             _ = memory.remove(entry.head.hash, key: key) {
                 guard permits(entry, since: ticket), isWanted() else { return }
+                outdateOlder(than: entry, since: ticket)
                 outcome = backing.accept(entry, body: body)
             }
         }
@@ -201,7 +206,10 @@ final class TieredStore: Sendable {
                 new.entry,
                 expecting: present,
                 nowSeconds: nowSeconds,
-                whileLocked: { _ = storeBehind(new.entry) },
+                whileLocked: {
+                    outdateOlder(than: new.entry, since: ticket)
+                    _ = storeBehind(new.entry)
+                },
                 onlyIf: { permits(new.entry, since: ticket) }
             )
             backing.ring(key.hash)
@@ -276,6 +284,14 @@ final class TieredStore: Sendable {
     /// Whether an entry fetched since `ticket` may be stored; called while the key is locked.
     private func permits(_ entry: Entry, since ticket: RemovalLedger.Ticket) -> Bool {
         entry.withTags { ledger.permits(entry.head.hash, tags: $0, since: ticket) }
+    }
+
+    /// Keeps responses with earlier heads from taking the entry's place when their bodies are
+    /// complete; called while the key is locked.
+    private func outdateOlder(than entry: Entry, since ticket: RemovalLedger.Ticket) {
+        arrivals.outdate(entry.head.hash, order: ticket.order, except: ticket.arrival) {
+            StoredResponse.isPart(entry, ofVersion: $0)
+        }
     }
 
     /// Called while the key is locked.
