@@ -50,6 +50,7 @@ public final class AsyncHTTPClientOrigin: Origin {
     /// Sends the request, and returns when the head of the response has arrived.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         try Task.checkCancellation()
+        try Self.checkPort(of: request.url)
         let limit = request.timeout ?? maximumHeadTime
         let response: HTTPClientResponse
         do {
@@ -74,6 +75,29 @@ public final class AsyncHTTPClientOrigin: Origin {
             )
         )
     }
+
+    /// Throws if the URL's port is over 65535, which SwiftNIO shortens to 16 bits or does not
+    /// survive, and Foundation may leave out.
+    private static func checkPort(of url: String) throws {
+        let parts = url.utf8.split(
+            separator: UInt8(ascii: "/"),
+            maxSplits: 2,
+            omittingEmptySubsequences: false
+        )
+        guard parts.count == 3 else { return }
+        let authority = parts[2].prefix { !Self.endsOfAuthority.contains($0) }
+        guard let colon = authority.lastIndex(of: UInt8(ascii: ":")) else { return }
+        let port = authority[authority.index(after: colon)...]
+        guard !port.isEmpty, port.allSatisfy({ Self.digits.contains($0) }) else { return }
+        guard UInt16(Substring(port)) == nil else { return }
+        throw CacheError(
+            .requestInvalid,
+            detail: "The URL has an invalid port: `\(Substring(port.prefix(20)))`; give 1 to 65535"
+        )
+    }
+
+    private static let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+    private static let endsOfAuthority = "/?#".utf8
 
     fileprivate static func failure(_ error: any Error, isBody: Bool) -> any Error {
         if !isBody, isOfConnecting(error) {

@@ -178,7 +178,10 @@ import Testing
         }
     }
 
-    @Test(arguments: ["", "/relative", "no-scheme.test/a"])
+    @Test(arguments: [
+        "", "/relative", "no-scheme.test/a", "http://127.0.0.1:65536/", "http://[::1]:65536?a=/",
+        "http://user@localhost:65536#a", "http://127.0.0.1:99999999999999999999",
+    ])
     func anInvalidURLIsReported(url: String) async throws {
         try await withOrigin { origin in
             let error = await #expect(throws: CacheError.self) {
@@ -186,6 +189,19 @@ import Testing
             }
             #expect(error?.code == .requestInvalid)
         }
+    }
+
+    @Test(arguments: ["user:65536@", ""])
+    func numbersOutsideThePortAreNoPorts(user: String) async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(201) }
+        let path = "/a:65536/http://b:65536?c:65536"
+        try await withOrigin { origin in
+            let response = try await origin.fetch(
+                OriginRequest(url: "http://\(user)127.0.0.1:\(server.port)\(path)")
+            )
+            #expect(response.status == 201)
+        }
+        #expect(server.requests.map(\.target) == [path])
     }
 
     @Test func aCancelledTaskSendsNothing() async throws {
