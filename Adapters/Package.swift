@@ -18,6 +18,7 @@ let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let serviceLifecycle = Target.Dependency.product(
     name: "ServiceLifecycle",
     package: "swift-service-lifecycle"
@@ -48,6 +49,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log.git", from: "1.14.0"),
         .package(url: "https://github.com/apple/swift-metrics.git", from: "2.10.1"),
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.3"),
+        .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.37.2"),
         .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.26.0"),
         .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.33.1"),
         .package(
@@ -120,14 +122,14 @@ let package = Package(
         .target(
             name: "AsyncHTTPClientOrigin",
             dependencies: [
-                "NIOBridge", engine, nioCore, nioHTTP1, nioPosix,
+                "NIOBridge", engine, nioCore, nioHTTP1, nioPosix, nioSSL,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ],
             swiftSettings: house
         ),
         .testTarget(
             name: "AsyncHTTPClientOriginTests",
-            dependencies: ["AsyncHTTPClientOrigin", engine, testSupport],
+            dependencies: ["AsyncHTTPClientOrigin", engine, nioCore, nioPosix, testSupport],
             swiftSettings: house
         ),
 

@@ -4,6 +4,7 @@ import NIOBridge
 public import NIOCore
 import NIOHTTP1
 import NIOPosix
+import NIOSSL
 
 #if canImport(Glibc)
     import Glibc
@@ -125,6 +126,8 @@ public final class AsyncHTTPClientOrigin: Origin {
         // A numeric address.
         case let error as IOError:
             return [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH].contains(error.errnoCode)
+        // Among others, a certificate that cannot be verified.
+        case NIOSSLError.handshakeFailed: return true
         case let error as HTTPClientError: return connectingErrors.contains(error)
         default: return false
         }

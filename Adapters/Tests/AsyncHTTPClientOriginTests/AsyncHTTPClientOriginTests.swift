@@ -1,6 +1,8 @@
 import AsyncHTTPClientOrigin
 import CacheEngine
 import CacheTestSupport
+import NIOCore
+import NIOPosix
 import Testing
 
 /// The origin sends what the cache asks, and reports what a server on this machine answers.
@@ -161,6 +163,24 @@ import Testing
         #expect(ContinuousClock.now - start < .seconds(5))
     }
 
+    @Test func aHandshakeThatFailsIsAFailure() async throws {
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(PlainTextAnswer())
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(server.localAddress?.port)
+        try await withOrigin { origin in
+            let error = await #expect(throws: CacheError.self) {
+                try await origin.fetch(OriginRequest(url: "https://127.0.0.1:\(port)/"))
+            }
+            #expect(error?.code == .originUnreachable)
+        }
+        try await server.close().get()
+    }
+
     @Test func aHeadThatComesTooLateTimesOut() async throws {
         let gate = LoopbackGate()
         let server = try LoopbackServer { _, connection in
@@ -214,5 +234,16 @@ import Testing
             await #expect(throws: CancellationError.self) { try await task.value }
         }
         #expect(server.requestCount == 0)
+    }
+}
+
+/// A server's connection that answers the first bytes as if they were HTTP without TLS.
+private final class PlainTextAnswer: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let answer = ByteBuffer(string: "HTTP/1.1 400 Bad Request\r\n\r\n")
+        context.writeAndFlush(wrapOutboundOut(answer), promise: nil)
     }
 }
