@@ -81,14 +81,6 @@ package struct ResponseFacts: Hashable, Sendable {
         flags.contains(.hasStrongEntityTag) || hasStrongLastModified
     }
 
-    /// Whether a body of `receivedBytes` is complete (RFC 9111 §3.3).
-    ///
-    /// Returns `true` if there is no declared length: a truncated body cannot be detected then.
-    package func isComplete(receivedBytes: Int) -> Bool {
-        guard !flags.contains(.hasTransferEncoding), let contentLength else { return true }
-        return contentLength == receivedBytes
-    }
-
     package var hasStrongLastModified: Bool {
         guard let lastModifiedSeconds, let dateSeconds else { return false }
         return lastModifiedSeconds < dateSeconds

@@ -109,13 +109,4 @@ struct StoredFieldsTests {
         #expect(!Self.stored(lines).contains("content-length"))
         #expect(Self.stored([("Content-Length", "5")]).contains("content-length"))
     }
-
-    @Test("RFC 9111 §3.3: a body that is shorter or longer than declared is not whole")
-    func completeness() {
-        let facts = Scene([("Content-Length", "5")]).response
-        #expect(facts.isComplete(receivedBytes: 5))
-        #expect(!facts.isComplete(receivedBytes: 4))
-        #expect(!facts.isComplete(receivedBytes: 6))
-        #expect(Scene([]).response.isComplete(receivedBytes: 4))
-    }
 }
