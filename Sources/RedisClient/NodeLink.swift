@@ -82,7 +82,8 @@ final class NodeLink {
         RedisError(.suspended, detail: "The server \(node.key.address) is suspended after failures")
     }
 
-    /// Moves what is finished behind `all`, and frees the places of these batches.
+    /// Appends what is finished to `all`, frees the places of these batches, and adds the new
+    /// connections to the node's counts.
     func takeFinished(into all: inout [NodeConnection.Finished]) {
         let finished = connection.takeFinished()
         guard !finished.isEmpty || connectionCount > 0 || openingCount > 0 else { return }

@@ -31,7 +31,7 @@ public struct CacheError: Error, Hashable, Sendable {
         public static let deadlineExceeded = Code(description: "deadlineExceeded")
         /// The request cannot be sent: its URL is not absolute, or a field is invalid.
         public static let requestInvalid = Code(description: "requestInvalid")
-        /// A loader requested the key that it is loading.
+        /// The origin requested the URL that it is fetching.
         public static let loadRecursed = Code(description: "loadRecursed")
         /// The cache was shut down before the request finished.
         public static let shutDown = Code(description: "shutDown")

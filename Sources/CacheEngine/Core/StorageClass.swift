@@ -6,7 +6,8 @@ public enum StorageClass: UInt8, Hashable, Sendable, CaseIterable {
     case session = 1
     /// Survives restarts; not evicted while pinned entries stay within their share.
     ///
-    /// The share of the memory is `MemoryOptions.pinnedShareMax`; the share of the disk is half.
+    /// The share of the memory is `MemoryOptions.maximumPinnedShare`; the share of the disk is
+    /// half.
     case pinned = 2
 }
 

@@ -135,7 +135,10 @@ public final class HTTPCache: Sendable {
 
     // MARK: Life cycle
 
-    /// Does the periodic work of a long-lived cache until the task is cancelled, then shuts down.
+    /// Does the periodic work of a long-lived cache until the task is cancelled or the cache is shut
+    /// down.
+    ///
+    /// If the task is cancelled, this method shuts the cache down before it returns.
     public func run() async { await LifeCycle(services: services).run() }
 
     /// Ends all work, writes out every accepted entry, and releases the directory.

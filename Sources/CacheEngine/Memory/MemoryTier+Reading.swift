@@ -1,7 +1,7 @@
-/// Reading, without a lock on each thread that has a `ReaderGate`.
+/// Reading.
 ///
-/// `peek` takes the lock of the key's shard. A thread without a gate, beyond 4,096 threads, reads
-/// by it.
+/// A thread that has a `ReaderGate` reads without a lock; 4,096 threads at a time have one. Every
+/// other thread reads by `peek`, which takes the lock of the key's shard.
 extension MemoryTier {
     /// The entry for the key, counted as a hit or a miss.
     package func entry(

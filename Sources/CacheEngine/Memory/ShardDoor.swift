@@ -3,10 +3,12 @@ import Synchronization
 /// The synchronous door of one shard: everything that takes the shard's lock.
 ///
 /// Stores and removals take the lock for one entry. The shard's actor, and removals of many keys,
-/// take it for a batch of `batchMax` slots at most. Readers come in through `ShardCommons.table` and
-/// take no lock.
+/// take it for a batch of `batchMax` slots at most, and the growth of the table takes it once for all
+/// slots. Readers come in through `ShardCommons.table` and take no lock.
 final class ShardDoor: Sendable {
     /// Slots that one hold of the lock may look at, so that a writer waits for a few microseconds.
+    ///
+    /// `grow` holds it longer: it moves the whole table.
     static let batchMax = 256
     /// The size of a new table.
     private static let bucketCountMin = 8

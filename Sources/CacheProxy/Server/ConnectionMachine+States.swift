@@ -35,7 +35,7 @@ extension ConnectionMachine {
         case open
         /// The connection ends behind the last response.
         case ending
-        /// The same, and the client may still send bytes that nothing reads.
+        /// The same, and some of the client's bytes may stay unread, so the connection lingers.
         case endingUnread
         /// Everything is sent; input is dropped until the client closes.
         case lingering

@@ -19,7 +19,7 @@ final class BodyFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Writes the pieces of the body behind what was written before.
+    /// Writes the pieces of the body one behind the other, from the file's position on.
     ///
     /// `report` is called with the number of bytes of each piece.
     func append(_ body: BodyStream, _ report: (Int) -> Void = { _ in }) async throws {

@@ -14,8 +14,11 @@ struct Download {
         return try await put(respond(request))
     }
 
-    /// Continues what an earlier download left; leaves its own bytes to a later one if it breaks
-    /// off.
+    /// Continues what an earlier download left; if it breaks off, leaves to a later one the bytes
+    /// that can be continued.
+    ///
+    /// A request that is no GET or has a Range, and one whose file another download is writing, is
+    /// carried out by `whole`.
     func resumed() async throws -> CacheResponse {
         try checkPath()
         guard request.method == .get, !request.fields.contains("Range"),
@@ -150,10 +153,11 @@ struct Download {
         }
     }
 
-    /// The tag under which the bytes can be continued.
+    /// The tag under which the bytes can be continued; `nil` if they cannot be.
     ///
-    /// A body without a length may have been decoded on its way; a part of it is not a part of what
-    /// the origin has. Coded content is not continued, as the rest may come without the coding.
+    /// A body without a length may have been decoded on its way, and its bytes would then be no part
+    /// of what the origin sends. Coded content is not continued, as the rest may come without the
+    /// coding.
     private static func strongTag(of response: CacheResponse) -> String? {
         guard response.body.count != nil, !response.fields.contains("Content-Encoding"),
             var field = response.fields["ETag"]

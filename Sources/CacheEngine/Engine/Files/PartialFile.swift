@@ -6,8 +6,9 @@ import Platform
 ///     movie.mp4.part-of    the URL and the entity tag of their response, each on a line
 ///
 /// Whenever the process ends, bytes beside a second file are those that it names: new bytes are
-/// written only after the second file of the old ones is removed and their own is written. One
-/// download at a time has the files; the lock ends with the process.
+/// written only after the second file of the old ones is removed and, if they can be continued,
+/// their own is written. One download at a time has the files; its lock ends when it closes the
+/// first one, and with the process.
 final class PartialFile {
     private let file: BodyFile
     private let notePath: String
@@ -66,7 +67,7 @@ final class PartialFile {
 
     /// The bytes are complete: they become the file at `path`.
     func finish(as path: String) throws {
-        // First, so that it is not that of a download that begins behind the move.
+        // Before the move: behind it the note could be that of the next download.
         unlink(notePath)
         try file.move(to: path)
     }

@@ -1,12 +1,13 @@
-/// An event in a cache, with the request that it belongs to.
+/// An event in a cache, with the request if it belongs to one.
 public enum CacheEvent: Sendable {
     /// A caller received the head of its response.
     case answered(Answer)
     /// A response to the request was not stored.
     case refused(StoreRefusalReason, request: CacheRequest)
-    /// The origin could not be reached, or broke off its response.
+    /// A request to the origin failed: the origin could not be reached, was too slow, violated HTTP
+    /// or broke off its response.
     case originFailed(any Error, request: CacheRequest)
-    /// A request left a shared fetch, for the given reason, and was sent to the origin alone.
+    /// A request was sent to the origin alone, for the given reason.
     case escaped(String, request: CacheRequest)
     /// A background refresh ended.
     case refreshed(succeeded: Bool, request: CacheRequest)

@@ -20,10 +20,10 @@ enum MetricHelp {
         "origin_timeouts_total": "Requests to the origin that took too long.",
         "refreshes_total": "Refreshes behind a response that was served already.",
         "refresh_failures_total": "Refreshes that failed.",
-        "disk_hits_total": "Entries read from behind the memory.",
+        "disk_hits_total": "Entries found on disk, indexes of variants included.",
         "hook_failures_total": "Calls of the application's hooks that failed.",
         "reelections_total": "Fetches taken over by a request that had waited.",
-        "escapes_total": "Requests that left a shared fetch to ask for themselves, by reason.",
+        "escapes_total": "Requests that were sent to the origin alone, by reason.",
         "invalidations_total": "Removals caused by unsafe methods.",
         "owed_removals": "Removals that a custom store has not carried out yet.",
         "evictions_total": "Entries removed to make room.",
@@ -52,6 +52,6 @@ enum MetricHelp {
         "fleet_shared_unreadable_total": "Readings of shared records that were damaged.",
         "fleet_published_total": "Responses copied into the fleet's shared store.",
         "fleet_unpublished_total": "Responses that the fleet's shared store has not taken.",
-        "removals_total": "Removals and purges asked for.",
+        "removals_total": "Removals by request, and entries removed by scope or tag.",
     ]
 }

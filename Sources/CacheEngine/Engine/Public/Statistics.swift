@@ -23,7 +23,7 @@ extension HTTPCache {
         public var waiters = 0
         /// The waiters that took over a fetch from a leader that failed.
         public var reElections = 0
-        /// The requests that left a shared fetch, by reason.
+        /// The requests that were sent to the origin alone, by reason.
         public var escapes: [String: Int] = [:]
         /// The keys marked because their response could not be shared.
         public var hitForMissMarks = 0
@@ -35,7 +35,7 @@ extension HTTPCache {
         public var refreshes = 0
         /// The background refreshes that failed.
         public var refreshFailures = 0
-        /// The stored responses found on disk.
+        /// The entries found on disk, indexes of variants included.
         public var diskHits = 0
         /// The removals by request, and the entries removed by scope or tag.
         public var removals = 0

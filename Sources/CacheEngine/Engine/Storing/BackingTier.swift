@@ -52,8 +52,8 @@ protocol BackingTier: Sendable {
     /// Wakes the task that carries out accepted operations; called after the key is unlocked.
     func ring(_ hash: KeyHash)
 
-    /// The largest body that is gathered in memory before it is stored here; 0 if bodies are not
-    /// gathered.
+    /// The largest body that is gathered in memory before it is stored here; 0 if the tier stores
+    /// nothing.
     var gatheredBytesMax: Int { get }
 
     /// Whether an entry of that size, with a body of that size, can be kept.

@@ -1,7 +1,9 @@
 import HTTPCaching
 
-/// Keeps the shared store of a fleet in step with this machine: what is stored here is copied, what
-/// is removed here is removed there.
+/// Passes the changes of this machine on to the shared store of a fleet.
+///
+/// An entry that is stored here is copied if other machines may use it; otherwise, and if it is
+/// removed here, its record is removed.
 struct SharedOutlet: Sendable {
     let tier: any SharedTier
 

@@ -136,7 +136,8 @@ extension SharedRecord {
 }
 
 extension StoredResponse {
-    /// The same response as a clock sees it that is `seconds` ahead.
+    /// The same response with its times by a clock that is `seconds` ahead; `nil` if they cannot be
+    /// expressed.
     fileprivate func shifted(bySeconds seconds: Int64) -> StoredEntry? {
         var facts = facts
         let (time, overflows) = facts.responseTimeSeconds.addingReportingOverflow(seconds)
