@@ -296,11 +296,6 @@ package final class DiskTier: Sendable {
         for shard in shards { await shard.setCapacity(share) }
     }
 
-    /// Removes the entries of the storage class `.session`.
-    package func endSession() async throws -> RemovalCount {
-        try await removeAll(in: .storageClass(.session))
-    }
-
     /// Writes and seals everything, and releases the directory.
     ///
     /// Afterwards stores are refused and reads find nothing. A body that still has a reader stays

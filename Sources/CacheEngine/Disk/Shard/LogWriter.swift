@@ -77,15 +77,4 @@ final class BatchBuffer: @unchecked Sendable {
         assert(self.count + count <= bytes.count)
         return .init(rebasing: bytes[self.count..<self.count + count])
     }
-
-    /// Drops the first `count` bytes.
-    func removeFirst(_ removed: Int) {
-        assert(removed <= count)
-        guard removed > 0 else { return }
-        let rest = count - removed
-        bytes.baseAddress.map { base in
-            base.copyMemory(from: base + removed, byteCount: rest)
-        }
-        count = rest
-    }
 }

@@ -52,7 +52,6 @@ struct WriteQueue: ~Copyable {
         let sequence: UInt64
         let hash: KeyHash
         let content: Content
-        let coversOlderRecord: Bool
     }
 
     private var nodes = Slab<Node>(capacity: 64)
@@ -154,8 +153,7 @@ struct WriteQueue: ~Copyable {
                     node: index,
                     sequence: nodes[index].sequence,
                     hash: nodes[index].hash,
-                    content: content,
-                    coversOlderRecord: nodes[index].coversOlderRecord
+                    content: content
                 )
             )
         }

@@ -42,7 +42,6 @@ final class Recorder: Sendable {
     }
 
     func refused(_ reason: StoreRefusalReason, _ request: CacheRequest) {
-        counters.add(.refused)
         byReason.withLock { $0.refusals[reason, default: 0] += 1 }
         onEvent?(.refused(reason, request: request))
     }
@@ -56,7 +55,6 @@ final class Recorder: Sendable {
     }
 
     func escaped(_ escape: FlightEscape, _ request: CacheRequest) {
-        counters.add(.escapes)
         byReason.withLock { $0.escapes[escape.rawValue, default: 0] += 1 }
         onEvent?(.escaped(escape.rawValue, request: request))
     }
@@ -142,8 +140,8 @@ final class Recorder: Sendable {
 enum Counter: Int, CaseIterable {
     case freshHits, staleHits, revalidations, fallbacks, originAnswers, collapsedAnswers, generated
     case originRequests, originFailures, originBytes
-    case stored, refused, hookFailures, storageErrors
-    case flights, waiters, reElections, escapes, hitForMissMarks, sharedErrors, timeouts
+    case stored, hookFailures, storageErrors
+    case flights, waiters, reElections, hitForMissMarks, sharedErrors, timeouts
     case refreshes, refreshFailures, removals, invalidations, diskHits
     /// Waits of at most that many milliseconds.
     case waits0_1, waits1, waits10, waits100, waits1000, waits10000, waitsLonger
