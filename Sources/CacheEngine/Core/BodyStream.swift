@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A source of body bytes that arrive over time.
 ///
 /// One reader at a time calls `next`, and not again after it returned `nil` or threw.
@@ -184,4 +186,61 @@ extension ByteChunk {
             }
         }
     }
+}
+
+/// Shares a body source among its readers, and cancels it when the last of them is released.
+package final class SourceLease: Sendable {
+    private let source: any BodySource
+    private let hasEnded = Atomic(false)
+
+    package init(_ source: any BodySource) { self.source = source }
+
+    package func next() async throws -> ByteChunk? {
+        if hasEnded.load(ordering: .acquiring) { return nil }
+        do {
+            if let chunk = try await source.next() { return chunk }
+            hasEnded.store(true, ordering: .releasing)
+            return nil
+        } catch {
+            hasEnded.store(true, ordering: .releasing)
+            throw error
+        }
+    }
+
+    deinit {
+        if !hasEnded.load(ordering: .acquiring) { source.cancel() }
+    }
+}
+
+/// The chunks of an asynchronous sequence as a body.
+///
+/// The iterator is made when the first chunk is wanted, and released with the body.
+actor SequenceSource<Chunks: AsyncSequence & Sendable>: BodySource
+where Chunks.Element == ByteChunk {
+    private enum State {
+        case unread(Chunks)
+        case reading(Chunks.AsyncIterator)
+        case ended
+    }
+
+    private var state: State
+
+    init(_ chunks: Chunks) { state = .unread(chunks) }
+
+    func next() async throws -> ByteChunk? {
+        var iterator: Chunks.AsyncIterator
+        switch state {
+        case .unread(let chunks): iterator = chunks.makeAsyncIterator()
+        case .reading(let current): iterator = current
+        case .ended: return nil
+        }
+        // A sequence that threw is not asked again.
+        state = .ended
+        guard let chunk = try await iterator.next(isolation: self) else { return nil }
+        state = .reading(iterator)
+        return chunk
+    }
+
+    /// Nothing to do: the body releases this source, and with it the iterator.
+    nonisolated func cancel() {}
 }

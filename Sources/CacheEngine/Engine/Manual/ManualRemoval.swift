@@ -47,3 +47,71 @@ struct ManualRemoval {
         return try await StaleMarking(services).mark(key, request.fields.section)
     }
 }
+
+/// Makes the stored responses of one resource stale.
+///
+/// Where the stored response cannot be marked (a removal is under way, or a look-up failed), it is
+/// removed: a purge that was asked for must not be lost.
+struct StaleMarking {
+    private let services: Services
+
+    init(_ services: Services) { self.services = services }
+
+    /// Makes the response stale that a request with `fields` selects.
+    ///
+    /// - Returns: Whether there was one.
+    func mark(_ key: RequestKey, _ fields: FieldSection) async throws -> Bool {
+        let tiers = services.tiers
+        tiers.outdateFetches(of: key)
+        let ticket = tiers.ledger.ticket()
+        let lookup = await Lookup(services).result(for: key, fields)
+        guard let stored = lookup.stored else {
+            if !tiers.backing.isLookUpConclusive { _ = try await tiers.removeDurably(key) }
+            return false
+        }
+        if lookup.key != key, tiers.outlet != nil {
+            // The other machines remove the variants, as they cannot find them. If this one kept the
+            // index, they would get it back and find their old variants again.
+            _ = try await tiers.removeDurably(key)
+            return true
+        }
+        try await mark(stored, since: ticket)
+        try await tiers.confirm(lookup.key.hash)
+        return true
+    }
+
+    /// Makes the response stale that is stored under the resource's own key.
+    ///
+    /// Variants cannot be found without a request that selects them, so they are removed.
+    func mark(_ key: RequestKey) async throws {
+        let tiers = services.tiers
+        tiers.outdateFetches(of: key)
+        let ticket = tiers.ledger.ticket()
+        guard let (entry, _) = await tiers.entry(key), let stored = StoredResponse(entry) else {
+            _ = try await tiers.removeDurably(key)
+            return
+        }
+        try await mark(stored, since: ticket)
+        try await tiers.confirm(key.hash)
+    }
+
+    private func mark(_ stored: StoredResponse, since ticket: RemovalLedger.Ticket) async throws {
+        // The origin must confirm it before its next use. A renewed entry would count as stored now,
+        // and so lose that stronger mark.
+        if services.tiers.isDoubted(stored.stored.entry) { return }
+        var facts = stored.facts
+        facts.freshnessLifetimeSeconds = 0
+        let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
+        let renewed = services.tiers.renewed(stored.stored, as: blueprint)
+        let tiers = services.tiers
+        // The fleet's log tells the others; a copy of this machine may be older than theirs.
+        let isMarked = await tiers.replace(
+            stored.stored,
+            by: renewed,
+            since: ticket,
+            isShared: false
+        )
+        if isMarked || Mutant.losesMarksOfURLs.isOn { return }
+        _ = try await tiers.removeDurably(RequestKey(stored.stored.key))
+    }
+}

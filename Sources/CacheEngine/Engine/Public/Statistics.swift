@@ -64,54 +64,67 @@ extension HTTPCache {
     }
 }
 
-extension HTTPCache.Statistics {
-    /// Returns the counters in the Prometheus text format, each name preceded by `prefix`.
-    public func prometheusText(prefix: String = "cache") -> String {
-        var metrics = PrometheusText(prefix: prefix)
-        func counter(_ name: String, _ value: Int) {
-            metrics.add(name, .counter, MetricHelp.text(name), value)
+extension HTTPCache.Statistics: CustomStringConvertible {
+    /// A table with a line for each count that is not zero.
+    public var description: String {
+        var rows = [("hit ratio", Self.percent(hitRatio))]
+        func add(_ name: String, _ count: Int) {
+            if count != 0 { rows.append((name, String(count))) }
         }
-        func counter(_ name: String, by label: String, _ values: [(String, Int)]) {
-            let rows = values.map { (PrometheusText.label(label, $0), Double($1)) }
-            metrics.add(name, .counter, MetricHelp.text(name), rows)
+        for source in CacheInfo.Source.allCases {
+            add("answers, \(source.rawValue)", answers[source] ?? 0)
         }
-        let sources = CacheInfo.Source.allCases
-        counter("answers_total", by: "source", sources.map { ($0.rawValue, answers[$0] ?? 0) })
-        counter("origin_requests_total", originRequests)
-        counter("origin_failures_total", originFailures)
-        counter("origin_bytes_total", originBytes)
-        counter("stored_total", stored)
-        let reasons = refusals.map { ($0.key.description, $0.value) }
-        counter("refused_total", by: "reason", reasons.sorted { $0.0 < $1.0 })
-        counter("hook_failures_total", hookFailures)
-        counter("storage_errors_total", storageErrors)
-        counter("flights_total", flights)
-        counter("waiters_total", waiters)
-        counter("reelections_total", reElections)
-        let ways = escapes.map { ($0.key, $0.value) }
-        counter("escapes_total", by: "reason", ways.sorted { $0.0 < $1.0 })
-        counter("hit_for_miss_marks_total", hitForMissMarks)
-        counter("shared_errors_total", sharedErrors)
-        counter("origin_timeouts_total", timeouts)
-        counter("refreshes_total", refreshes)
-        counter("refresh_failures_total", refreshFailures)
-        counter("disk_hits_total", diskHits)
-        counter("removals_total", removals)
-        counter("invalidations_total", invalidations)
-        counter("evictions_total", evictions)
-        let waits = "wait_milliseconds"
-        metrics.add(histogram: waits, MetricHelp.text(waits), waitMilliseconds)
-        func gauge(_ name: String, _ value: (StoreUsage) -> Int) {
-            let rows = [("memory", memory), ("disk", disk)].map { tier, usage in
-                (PrometheusText.label("tier", tier), Double(value(usage)))
-            }
-            metrics.add(name, .gauge, MetricHelp.text(name), rows)
+        add("origin requests", originRequests)
+        add("origin failures", originFailures)
+        add("origin timeouts", timeouts)
+        add("origin bytes", originBytes)
+        add("stored", stored)
+        for (reason, count) in refusals.map({ ($0.key.description, $0.value) }).sorted(by: <) {
+            add("not stored, \(reason)", count)
         }
-        gauge("entries") { $0.entries }
-        gauge("bytes") { $0.bytes }
-        gauge("capacity_bytes") { $0.capacityBytes }
-        metrics.add("owed_removals", .gauge, MetricHelp.text("owed_removals"), owedRemovals)
-        fleet?.add(to: &metrics)
-        return metrics.text
+        add("shared fetches", flights)
+        add("requests that joined one", waiters)
+        add("fetches taken over", reElections)
+        for (reason, count) in escapes.sorted(by: { $0.key < $1.key }) {
+            add("left a shared fetch, \(reason)", count)
+        }
+        add("keys not worth waiting for", hitForMissMarks)
+        add("errors shared", sharedErrors)
+        add("refreshes", refreshes)
+        add("refreshes that failed", refreshFailures)
+        add("found on disk", diskHits)
+        add("removals", removals)
+        add("invalidations", invalidations)
+        add("evictions", evictions)
+        add("removals owed by the store", owedRemovals)
+        add("hook failures", hookFailures)
+        add("storage errors", storageErrors)
+        for (name, usage) in [("memory", memory), ("disk", disk)] where usage.capacityBytes > 0 {
+            let text =
+                "\(usage.entries) entries, \(usage.bytes) of \(usage.capacityBytes) bytes"
+            rows.append((name, text))
+        }
+        let width = rows.map(\.0.count).max() ?? 0
+        return rows.map { name, value in
+            name + String(repeating: " ", count: width - name.count + 2) + value
+        }.joined(separator: "\n")
     }
+
+    private static func percent(_ share: Double) -> String {
+        let tenths = Int((share * 1_000).rounded())
+        return "\(tenths / 10).\(tenths % 10) %"
+    }
+}
+
+/// The work that a cache does now; every count is 0 if the cache is idle.
+public struct WorkUnderWay: Hashable, Sendable {
+    /// The keys with a flight under way.
+    public var flights = 0
+    /// The cache's own tasks.
+    public var tasks = 0
+    /// The keys with requests at the origin, if such requests are limited.
+    public var limitedKeys = 0
+
+    /// Creates a value without work.
+    public init() {}
 }

@@ -1,4 +1,5 @@
 import HTTPCaching
+import Synchronization
 
 /// The fields of a response that shares its lines with others: the shared lines in place, followed
 /// by the response's own.
@@ -51,4 +52,157 @@ struct ServedFields: Sendable {
     }
 
     private static let ownBytesUsual = 128
+}
+
+/// The lines that a response adds to the stored ones: `Age` and `Cache-Status`.
+///
+/// They are written when they are read: most responses go straight to a socket, or only their body
+/// is read.
+struct OwnLines: Sendable {
+    private let status: Status
+    private let ageSeconds: OptionalNumber<UInt32>
+
+    /// The content of `Cache-Status` (RFC 9211).
+    enum Status: Sendable {
+        case omitted
+        /// A hit; written without building a string first.
+        case hit(StatusName, remainingSeconds: Int)
+        indirect case other(CacheStatus)
+    }
+
+    init(ageSeconds: Int?, _ status: Status) {
+        self.ageSeconds = OptionalNumber(ageSeconds)
+        self.status = status
+    }
+
+    /// Calls `read` with the encoded lines, run by run.
+    func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void) {
+        withAgeLine(read)
+        switch status {
+        case .omitted: break
+        case .hit(let name, let remaining): withHitLine(name, remaining, read)
+        case .other(let status): withLine(status.bytes, read)
+        }
+    }
+
+    private func withAgeLine(_ read: (UnsafeRawBufferPointer) -> Void) {
+        guard let ageSeconds = ageSeconds.value else { return }
+        let room = FieldSection.lineBytes(around: "Age") + DecimalText.bytesMax
+        withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
+            let end = FieldSection.writeLine(trusted: "Age", to: target, at: 0) {
+                DecimalText.write(ageSeconds, into: $0)
+            }
+            read(UnsafeRawBufferPointer(rebasing: target[..<end]))
+        }
+    }
+
+    private func withLine(_ status: [UInt8], _ read: (UnsafeRawBufferPointer) -> Void) {
+        let room = FieldSection.lineBytes(around: "Cache-Status") + status.count
+        withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
+            let end = FieldSection.writeLine(trusted: "Cache-Status", to: target, at: 0) { value in
+                value.copyBytes(from: status)
+                return status.count
+            }
+            read(UnsafeRawBufferPointer(rebasing: target[..<end]))
+        }
+    }
+
+    private static let hit = StaticString("; hit; ttl=")
+
+    private func withHitLine(
+        _ name: StatusName,
+        _ remainingSeconds: Int,
+        _ read: (UnsafeRawBufferPointer) -> Void
+    ) {
+        let room =
+            FieldSection.lineBytes(around: "Cache-Status") + name.count
+            + Self.hit.utf8CodeUnitCount + DecimalText.bytesMax
+        withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
+            let end = FieldSection.writeLine(trusted: "Cache-Status", to: target, at: 0) { value in
+                name.write(to: value)
+                var count = name.count
+                Self.hit.withUTF8Buffer { value.copy(UnsafeRawBufferPointer($0), at: count) }
+                count += Self.hit.utf8CodeUnitCount
+                let digits = UnsafeMutableRawBufferPointer(rebasing: value[count...])
+                return count + DecimalText.write(remainingSeconds, into: digits)
+            }
+            read(UnsafeRawBufferPointer(rebasing: target[..<end]))
+        }
+    }
+}
+
+/// The name of a cache as `Cache-Status` spells it (RFC 9211 §2).
+///
+/// Every response carries it. A string would be retained and released with each response, by all
+/// threads on one cache line. The bytes of a name are therefore kept until the process ends: one
+/// copy of each name that an application has given to a cache.
+///
+/// `@unchecked Sendable`: the bytes are written before the name exists, never change and are never
+/// freed.
+struct StatusName: @unchecked Sendable {
+    /// The number of bytes, as an `Int`, followed by the bytes: a response carries one word.
+    private let base: UnsafeRawPointer
+
+    /// The names in use so far, by their text.
+    private static let known = Mutex<[String: StatusName]>([:])
+
+    /// The name `name`, as a token or a quoted string.
+    init(_ name: String) {
+        let text = CacheStatus(identifier: name, outcome: .hit).identifierText
+        self = Self.known.withLock { known in
+            if let name = known[text] { return name }
+            let name = StatusName(copying: text)
+            known[text] = name
+            return name
+        }
+    }
+
+    private init(copying text: String) {
+        let (start, count) = (MemoryLayout<Int>.size, text.utf8.count)
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: start + count, alignment: 8)
+        copy.storeBytes(of: count, as: Int.self)
+        UnsafeMutableRawBufferPointer(rebasing: copy[start...]).copyBytes(from: text.utf8)
+        // The buffer is not empty, so it has an address.
+        base = UnsafeRawPointer(copy.baseAddress.unsafelyUnwrapped)
+    }
+
+    var count: Int { base.load(as: Int.self) }
+
+    /// Copies the name to the front of `target`.
+    func write(to target: UnsafeMutableRawBufferPointer) {
+        let start = base + MemoryLayout<Int>.size
+        target.copy(UnsafeRawBufferPointer(start: start, count: count), at: 0)
+    }
+}
+
+/// Writes numbers as text without allocating.
+enum DecimalText {
+    /// The bytes that the longest number needs.
+    static let bytesMax = 20
+
+    /// Writes `value` at the front of `target`.
+    ///
+    /// - Returns: The number of bytes written.
+    static func write(_ value: Int, into target: UnsafeMutableRawBufferPointer) -> Int {
+        precondition(target.count >= bytesMax)
+        var magnitude = value.magnitude
+        var digits = 0
+        var reversed: (UInt64, UInt64, UInt64) = (0, 0, 0)
+        withUnsafeMutableBytes(of: &reversed) { buffer in
+            repeat {
+                buffer[digits] = UInt8(ascii: "0") + UInt8(magnitude % 10)
+                magnitude /= 10
+                digits += 1
+            } while magnitude > 0
+        }
+        var count = 0
+        if value < 0 {
+            target[0] = UInt8(ascii: "-")
+            count = 1
+        }
+        withUnsafeBytes(of: &reversed) { buffer in
+            for index in 0..<digits { target[count + index] = buffer[digits - 1 - index] }
+        }
+        return count + digits
+    }
 }

@@ -58,3 +58,61 @@ package final class Race<Value: Sendable>: Sendable {
         }
     }
 }
+
+/// A task that may be cancelled before it is attached.
+package final class TaskHandle: Sendable {
+    private let state = Mutex<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
+
+    package init() {}
+
+    package func attach(_ task: Task<Void, Never>) {
+        let isCancelled = state.withLock { state in
+            state.task = task
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    package func cancel() {
+        let task = state.withLock { state in
+            state.isCancelled = true
+            return state.task
+        }
+        task?.cancel()
+    }
+}
+
+/// Waits until a number of operations are over.
+final class Settlement: Sendable {
+    private let race = Race<Void>()
+    private let left: Mutex<Int>
+    private let tellsErrors: Bool
+
+    /// Waits for the end of `count` operations, failed or not.
+    init(of count: Int) {
+        left = Mutex(count)
+        tellsErrors = false
+        if count == 0 { race.finish(.success(())) }
+    }
+
+    /// Waits for the end of `count` operations, or the first that fails.
+    init(tellingErrors count: Int) {
+        left = Mutex(count)
+        tellsErrors = true
+        if count == 0 { race.finish(.success(())) }
+    }
+
+    /// Notes that one operation is over.
+    func settle(_ error: (any Error)?) {
+        if tellsErrors, let error { return race.finish(.failure(error)) }
+        let isLast = left.withLock { left in
+            left -= 1
+            return left == 0
+        }
+        if isLast { race.finish(.success(())) }
+    }
+
+    /// - Throws: The error of a failed operation; `CancellationError` at once if the task is
+    ///   cancelled.
+    func wait() async throws { try await race.result() }
+}

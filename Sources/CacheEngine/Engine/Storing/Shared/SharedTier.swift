@@ -1,3 +1,5 @@
+import HTTPCaching
+
 /// The store that the machines of a fleet share, as this machine sees it.
 ///
 /// It holds copies of entries that any machine may read. Each call has a limit of its own, and a
@@ -115,4 +117,71 @@ package struct SharedCopy: Sendable {
     package let lifetimeSeconds: Int
     /// Whether the record may replace another machine's, although this machine had no lease.
     package let mayReplace: Bool
+}
+
+/// Passes the changes of this machine on to the shared store of a fleet.
+///
+/// An entry that is stored here is copied if other machines may use it; otherwise, and if it is
+/// removed here, its record is removed.
+struct SharedOutlet: Sendable {
+    let tier: any SharedTier
+
+    /// The longest time that a record serves.
+    private static let lifetimeSecondsMax = 24 * 60 * 60
+
+    /// An entry was stored on this machine; `index` is that of its resource, if it is a variant.
+    ///
+    /// `isPermitted` says whether it may still be stored: it could have been removed meanwhile.
+    func stored(
+        _ entry: StoredEntry,
+        index: StoredEntry?,
+        since ticket: RemovalLedger.Ticket,
+        nowSeconds: Int64,
+        onlyIf isPermitted: () -> Bool
+    ) {
+        let key = RequestKey(entry.key)
+        guard let response = StoredResponse(entry), response.parts == nil else { return }
+        let lifetime = lifetimeSeconds(of: response.facts, nowSeconds)
+        guard entry.storageClass != .session, !entry.isMemoryOnly, entry.detachedBody == nil,
+            entry.sizeBytes <= SharedRecord.entryBytesMax, lifetime > 0,
+            !response.facts.flags.contains(.noCache)
+        else { return tier.forget(key.shared) }
+        let copy = { (key: RequestKey, entry: StoredEntry) in
+            SharedCopy(
+                key: key.shared,
+                entry: entry,
+                position: ticket.fleetPosition,
+                nowSeconds: nowSeconds,
+                lifetimeSeconds: lifetime,
+                mayReplace: ticket.mayReplaceShared
+            )
+        }
+        // A machine that finds the index looks for the variant next, so the index comes second.
+        let copies = [copy(key, entry)] + (index.map { [copy(RequestKey($0.key), $0)] } ?? [])
+        tier.publish(copies, onlyIf: isPermitted)
+    }
+
+    /// An entry was removed on this machine alone.
+    func removed(_ key: RequestKey) { tier.forget(key.shared) }
+
+    /// The rest of the lifetime, and the longest time for which the response may be served stale.
+    private func lifetimeSeconds(of facts: StoredFacts, _ nowSeconds: Int64) -> Int {
+        let window = max(facts.staleWhileRevalidateSeconds, facts.staleIfErrorSeconds)
+        let lifetime = Int(window) - facts.stalenessSeconds(at: nowSeconds)
+        return min(lifetime, Self.lifetimeSecondsMax)
+    }
+}
+
+extension RequestKey {
+    /// The name of the entry for other machines.
+    var shared: SharedKey { SharedKey(bytes: bytes, resource: resource ?? bytes) }
+
+    /// The key of the resource, if this is the key of a variant.
+    var resource: [UInt8]? {
+        let headBytes = 13
+        guard bytes.count > headBytes, bytes[0] == Kind.variant.rawValue else { return nil }
+        let count = bytes.withUnsafeBytes { Int($0.littleEndian(at: 9, as: UInt32.self)) }
+        guard bytes.count - headBytes >= count else { return nil }
+        return Array(bytes[headBytes..<headBytes + count])
+    }
 }
