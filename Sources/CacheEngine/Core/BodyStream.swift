@@ -184,6 +184,7 @@ extension ByteChunk {
                 piece.withUnsafeBytes { destination.copy($0, at: offset) }
                 offset += piece.count
             }
+            assert(offset == destination.count, "the pieces are the whole chunk")
         }
     }
 }

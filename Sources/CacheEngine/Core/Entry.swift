@@ -38,6 +38,11 @@ package struct Entry: @unchecked Sendable {
             bytes.copy(key, at: bodyEnd)
             bytes.copy(tags, at: bodyEnd + key.count)
             bytes.copy(metadata, at: bodyEnd + key.count + tags.count)
+            assert(
+                EntryLayout(trusted: UnsafeRawBufferPointer(bytes)).metadata.upperBound
+                    == bytes.count,
+                "reads as written"
+            )
         }
     }
 

@@ -128,7 +128,7 @@ extension StoredEntry {
     public var serialized: [UInt8]? {
         guard detachedBody == nil else { return nil }
         let count = Self.envelopeBytes + entry.sizeBytes
-        return [UInt8](unsafeUninitializedCapacity: count) { buffer, filledCount in
+        let serialized = [UInt8](unsafeUninitializedCapacity: count) { buffer, filledCount in
             let bytes = UnsafeMutableRawBufferPointer(buffer)
             bytes.setLittleEndian(Self.envelopeMagic, at: 0)
             entry.withBytes { bytes.copy($0, at: Self.envelopeBytes) }
@@ -136,6 +136,8 @@ extension StoredEntry {
             bytes.setLittleEndian(checksum, at: 4)
             filledCount = count
         }
+        assert(StoredEntry(serialized: serialized)?.sizeBytes == sizeBytes, "reads as written")
+        return serialized
     }
 
     /// Reads the bytes of `serialized`.

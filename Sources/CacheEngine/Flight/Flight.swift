@@ -341,6 +341,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     private func tell(_ waiter: WaiterID, _ outcome: Outcome) {
         let continuation = state.withLock { state -> UnsafeContinuation<Outcome, Never>? in
             guard let seat = state.seats.leave(waiter) else { return nil }
+            assert(state.told[waiter] == nil, "a waiter is told once")
             if seat.continuation == nil { state.told[waiter] = outcome }
             return seat.continuation
         }
@@ -356,6 +357,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         ready.reserveCapacity(waiters.count)
         state.withLock { state in
             func tell(_ waiter: WaiterID, _ continuation: UnsafeContinuation<Outcome, Never>?) {
+                assert(state.told[waiter] == nil, "a waiter is told once")
                 if let continuation {
                     ready.append((waiter, continuation))
                 } else {

@@ -69,6 +69,7 @@ struct FlightStateMachine {
         case .answered: return .readAnswer
         case .fetching:
             guard line.count < waitersMax || Mutant.refusesNobody.isOn else { return .refuse }
+            assert(role == .follower || leader == nil, "a flight has one leader")
             let waiter = line.enter(())
             if role == .leader { leader = waiter }
             return .wait(waiter)
@@ -162,7 +163,7 @@ struct FlightStateMachine {
         #if ENGINE_CHECKS
             precondition(state == .fetching || line.isEmpty)
             precondition((1...attemptsMax).contains(attempts))
-            precondition(leader == nil || !line.isEmpty)
+            precondition(leader.map { isWaiting($0) } ?? true)
             line.checkInvariants()
         #endif
     }

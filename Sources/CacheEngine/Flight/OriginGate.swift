@@ -36,6 +36,7 @@ final class OriginGate: Sendable {
                         lanes[key, default: Lane()].active += 1
                         return true
                     }
+                    assert(lanes[key]?.active == perKeyMax, "queues behind taken places only")
                     let place = lanes[key, default: Lane()].line.enter(continuation)
                     ticket.withLock { $0 = place }
                     return nil
@@ -63,7 +64,10 @@ final class OriginGate: Sendable {
     func leave(_ key: KeyHash) {
         let next = lanes.withLock { lanes -> UnsafeContinuation<Bool, Never>? in
             // `active` keeps counting the place while it passes to the next request.
-            if let next = lanes[key]?.line.popFirst() { return next }
+            if let next = lanes[key]?.line.popFirst() {
+                assert(lanes[key]?.active == perKeyMax, "queues behind taken places only")
+                return next
+            }
             assert(lanes[key].map { $0.active > 0 } == true, "only a place that was taken")
             lanes[key]?.active -= 1
             if lanes[key]?.active == 0 { lanes[key] = nil }

@@ -62,6 +62,7 @@ package struct FieldSection: Sendable, Hashable {
             count: name.utf8CodeUnitCount
         )
         UnsafeMutableRawBufferPointer(rebasing: target[(offset + 6)...]).copyMemory(from: nameBytes)
+        assert(valueStart + count <= target.count, "the line has room")
         return valueStart + count
     }
 
@@ -250,5 +251,6 @@ extension FieldSection {
         }
         bytes.append(contentsOf: name.buffer)
         bytes.append(contentsOf: value.buffer)
+        assert(bytes.count == end, "the line is as long as its counts say")
     }
 }

@@ -58,6 +58,7 @@ extension HTTPDate {
             target[position] = .zero + UInt8(rest % 10)
             rest /= 10
         }
+        assert(rest == 0, "the number has no more digits")
     }
 
     private static func copy(

@@ -81,6 +81,7 @@ package struct CheckedRecord {
                 into: .init(rebasing: destination[EntryHead.sizeBytes..<bodyEnd])
             )
             destination.copy(tail, at: bodyEnd)
+            assert(bodyEnd + tail.count == destination.count, "the parts are the whole entry")
         }
         return isWhole ? Entry(unchecked: storage) : nil
     }

@@ -12,15 +12,18 @@ package enum PurgeRecord: Hashable, Sendable {
     case everythingStale
 
     package var encoded: [UInt8] {
-        switch self {
-        case .removal(.everything): [0]
-        case .removal(.tag(let tag)): [1] + Array(tag.utf8)
-        case .removal(.storageClass(let kept)): [2, kept.rawValue]
-        case .removal(.storedAfter(let seconds)): [3] + Self.littleEndian(seconds)
-        case .removal(.storedBefore(let seconds)): [4] + Self.littleEndian(seconds)
-        case .stale(let tag): [5] + Array(tag.utf8)
-        case .everythingStale: [6]
-        }
+        let bytes: [UInt8] =
+            switch self {
+            case .removal(.everything): [0]
+            case .removal(.tag(let tag)): [1] + Array(tag.utf8)
+            case .removal(.storageClass(let kept)): [2, kept.rawValue]
+            case .removal(.storedAfter(let seconds)): [3] + Self.littleEndian(seconds)
+            case .removal(.storedBefore(let seconds)): [4] + Self.littleEndian(seconds)
+            case .stale(let tag): [5] + Array(tag.utf8)
+            case .everythingStale: [6]
+            }
+        assert(bytes.withUnsafeBytes { Self(decoding: $0) } == self, "reads as written")
+        return bytes
     }
 
     /// Reads a record's body; `nil` if `encoded` could not have made the bytes.

@@ -80,6 +80,7 @@ package struct SegmentTrailer: Hashable, Sendable {
 
     package func encode(into bytes: UnsafeMutableRawBufferPointer) {
         assert(recordsEnd <= footerOffset, "the records end before the footer")
+        assert(footerOffset.isMultiple(of: pageBytes), "a footer begins with a page")
         assert(sequenceMin <= sequenceMax)
         let page = UnsafeMutableRawBufferPointer(rebasing: bytes[..<Self.sizeBytes])
         page.initializeMemory(as: UInt8.self, repeating: 0)

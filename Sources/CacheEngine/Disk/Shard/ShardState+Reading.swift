@@ -70,6 +70,7 @@ extension ShardState {
         }
         segments[place.segment].leases += 1
         let info = segments[place.segment]
+        assert(place.offset < info.recordsEnd, "a place inside the segment's records")
         return .onDisk(
             ReadLease(
                 place: place,

@@ -176,6 +176,7 @@ struct WriteQueue: ~Copyable {
     mutating func putBack(_ taken: [Int]) {
         for node in taken.reversed() {
             precondition(nodes[node].state == .writing)
+            assert(nodes[node].next < 0, "a node that is written has left the list")
             nodes[node].state = .queued
             nodes[node].next = head
             if head < 0 { tail = Int32(node) }

@@ -25,7 +25,13 @@ struct RequestKey: Hashable, Sendable {
         withUnsafeBytes(of: UInt32(bytes.count).littleEndian) { key.append(contentsOf: $0) }
         key.append(contentsOf: bytes)
         key.append(contentsOf: detail)
-        return RequestKey(bytes: key, hash: key.withUnsafeBytes { hasher.hash($0, within: hash) })
+        let made = RequestKey(
+            bytes: key,
+            hash: key.withUnsafeBytes { hasher.hash($0, within: hash) }
+        )
+        assert(made.resource == bytes, "reads as written")
+        assert(made.hash.placement == hash.placement, "a variant has the shard of its resource")
+        return made
     }
 }
 
@@ -74,6 +80,7 @@ enum KeyWriter {
                 guard let written = TargetURL(url, writingTo: target, at: headBytes) else {
                     return nil
                 }
+                assert(written.end <= target.count, "the key has room")
                 return try body(.init(rebasing: target[0..<written.end]), written.scheme)
             }
         }
@@ -93,6 +100,7 @@ enum KeyWriter {
         return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { target in
             guard let written = write(url: url, name: name, partition: partition, into: target)
             else { return nil }
+            assert(written.end <= target.count, "the key has room")
             let key = UnsafeRawBufferPointer(rebasing: target[0..<written.end])
             return try body(key, written.scheme)
         }

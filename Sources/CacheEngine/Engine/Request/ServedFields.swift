@@ -203,6 +203,7 @@ enum DecimalText {
         withUnsafeBytes(of: &reversed) { buffer in
             for index in 0..<digits { target[count + index] = buffer[digits - 1 - index] }
         }
+        assert(count + digits <= bytesMax, "the longest number fits")
         return count + digits
     }
 }

@@ -184,6 +184,7 @@ struct EntryBlueprint: Sendable {
                 piece.withUnsafeBytes { target.copy($0, at: offset) }
                 offset += piece.count
             }
+            assert(offset == target.count, "the pieces are the whole body")
         }
     }
 }

@@ -83,6 +83,7 @@ final class RemovalLedger: @unchecked Sendable {
     /// Called inside the key's critical section, so that a removal is either seen here or happens
     /// after the store.
     func permits(_ key: KeyHash, tags: UnsafeRawBufferPointer, since ticket: Ticket) -> Bool {
+        assert(isOfThisLedger(ticket))
         if Mutant.storesWhatWasRemoved.isOn { return true }
         guard ticket.permit?.isValid != false,
             ticket.arrival?.isOutdated != true || Mutant.storesOlderAnswers.isOn,
@@ -103,9 +104,15 @@ final class RemovalLedger: @unchecked Sendable {
     ///
     /// Its tags may not be known yet, so the removal of any tag counts.
     func isCurrent(_ key: KeyHash, since ticket: Ticket) -> Bool {
-        Self.moment(in: everything) <= ticket.sequence
+        assert(isOfThisLedger(ticket))
+        return Self.moment(in: everything) <= ticket.sequence
             && Self.moment(in: anyTag) <= ticket.sequence
             && Self.moment(in: slots[Self.slot(key.placement)]) <= ticket.sequence
+    }
+
+    /// Whether the ticket states a moment that has been.
+    private func isOfThisLedger(_ ticket: Ticket) -> Bool {
+        ticket.sequence <= sequence.load(ordering: .acquiring)
     }
 
     private func note(_ scope: RemovalScope, _ change: (UInt64) -> UInt64) {

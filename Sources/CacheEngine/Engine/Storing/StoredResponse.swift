@@ -157,6 +157,12 @@ struct StoredResponse: Sendable {
                 append(Int64(part.upperBound), to: &bytes)
             }
         }
+        let partsBytes = parts.map { 8 + 16 * $0.parts.count } ?? 0
+        assert(
+            bytes.count
+                == fieldsOffset + fields.bytes.count + 4 + (userInfo?.count ?? 0) + partsBytes,
+            "each part has its place"
+        )
         return bytes
     }
 

@@ -40,6 +40,7 @@ struct VariantRoll: Hashable, Sendable {
         guard !contains(key) else { return }
         keys.append(Self.short(key))
         if keys.count > Self.keysMax { keys.removeFirst() }
+        assert(contains(key), "reads as written")
     }
 
     private static func short(_ key: KeyHash) -> UInt32 { UInt32(truncatingIfNeeded: key.identity) }

@@ -55,12 +55,14 @@ struct OpenCalls {
     mutating func end(_ id: ID) {
         let isLookUp = open.removeValue(forKey: id)?.isLookUp ?? abandoned.removeValue(forKey: id)
         if isLookUp == true { lookUpCount -= 1 }
+        assert(lookUpCount >= 0, "only a look-up that began ends")
     }
 
     /// Takes the calls that are past their limit.
     mutating func expire(nowNanoseconds: UInt64) -> [Late] {
         let late = open.filter { $0.value.deadlineNanoseconds <= nowNanoseconds }
         for (id, call) in late {
+            assert(abandoned[id] == nil, "a call is late once")
             open[id] = nil
             abandoned[id] = call.isLookUp
         }

@@ -170,6 +170,7 @@ struct StoreBacklog {
         let wasLost = record.isLost
         record.isLost = false
         if !wasLost { runningCount -= 1 }
+        assert(queuedBytes >= 0 && runningCount >= 0, "only an operation that began ends")
         tellWatchers(&record, upTo: running.number, error)
         record.lastError = error ?? (wasLost ? CacheError.storeLate : nil)
         if error != nil || wasLost {
@@ -189,8 +190,10 @@ struct StoreBacklog {
         guard var record = records.removeValue(forKey: hash), record.running != nil else {
             preconditionFailure("An operation was lost that was not under way")
         }
+        assert(!record.isLost, "an operation is lost once")
         record.isLost = true
         runningCount -= 1
+        assert(runningCount >= 0, "only an operation that began is lost")
         setBarred(true, &record)
         forgetWaitingStore(&record, error)
         records[hash] = record
@@ -218,6 +221,7 @@ struct StoreBacklog {
     private mutating func forgetWaitingStore(_ record: inout Record, _ error: any Error) {
         if let waiting = record.waiting, !waiting.operation.isRemoval {
             queuedBytes -= waiting.operation.queuedBytes
+            assert(queuedBytes >= 0, "only queued bytes are given back")
             record.waiting?.operation = .remove(record.key)
         }
         tellWatchers(&record, upTo: .max, error)
@@ -258,6 +262,7 @@ struct StoreBacklog {
         guard record.isBarred != isBarred else { return }
         record.isBarred = isBarred
         barredCount += isBarred ? 1 : -1
+        assert(barredCount >= 0, "only a barred key is unbarred")
     }
 
     /// Makes the postponed operations ready that are due now.
@@ -307,6 +312,7 @@ struct StoreBacklog {
             {
                 records[hash]?.waiting?.operation = .remove(record.key)
                 queuedBytes -= waiting.operation.queuedBytes
+                assert(queuedBytes >= 0, "only queued bytes are given back")
                 count.entries += 1
                 count.bytes += entry.sizeBytes
             }

@@ -58,6 +58,7 @@ package struct SharedRecord: Sendable {
             }
             bytes.setLittleEndian(UInt32(codec.rawValue), at: 52)
             filledCount = Self.headBytes + count
+            assert(filledCount <= room, "room for the worst case")
             let checksum = UnsafeRawBufferPointer(bytes).crc32c(8..<filledCount, from: 0)
             bytes.setLittleEndian(checksum, at: 4)
         }
