@@ -65,6 +65,9 @@ enum Mutant: String {
     case opensTheGate
     case endsBrokenBodiesCleanly
     case waitsForNoReader
+    case waitsForTheFastestOnly
+    case waitsForStillReaders
+    case joinsFarParts
     case leavesLonersWaiting
 
     // Tiers

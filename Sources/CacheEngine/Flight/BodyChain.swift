@@ -74,7 +74,12 @@ final class BodyChain: Sendable {
         change { $0.fail(error is CancellationError ? gone : error) }
     }
 
-    /// Suspends while the fastest reader is a whole window behind.
+    /// Lets the writer wait no longer for the readers that have stood still for so long.
+    func dismissStill(for limitNanoseconds: UInt64, nowNanoseconds: UInt64) {
+        change { $0.dismissStill(for: limitNanoseconds, nowNanoseconds: nowNanoseconds) }
+    }
+
+    /// Suspends while a reader that reads is a whole window behind.
     ///
     /// - Returns: `false` if all readers have left and nothing is kept, or if the body has ended.
     func waitForRoom() async -> Bool {
@@ -90,7 +95,8 @@ final class BodyChain: Sendable {
 
     // MARK: Reading
 
-    /// A stream of the bytes of `range`; `nil` if its beginning was dropped or the body broke off.
+    /// A stream of the bytes of `range`; `nil` if its beginning was dropped, or if `party` may still
+    /// ask for itself and the body broke off, or passes far before it.
     func stream(_ range: Range<Int>? = nil, for party: Party = .follower) -> BodyStream? {
         if range == nil, let complete { return complete }
         let lower = range?.lowerBound ?? 0

@@ -8,10 +8,11 @@
 ///
 /// While *whole*, every chunk is kept, for readers and for the entry that will be stored. Once
 /// *spilled*, chunks behind the window are read back from the place they were written to. While
-/// *passing* (not stored) the writer waits for the fastest reader, and a reader that falls a window
-/// behind it is cut off. The window bounds memory in the last two modes, and a slow reader never
-/// slows the others. A reader that lags behind when a spilled body stops being stored still gets
-/// every byte already written.
+/// *passing* (not stored) the writer stays within a window of every reader that reads, so that none
+/// cuts off another. A reader that has not asked for a byte yet, or that has stood still for too
+/// long, holds up nobody: once it is a window behind the fastest it is cut off. The window bounds
+/// memory in the last two modes. A reader that lags behind when a spilled body stops being stored
+/// still gets every byte already written.
 ///
 /// Each change returns the waiters that it ends, and the caller wakes them.
 ///
@@ -44,13 +45,6 @@ struct GrowingBody<Waiter> {
         case broken(any Error)
     }
 
-    private struct Reader {
-        /// The first byte still to read; for a reader of a part it may lie beyond the end.
-        var offset: Int
-        var sleep: WaitingLine<Waiter>.Ticket?
-        var isCutOff = false
-    }
-
     private let windowBytes: Int
     private var mode = Mode.whole
     private var ending = Ending.open
@@ -58,14 +52,11 @@ struct GrowingBody<Waiter> {
     private var chunkOffsets: [Int] = []
     private var firstOffset = 0
     private var endOffset = 0
-    private var readers: [BodyChain.ReaderID: Reader] = [:]
-    private var lastReader = 0
+    private var readers = BodyReaders()
     /// The requests that were told of the body and have neither joined nor declined it.
     ///
     /// One until their number is known, so that the body is not given up before.
     private var awaitedReaders = 1
-    /// The greatest offset of any reader.
-    private var fastestOffset = 0
     private var sleepers = WaitingLine<Waiter>()
     private var writer: Waiter?
 
@@ -86,6 +77,11 @@ struct GrowingBody<Waiter> {
     /// Whether the body has not ended.
     var isOpen: Bool {
         if case .open = ending { return true }
+        return false
+    }
+
+    private var isPassing: Bool {
+        if case .passing = mode { return true }
         return false
     }
 
@@ -129,10 +125,12 @@ extension GrowingBody {
 
     /// From now on keeps nothing for later readers.
     mutating func pass() -> Woken {
-        if case .spilled(let reader) = mode {
+        switch mode {
+        case .passing: return Woken()
+        case .spilled(let reader):
             mode = .passing(Remains(reader: reader, end: firstOffset))
-        } else {
-            mode = .passing(nil)
+            readers.floor = firstOffset
+        case .whole: mode = .passing(nil)
         }
         trim()
         return everyone()
@@ -163,7 +161,7 @@ extension GrowingBody {
 
     /// Lets the writer wait; returns `false` if it need not.
     mutating func park(writer waiter: Waiter) -> Bool {
-        guard !isRoomy else { return false }
+        guard !isRoomy() else { return false }
         writer = waiter
         return true
     }
@@ -178,7 +176,10 @@ extension GrowingBody {
     /// Ends the writer's wait, whether there is room or not.
     mutating func stopWaiting() -> Waiter? { writer.take() }
 
-    private mutating func writerWithRoom() -> Waiter? { isRoomy ? writer.take() : nil }
+    private mutating func writerWithRoom() -> Waiter? {
+        guard writer != nil, isRoomy() else { return nil }
+        return writer.take()
+    }
 
     private mutating func everyone() -> Woken {
         var woken = Woken()
@@ -188,28 +189,49 @@ extension GrowingBody {
         return woken
     }
 
-    /// Whether the fastest reader is less than a window behind, or the writer need not know.
-    private var isRoomy: Bool {
+    /// Whether every reader that reads is less than a window behind, or the writer need not know.
+    ///
+    /// If none reads, one that stands still, or has yet to come, holds up the writer.
+    private mutating func isRoomy() -> Bool {
         guard case .passing = mode, isOpen else { return true }
         if isDeserted || Mutant.waitsForNoReader.isOn { return true }
-        return endOffset - fastestOffset < windowBytes
+        return endOffset - (readers.rearPlace() ?? readers.fastestOffset) < windowBytes
+    }
+
+    /// Lets the writer wait no longer for the readers that have stood still for so long.
+    mutating func dismissStill(
+        for limitNanoseconds: UInt64,
+        nowNanoseconds: UInt64
+    ) -> Woken {
+        guard case .passing = mode, writer != nil, !Mutant.waitsForStillReaders.isOn else {
+            return Woken()
+        }
+        let isOne = readers.noteStill(
+            upTo: endOffset - windowBytes,
+            for: limitNanoseconds,
+            nowNanoseconds: nowNanoseconds
+        )
+        guard isOne else { return Woken() }
+        trim()
+        return Woken(writer: writerWithRoom())
     }
 }
 
 // MARK: - Reading
 
 extension GrowingBody {
-    /// Adds a reader of the bytes from `offset`; returns `nil` if they were dropped, or if the body
-    /// broke off and `party` may still ask for itself.
+    /// Adds a reader of the bytes from `offset`; returns `nil` if they were dropped, or if `party`
+    /// may still ask for itself and the body broke off, or passes and is more than a window away
+    /// from them.
     mutating func join(at offset: Int, _ party: BodyChain.Party) -> BodyChain.ReaderID? {
         if case .broken = ending, party == .follower { return nil }
-        if case .passing = mode, offset < firstOffset { return nil }
-        lastReader += 1
+        if case .passing = mode {
+            if offset < firstOffset { return nil }
+            let isFar = offset - endOffset > windowBytes && !Mutant.joinsFarParts.isOn
+            if isFar, party == .follower { return nil }
+        }
         awaitedReaders -= 1
-        readers[lastReader] = Reader(offset: offset)
-        // Otherwise a reader of a later part would wait for a writer that waits for a reader.
-        fastestOffset = max(fastestOffset, offset)
-        return lastReader
+        return readers.add(at: offset)
     }
 
     /// The next bytes for a reader at `offset` that needs none beyond `limit`.
@@ -218,19 +240,23 @@ extension GrowingBody {
         at offset: Int,
         limit: Int
     ) -> (step: BodyChain.Step, writer: Waiter?) {
+        // It has all its bytes, so nothing that was dropped meanwhile concerns it.
+        if offset >= limit { return (.end, nil) }
         guard let place = readers[reader], !place.isCutOff else {
             return (.failed(Self.tooSlow), nil)
         }
+        // A reader whose next bytes in memory were dropped gets an error there in any case.
+        if !isPassing || max(offset, remainsEnd) >= firstOffset { readers.begin(reader) }
         let step = next(at: offset, limit: limit)
-        if case .chunk(let chunk) = step { move(reader, to: offset + chunk.count) }
+        if case .chunk(let chunk) = step {
+            readers.move(reader, to: offset + chunk.count, limit: limit)
+        }
         return (step, writerWithRoom())
     }
 
     /// A reader has got the bytes up to `offset`.
     mutating func move(_ reader: BodyChain.ReaderID, to offset: Int) {
-        guard readers[reader] != nil else { return }
-        readers[reader]?.offset = offset
-        fastestOffset = max(fastestOffset, offset)
+        readers.move(reader, to: offset, limit: .max)
     }
 
     /// Lets a reader wait for bytes beyond `offset`; returns `false` if it need not.
@@ -242,25 +268,23 @@ extension GrowingBody {
         guard let place = readers[reader], !place.isCutOff, isOpen, endOffset <= offset else {
             return false
         }
-        readers[reader]?.sleep = sleepers.enter(waiter)
+        readers.setSleep(sleepers.enter(waiter), of: reader)
         return true
     }
 
     /// Ends the wait of a reader.
     mutating func wakeUp(_ reader: BodyChain.ReaderID) -> Waiter? {
-        guard let ticket = readers[reader]?.sleep.take() else { return nil }
+        guard let ticket = readers[reader]?.sleep else { return nil }
+        readers.setSleep(nil, of: reader)
         return sleepers.leave(ticket)
     }
 
     /// Removes a reader.
     mutating func leave(_ reader: BodyChain.ReaderID) -> Woken {
         let sleeper = wakeUp(reader).map { [$0] } ?? []
-        let place = readers.removeValue(forKey: reader)
+        readers.remove(reader, end: isOpen ? endOffset : nil)
         // After the end the writer does not wait, and no more bytes arrive.
         guard isOpen else { return Woken(readers: sleeper) }
-        if let place, place.offset >= fastestOffset {
-            fastestOffset = readers.values.lazy.map(\.offset).max() ?? place.offset
-        }
         trim()
         return Woken(readers: sleeper, writer: writerWithRoom())
     }
@@ -317,28 +341,16 @@ extension GrowingBody {
         switch mode {
         case .whole: return
         case .spilled: drop(before: endOffset - windowBytes)
-        case .passing where lastReader == 0 && awaitedReaders > 0: return
-        case .passing: drop(before: cutOff())
+        case .passing where readers.lastID == 0 && awaitedReaders > 0: return
+        case .passing:
+            // A reader that was told of the body but has not started must find its beginning as
+            // long as possible.
+            let slowest = readers.cutOff(
+                before: min(readers.fastestOffset, endOffset) - windowBytes,
+                front: endOffset - windowBytes
+            )
+            drop(before: slowest)
         }
-    }
-
-    /// Cuts off the readers that are too slow.
-    ///
-    /// - Returns: The offset of the slowest other reader, or one window behind the end if that is
-    ///   less. A reader that was told of the body but has not started must find its beginning as
-    ///   long as possible.
-    private mutating func cutOff() -> Int {
-        let limit = min(fastestOffset, endOffset) - windowBytes
-        var slowest = endOffset - windowBytes
-        // A reader that reads back written bytes holds no memory.
-        for (id, place) in readers where !place.isCutOff && place.offset >= remainsEnd {
-            if place.offset < limit {
-                readers[id]?.isCutOff = true
-            } else {
-                slowest = min(slowest, place.offset)
-            }
-        }
-        return slowest
     }
 
     private mutating func drop(before offset: Int) {
@@ -362,6 +374,7 @@ extension GrowingBody {
             precondition(offset == endOffset)
             precondition(sleepers.count <= readers.count)
             if case .whole = mode { precondition(firstOffset == 0) }
+            readers.checkInvariants()
         #endif
     }
 }

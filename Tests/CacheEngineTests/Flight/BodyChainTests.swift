@@ -214,6 +214,10 @@ import Testing
             if !mode.endsPassing, let error = record.error as? CacheError {
                 #expect(error.code == .originFailed && breaksAt != Int.max)
             }
+            // A reader that has begun reads steadily: no other cuts it off.
+            if mode == .passing, !record.bytes.isEmpty {
+                #expect((record.error as? CacheError)?.code != .readerTooSlow)
+            }
         }
         #expect(chain.readerCount == 0)
     }

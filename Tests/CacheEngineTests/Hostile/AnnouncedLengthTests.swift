@@ -89,13 +89,21 @@ import Testing
         #expect(rest.status == 206 && rest.text == "56789ab" && rest.end == nil)
         #expect(rest.fields["Content-Range"] == "bytes 5-\(length - 1)/\(length)")
         #expect(rest.fields["Content-Length"] == "\(length - 5)")
-        #expect(last.status == 206 && last.text.isEmpty && last.end == nil)
-        #expect(last.fields["Content-Range"] == "bytes \(length - 1)-\(length - 1)/\(length)")
         #expect(head.isComplete && head.fields["Content-Length"] == "\(length)")
-        #expect(scene.origin.count == 1)
+        // The last byte is too far ahead of a body that is not stored.
+        #expect(scene.origin.count == 2)
+        let range = "bytes \(length - 1)-\(length - 1)/\(length)"
+        try await scene.answer(
+            1,
+            status: 206,
+            fields: ["Content-Range": range, "Content-Length": "1"],
+            body: "z"
+        )
+        #expect(last.isComplete && last.status == 206 && last.text == "z")
+        #expect(last.fields["Content-Range"] == range)
         body.fail(CacheError(.originFailed, detail: "reset"))
         await scene.world.settle()
-        for reader in [whole, rest, last] { #expect(reader.errorCode == .originFailed) }
+        for reader in [whole, rest] { #expect(reader.errorCode == .originFailed) }
         await scene.close()
     }
 

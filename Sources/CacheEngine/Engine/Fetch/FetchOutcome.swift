@@ -68,11 +68,12 @@ enum SharedBody: Sendable {
         if case .arriving(let chain) = self { chain.decline() }
     }
 
-    /// A stream of the bytes of `range`, which lies inside the announced length.
-    func stream(_ range: Range<Int>) -> BodyStream? {
+    /// A stream of the bytes of `range`, which lies inside the announced length; `nil` if its
+    /// beginning was dropped or is too far ahead, or the body broke off.
+    func stream(_ range: Range<Int>, for party: BodyChain.Party) -> BodyStream? {
         switch self {
         case .present(let chunk): BodyStream(chunk[range])
-        case .arriving(let chain): chain.stream(range)
+        case .arriving(let chain): chain.stream(range, for: party)
         }
     }
 }

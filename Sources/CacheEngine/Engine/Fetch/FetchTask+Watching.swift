@@ -8,14 +8,15 @@ extension FetchTask: WatchedFlight {
         // sent.
         let upload = context.upload
         if upload == nil { endOverdueWaiters(nowNanoseconds: now) }
+        let limits = services.configuration.originLimits
         guard
             let (mark, still) = progress.look(
                 at: flight,
                 uploadedPieces: upload?.pieceCount ?? 0,
+                idleNanoseconds: UInt64(nanosecondsIn: limits.maximumIdleTime.seconds),
                 nowNanoseconds: now
             )
         else { return }
-        let limits = services.configuration.originLimits
         let limit =
             mark.isUnanswered
             ? limits.maximumHeadTime.seconds + (upload?.secondsUnseen ?? 0)

@@ -293,6 +293,8 @@ final class FetchTask: Sendable {
             }
             withdraw(body)
         }
+        // Those told now must know that nothing is kept for them.
+        if let body = outcome.body, body.storage == .none { body.chain?.pass() }
         guard let told = tell(outcome, context, attempt: attempt) else { return false }
         guard let body = outcome.body, let chain = body.chain,
             case .arriving(let arriving) = body.origin.body

@@ -45,10 +45,12 @@ struct FlightProgress: ~Copyable, Sendable {
 
     /// The progress of the flight, and the time without progress; `nil` if it has ended.
     ///
-    /// A body that waits for a reader, and not for the origin, counts as progress.
+    /// A body that waits for a reader, and not for the origin, counts as progress. A reader that
+    /// stands still for `idleNanoseconds` no longer holds up the others.
     func look(
         at flight: HTTPFlight,
         uploadedPieces: Int,
+        idleNanoseconds: UInt64,
         nowNanoseconds: UInt64
     ) -> (mark: Mark, stillNanoseconds: UInt64)? {
         let mark = Mark(
@@ -57,7 +59,9 @@ struct FlightProgress: ~Copyable, Sendable {
             pieces: pieces.load(ordering: .relaxed),
             uploadedPieces: uploadedPieces
         )
-        let isHeldUp = state.withLock { $0.chain }?.isHeldUpByReaders ?? false
+        let chain = state.withLock { $0.chain }
+        let isHeldUp = chain?.isHeldUpByReaders ?? false
+        chain?.dismissStill(for: idleNanoseconds, nowNanoseconds: nowNanoseconds)
         return state.withLock { state in
             guard !state.hasEnded else { return nil }
             if isHeldUp || mark != state.seen {

@@ -90,11 +90,14 @@ extension ResponseBuilder {
                 return notModified(head(answer, .asStored, context, isLeader: isLeader))
             case .rangeAllowed:
                 guard let size = body.expectedCount, let ranges = RangeSet(request.fields.section),
-                    case .single(let range) = ranges.resolve(bodySize: size),
-                    let body = body.stream(range)
+                    case .single(let range) = ranges.resolve(bodySize: size)
                 else { break }
+                guard let stream = body.stream(range, for: isLeader ? .asker : .follower) else {
+                    body.decline()
+                    return nil
+                }
                 let head = head(answer, .asStored, context, isLeader: isLeader)
-                return part(range, bodySize: size, body, head)
+                return part(range, bodySize: size, stream, head)
             case .full, .forward, .preconditionFailed: break
             }
         }
