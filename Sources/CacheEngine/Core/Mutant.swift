@@ -41,6 +41,7 @@ enum Mutant: String {
     case ignoresTheLock
     case writesBehindItsEnd
     case takesRefusalsForAbsence
+    case writesEveryPurge
     case trustsAnyBoot
 
     // Recovery

@@ -1,5 +1,8 @@
 /// The tags of one entry in the entry's encoding: `(length u16 · bytes)*`.
 package struct TagList: Hashable, Sendable {
+    /// The length of the longest tag that an entry can carry, in bytes.
+    package static let tagBytesMax = EntryHead.tagsCountMax - 2
+
     package private(set) var bytes: [UInt8] = []
 
     package init() {}

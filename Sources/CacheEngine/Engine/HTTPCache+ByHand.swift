@@ -85,6 +85,9 @@ extension HTTPCache {
     ///
     /// On disk the removal survives the end of the process once this method has returned, and a
     /// power cut if `BackingStore.durability` is `.onRemoval`.
+    ///
+    /// - Throws: `CacheError`; its code is `.requestInvalid` if no entry can carry the tag, which
+    ///   then has more than 65,533 bytes.
     @discardableResult
     public func purge(tag: String) async throws -> RemovalCount {
         try await removeAll(in: .tag(tag))
@@ -163,6 +166,9 @@ extension HTTPCache {
     /// An entry stored later is not affected. On disk the mark survives the end of the process once
     /// this method has returned, and a power cut if `BackingStore.durability` is `.onRemoval`. In
     /// front of a custom store only this process remembers the mark.
+    ///
+    /// - Throws: `CacheError`; its code is `.requestInvalid` if no entry can carry the tag, which
+    ///   then has more than 65,533 bytes.
     public func markStale(tagged tag: String) async throws {
         try await desk.sharing(.tag(tag), isSoft: true) {
             try await services.tiers.markStale(tag)

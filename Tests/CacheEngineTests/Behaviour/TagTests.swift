@@ -53,6 +53,32 @@ import Testing
         }
     }
 
+    @Test("a purge of a tag that no entry can carry is refused and names its length")
+    func overlongTagIsRefused() async throws {
+        let folder = try Folder()
+        let stage = try await Self.stage(.both, folder, Self.origin("green", confirmedWith: nil))
+        let tag = String(repeating: "t", count: 65_534)
+        let calls: [@Sendable (HTTPCache) async throws -> Void] = [
+            { _ = try await $0.purge(tag: tag) },
+            { try await $0.markStale(tagged: tag) },
+            { _ = try await $0.purge(.tag(tag)) },
+            { _ = try await $0.purge(.tag(tag), isSoft: true) },
+        ]
+        for call in calls {
+            do {
+                try await call(stage.cache)
+                Issue.record("The tag was taken")
+            } catch let error as CacheError {
+                #expect(error.code == .requestInvalid)
+                #expect(error.detail.contains(" 65534 bytes"), "\(error.detail)")
+            }
+        }
+        let longest = String(tag.dropLast())
+        #expect(try await stage.cache.purge(tag: longest).entries == 0)
+        try await stage.cache.markStale(tagged: longest)
+        await stage.end()
+    }
+
     @Test func confirmationWithoutTagsKeepsTheStoredTags() async throws {
         let stage = try await Stage(Self.origin("green", confirmedWith: nil))
         _ = try await stage.get()

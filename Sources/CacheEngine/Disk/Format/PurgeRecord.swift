@@ -26,6 +26,9 @@ package enum PurgeRecord: Hashable, Sendable {
         return bytes
     }
 
+    /// The most bytes that the record takes in a segment.
+    var recordBytes: Int { EntryHead.sizeBytes + encoded.count + recordUnitBytes }
+
     /// Reads a record's body; `nil` if `encoded` could not have made the bytes.
     package init?(decoding bytes: UnsafeRawBufferPointer) {
         guard let kind = bytes.first else { return nil }

@@ -125,6 +125,7 @@ extension DiskShard {
     private func place(_ item: WriteItem, flags: EntryHead.Flags, body: [UInt8]) -> Bool {
         guard case .node(let node) = item else { return false }
         let size = EntryHead.sizeBytes + body.count + recordUnitBytes
+        assert(size <= settings.recordBytesMax, "one without room would be tried for ever")
         guard ensureRoom(for: size) else { return false }
         var head = EntryHead(
             hash: node.hash,

@@ -96,7 +96,14 @@ struct ShardState: ~Copyable {
         return removed
     }
 
+    /// Queues the record of a purge, unless no segment has room for it.
+    ///
+    /// Such a record names a tag that is too long for every entry on disk, and only a purge in
+    /// memory concerns those that carry it.
     mutating func push(_ record: PurgeRecord, _ sequence: UInt64) {
+        guard record.recordBytes <= settings.recordBytesMax || Mutant.writesEveryPurge.isOn else {
+            return
+        }
         _ = queue.push(
             .purge(record),
             hash: KeyHash(placement: 0, identity: 0),

@@ -58,7 +58,7 @@ struct PurgeDesk {
         isSoft: Bool = false,
         _ body: () async throws -> Value
     ) async throws -> Value {
-        let purge = SharedPurge(scope, isSoft: isSoft)
+        let purge = SharedPurge(try Self.checked(scope), isSoft: isSoft)
         services.relay?.announce([purge])
         let result: Result<Value, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
@@ -96,9 +96,19 @@ struct PurgeDesk {
     private func scope(of target: PurgeTarget) throws -> SharedPurge.Scope {
         switch target {
         case .request(let request): try scope(of: request)
-        case .tag(let tag): .tag(tag)
+        case .tag(let tag): try Self.checked(.tag(tag))
         case .everything: .everything
         }
+    }
+
+    /// Refuses a tag that no entry can carry.
+    private static func checked(_ scope: SharedPurge.Scope) throws -> SharedPurge.Scope {
+        guard case .tag(let tag) = scope, tag.utf8.count > TagList.tagBytesMax else { return scope }
+        throw CacheError(
+            .requestInvalid,
+            detail: "The tag has \(tag.utf8.count) bytes, more than the \(TagList.tagBytesMax) "
+                + "that an entry can carry; give a shorter one"
+        )
     }
 
     private func apply(_ target: PurgeTarget, isSoft: Bool) async throws -> Int {
@@ -139,6 +149,8 @@ final class PurgeInbox: PurgeReceiver {
             } else {
                 _ = try await tiers.removeDurably(key)
             }
+        // No entry can carry it.
+        case .tag(let tag) where tag.utf8.count > TagList.tagBytesMax: return
         case .tag(let tag) where purge.isSoft: try await tiers.markStale(tag)
         case .tag(let tag): _ = try await tiers.removeAll(in: .tag(tag))
         case .everything where purge.isSoft: try await tiers.markEverythingStale()
