@@ -126,6 +126,28 @@ import Testing
         await stage.end()
     }
 
+    @Test(
+        "a look-up without the origin sees what a soft purge made stale",
+        arguments: [false, true]
+    )
+    func softPurgeIsSeenByALookUp(ofEverything: Bool) async throws {
+        for place in Place.allCases {
+            let folder = try Folder()
+            let origin = Self.origin("green", confirmedWith: nil)
+            let stage = try await Self.stage(place, folder, origin)
+            _ = try await stage.get()
+            let request = CacheRequest(url: Stage.url)
+            let before = try await stage.cache.storedResponse(for: request)
+            #expect(before?.info.source == .fresh, "\(place)")
+            let target = ofEverything ? PurgeTarget.everything : .tag("green")
+            try await stage.cache.purge(target, isSoft: true)
+            let after = try await stage.cache.storedResponse(for: request)
+            #expect(after?.info.source == .stale, "\(place)")
+            #expect(after?.info.remainingLifetime == .seconds(0), "\(place)")
+            await stage.end()
+        }
+    }
+
     @Test("a confirmation with more tags than the limit leaves nothing that cannot be purged")
     func aConfirmationWithTooManyTagsEndsTheEntry() async throws {
         let many = (0..<257).map { "t\($0)" }.joined(separator: ",")

@@ -21,7 +21,7 @@ struct ManualStore {
         let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
         let now = services.clock.nowSeconds
         let info = CacheInfo(
-            source: stored.facts.isFresh(at: now) ? .fresh : .stale,
+            source: tiers.currentFacts(of: stored).isFresh(at: now) ? .fresh : .stale,
             tier: lookup.tier,
             ageSeconds: stored.facts.ageSeconds(at: now)
         )
