@@ -81,6 +81,7 @@ enum Mutant: String {
     case forgetsLateReaders
     case ledgerIgnoresTags
     case variantsWithoutNumber
+    case readsAnyIndex
     case sharesOlderVariants
     case staleMarksEndEarly
     case servesWhatIsDoubted

@@ -183,6 +183,50 @@ import Testing
         }
     }
 
+    @Test("an index that no machine writes is not read")
+    func indexThatNobodyWritesIsNotRead() throws {
+        var index = VariantIndex(try #require(Vary(["x-0"])), nonce: 7)
+        var encoded: [[UInt8]] = []
+        for number in 0...VariantIndex.setsMax {
+            let vary = try #require(Vary(["x-\(number)"]))
+            var bytes: [UInt8] = []
+            vary.encode(to: &bytes)
+            encoded.append([UInt8(bytes.count), 0] + bytes)
+            if number < VariantIndex.setsMax { index.prefer(vary) }
+        }
+        let good = index.metadata(VariantRoll(sinceSeconds: 7))
+        func isRead(_ bytes: [UInt8]) -> Bool { VariantIndex(Self.entry(bytes).entry) != nil }
+        func altered(_ change: (inout [UInt8]) -> Void) -> [UInt8] {
+            var bytes = good
+            change(&bytes)
+            return bytes
+        }
+        #expect(isRead(good))
+        let oneMore = altered { bytes in
+            bytes[1] += 1
+            bytes.insert(contentsOf: encoded[VariantIndex.setsMax], at: 16)
+        }
+        #expect(!isRead(oneMore), "A set too many")
+        let twice = altered { bytes in
+            let newest = encoded[VariantIndex.setsMax - 1]
+            bytes.replaceSubrange(16..<16 + newest.count, with: encoded[0])
+        }
+        #expect(!isRead(twice), "The same set twice")
+        let longer = altered { bytes in bytes.append(0) }
+        #expect(!isRead(longer), "A byte behind the roll")
+        let withoutRoll = altered { bytes in
+            bytes[4] = 0
+            bytes.removeLast(4)
+        }
+        #expect(!isRead(withoutRoll), "No roll")
+        let longRoll = altered { bytes in
+            bytes[4] = 2
+            bytes[5] = 1
+            bytes.append(contentsOf: [UInt8](repeating: 0, count: 4 * VariantRoll.keysMax + 4))
+        }
+        #expect(!isRead(longRoll), "A roll of \(VariantRoll.wordsMax + 1) words")
+    }
+
     @Test("past the limit a new nonce forgets all variants, and few sets are kept")
     func variantsAreForgottenTogether() throws {
         let accept = try #require(Vary(["Accept"]))

@@ -23,7 +23,7 @@ struct VariantIndex: Hashable, Sendable {
         variants = 0
     }
 
-    /// Returns `nil` if the entry is not an index.
+    /// Returns `nil` if the entry is not an index, or if `metadata(_:)` cannot have made its bytes.
     init?(_ entry: Entry) {
         let read = entry.withMetadata { bytes -> VariantIndex? in
             guard bytes.count >= 16, bytes[0] == Self.kind else { return nil }
@@ -41,11 +41,17 @@ struct VariantIndex: Hashable, Sendable {
                         decoding: .init(rebasing: bytes[offset + 2..<offset + 2 + count])
                     )
                 else { return nil }
+                guard !index.sets.contains(vary) else { return nil }
                 index.sets.append(vary)
                 offset += 2 + count
             }
-            let rollBytes = 4 * Int(bytes.littleEndian(at: 4, as: UInt32.self))
-            return index.sets.isEmpty || bytes.count - offset < rollBytes ? nil : index
+            let words = Int(bytes.littleEndian(at: 4, as: UInt32.self))
+            // Each set costs every request a look-up.
+            let isWritten =
+                (1...Self.setsMax).contains(index.sets.count)
+                && (1...VariantRoll.wordsMax).contains(words)
+                && bytes.count - offset == 4 * words
+            return isWritten || Mutant.readsAnyIndex.isOn ? index : nil
         }
         guard let read else { return nil }
         self = read

@@ -7,6 +7,8 @@
 struct VariantRoll: Hashable, Sendable {
     /// Beyond this number the oldest keys are forgotten, and may be counted twice.
     static let keysMax = 256
+    /// The most encoded words.
+    static let wordsMax = 1 + keysMax
     /// The variants of a nonce stay for this time at least, however many others are requested: a
     /// client that requests one variant after the other cannot displace the others'.
     static let secondsMin: Int64 = 60
