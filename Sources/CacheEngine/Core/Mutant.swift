@@ -37,6 +37,7 @@ enum Mutant: String {
     case confirmsBySealingAnother
     case retiresNothing
     case overdrawsTheDisk
+    case roundsBeforeAdding
     case doomsNothing
     case ignoresTheLock
     case writesBehindItsEnd

@@ -192,6 +192,29 @@ import Testing
         await store.close()
     }
 
+    /// The writer asserts that the file occupies no more than was reserved.
+    ///
+    /// The pieces are larger than the usual step of a reservation, and end near the end of a page.
+    @Test func roomForABodyIsReservedBeforeItIsWritten() async throws {
+        let store = DiskStore(segments: 64)
+        let tier = try await store.open()
+        let hash = try store.storeKey(1).hash
+        let before = await tier.usage().bytes
+        func write(_ count: Int) async throws -> Int {
+            let writer = try await tier.beginBody(for: hash, expectedBytes: nil)
+            let bytes = DiskStore.body(1, version: 0, bytes: count)
+            try await writer.append(ByteChunk(bytes))
+            return try await writer.finish().count
+        }
+        for count in stride(from: 75 * 4_096 - 512, to: 75 * 4_096, by: 8) {
+            #expect(try await write(count) == count)
+            // A pool thread removes the file after the writer is released.
+            for _ in 0..<1_000_000 where await tier.usage().bytes > before { await Task.yield() }
+        }
+        #expect(await tier.usage().bytes <= before)
+        await store.close()
+    }
+
     @Test func unfinishedAndUnownedBodiesAreSweptAtTheNextOpening() async throws {
         let store = Self.store()
         let tier = try await store.open()

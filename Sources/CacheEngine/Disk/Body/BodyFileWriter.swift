@@ -41,10 +41,13 @@ struct BodyFileWriter: ~Copyable {
 
     deinit { if isOpen { volume.close(file) } }
 
-    /// The size of the file plus the maximum size of the parts not yet written.
-    var fileBytesMax: Int {
-        let rows = (blocks.count + 2) * BodyFileFormat.Block.sizeBytes
-        return DiskLedger.bodyFileBytes(position + pending.count + rows)
+    /// The most space that the complete file occupies if `count` more bytes are appended.
+    func fileBytesMax(adding count: Int) -> Int {
+        let rows = blocks.count + BodyCodec.blockCount(pending.count + count)
+        let bytes = position + pending.count + rows * BodyFileFormat.Block.sizeBytes
+        // Whole pages count at the end: those before the bytes may have no room for them.
+        if Mutant.roundsBeforeAdding.isOn { return DiskLedger.bodyFileBytes(bytes) + count }
+        return DiskLedger.bodyFileBytes(bytes + count)
     }
 
     mutating func append(_ bytes: ByteChunk) throws(FileFault) {

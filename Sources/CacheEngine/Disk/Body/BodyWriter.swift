@@ -49,7 +49,7 @@ package actor BodyWriter {
 
     /// Appends bytes; throws if they do not fit, and then accepts no more.
     package func append(_ bytes: ByteChunk) async throws {
-        let needed = file.fileBytesMax + bytes.count + bytes.count / BodyCodec.blockBytes * 16
+        let needed = file.fileBytesMax(adding: bytes.count)
         try checkGrowing()
         guard shard.mayWrite else {
             phase = .full
@@ -104,6 +104,7 @@ package actor BodyWriter {
             phase = .finished
             let bodyFile = shard.makeBody(reference)
             bodyFile.doom()
+            assert(bodyFile.occupiedBytes <= reservedBytes, "room is reserved before it is used")
             shard.ledger.releaseBody(reservedBytes - bodyFile.occupiedBytes)
             shard.noteWritten(bodyFile.occupiedBytes)
             let body = DiskBody(bodyFile)

@@ -65,7 +65,7 @@ final class DiskLedger: Sendable {
 
     func releaseBody(_ bytes: Int) {
         state.withLock { balance in
-            assert(balance.bodyBytes >= bytes, "released only if reserved")
+            assert(bytes >= 0 && balance.bodyBytes >= bytes, "released only if reserved")
             balance.bodyBytes -= bytes
         }
     }
