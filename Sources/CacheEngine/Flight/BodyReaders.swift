@@ -95,14 +95,14 @@ struct BodyReaders {
     /// Cuts off the idle readers before `limit` that read from memory.
     ///
     /// - Returns: The place of the last other reader that needs bytes, or `front` if that is less.
+    ///   An idle reader before `floor` has its next bytes there, unless that is before `limit`.
     mutating func cutOff(before limit: Int, front: Int) -> Int {
         var last = front
         for (id, reader) in places where !reader.isCutOff {
             switch reader.pace {
             case .done: break
             case .reading: last = min(last, place(of: reader))
-            // A reader that reads back written bytes holds no memory.
-            case .idle where reader.offset < floor: break
+            case .idle where reader.offset < floor: last = min(last, max(floor, limit))
             case .idle where reader.offset < limit: places[id]?.isCutOff = true
             case .idle: last = min(last, reader.offset)
             }

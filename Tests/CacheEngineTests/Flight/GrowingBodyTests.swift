@@ -220,6 +220,28 @@ import Testing
         #expect((error as? CacheError)?.code == .readerTooSlow)
     }
 
+    /// The origin sends on before the reader has asked for its first byte.
+    @Test func readerBehindThePartThatWasWrittenFindsTheNextBytes() throws {
+        var body = GrowingBody<Int>(windowBytes: 100)
+        let joined = body.join(at: 0, .asker)
+        let reader = try #require(joined)
+        _ = body.spill { _ in .empty }
+        for offset in stride(from: 0, to: 500, by: 50) { _ = body.append(piece(50, from: offset)) }
+        _ = body.pass()
+        _ = body.append(piece(50, from: 500))
+        guard case .readBack(_, let range) = body.step(reader, at: 0, limit: .max).step else {
+            Issue.record("The written part is not read back")
+            return
+        }
+        #expect(range == 0..<400)
+        body.move(reader, to: 400)
+        guard case .chunk(let chunk) = body.step(reader, at: 400, limit: .max).step else {
+            Issue.record("The bytes behind the written part were dropped")
+            return
+        }
+        #expect(chunk.array == piece(50, from: 400).array)
+    }
+
     @Test func partFarAheadIsForTheAskerOnly() throws {
         var body = GrowingBody<Int>(windowBytes: 100)
         _ = body.pass()

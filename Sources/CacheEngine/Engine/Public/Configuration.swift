@@ -185,6 +185,9 @@ public struct OriginLimits: Hashable, Sendable {
     /// The longest time until the head of the response arrives.
     public var maximumHeadTime = Duration.seconds(60.0)
     /// The longest time between two pieces of a body that is being stored.
+    ///
+    /// If a body is not stored, a reader that takes nothing for this time no longer holds up the
+    /// others.
     public var maximumIdleTime = Duration.seconds(60.0)
     /// The most field lines in a head.
     public var maximumFields = 1_000
