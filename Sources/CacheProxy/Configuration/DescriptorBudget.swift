@@ -50,8 +50,8 @@ struct DescriptorBudget: Hashable, Sendable {
         }
         let shared = openFilesMax - max(own, openFilesMax / 8)
         let loops = workers + Self.otherLoops
-        // Only a connection that was in use is kept.
-        let idleWanted = min(Self.idleMaxOfLoop * loops, originsWanted)
+        // Only a connection that was in use is kept, and any one loop may have used them all.
+        let idleWanted = min(Self.idleMaxOfLoop, originsWanted) * loops
         let left = max(workers, shared / 7 * 5, shared - originsWanted - idleWanted)
         clients = max(1, min(clientsWanted, left))
         let forOrigins = shared - clients

@@ -12,7 +12,7 @@ import Testing
         // Five eighths and a quarter, an eighth of which is for idle connections of four loops.
         (1_024, 20_000, 20_000, 640, 224, 8),
         // One side needs less than its part.
-        (1_024, 20_000, 10, 876, 10, 2), (1_024, 100, 20_000, 100, 700, 24),
+        (1_024, 20_000, 10, 846, 10, 10), (1_024, 100, 20_000, 100, 700, 24),
         // What requests do not need is for idle connections.
         (1_024, 400, 400, 400, 400, 24),
         // The proxy itself needs more than an eighth.
