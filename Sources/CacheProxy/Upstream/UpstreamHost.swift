@@ -23,7 +23,7 @@ final class UpstreamHost {
     var addresses: [SocketAddress] = []
     /// Until then the addresses are used without another look-up.
     var addressesEnd = Int64.min
-    /// Until then the addresses are kept for a look-up that fails.
+    /// Until then the addresses are used if a look-up fails.
     private var addressesForgotten = Int64.min
     /// The exchanges that wait for the addresses; `nil` if no look-up runs.
     var awaiting: [UpstreamExchange]?
@@ -48,6 +48,9 @@ final class UpstreamHost {
         addressesForgotten = now + Self.keptMilliseconds
     }
 
+    /// Whether the known addresses are used if a look-up fails or takes long.
+    func mayUseOldAddresses(now: Int64) -> Bool { !addresses.isEmpty && now < addressesForgotten }
+
     /// A look-up has failed or takes long: the addresses are used for a while before the next one.
     func keepAddresses(now: Int64) { addressesEnd = now + Self.retryMilliseconds }
 
@@ -55,6 +58,6 @@ final class UpstreamHost {
     static let addressMilliseconds: Int64 = 60_000
     /// The time for which old addresses are used before another look-up.
     static let retryMilliseconds: Int64 = 5_000
-    /// The time for which addresses are kept without an exchange.
+    /// The time for which addresses are used after the look-up that found them.
     static let keptMilliseconds: Int64 = 3_600_000
 }

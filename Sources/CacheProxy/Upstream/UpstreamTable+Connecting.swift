@@ -79,9 +79,10 @@ extension UpstreamTable {
 
     // MARK: A kept connection, or a new one
 
-    /// Uses an idle connection if the request can be sent twice, as an idle one may be dead.
+    /// Uses an idle connection if the request can be sent twice, as an idle one may be dead; a probe
+    /// sends none, and connects.
     func findConnection(_ exchange: UpstreamExchange) {
-        if exchange.mayBeSentTwice, exchange.sendCount == 0 {
+        if exchange.wish.isSent, exchange.mayBeSentTwice, exchange.sendCount == 0 {
             while let connection = exchange.host.idle.popLast() {
                 guard !connection.machine.isClosed else { continue }
                 if isSilent(connection) { return begin(exchange, on: connection) }
@@ -113,7 +114,8 @@ extension UpstreamTable {
 
     private func awaitLookUp(_ exchange: UpstreamExchange) {
         exchange.awaitsLookUp = true
-        exchange.limitAddress(now: nanoseconds, hasOther: !exchange.host.addresses.isEmpty)
+        let hasOther = exchange.host.mayUseOldAddresses(now: now)
+        exchange.limitAddress(now: nanoseconds, hasOther: hasOther)
         exchange.host.awaiting?.append(exchange)
     }
 
@@ -142,7 +144,8 @@ extension UpstreamTable {
         switch result {
         case .success(let addresses): host.found(addresses, now: now)
         // A name server that fails says nothing about addresses that worked.
-        case .failure where !host.addresses.isEmpty && !Mutant.discardsAddresses.isOn:
+        case .failure
+        where host.mayUseOldAddresses(now: now) && !Mutant.discardsAddresses.isOn:
             host.keepAddresses(now: now)
         case .failure(let error):
             for exchange in waiting { finish(exchange, .failure(error)) }

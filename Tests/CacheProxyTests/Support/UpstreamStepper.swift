@@ -67,13 +67,14 @@ extension UpstreamWish {
     convenience init(
         _ exchange: Exchange,
         _ request: OriginRequest,
+        isSent: Bool = true,
         _ origin: PlainOrigin
     ) throws {
         let url = try UpstreamURL(request.url)
         self.init(
             exchange,
             request,
-            isSent: true,
+            isSent: isSent,
             url,
             host: url.hostText(in: request.url),
             origin

@@ -230,7 +230,7 @@ import Testing
         let origin = origin(.init(connect: .seconds(1)))
         let name = UpstreamHost.Name(origin: origin.number, host: "nowhere.invalid", port: 80)
         let host = UpstreamHost(name, budget: origin.budget.place(of: name.host, name.port))
-        host.addresses = [address]
+        host.found([address], now: stepper.table.now - UpstreamHost.addressMilliseconds)
         // A look-up is under way, so that none begins.
         host.awaiting = []
         stepper.table.hosts[name] = host
@@ -250,6 +250,37 @@ import Testing
         #expect(stepper.table.connections.values.contains { $0.exchange?.id == second.id })
         stepper.turn { stepper.table.isIdle }
         #expect(try await second.text == "reached" && server.requestCount == 2)
+    }
+
+    /// They may belong to somebody else by now.
+    @Test func addressesAreNotUsedForEver() async throws {
+        let stepper = try UpstreamStepper()
+        let origin = origin(.init(connect: .seconds(1)))
+        let name = UpstreamHost.Name(origin: origin.number, host: "nowhere.invalid", port: 80)
+        let host = UpstreamHost(name, budget: origin.budget.place(of: name.host, name.port))
+        let address = try #require(SocketAddress.literal("127.0.0.1", port: 1))
+        host.found([address], now: stepper.table.now - UpstreamHost.keptMilliseconds)
+        host.awaiting = []
+        stepper.table.hosts[name] = host
+        let request = OriginRequest(url: "http://nowhere.invalid/")
+        let exchange = try stepper.start(request, at: origin)
+        let error = UpstreamFailure.unresolved(name.host, code: EAI_NONAME)
+        stepper.table.take(.resolved(name, .failure(error)))
+        #expect(stepper.table.isIdle && stepper.table.connections.isEmpty)
+        await #expect(throws: CacheError.self) { try await exchange.text }
+    }
+
+    @Test func probeSendsNothingOverAnIdleConnection() throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let stepper = try UpstreamStepper()
+        let origin = origin(idle: 3)
+        let request = OriginRequest(url: server.baseURL)
+        _ = try stepper.fetch(request, at: origin)
+        #expect(stepper.table.connections.count == 1)
+        let probe = Exchange(loop: stepper.mailbox, windowBytesMax: 1)
+        stepper.table.take(.start(try UpstreamWish(probe, request, isSent: false, origin)))
+        stepper.turn { stepper.table.isIdle }
+        #expect(server.requestCount == 1)
     }
 
     @Test func addressesOutliveTheConnectionsToThem() {
