@@ -73,8 +73,13 @@ struct Confirmation {
             return
         }
         await tiers.replace(stored.stored, by: new, since: ticket)
-        // Also if it is no longer stored: its waiters get it as the newest one.
-        tiers.arrivals.outdate(context.lookup.key.hash, order: ticket.order)
+        // Also if it is no longer stored: its waiters get it as the newest one. An attempt that was
+        // given up, or that a removal has overtaken, answers no request that came later.
+        if ticket.permit?.isValid != false,
+            tiers.ledger.isCurrent(context.lookup.key.hash, since: ticket)
+        {
+            tiers.arrivals.outdate(context.lookup.key.hash, order: ticket.order)
+        }
         // If the process ends now, an older record must not make the stored response fresh again.
         if stored.facts.isFresh(at: services.clock.nowSeconds) {
             await tiers.settle(context.lookup.key.hash)

@@ -90,8 +90,11 @@ struct ManualStore {
         }
         let outcome = tiers.store(tiers.entry(blueprint, body: [body]), since: ticket)
         services.recorder.note(outcome, request)
-        if pending != nil, outcome == .refused(.removedMeanwhile) {
-            // An entry that another fetch has stored meanwhile may be older.
+        if pending != nil, outcome == .refused(.removedMeanwhile),
+            ticket.arrival?.isOutdated != true
+        {
+            // An entry that another fetch has stored since the removal may be older; one that has
+            // overtaken this response is not.
             tiers.removeStored(builder.key)
         }
         await tiers.settle(builder.key.hash)
