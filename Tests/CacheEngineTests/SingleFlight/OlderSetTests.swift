@@ -58,6 +58,25 @@ import Testing
         await scene.close()
     }
 
+    /// A response with the older set of fields is found under its own key while it arrives.
+    @Test(arguments: raceSeeds)
+    func s17ResponseWithTheOlderSetIsJoinedWhileItArrives(seed: UInt64) async throws {
+        let scene = try await Self.scene(seed: seed)
+        _ = await scene.crowd(1, Self.asking("de"))
+        try await scene.answer(1, fields: Self.narrower, body: "de")
+        let first = try #require(await scene.crowd(1, Self.asking("en")).first)
+        let older: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Encoding"]
+        let body = try await scene.begin(2, fields: older)
+        await body.feed("ne", scene.world)
+        let second = try #require(await scene.crowd(1, Self.asking("fr")).first)
+        #expect(scene.origin.count == 3)
+        body.feed("w")
+        body.finish()
+        await scene.world.settle()
+        for caller in [first, second] { #expect(caller.isComplete && caller.text == "new") }
+        await scene.close()
+    }
+
     /// A request that boards behind the confirmation of an older variant finds it.
     @Test(arguments: raceSeeds)
     func s21RequestDuringTheConfirmationOfAnOlderVariantSendsNoSecondOne(

@@ -224,7 +224,7 @@ struct FetchAttempt {
             fields: context.request.fields.section,
             ticket: ticket
         )
-        return await registry.enter(vary, flightKey: context.lookup.key.hash)
+        return await registry.enter(vary, flightKey: context.lookup.flightKey.hash)
     }
 
     /// Gives the entry its tags and its class.
