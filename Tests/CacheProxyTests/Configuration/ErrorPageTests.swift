@@ -30,8 +30,9 @@ import Testing
         return true
     }
 
-    @Test(arguments: ConfigurationReaderTests.mistakes)
-    func everyTextOfAConfigurationErrorIsOnThePage(_ row: ConfigurationReaderTests.Mistake) throws {
+    @Test(arguments: ConfigurationMistakeTests.mistakes)
+    func everyTextOfAConfigurationErrorIsOnThePage(_ row: ConfigurationMistakeTests.Mistake) throws
+    {
         #expect(try Self.templates().contains { Self.fits(row.text, $0) }, "\(row.text)")
     }
 
