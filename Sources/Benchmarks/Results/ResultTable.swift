@@ -63,12 +63,10 @@ extension Comparison {
 
     /// The number of rows of each verdict.
     var summary: String {
-        let changed = count(.regressed) + count(.improved)
-        let verdict =
-            changed == 0
-            ? "no change"
-            : "\(count(.regressed)) regressed, \(count(.improved)) improved"
-        return "\(rows.count) rows: \(verdict)"
+        let others: [Comparison.Verdict] = [.regressed, .improved, .added, .removed]
+        let counts = others.filter { count($0) > 0 }.map { "\(count($0)) \($0.rawValue)" }
+        let verdicts = counts.isEmpty ? "no change" : counts.joined(separator: ", ")
+        return "\(rows.count) rows: \(verdicts)"
     }
 }
 
