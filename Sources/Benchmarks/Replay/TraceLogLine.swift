@@ -11,7 +11,7 @@ struct TraceLogLine {
     /// Empty if the quoted text is no request.
     private(set) var method = UnsafeRawBufferPointer(start: nil, count: 0)
     private(set) var target = UnsafeRawBufferPointer(start: nil, count: 0)
-    /// The host in a line of cache-proxy; empty if there is none.
+    /// The host, which only a line of cache-proxy names; empty in any other line.
     private(set) var host = UnsafeRawBufferPointer(start: nil, count: 0)
     /// `nil` for a dash: the response had no content, or its length was not known when it began.
     let sizeBytes: UInt64?
