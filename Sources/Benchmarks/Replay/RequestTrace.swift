@@ -1,6 +1,9 @@
 /// Recorded requests: each names an object and the object's size in bytes.
 package struct RequestTrace: Sendable {
     package struct Request: Hashable, Sendable {
+        /// The number of the object in the order of the first requests.
+        ///
+        /// Not the identity in the file: the same requests in another form have the same ratios.
         package let object: UInt64
         package let sizeBytes: UInt32
     }
@@ -16,7 +19,8 @@ package struct RequestTrace: Sendable {
     package private(set) var requestsWithoutSize = 0
     /// Whether a size above 1 was given; a form without sizes gives 1.
     package private(set) var hasSizes = false
-    private var seen: Set<UInt64> = []
+    /// The numbers of the objects, by their identities in the file.
+    private var numbers: [UInt64: UInt64] = [:]
 
     /// The bytes between two calls of `progress`; they take less than a second.
     private static let progressBytes = 16 << 20
@@ -43,15 +47,19 @@ package struct RequestTrace: Sendable {
             progress(bytesRead, total)
         }
         self = try reader.finish()
-        seen = []
+        numbers = [:]
     }
 
+    /// Adds a request of the object with this identity.
     package mutating func append(object: UInt64, sizeBytes: UInt64) {
         // An entry cannot declare more than four gigabytes.
         let size = UInt32(clamping: sizeBytes)
-        requests.append(Request(object: object, sizeBytes: size))
+        let next = UInt64(objectCount)
+        let number = numbers[object, default: next]
+        requests.append(Request(object: number, sizeBytes: size))
         if size > 1 { hasSizes = true }
-        if seen.insert(object).inserted {
+        if number == next {
+            numbers[object] = number
             objectCount += 1
             distinctBytes += Int(size)
         }
