@@ -76,6 +76,7 @@ extension ProxyService {
         // origins was set from the old one.
         .init("connect-timeout") { $1.connectSecondsOfAll > $0.connectSecondsOfAll },
         .init("set-cookie", \.cookies), .init("grace", \.graceSeconds),
+        .init("condition-miss", \.conditionMiss),
         .init("ignore-client-no-cache", \.ignoresClientCacheControl),
     ]
 }

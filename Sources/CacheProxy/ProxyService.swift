@@ -159,6 +159,11 @@ public final class ProxyService: Sendable {
             }
         engine.caching.staleWhileRevalidate = .seconds(configuration.graceSeconds)
         engine.caching.staleIfError = .seconds(configuration.graceSeconds)
+        engine.caching.conditionMiss =
+            switch configuration.conditionMiss {
+            case .whole: .whole
+            case .forward: .forwarded
+            }
         engine.caching.requestDirectives =
             configuration.ignoresClientCacheControl ? .ignore : .honour
         return engine

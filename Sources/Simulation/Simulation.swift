@@ -106,6 +106,7 @@ public struct Simulation: Sendable {
         configuration.originLimits.maximumIdleTime = .seconds(5)
         configuration.originLimits.windowSize = .bytes(16 * 1_024)
         configuration.collapsing.maximumWait = .seconds(Double(2 + dice.below(6)))
+        if dice.oneIn(2) { configuration.caching.conditionMiss = .whole }
         configuration.collapsing.maximumAge = .seconds(Double(4 + dice.below(8)))
         configuration.collapsing.maximumAttempts = 1 + dice.below(3)
         configuration.collapsing.maximumEscapes = 1 + dice.below(3)

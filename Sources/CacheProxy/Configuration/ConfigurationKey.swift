@@ -189,6 +189,13 @@ struct ConfigurationKey: Sendable {
             \.proxyPeers
         ) { text throws(ValueFault) in try ProxyPeers(parsing: text) },
         .init(
+            "condition-miss",
+            "whole|forward",
+            "conditional requests with nothing stored (whole)",
+            \.conditionMiss,
+            Value.choice
+        ),
+        .init(
             "ignore-client-no-cache",
             "",
             "do not obey Cache-Control of clients",

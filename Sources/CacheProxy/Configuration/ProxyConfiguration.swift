@@ -62,6 +62,8 @@ public struct ProxyConfiguration: Sendable {
     public var graceSeconds = 0
     /// Whether clients see `Cache-Tag` and `Surrogate-Key`.
     public var tags = Tags.strip
+    /// The fetch for a conditional request that finds nothing stored.
+    public var conditionMiss = ConditionMiss.whole
     /// Whether `Cache-Control` and `Pragma` of requests are ignored.
     public var ignoresClientCacheControl = false
     /// The fields that tell origins about clients.
@@ -97,6 +99,14 @@ public struct ProxyConfiguration: Sendable {
         case segments
         /// Also each removal, before the request that removes is answered.
         case removals
+    }
+
+    /// The fetch for a request with If-None-Match or If-Modified-Since that finds nothing stored.
+    public enum ConditionMiss: String, CaseIterable, Hashable, Sendable {
+        /// The whole response is fetched and stored, and the proxy evaluates the condition.
+        case whole
+        /// The origin evaluates the condition, and its 304 is not stored.
+        case forward
     }
 
     /// The treatment of the fields that name tags.

@@ -15,10 +15,11 @@ struct AllowedAnswers {
     let own: Int
     let terms: Terms
 
-    /// Terms of reuse that the origin states in its responses.
+    /// Terms of reuse: those that the origin states in its responses, and a rule of the cache.
     struct Terms: Sendable {
         var lifetimeSeconds = 60
         var staleIfErrorSeconds: Int?
+        var conditionMiss = CachingRules.ConditionMiss.forwarded
 
         var cacheControl: String {
             let stale = staleIfErrorSeconds.map { ", stale-if-error=\($0)" } ?? ""

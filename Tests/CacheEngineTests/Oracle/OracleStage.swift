@@ -23,6 +23,7 @@ struct OracleStage: Sendable {
         )
         var configuration = HTTPCache.Configuration(memory: .megabytes(4))
         configuration.clock = clock
+        configuration.caching.conditionMiss = terms.conditionMiss
         cache = try await HTTPCache(configuration: configuration, origin: origin)
     }
 

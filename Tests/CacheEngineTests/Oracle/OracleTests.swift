@@ -27,6 +27,16 @@ import Testing
         report(violations, Wish.singles, since: start)
     }
 
+    @Test func theSameHoldsIfTheCacheEvaluatesConditionsOfMisses() async throws {
+        let start = ContinuousClock.now
+        let violations = try await violations(
+            Wish.singlesAndPairs,
+            .both,
+            .init(conditionMiss: .whole)
+        )
+        report(violations, Wish.singlesAndPairs, since: start)
+    }
+
     @Test func everyHistoryOfThreeStepsGivesAllowedAnswers() async throws {
         let start = ContinuousClock.now
         let steps = OracleSequence.Step.allCases.filter { !$0.isMinor }

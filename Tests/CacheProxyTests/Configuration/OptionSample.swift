@@ -78,6 +78,7 @@ struct OptionSample: Sendable {
         .init("set-cookie", "strip", \.cookies, .strip),
         .init("tags", "pass", \.tags, .pass),
         .init("forwarded", "replace", \.forwarded, .replace),
+        .init("condition-miss", "forward", \.conditionMiss, .forward),
         .init("ignore-client-no-cache", "on", \.ignoresClientCacheControl, true),
     ]
 }

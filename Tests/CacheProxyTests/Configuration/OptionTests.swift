@@ -125,6 +125,26 @@ import Testing
         }
     }
 
+    @Test(arguments: [([String](), 1), (["--condition-miss", "forward"], 3)])
+    func conditionalRequestsFillTheCacheOrAreForwarded(_ row: ([String], Int)) async throws {
+        let script: WireOrigin.Script = { request, socket in
+            let isKnown = request["If-None-Match"] == "\"a\""
+            return try socket.answer(
+                isKnown ? 304 : 200,
+                ["Cache-Control: max-age=60", "ETag: \"a\""],
+                isKnown ? "" : "body"
+            )
+        }
+        try await Self.withOptions(row.0, script) { proxy, origin async throws in
+            for _ in 0..<2 {
+                let response = try await proxy.request("/", ["If-None-Match: \"a\""])
+                #expect(response.status == 304 && response["ETag"] == "\"a\"")
+            }
+            #expect(try await proxy.request("/").text == "body")
+            #expect(origin.count == row.1)
+        }
+    }
+
     @Test func reloadsOfClientsCanBeIgnored() async throws {
         for (options, count) in [([], 3), (["--ignore-client-no-cache"], 1)] {
             try await Self.withOptions(options, PoisoningTests.script) {

@@ -6,6 +6,8 @@ struct FetchAttempt {
     let context: FetchContext
     /// The context's ticket, with the permit of this attempt.
     let ticket: RemovalLedger.Ticket
+    /// Whether other requests may join the fetch.
+    let isShared: Bool
 
     private var tiers: TieredStore { services.tiers }
 
@@ -15,7 +17,10 @@ struct FetchAttempt {
         to question: FetchQuestion,
         _ decision: FetchDecision
     ) -> FetchOutcome? {
-        guard case .plain = question else { return nil }
+        switch question {
+        case .plain, .whole: break
+        case .conditional, .head, .rest: return nil
+        }
         switch decision {
         case .store(let response, let lifetime):
             guard case .absent = Vary.read(answer.fields, namesMax: response.rules.varyNamesMax)
@@ -55,6 +60,14 @@ struct FetchAttempt {
 
     /// The question to the origin, given the stored response that the request selects.
     func question() -> FetchQuestion {
+        let question = questionAboutStored()
+        guard case .plain = question, isShared,
+            context.leavesOutConditions(services.configuration.caching)
+        else { return question }
+        return .whole
+    }
+
+    private func questionAboutStored() -> FetchQuestion {
         guard context.policy.reads, let stored = context.lookup.stored else { return .plain }
         let question = OriginQuestion.decide(
             request: context.request.fields.section,

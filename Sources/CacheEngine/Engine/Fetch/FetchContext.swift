@@ -91,6 +91,16 @@ final class FetchContext: Sendable {
         return facts
     }
 
+    /// Whether a fetch that other requests share leaves out the client's conditions: the whole
+    /// response is fetched, and the conditions are evaluated on it.
+    func leavesOutConditions(_ rules: CachingRules) -> Bool {
+        guard rules.conditionMiss == .whole, confirmable == nil, policy.reads, policy.writes,
+            request.method == .get || request.method == .query, !facts.hasRange
+        else { return false }
+        return !facts.flags.isDisjoint(with: .readConditions)
+            && facts.flags.isDisjoint(with: .writeConditions)
+    }
+
     /// The whole stored response that the policy lets the fetch use.
     var confirmable: StoredResponse? {
         guard policy.reads, let stored = lookup.stored,

@@ -30,6 +30,8 @@ enum FetchDecision: Sendable {
 enum FetchQuestion: Sendable {
     /// The resource, as the client asks for it.
     case plain
+    /// The resource, without the client's conditions.
+    case whole
     /// The resource, unless it is the one stored here.
     case conditional(StoredResponse)
     /// Whether the stored response is current, without the content.
@@ -49,6 +51,8 @@ extension FetchDecision {
         switch question {
         case .plain:
             if answer.status == 304, !context.facts.isConditional { return .misbehaved }
+        case .whole:
+            if answer.status == 304 { return .askPlainly }
         case .head(let stored):
             return effect(of: answer, on: stored) == .freshens ? .confirm : .askPlainly
         case .conditional(let stored):

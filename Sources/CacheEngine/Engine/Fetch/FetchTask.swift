@@ -133,7 +133,12 @@ final class FetchTask: Sendable {
         var ticket = context.ticket
         ticket.permit = flight.permit
         ticket.mayReplaceShared = mayReplaceShared
-        let fetch = FetchAttempt(services: services, context: context, ticket: ticket)
+        let fetch = FetchAttempt(
+            services: services,
+            context: context,
+            ticket: ticket,
+            isShared: desk != nil
+        )
         let question = fetch.question()
         let answer = try await fetch.ask(question)
         let landing = land(answer, to: question, fetch, attempt: attempt)

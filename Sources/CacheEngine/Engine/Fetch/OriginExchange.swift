@@ -98,6 +98,7 @@ struct OriginExchange {
         var method = context.request.method
         switch question {
         case .plain: break
+        case .whole: Conditional.removeConditions(from: &fields)
         case .conditional(let stored), .head(let stored):
             Conditional.makeConditionalFields(
                 stored: stored.fields(),

@@ -45,6 +45,8 @@ public struct CachingRules: Hashable, Sendable {
     public var refreshAheadShare: Double?
     /// The fetch for a range request that finds nothing stored.
     public var rangeMiss = RangeMiss.partOnly
+    /// The fetch for a request with If-None-Match or If-Modified-Since that finds nothing stored.
+    public var conditionMiss = ConditionMiss.forwarded
     /// The schemes other than http and https whose responses may be stored.
     public var additionalSchemes: Set<String> = []
     /// Whether a client's own Cache-Control is obeyed.
@@ -113,6 +115,17 @@ public struct CachingRules: Hashable, Sendable {
         case partOnly
         /// The requested part is fetched, and then the whole in the background.
         case wholeBehind
+    }
+
+    /// The fetch for a request with If-None-Match or If-Modified-Since that finds nothing stored.
+    public enum ConditionMiss: Hashable, Sendable {
+        /// The request is sent as it came; it is not collapsed, and a 304 to it is not stored.
+        case forwarded
+        /// The request is sent without its conditions and is collapsed like any other. The response
+        /// is stored, and the cache evaluates the conditions.
+        ///
+        /// Responses that were not stored before are still asked for with the conditions.
+        case whole
     }
 
     /// Whether clients may demand more freshness than the origin.

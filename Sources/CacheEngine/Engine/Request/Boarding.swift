@@ -105,7 +105,11 @@ struct Boarding {
         }
         // The responses to these requests are not whole, so no other request could use them.
         if request.method == .head || facts.hasRange { return .follow }
-        if context.confirmable == nil, facts.isConditional { return .follow }
+        if context.confirmable == nil, facts.isConditional,
+            !context.leavesOutConditions(services.configuration.caching)
+        {
+            return .follow
+        }
         return .lead
     }
 
