@@ -1,7 +1,7 @@
 // A bare epoll responder: the lower bound of every HTTP server on this machine. It reads once, checks
 // for the end of a head and writes a fixed response. It implements no other part of HTTP.
 //
-// usage: bare PORT BODY_BYTES
+// usage: bare PORT BODY_BYTES [304]
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,14 +18,14 @@
 static char *answer;
 static size_t answer_bytes;
 
-static void prepare(size_t body) {
+static void prepare(size_t body, int is_304) {
     char date[64];
     time_t now = time(0);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime(&now));
     int head = sprintf(answer,
-        "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
+        "HTTP/1.1 %s\r\nContent-Type: application/octet-stream\r\n"
         "Cache-Control: max-age=86400\r\nETag: \"0123456789abcdef\"\r\nDate: %s\r\n"
-        "Age: 1\r\nContent-Length: %zu\r\n\r\n", date, body);
+        "Age: 1\r\nContent-Length: %zu\r\n\r\n", is_304 ? "304 Not Modified" : "200 OK", date, body);
     memset(answer + head, 'x', body);
     answer_bytes = (size_t)head + body;
 }
@@ -41,10 +41,10 @@ static void send_all(int fd) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) return fprintf(stderr, "usage: bare PORT BODY_BYTES\n"), 2;
+    if (argc != 3 && argc != 4) return fprintf(stderr, "usage: bare PORT BODY_BYTES [304]\n"), 2;
     size_t body = strtoul(argv[2], 0, 10);
     answer = malloc(body + 512);
-    prepare(body);
+    prepare(body, argc == 4);
 
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);

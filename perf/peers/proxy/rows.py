@@ -60,7 +60,7 @@ ROWS = [
     Row("hit-32KiB-zipf", "10,000 objects", "/32k/", "zipf", 10_000, body_bytes=32 * KIB, peers=BARE,
         targets=(("nginx", 1),), is_quick=False),
     Row("hit-1MiB", "one object", "/1m/", body_bytes=MIB, targets=(("nginx", 1.5),)),
-    Row("304", "one object of 1 KiB, If-None-Match", "/1k/", status=304, body_bytes=0,
+    Row("304", "one object of 1 KiB, If-None-Match", "/1k/", status=304, body_bytes=0, peers=BARE,
         field="If-None-Match: {etag}", targets=(("nginx", 1.5),)),
     Row("range", "1 KiB of one object of 1 MiB", "/1m/", status=206, field="Range: bytes=500000-501023",
         targets=(("nginx", 1.3),)),

@@ -173,11 +173,11 @@ def cache_proxy(binary):
     return launch
 
 
-def bare(tools, size, log):
+def bare(tools, size, status, log):
     """Starts a bare responder for bodies of `size`; returns its port."""
     port = free_port()
-    start([f"{tools}/bare", str(port), str(size)], SERVER_CORE, log)
-    return port if answers(port, "/") else None
+    start([f"{tools}/bare", str(port), str(size), *(["304"] if status == 304 else [])], SERVER_CORE, log)
+    return port if answers(port, "/", status) else None
 
 
 PEERS = {"nginx": nginx, "varnish": varnish, "squid": squid, "trafficserver": trafficserver}

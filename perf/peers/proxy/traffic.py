@@ -43,12 +43,12 @@ def is_complete(data):
     return bool(end and length) and len(data) - len(head) - len(end) >= int(length[1])
 
 
-def answers(port, path, seconds=20):
-    """Waits until the server answers with status 200; returns whether it did."""
+def answers(port, path, status=200, seconds=20):
+    """Waits until the server answers with the status; returns whether it did."""
     end = time.time() + seconds
     while time.time() < end:
         try:
-            if ask(port, path, seconds=2).status == 200:
+            if ask(port, path, seconds=2).status == status:
                 return True
         except (OSError, Wrong):
             pass
