@@ -87,7 +87,7 @@ final class BodyChain: Sendable {
             let isParked = body.withLock { !Task.isCancelled && $0.park(writer: continuation) }
             if !isParked { continuation.resume() }
         }
-        return body.withLock { $0.isWanted }
+        return body.withLock { $0.needsBytes }
     }
 
     /// Ends the writer's wait after its task was cancelled.

@@ -167,7 +167,7 @@ extension GrowingBody {
     }
 
     /// Whether the writer goes on: the body is open, and is kept or read.
-    var isWanted: Bool {
+    var needsBytes: Bool {
         guard isOpen else { return false }
         guard case .passing = mode else { return true }
         return !isDeserted

@@ -140,12 +140,12 @@ import Testing
             if isWriterParked {
                 let reading = offsets.filter { begun.contains($0.key) }
                 let fastest = reading.values.min() ?? offsets.values.max() ?? 0
-                #expect(body.isOpen && body.isWanted, "\(place): the writer waits for no reader")
+                #expect(body.isOpen && body.needsBytes, "\(place): the writer waits for no reader")
                 #expect(count - fastest >= windowBytes, "\(place): the writer waits with room")
             }
             #expect(body.readerCount == offsets.count, "\(place)")
             let isDeserted = offsets.isEmpty && awaited <= 0
-            #expect(body.isWanted == (body.isOpen && !(isPassing && isDeserted)), "\(place)")
+            #expect(body.needsBytes == (body.isOpen && !(isPassing && isDeserted)), "\(place)")
         }
     }
 
@@ -295,7 +295,7 @@ import Testing
         let quick = try #require(follower)
         _ = body.append(piece(10))
         _ = body.leave(quick)
-        #expect(body.isWanted)
+        #expect(body.needsBytes)
         #expect(body.join(at: 0, .asker) != nil)
     }
 
@@ -304,9 +304,9 @@ import Testing
         _ = body.pass()
         _ = body.awaitReaders(more: 1)
         _ = body.decline()
-        #expect(body.isWanted)
+        #expect(body.needsBytes)
         _ = body.decline()
-        #expect(!body.isWanted)
+        #expect(!body.needsBytes)
     }
 
     @Test func followerOfABrokenBodyAsksForItself() {

@@ -110,13 +110,14 @@ final class TieredStore: Sendable {
 
     /// Stores an entry that was fetched since `ticket`.
     ///
-    /// `isWanted` is called while the key is locked.
+    /// `isCurrent` says whether what the entry replaces is still the newest; it is called while the
+    /// key is locked.
     func store(
         _ entry: Entry,
         since ticket: RemovalLedger.Ticket,
-        onlyIf isWanted: () -> Bool = { true }
+        onlyIf isCurrent: () -> Bool = { true }
     ) -> StoreOutcome {
-        let outcome = put(entry, since: ticket, onlyIf: isWanted)
+        let outcome = put(entry, since: ticket, onlyIf: isCurrent)
         backing.ring(entry.head.hash)
         share(StoredEntry(entry), outcome, since: ticket)
         return outcome
@@ -149,7 +150,7 @@ final class TieredStore: Sendable {
     func put(
         _ entry: Entry,
         since ticket: RemovalLedger.Ticket,
-        onlyIf isWanted: () -> Bool = { true }
+        onlyIf isCurrent: () -> Bool = { true }
     ) -> StoreOutcome {
         var behind = StoreOutcome.refused(.notAdmitted)
         let inMemory = memory.store(
@@ -159,7 +160,7 @@ final class TieredStore: Sendable {
                 outdateOlder(than: entry, since: ticket)
                 behind = storeBehind(entry)
             },
-            onlyIf: { permits(entry, since: ticket) && isWanted() }
+            onlyIf: { permits(entry, since: ticket) && isCurrent() }
         )
         if inMemory == .stored || behind == .stored { return .stored }
         return inMemory
@@ -170,12 +171,12 @@ final class TieredStore: Sendable {
         _ entry: Entry,
         body: DiskBody,
         since ticket: RemovalLedger.Ticket,
-        onlyIf isWanted: () -> Bool = { true }
+        onlyIf isCurrent: () -> Bool = { true }
     ) -> StoreOutcome {
         var outcome = StoreOutcome.refused(.removedMeanwhile)
         entry.withKey { key in
             _ = memory.remove(entry.head.hash, key: key) {
-                guard permits(entry, since: ticket), isWanted() else { return }
+                guard permits(entry, since: ticket), isCurrent() else { return }
                 outdateOlder(than: entry, since: ticket)
                 outcome = backing.accept(entry, body: body)
             }
