@@ -126,45 +126,4 @@ extension ShardState {
         let place = index.place(of: identity)
         return place.isQueued && queue[place.queueNode].coversOlderRecord
     }
-
-    /// `scope` is a tag or everything.
-    mutating func markStale(_ scope: RemovalScope) {
-        let sequence = takeSequence()
-        stale.insert(scope, sequence: sequence)
-        if case .tag(let tag) = scope {
-            push(.stale(tag: tag), sequence)
-        } else {
-            push(.everythingStale, sequence)
-        }
-    }
-
-    /// Whether a purge or a stale mark covers the record.
-    ///
-    /// Such a record must not be written again: its new sequence number would exceed that of the
-    /// purge.
-    func isOutdated(_ record: CheckedRecord) -> Bool {
-        [purges, stale].contains { table in
-            table.covers(
-                sequence: record.head.sequence,
-                storageClass: record.head.storageClass,
-                createdSeconds: record.head.createdSeconds,
-                tags: record.tags
-            )
-        }
-    }
-
-    mutating func replay(_ record: PurgeRecord, sequence: UInt64) {
-        let scope: RemovalScope
-        switch record {
-        case .stale(let tag): return stale.insert(.tag(tag), sequence: sequence)
-        case .everythingStale: return stale.insert(.everything, sequence: sequence)
-        case .removal(let removed): scope = removed
-        }
-        purges.insert(scope, sequence: sequence)
-        switch scope {
-        case .everything: index.removeAll { _ in true }
-        case .storageClass(let kept): index.removeAll { $0.place.storageClass == kept }
-        case .tag, .storedAfter, .storedBefore: break
-        }
-    }
 }

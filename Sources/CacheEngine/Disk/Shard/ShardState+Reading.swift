@@ -97,20 +97,6 @@ extension ShardState {
         return .queued(entry, body, token)
     }
 
-    /// Whether a purge covers this entry.
-    func isPurged(_ entry: Entry, sequence: UInt64) -> Bool {
-        guard sequence < purges.sequenceMax else { return false }
-        let head = entry.head
-        return entry.withTags { tags in
-            purges.covers(
-                sequence: sequence,
-                storageClass: head.storageClass,
-                createdSeconds: head.createdSeconds,
-                tags: tags
-            )
-        }
-    }
-
     mutating func giveBack(_ lease: ReadLease) {
         segments[lease.place.segment].leases -= 1
         assert(segments[lease.place.segment].leases >= 0)

@@ -88,31 +88,6 @@ struct ShardState: ~Copyable {
         return true
     }
 
-    mutating func purge(_ scope: RemovalScope) -> RemovalCount {
-        let sequence = takeSequence()
-        purges.insert(scope, sequence: sequence)
-        let removed = dropPlaces(in: scope)
-        push(.removal(scope), sequence)
-        return removed
-    }
-
-    /// Queues the record of a purge, unless no segment has room for it.
-    ///
-    /// Such a record names a tag that is too long for every entry on disk, and only a purge in
-    /// memory concerns those that carry it.
-    mutating func push(_ record: PurgeRecord, _ sequence: UInt64) {
-        guard record.recordBytes <= settings.recordBytesMax || Mutant.writesEveryPurge.isOn else {
-            return
-        }
-        _ = queue.push(
-            .purge(record),
-            hash: KeyHash(placement: 0, identity: 0),
-            sequence: sequence,
-            sizeBytes: 0,
-            coversOlderRecord: false
-        )
-    }
-
     mutating func pushTombstone(
         _ hash: KeyHash,
         over older: WriteQueue.OlderCopy = .init(isOnDisk: true, body: nil)
@@ -173,39 +148,6 @@ struct ShardState: ~Copyable {
         var older = queue.cancel(old.queueNode)
         if older.body === body { older.body = nil }
         return older
-    }
-
-    /// Removes the places that `scope` covers, as far as a place alone can decide that.
-    private mutating func dropPlaces(in scope: RemovalScope) -> RemovalCount {
-        var removed = RemovalCount()
-        var cancelled: [Int] = []
-        var dropped: [UInt64] = []
-        index.removeAll { slot in
-            switch scope {
-            case .everything: break
-            case .storageClass(let kept):
-                guard slot.place.storageClass == kept else { return false }
-            case .tag, .storedAfter, .storedBefore: return false
-            }
-            removed.entries += 1
-            removed.bytes += slot.place.isQueued ? 0 : slot.place.recordBytesMax
-            if slot.place.isQueued { cancelled.append(slot.place.queueNode) }
-            if slot.place.flags.contains(.jumbo) { dropped.append(slot.identity) }
-            return true
-        }
-        for node in cancelled where queue[node].state == .queued {
-            removed.bytes += queue[node].sizeBytes
-            let hash = queue[node].hash
-            let older = queue.cancel(node)
-            // The older copy may be of another class, which the purge does not cover.
-            if older.isOnDisk { pushTombstone(hash, over: older) } else { older.body?.doom() }
-        }
-        for identity in dropped {
-            guard let body = bodies.removeValue(forKey: identity) else { continue }
-            removed.bytes += body.occupiedBytes
-            body.doom()
-        }
-        return removed
     }
 
     // MARK: When to write
