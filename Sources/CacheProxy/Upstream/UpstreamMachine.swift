@@ -7,6 +7,13 @@
 ///
 /// A pure value: it reads no clock and no socket.
 ///
+/// A connection is kept if the head allows it (`UpstreamHead.mayPersist`) and the exchange has ended
+/// clean (`bodyEnded`), for 60 seconds at most and as long as the loop has room for it
+/// (`UpstreamTable.keep`, `idleMilliseconds`). It is used again (`UpstreamTable.findConnection`) by
+/// the next request of the same loop to its host that may be sent twice
+/// (`UpstreamExchange.mayBeSentTwice`), if the origin has sent nothing on it since (`isSilent`); the
+/// one used last comes first.
+///
 /// Invariants:
 /// 1. Another exchange begins only after the request of the last one was sent whole, its response
 ///    was read whole, and both said that the connection persists.
