@@ -1,5 +1,16 @@
 /// The memory and the tier behind it, combined: operations on a key happen in both in the same
 /// order.
+///
+/// Which of them keep a response is decided here:
+///
+/// - An entry with its body is offered to both (`put`), and counts as stored if one keeps it. The
+///   memory refuses what is too large or not worth what it would displace (`MemoryTier.refusal`,
+///   `ShardSet.judge`), the tier behind it what is for memory only (`storeBehind`) or has no room
+///   there (`ShardState.refusal`, `StoreBacklog.store`).
+/// - A body too large to be gathered in memory goes to a file (`BodyKeeper`), and its entry behind
+///   the memory alone (`store` with a body).
+/// - An entry found behind the memory is copied into it if the memory would keep it (`use`).
+/// - A response that neither has room for is refused at its head (`hasRoom`).
 final class TieredStore: Sendable {
     let memory: MemoryTier
     /// The tier behind the memory.
