@@ -1,6 +1,6 @@
 /// The application's own functions that the cache calls.
 public struct CacheHooks: Sendable {
-    /// Returns the key of a request's entry, or `nil` to keep method and URL as the key.
+    /// Returns the key of a request's entry, or `nil` to keep the URL as the key.
     ///
     /// It serves signed URLs, and parameters that do not change the response. A key that it returns
     /// never equals that of a URL. It is called for each request, and perhaps several times.

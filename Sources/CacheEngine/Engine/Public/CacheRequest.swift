@@ -116,7 +116,7 @@ extension RequestOptions {
         get { isUsual ? "" : wishes.partition }
         set { wishes.partition = newValue }
     }
-    /// The key that replaces method and URL; with it responses to POST and QUERY can be stored.
+    /// The key that replaces the URL; with it responses to POST and QUERY can be stored.
     public var key: String? {
         get { isUsual ? nil : wishes.key }
         set { wishes.key = newValue }
