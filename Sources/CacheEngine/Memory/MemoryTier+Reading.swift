@@ -1,7 +1,8 @@
 /// Reading.
 ///
-/// A thread that has a `ReaderGate` reads without a lock; 4,096 threads at a time have one. Every
-/// other thread reads by `peek`, which takes the lock of the key's shard.
+/// A thread that has a `ReaderGate` waits for no lock; 4,096 threads at a time have one. A hit on a
+/// sampled key tries the lock of the trial, and goes on if another thread has it. Every other
+/// thread reads by `peek`, which takes the lock of the key's shard.
 extension MemoryTier {
     /// The entry for the key, counted as a hit or a miss.
     package func entry(

@@ -3,8 +3,9 @@ import Synchronization
 /// The entries held in memory, spread over shards by the hash of their key.
 ///
 /// Every operation on a key takes effect inside the key's shard: once `store` or `remove` returns,
-/// no reader sees the old entry. Reading takes no lock, except for `peek` and on a thread without a
-/// `ReaderGate`. Work on many entries is done by the shards' actors (`MemoryTier+Upkeep.swift`).
+/// no reader sees the old entry. Reading waits for no lock, except for `peek` and on a thread
+/// without a `ReaderGate`. Work on many entries is done by the shards' actors
+/// (`MemoryTier+Upkeep.swift`).
 package final class MemoryTier: Sendable {
     enum LookUp: Int, CaseIterable {
         case hit, miss
