@@ -42,8 +42,9 @@ extension Conditional {
 
     /// Whether a 304 confirms this stored response (RFC 9111 §4.3.4).
     ///
-    /// A strong tag must equal the stored one. Otherwise one of the weak validators must match. A
-    /// 304 without validators confirms the response that the request named.
+    /// Tags are compared weakly (`compareTags`). A strong tag must match the stored one. Otherwise a
+    /// weak tag or the date must match. A 304 without validators confirms the response that the
+    /// request named.
     package static func identifies(stored: FieldSection, with304 new: FieldSection) -> Bool {
         let tags = compareTags(stored, new)
         if Mutant.believesAny304.isOn { return true }
