@@ -26,7 +26,10 @@ struct FlightStateMachine {
     private var state = State.fetching
     /// The waiters, in the order of their arrival.
     private var line = WaitingLine<Void>()
-    /// The waiter whose request is under way, while it waits.
+    /// The asker: the waiter whose request is under way, while it waits.
+    ///
+    /// Here, in `Flight` and in `FlightOutcome` the word leader means this waiter. Elsewhere the
+    /// leader is the task that sends the request (`FetchTask`).
     private(set) var leader: WaiterID?
     private(set) var attempts = 1
     private let isWanted: Bool
