@@ -2,7 +2,10 @@
 public struct CacheResponse: Sendable {
     /// The status code.
     public var status: Int
-    /// The header fields, with `Age` and `Cache-Status` if the response came through the cache.
+    /// The header fields, with `Cache-Status` unless the configuration omits it.
+    ///
+    /// `Age` is the cache's own for a response that was stored or shared. The request that fetched a
+    /// response gets the origin's.
     public var fields: HeaderFields
     /// The content.
     public var body: BodyStream
