@@ -62,7 +62,7 @@ public enum PurgeWait: String, Hashable, Sendable, CaseIterable {
 
 /// The entries that a purge concerns.
 public enum PurgeTarget: Sendable {
-    /// All stored variants of the request's resource.
+    /// All stored variants of the request's resource; softly, the one that the request selects.
     case request(CacheRequest)
     /// The entries that carry the tag.
     case tag(String)
