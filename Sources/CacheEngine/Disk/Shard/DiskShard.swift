@@ -53,6 +53,7 @@ package actor DiskShard {
         lane.setWork { [weak self] in self?.assumeIsolated { $0.writeWhatIsDue() } }
     }
 
+    /// Closes the files of the segments; `removeCleanSegment` closes one earlier.
     deinit {
         let files = state.withLock { state in
             (0..<state.segments.count).compactMap { slot in
