@@ -14,7 +14,7 @@ public final class ProxyService: Sendable {
     let desk: AdminDesk
     let server: ProxyServer
     private let admin: ProxyServer?
-    private let sweeping: Task<Void, Never>
+    private let upkeep: Task<Void, Never>
 
     /// Opens the cache and listens.
     ///
@@ -79,7 +79,7 @@ public final class ProxyService: Sendable {
             throw error
         }
         desk.show(server)
-        sweeping = Task { [cache] in await cache.run() }
+        upkeep = Task { [cache] in await cache.run() }
     }
 
     /// The address that clients connect to.
@@ -104,8 +104,8 @@ public final class ProxyService: Sendable {
         timer.cancel()
         await admin?.stop()
         pool.shutDown()
-        sweeping.cancel()
-        await sweeping.value
+        upkeep.cancel()
+        await upkeep.value
     }
 
     /// Cuts the responses that `shutDown` waits for, which then closes the cache.

@@ -10,20 +10,17 @@ package struct DiskModel: Sendable {
         package var tags: Set<String>
         package var isSession: Bool
         package var createdSeconds: Int64
-        package var expiresSeconds: Int64
 
         package init(
             version: Int,
             tags: Set<String>,
             isSession: Bool,
-            createdSeconds: Int64,
-            expiresSeconds: Int64
+            createdSeconds: Int64
         ) {
             self.version = version
             self.tags = tags
             self.isSession = isSession
             self.createdSeconds = createdSeconds
-            self.expiresSeconds = expiresSeconds
         }
     }
 
@@ -129,11 +126,9 @@ package struct DiskModel: Sendable {
         afterKill = possible
     }
 
-    package func allows(_ version: Int?, for key: Int, nowSeconds: Int64) -> Bool {
+    package func allows(_ version: Int?, for key: Int) -> Bool {
         guard let version else { return true }
-        return (possible[key] ?? []).contains {
-            $0.version == version && $0.expiresSeconds > nowSeconds
-        }
+        return (possible[key] ?? []).contains { $0.version == version }
     }
 
     /// Whether a read may find nothing, in a tier that has had room for every entry.

@@ -118,7 +118,6 @@ public final class NemesisStore: CacheStore {
         var other = EntryHead(
             hash: head.hash,
             createdSeconds: head.createdSeconds,
-            expiresSeconds: head.expiresSeconds,
             keyCount: bytes.count,
             tagsCount: head.tagsCount,
             metadataCount: head.metadataCount,

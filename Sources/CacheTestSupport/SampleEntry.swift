@@ -51,7 +51,6 @@ struct SampleEntry: Hashable {
         let head = EntryHead(
             hash: key.hash,
             createdSeconds: createdSeconds,
-            expiresSeconds: EntryHead.neverExpires,
             flags: flags,
             keyCount: key.bytes.count,
             tagsCount: tags.bytes.count,

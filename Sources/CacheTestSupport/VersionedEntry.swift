@@ -31,7 +31,6 @@ package enum VersionedEntry {
         tags: TagList = TagList(),
         flags: EntryHead.Flags = [],
         createdSeconds: UInt32,
-        expiresSeconds: UInt32 = EntryHead.neverExpires,
         hasher: KeyHasher
     ) -> Entry {
         let key = key(number)
@@ -39,7 +38,6 @@ package enum VersionedEntry {
         let head = EntryHead(
             hash: key.withUnsafeBytes { hasher.hash($0) },
             createdSeconds: createdSeconds,
-            expiresSeconds: expiresSeconds,
             flags: flags,
             keyCount: key.count,
             tagsCount: tags.bytes.count,

@@ -1,7 +1,7 @@
 public import CacheEngine
 public import ServiceLifecycle
 
-/// A cache as a service: it sweeps while the program runs, and is shut down with it.
+/// A cache as a service: it runs while the program does, and is shut down with it.
 ///
 ///     ServiceGroup(services: [CacheService(cache), server], logger: logger)
 ///

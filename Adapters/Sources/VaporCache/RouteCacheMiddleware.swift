@@ -17,7 +17,7 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
         cache = try await HTTPCache(configuration: configuration, origin: RouteOrigin())
     }
 
-    /// Sweeps the cache until the task is cancelled, then shuts it down.
+    /// Does the periodic work of the cache until the task is cancelled, then shuts it down.
     public func run() async { await cache.run() }
 
     /// Removes every entry whose response carried the tag in `Cache-Tag`.

@@ -36,7 +36,7 @@ struct Gateway {
             gateway.on(method, "**") { _ in Response(status: .notFound) }
         }
 
-        let sweeping = Task {
+        let upkeep = Task {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { await remote.run() }
                 group.addTask { await routes.run() }
@@ -47,8 +47,8 @@ struct Gateway {
         } catch {
             application.logger.report(error: error)
         }
-        sweeping.cancel()
-        await sweeping.value
+        upkeep.cancel()
+        await upkeep.value
         try await origin.shutDown()
         try await application.asyncShutdown()
     }

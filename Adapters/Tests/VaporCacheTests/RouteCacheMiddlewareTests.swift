@@ -18,15 +18,15 @@ import VaporTesting
         _ body: (any TestingApplicationTester, RouteCacheMiddleware) async throws -> Void
     ) async throws {
         let routes = try await RouteCacheMiddleware(configuration: HTTPCache.Configuration())
-        let sweeping = Task { await routes.run() }
+        let upkeep = Task { await routes.run() }
         try await withApp { application in
             let errors = ErrorMiddleware.default(environment: application.environment)
             application.grouped(routes, errors).get("news", use: route)
             let server = try application.testing(method: .running(hostname: "127.0.0.1", port: 0))
             try await body(server, routes)
         }
-        sweeping.cancel()
-        await sweeping.value
+        upkeep.cancel()
+        await upkeep.value
     }
 
     @Test func aRouteRunsOnceForTwoRequests() async throws {

@@ -70,24 +70,21 @@ package struct TieredReplay {
         outcome.memory.bytes += size
         let key = withUnsafeBytes(of: request.object) { [UInt8]($0) }
         let hash = key.withUnsafeBytes { disk.hasher.hash($0) }
-        let now = MemoryFixture.nowSeconds
-        if key.withUnsafeBytes({ memory.entry(for: hash, key: $0, nowSeconds: now) }) != nil {
+        if key.withUnsafeBytes({ memory.entry(for: hash, key: $0) }) != nil {
             outcome.memory.hits += 1
             outcome.memory.hitBytes += size
             return
         }
-        var result = key.withUnsafeBytes { disk.read(hash, key: $0, nowSeconds: now) }
-        if case .mustWait = result {
-            result = await disk.readWaiting(hash, key: key, nowSeconds: now)
-        }
+        var result = key.withUnsafeBytes { disk.read(hash, key: $0) }
+        if case .mustWait = result { result = await disk.readWaiting(hash, key: key) }
         if case .hit(let stored, _) = result {
             outcome.diskHits += 1
             outcome.diskHitBytes += size
-            memory.promote(stored.entry, nowSeconds: now)
+            memory.promote(stored.entry)
             return
         }
         let entry = entry(hash, key, size)
-        memory.store(entry, nowSeconds: now)
+        memory.store(entry)
         if disk.enqueue(entry) == .refused(.queueFull) {
             try await disk.flush()
             _ = disk.enqueue(entry)

@@ -124,9 +124,9 @@ package struct TraceReplay {
     private static func ask(_ tier: MemoryTier, _ object: UInt64, _ size: Int) -> Bool {
         let hash = withUnsafeBytes(of: object) { hasher.hash($0) }
         let empty = UnsafeRawBufferPointer(start: nil, count: 0)
-        let isHit = tier.withEntry(for: hash, key: empty, nowSeconds: 0) { _ in }
+        let isHit = tier.withEntry(for: hash, key: empty) { _ in }
         if !isHit {
-            tier.store(Entry.declaringBody(hash: hash, bodyCount: size), nowSeconds: 0)
+            tier.store(Entry.declaringBody(hash: hash, bodyCount: size))
         }
         return isHit
     }

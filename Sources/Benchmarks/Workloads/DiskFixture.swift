@@ -92,11 +92,7 @@ final class DiskFixture {
     /// Does the same without waiting for the device; returns `nil` if it would have to wait.
     func isHitWithoutWaiting(_ number: Int) -> Bool? {
         let result = keys.withBytes { bytes in
-            tier.read(
-                hashes[number],
-                key: bytes.key(number),
-                nowSeconds: MemoryFixture.nowSeconds
-            )
+            tier.read(hashes[number], key: bytes.key(number))
         }
         switch result {
         case .hit(let stored, _): return isRight(stored, number)
@@ -107,11 +103,7 @@ final class DiskFixture {
 
     func isHitAfterWaiting(_ number: Int) async -> Bool {
         let key = keys.withBytes { [UInt8]($0.key(number)) }
-        let result = await tier.readWaiting(
-            hashes[number],
-            key: key,
-            nowSeconds: MemoryFixture.nowSeconds
-        )
+        let result = await tier.readWaiting(hashes[number], key: key)
         guard case .hit(let stored, _) = result else { return false }
         return isRight(stored, number)
     }

@@ -35,7 +35,7 @@ private final class MemoryFootprintCase: WorkloadCase {
                 )
             }
             own += entry.sizeBytes
-            tier.store(entry, nowSeconds: MemoryFixture.nowSeconds)
+            tier.store(entry)
         }
         let usage = tier.usage()
         try WorkloadFailure.require(
@@ -88,7 +88,7 @@ private final class ChurnFootprintCase: WorkloadCase {
                     firstByte: 1
                 )
             }
-            tier.store(entry, nowSeconds: MemoryFixture.nowSeconds)
+            tier.store(entry)
             stored += entry.sizeBytes
             if number % 4_096 == 0 { peak = max(peak, ResidentMemory.bytes) }
         }

@@ -5,7 +5,7 @@ import CacheTestSupport
 final class MemoryFixture: Sendable {
     /// Small bodies, so that the tables determine the time.
     static let bodySizeBytes = 128
-    /// A time at which every entry is fresh.
+    /// The time at which every entry is stored.
     static let nowSeconds: UInt32 = 1_700_000_000
     /// Long enough that the processor does not learn the sequence.
     private static let sequenceLength = 1 << 18
@@ -38,7 +38,7 @@ final class MemoryFixture: Sendable {
             for number in 0..<keyCount { hashes.append(hasher.hash(bytes.key(number))) }
         }
         self.hashes = hashes
-        for number in 0..<keyCount { tier.store(entry(number), nowSeconds: Self.nowSeconds) }
+        for number in 0..<keyCount { tier.store(entry(number)) }
     }
 
     /// The key of a step; all threads follow the same sequence from different positions.
@@ -74,7 +74,7 @@ final class MemoryFixture: Sendable {
     func hitsInPlace(thread: Int, chunk: Int) -> UInt64 {
         count(thread, chunk) { number, key in
             var isRight = false
-            _ = tier.withEntry(for: hashes[number], key: key, nowSeconds: Self.nowSeconds) {
+            _ = tier.withEntry(for: hashes[number], key: key) {
                 isRight = $0.firstBodyByte == Self.firstByte(number)
             }
             return isRight
@@ -91,7 +91,7 @@ final class MemoryFixture: Sendable {
 
     @inline(__always)
     private func isHit(_ number: Int, _ key: UnsafeRawBufferPointer, _ hash: KeyHash) -> Bool {
-        let entry = tier.entry(for: hash, key: key, nowSeconds: Self.nowSeconds)
+        let entry = tier.entry(for: hash, key: key)
         return entry?.firstBodyByte == Self.firstByte(number)
     }
 
@@ -144,7 +144,6 @@ enum EntryMaker {
         let head = EntryHead(
             hash: hash,
             createdSeconds: MemoryFixture.nowSeconds,
-            expiresSeconds: EntryHead.neverExpires,
             keyCount: key.count,
             tagsCount: 0,
             metadataCount: 0,

@@ -105,7 +105,7 @@ private final class UnderWritesCase: WorkloadCase {
         var step = 0
         repeat {
             let entry = fixture.entry(keys[step % keys.count])
-            fixture.tier.store(entry, nowSeconds: MemoryFixture.nowSeconds)
+            fixture.tier.store(entry)
             stores.add(1, ordering: .relaxed)
             step += 1
             if case .paced(let nanoseconds) = writing {

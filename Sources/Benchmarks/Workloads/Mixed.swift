@@ -77,10 +77,7 @@ private final class MixedCase: WorkloadCase {
             if step &* 37 % 100 < readPercent {
                 if fixture.isHit(number) { correct &+= 1 }
             } else {
-                let outcome = fixture.tier.store(
-                    fixture.entry(number),
-                    nowSeconds: MemoryFixture.nowSeconds
-                )
+                let outcome = fixture.tier.store(fixture.entry(number))
                 if outcome == .stored { correct &+= 1 }
             }
         }

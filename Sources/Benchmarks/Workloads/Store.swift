@@ -81,7 +81,7 @@ private final class StoreCase: WorkloadCase {
                 bodySizeBytes: body.count,
                 firstByte: 1
             ) { target in body.withUnsafeBytes { target.copyMemory(from: $0) } }
-            return tier.store(entry, nowSeconds: MemoryFixture.nowSeconds) == .stored
+            return tier.store(entry) == .stored
         }
     }
 }

@@ -61,12 +61,8 @@ private final class WriteAmplificationCase: WorkloadCase {
         let (hash, key) = keys.withBytes { bytes in
             (tier.hasher.hash(bytes.key(number)), [UInt8](bytes.key(number)))
         }
-        var result = key.withUnsafeBytes {
-            tier.read(hash, key: $0, nowSeconds: MemoryFixture.nowSeconds)
-        }
-        if case .mustWait = result {
-            result = await tier.readWaiting(hash, key: key, nowSeconds: MemoryFixture.nowSeconds)
-        }
+        var result = key.withUnsafeBytes { tier.read(hash, key: $0) }
+        if case .mustWait = result { result = await tier.readWaiting(hash, key: key) }
         if case .hit = result { return true }
         let entry = key.withUnsafeBytes { key in
             EntryMaker.entry(

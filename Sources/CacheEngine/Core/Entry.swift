@@ -138,8 +138,6 @@ extension ByteStorage {
 }
 
 extension Entry {
-    func isExpired(nowSeconds: UInt32) -> Bool { head.isExpired(nowSeconds: nowSeconds) }
-
     /// Whether the entry is in `scope`.
     func isCovered(by scope: RemovalScope) -> Bool {
         switch scope {

@@ -4,7 +4,7 @@
 ///      8 headerCRC u32 · bodyCRC u32
 ///     16 sequence u64
 ///     24 placement u64 · identity u64
-///     40 expires u32 · created u32            seconds since 1970
+///     40 all ones u32 · created u32           seconds since 1970
 ///     48 key count u24 · metadata count u24 · tags count u16
 ///     56 stored count u32 · raw count u32     body bytes on disk, and uncompressed
 package struct EntryHead: Hashable, Sendable {
@@ -15,13 +15,10 @@ package struct EntryHead: Hashable, Sendable {
     package static let metadataCountMax = (1 << 24) - 1
     package static let tagsCountMax = (1 << 16) - 1
     package static let bodyCountMax = Int(UInt32.max)
-    /// The expiry of an entry that stays until it is evicted.
-    package static let neverExpires = UInt32.max
-    /// The last second that a head can hold, in 2106.
-    ///
-    /// Later times are clamped to it. It is less than `neverExpires`, so no time reaches the expiry
-    /// of an entry that does not expire.
+    /// The last second that a head can hold, in 2106; later times are clamped to it.
     package static let secondsMax = UInt32.max - 1
+    /// Four bytes that mean nothing.
+    private static let reserved = UInt32.max
 
     /// A clock's seconds in the form of a head.
     @inline(__always)
@@ -57,7 +54,6 @@ package struct EntryHead: Hashable, Sendable {
     package var bodyCRC: UInt32 = 0
     package var sequence: UInt64 = 0
     package var hash: KeyHash
-    package var expiresSeconds = Self.neverExpires
     package var createdSeconds: UInt32 = 0
     package var keyCount: Int
     package var metadataCount: Int
@@ -69,7 +65,6 @@ package struct EntryHead: Hashable, Sendable {
     package init(
         hash: KeyHash,
         createdSeconds: UInt32,
-        expiresSeconds: UInt32,
         flags: Flags = [],
         keyCount: Int,
         tagsCount: Int,
@@ -78,7 +73,6 @@ package struct EntryHead: Hashable, Sendable {
     ) {
         self.hash = hash
         self.createdSeconds = createdSeconds
-        self.expiresSeconds = expiresSeconds
         self.flags = flags
         self.keyCount = keyCount
         self.tagsCount = tagsCount
@@ -98,7 +92,6 @@ package struct EntryHead: Hashable, Sendable {
             placement: bytes.littleEndian(at: 24),
             identity: bytes.littleEndian(at: 32)
         )
-        expiresSeconds = bytes.littleEndian(at: 40)
         createdSeconds = bytes.littleEndian(at: 44)
         let counts = bytes.littleEndian(at: 48, as: UInt64.self)
         keyCount = Int(counts & 0xFF_FFFF)
@@ -114,7 +107,8 @@ package struct EntryHead: Hashable, Sendable {
     package init?(decoding bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.sizeBytes,
             bytes.littleEndian(at: 0, as: UInt32.self) == Self.magic,
-            bytes[4] == Self.version, Codec(rawValue: bytes[5]) != nil
+            bytes[4] == Self.version, Codec(rawValue: bytes[5]) != nil,
+            bytes.littleEndian(at: 40, as: UInt32.self) == Self.reserved
         else { return nil }
         self.init(trusted: bytes)
         guard codec != .raw || storedCount == rawCount else { return nil }
@@ -134,7 +128,7 @@ package struct EntryHead: Hashable, Sendable {
         bytes.setLittleEndian(sequence, at: 16)
         bytes.setLittleEndian(hash.placement, at: 24)
         bytes.setLittleEndian(hash.identity, at: 32)
-        bytes.setLittleEndian(expiresSeconds, at: 40)
+        bytes.setLittleEndian(Self.reserved, at: 40)
         bytes.setLittleEndian(createdSeconds, at: 44)
         let counts = UInt64(keyCount) | UInt64(metadataCount) << 24 | UInt64(tagsCount) << 48
         bytes.setLittleEndian(counts, at: 48)
@@ -156,8 +150,6 @@ extension EntryHead {
     }
 
     package var isMemoryOnly: Bool { flags.contains(.memoryOnly) }
-
-    package func isExpired(nowSeconds: UInt32) -> Bool { nowSeconds >= expiresSeconds }
 }
 
 /// The ranges of an entry's parts in memory, from the four counts of its head.

@@ -15,7 +15,6 @@ enum Mutant: String {
     case removesByHashAlone
     case removesOneBatchOnly
     case walksOnInALargerTable
-    case sweepsNothing
     case sketchNeverFades
 
     // Disk
@@ -23,7 +22,6 @@ enum Mutant: String {
     case skipsHeadChecksum
     case skipsBlockChecksum
     case ignoresOffsetInSeal
-    case servesExpired
     case matchesQueuedKeysByHash
     case matchesKeysByHash
     case writesNoTombstones

@@ -28,8 +28,6 @@ public protocol BodyReader: Sendable {
 }
 
 extension StoredEntry {
-    /// The time when the entry may be dropped, in seconds since 1970.
-    public var expiresSeconds: Int64 { Int64(entry.head.expiresSeconds) }
     /// The time when the entry was stored, in seconds since 1970.
     public var createdSeconds: Int64 { Int64(entry.head.createdSeconds) }
     /// The storage class.
@@ -77,7 +75,6 @@ extension StoredEntry {
         var head = EntryHead(
             hash: key.hash,
             createdSeconds: old.createdSeconds,
-            expiresSeconds: EntryHead.neverExpires,
             flags: old.flags.intersection([.session, .pinned, .memoryOnly]),
             keyCount: old.keyCount,
             tagsCount: old.tagsCount,

@@ -94,8 +94,6 @@ package struct RecoveryReport: Hashable, Sendable {
     package var bytes = 0
     /// Segments that were not sealed when the last process ended.
     package var torn = 0
-    /// Entries past their expiry; they stay until their room is needed and are never served.
-    package var expired = 0
     /// Files and records that were damaged or foreign, and are not used.
     package var damaged = 0
     /// Shards that start empty because their device could not be read.
@@ -115,7 +113,6 @@ package struct RecoveryReport: Hashable, Sendable {
         entries += other.entries
         bytes += other.bytes
         torn += other.torn
-        expired += other.expired
         damaged += other.damaged
         readErrors += other.readErrors
         notes += other.notes

@@ -2,11 +2,8 @@ import Synchronization
 
 extension DiskTier: CacheStore {
     package func entry(for key: StoreKey) async throws -> StoredEntry? {
-        let now = EntryHead.seconds(shards[0].clock.nowSeconds)
-        var result = key.bytes.withUnsafeBytes { read(key.hash, key: $0, nowSeconds: now) }
-        if case .mustWait = result {
-            result = await readWaiting(key.hash, key: key.bytes, nowSeconds: now)
-        }
+        var result = key.bytes.withUnsafeBytes { read(key.hash, key: $0) }
+        if case .mustWait = result { result = await readWaiting(key.hash, key: key.bytes) }
         guard case .hit(let entry, _) = result else { return nil }
         return entry
     }

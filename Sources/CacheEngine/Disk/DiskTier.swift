@@ -20,22 +20,19 @@ package final class DiskTier: Sendable {
     private let directory: DiskDirectory
     private let positionTrust: FleetPositionTrust
     private let pool: IOPool
-    private let clock: any CacheClock
 
     private init(
         _ configuration: DiskConfiguration,
         _ directory: DiskDirectory,
         _ shards: [DiskShard],
         _ recovery: RecoveryReport,
-        _ pool: IOPool,
-        _ clock: any CacheClock
+        _ pool: IOPool
     ) {
         self.configuration = configuration
         self.directory = directory
         self.shards = shards
         self.recovery = recovery
         self.pool = pool
-        self.clock = clock
         positionTrust = FleetPositionTrust(configuration)
         hasher = KeyHasher(seed: directory.manifest.seed)
         shardCount = shards.count
@@ -87,7 +84,7 @@ package final class DiskTier: Sendable {
         report.notes = directory.notes + report.notes
         for note in report.notes { onFault(CacheError(.storageFailed, detail: note), true) }
         report.milliseconds = Int((monotonicNanoseconds() - start) / 1_000_000)
-        let tier = DiskTier(configuration, directory, shards, report, pool, clock)
+        let tier = DiskTier(configuration, directory, shards, report, pool)
         for shard in shards { shard.perform(shard.state.withLock { $0.wakeAfterChange() }) }
         return tier
     }
@@ -129,8 +126,7 @@ package final class DiskTier: Sendable {
                     configuration.inlineBodyBytesMax,
                     manifest.segmentBytes / 4
                 ),
-                durability: configuration.durability,
-                baseSeconds: EntryHead.seconds(clock.nowSeconds)
+                durability: configuration.durability
             )
             return DiskShard(
                 settings,
@@ -229,21 +225,13 @@ package final class DiskTier: Sendable {
     }
 
     /// Reads as `read` does, and counts nothing: the caller counts what it uses.
-    package func readAtOnce(
-        _ hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> ReadResult {
-        shard(hash).readAtOnce(hash, key: key, nowSeconds: nowSeconds)
+    package func readAtOnce(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> ReadResult {
+        shard(hash).readAtOnce(hash, key: key)
     }
 
     /// Reads without waiting, from the queue or from the page cache.
-    package func read(
-        _ hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> ReadResult {
-        shard(hash).read(hash, key: key, nowSeconds: nowSeconds)
+    package func read(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> ReadResult {
+        shard(hash).read(hash, key: key)
     }
 
     /// Reads and waits for the device; concurrent readers of one key share one read.
@@ -253,11 +241,9 @@ package final class DiskTier: Sendable {
     package func readWaiting(
         _ hash: KeyHash,
         key: [UInt8],
-        nowSeconds: UInt32,
         mayRefuse: Bool = true
     ) async -> ReadResult {
-        await shard(hash)
-            .readWaiting(hash, key: key, nowSeconds: nowSeconds, mayRefuse: mayRefuse)
+        await shard(hash).readWaiting(hash, key: key, mayRefuse: mayRefuse)
     }
 
     // MARK: Large bodies

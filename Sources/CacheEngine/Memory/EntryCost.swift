@@ -28,7 +28,6 @@ extension Entry {
         let head = EntryHead(
             hash: hash,
             createdSeconds: 0,
-            expiresSeconds: EntryHead.neverExpires,
             keyCount: 0,
             tagsCount: 0,
             metadataCount: 0,

@@ -4,7 +4,6 @@ package struct MemoryCounters: Hashable, Sendable {
     package var misses = 0
     package var refusals = 0
     package var evictions = 0
-    package var expirations = 0
 
     package init() {}
 
@@ -14,7 +13,6 @@ package struct MemoryCounters: Hashable, Sendable {
         sum.misses += right.misses
         sum.refusals += right.refusals
         sum.evictions += right.evictions
-        sum.expirations += right.expirations
         return sum
     }
 }

@@ -5,21 +5,16 @@
 /// thread reads by `peek`, which takes the lock of the key's shard.
 extension MemoryTier {
     /// The entry for the key, counted as a hit or a miss.
-    package func entry(
-        for hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> Entry? {
-        look(for: hash, key: key, nowSeconds: nowSeconds) { $0 }
+    package func entry(for hash: KeyHash, key: UnsafeRawBufferPointer) -> Entry? {
+        look(for: hash, key: key) { $0 }
     }
 
     /// The same entry as a reference that the caller must release.
     func retainedEntry(
         for hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
+        key: UnsafeRawBufferPointer
     ) -> Unmanaged<ByteStorage>? {
-        look(for: hash, key: key, nowSeconds: nowSeconds) { Unmanaged.passRetained($0.storage) }
+        look(for: hash, key: key) { Unmanaged.passRetained($0.storage) }
     }
 
     /// Calls `read` with the entry for the key, and counts a hit or a miss.
@@ -30,10 +25,9 @@ extension MemoryTier {
     package func withEntry(
         for hash: KeyHash,
         key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32,
         _ read: (Entry) -> Void
     ) -> Bool {
-        look(for: hash, key: key, nowSeconds: nowSeconds) { read($0) } != nil
+        look(for: hash, key: key) { read($0) } != nil
     }
 
     /// The look-up, inlined into each of its callers.
@@ -41,17 +35,12 @@ extension MemoryTier {
     private func look<Result>(
         for hash: KeyHash,
         key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32,
         _ read: (Entry) -> Result
     ) -> Result? {
-        guard let gate = ReaderGate.current else {
-            return peek(for: hash, key: key, nowSeconds: nowSeconds).map(read)
-        }
+        guard let gate = ReaderGate.current else { return peek(for: hash, key: key).map(read) }
         gate.enter(mustFence)
         let table = commons.table(of: shardIndex(of: hash))
-        guard let (slot, found) = table.find(hash, key),
-            nowSeconds < found._withUnsafeGuaranteedRef({ $0.expiresSeconds })
-        else {
+        guard let (slot, found) = table.find(hash, key) else {
             gate.leave()
             lookUps.add(1, to: LookUp.miss.rawValue, by: gate.index)
             return nil
@@ -77,36 +66,20 @@ extension MemoryTier {
     /// Whether there is an entry for the key.
     ///
     /// Counts neither a hit nor a miss.
-    func contains(_ hash: KeyHash, key: UnsafeRawBufferPointer, nowSeconds: UInt32) -> Bool {
-        guard let gate = ReaderGate.current else {
-            return peek(for: hash, key: key, nowSeconds: nowSeconds) != nil
-        }
+    func contains(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> Bool {
+        guard let gate = ReaderGate.current else { return peek(for: hash, key: key) != nil }
         gate.enter(mustFence)
         defer { gate.leave() }
-        guard let (_, found) = commons.table(of: shardIndex(of: hash)).find(hash, key) else {
-            return false
-        }
-        return nowSeconds < found._withUnsafeGuaranteedRef { $0.expiresSeconds }
+        return commons.table(of: shardIndex(of: hash)).find(hash, key) != nil
     }
 
     /// The entry for the key.
     ///
     /// Counts neither a hit nor a miss.
-    package func peek(
-        for hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> Entry? {
+    package func peek(for hash: KeyHash, key: UnsafeRawBufferPointer) -> Entry? {
         guard let entry = shards.door(of: hash).lockedEntry(hash),
-            !entry.isExpired(nowSeconds: nowSeconds),
             entry.withKey({ $0.hasSameBytes(as: key) })
         else { return nil }
         return entry
     }
-}
-
-extension ByteStorage {
-    /// The expiry, read from the entry's head.
-    @inline(__always)
-    fileprivate var expiresSeconds: UInt32 { unsafeHead.littleEndian(at: 40) }
 }

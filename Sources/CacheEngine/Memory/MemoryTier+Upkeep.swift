@@ -1,20 +1,10 @@
-/// The slow work, which the shards' actors do in batches: expiry, shrinking, statistics.
+/// The slow work: shrinking, in batches of the shards' actors, releasing and statistics.
 extension MemoryTier {
     /// Entries evicted between two suspensions.
     private static let evictionBatchMax = 64
 
-    /// Removes the expired entries.
-    ///
-    /// O(n) in the entries held.
-    @discardableResult
-    package func sweepExpired(nowSeconds: UInt32) async -> RemovalCount {
-        var removed = RemovalCount()
-        for shard in shards.shards {
-            removed = removed + (await shard.removeExpired(nowSeconds: nowSeconds))
-        }
-        commons.retired.flush()
-        return removed
-    }
+    /// Releases the entries that have left the memory; they count as used until then.
+    func releaseRetired() { commons.retired.flush() }
 
     /// Changes the capacity.
     ///

@@ -55,11 +55,10 @@ package final class MemoryTier: Sendable {
     @discardableResult
     package func store(
         _ entry: Entry,
-        nowSeconds: UInt32,
         whileLocked: () -> Void = {},
         onlyIf isPermitted: () -> Bool = { true }
     ) -> StoreOutcome {
-        put(entry, nowSeconds, onlyIf: { _ in isPermitted() }, whileLocked)
+        put(entry, onlyIf: { _ in isPermitted() }, whileLocked)
             ?? .refused(.removedMeanwhile)
     }
 
@@ -68,17 +67,15 @@ package final class MemoryTier: Sendable {
     @discardableResult
     package func promote(
         _ entry: Entry,
-        nowSeconds: UInt32,
         onlyIf isCurrent: () -> Bool = { true }
     ) -> Bool {
         let hash = entry.head.hash
-        guard refusal(of: entry, nowSeconds) == nil,
+        guard !isTooLarge(entry),
             shards.door(of: hash).lockedEntry(hash) == nil,
             shards.wouldKeep(entry) || Mutant.promotesEverything.isOn
         else { return false }
         let outcome = put(
             entry,
-            nowSeconds,
             onlyIf: { occupant in occupant == nil && (Mutant.promotesUnasked.isOn || isCurrent()) },
             {}
         )
@@ -92,13 +89,11 @@ package final class MemoryTier: Sendable {
     package func replaceIfSame(
         _ new: Entry,
         expecting old: Entry,
-        nowSeconds: UInt32,
         whileLocked: () -> Void = {},
         onlyIf isPermitted: () -> Bool = { true }
     ) -> Bool {
         let outcome = put(
             new,
-            nowSeconds,
             onlyIf: {
                 ($0?.storage === old.storage || Mutant.freshensWhateverIsThere.isOn)
                     && isPermitted()
@@ -191,12 +186,11 @@ package final class MemoryTier: Sendable {
 
     private func put(
         _ entry: Entry,
-        _ nowSeconds: UInt32,
         onlyIf isMeant: (_ occupant: Entry?) -> Bool,
         _ whileLocked: () -> Void
     ) -> StoreOutcome? {
-        if let reason = refusal(of: entry, nowSeconds) {
-            return shards.refuse(entry, reason, onlyIf: isMeant, whileLocked: whileLocked)
+        if isTooLarge(entry) {
+            return shards.refuse(entry, .tooLarge, onlyIf: isMeant, whileLocked: whileLocked)
         }
         return shards.store(
             entry,
@@ -213,10 +207,7 @@ package final class MemoryTier: Sendable {
         return pinned <= commons.shared.pinnedBytesMax
     }
 
-    private func refusal(of entry: Entry, _ nowSeconds: UInt32) -> StoreOutcome.Reason? {
-        if Double(entry.chargeBytes) > Double(commons.used.capacity) * entrySizeShareMax {
-            return .tooLarge
-        }
-        return entry.isExpired(nowSeconds: nowSeconds) ? .notAdmitted : nil
+    private func isTooLarge(_ entry: Entry) -> Bool {
+        Double(entry.chargeBytes) > Double(commons.used.capacity) * entrySizeShareMax
     }
 }

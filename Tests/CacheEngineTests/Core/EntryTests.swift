@@ -24,7 +24,7 @@ import Testing
             bytes == [
                 0x43, 0x45, 0x52, 0x31, 1, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                 8, 7, 6, 5, 4, 3, 2, 1, 0x11, 0, 0, 0, 0, 0, 0, 0,
-                0x22, 0, 0, 0, 0, 0, 0, 0, 0x44, 0, 0, 0, 0x33, 0, 0, 0,
+                0x22, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x33, 0, 0, 0,
                 1, 0, 0, 3, 0, 0, 2, 0, 4, 0, 0, 0, 4, 0, 0, 0,
             ]
         )
@@ -65,7 +65,6 @@ import Testing
     static let head = EntryHead(
         hash: KeyHash(placement: 0x11, identity: 0x22),
         createdSeconds: 0x33,
-        expiresSeconds: 0x44,
         keyCount: 1,
         tagsCount: 2,
         metadataCount: 3,
@@ -76,7 +75,6 @@ import Testing
         let head = EntryHead(
             hash: KeyHash(placement: 1, identity: 2),
             createdSeconds: 3,
-            expiresSeconds: 4,
             keyCount: key.utf8.count,
             tagsCount: tags.bytes.count,
             metadataCount: metadata.utf8.count,

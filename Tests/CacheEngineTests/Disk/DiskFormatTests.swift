@@ -54,14 +54,13 @@ import Testing
             recordsEnd: 8_192,
             sequenceMin: 12,
             sequenceMax: 14,
-            expiresMax: 15,
             isTorn: true
         )
         var page = [UInt8](repeating: 0xEE, count: 4_096)
         page.withUnsafeMutableBytes { trailer.encode(into: $0) }
         let expected = Self.closed(
             Self.bytes("CET1") + Self.u32(1) + Self.u64(5, 6) + Self.u32(3, 11)
-                + Self.u64(UInt64(size - 8_192), 8_192, 12, 14) + Self.u32(15, 1, 0)
+                + Self.u64(UInt64(size - 8_192), 8_192, 12, 14) + Self.u32(UInt32.max, 1, 0)
         )
         #expect(page == expected + [UInt8](repeating: 0, count: 4_096 - 80))
         let decoded = page.withUnsafeBytes {
@@ -80,7 +79,6 @@ import Testing
         var head = EntryHead(
             hash: KeyHash(placement: 1, identity: 2),
             createdSeconds: 3,
-            expiresSeconds: 4,
             flags: [.session, .jumbo],
             keyCount: 10,
             tagsCount: 0,
@@ -93,7 +91,8 @@ import Testing
         bytes.withUnsafeMutableBytes { item.encode(into: $0, at: 0, sequenceMin: 100) }
         // 174 bytes are three units of 64 bytes; bits: jumbo 4, session 6, raw 3.
         let expected =
-            Self.u64(1, 2) + Self.u32(128) + [3, 0, 0, 1 << 4 | 1 << 6 | 1 << 3] + Self.u32(4, 7)
+            Self.u64(1, 2) + Self.u32(128) + [3, 0, 0, 1 << 4 | 1 << 6 | 1 << 3]
+            + Self.u32(UInt32.max, 7)
         #expect(bytes == expected)
         let decoded = bytes.withUnsafeBytes {
             FooterItem(trusted: $0, at: 0, sequenceMin: 100)
@@ -170,30 +169,17 @@ import Testing
             let segment = Int(random.next() % UInt64(RecordPlace.segmentsMax))
             let offset = Int(random.next() % (1 << 22)) * 64
             let bytes = 1 + Int(random.next() % UInt64(SizeClass.bytesMax >> (random.next() % 20)))
-            let expiry = CoarseExpiry(units: UInt32(random.next() % 4_096))
             var place = RecordPlace(
                 segment: segment,
                 offset: offset,
                 recordBytes: bytes,
-                expiry: expiry,
                 flags: [.session, .raw]
             )
             place.frequency = 9
-            #expect(place.segment == segment && place.offset == offset && place.expiry == expiry)
+            #expect(place.segment == segment && place.offset == offset)
             #expect(place.frequency == 3 && place.flags == [.session, .raw] && !place.isQueued)
             #expect(place.recordBytesMax >= bytes)
             #expect(place.recordBytesMax <= bytes + max(64, bytes / 15))
-        }
-    }
-
-    @Test func coarseExpiryNeverEndsARecordEarly() {
-        for distance in [1, 4_095, 4_096, 4_097, 1_000_000, 16_773_120, 16_773_121, 90_000_000] {
-            let expires = UInt32(1_000_000 + distance)
-            let coarse = CoarseExpiry(expiresSeconds: expires, baseSeconds: 1_000_000)
-            #expect(!coarse.isPast(nowSeconds: expires - 1, baseSeconds: 1_000_000), "\(distance)")
-            let isKnown = coarse != .unknown
-            let later = expires + 4_096
-            #expect(coarse.isPast(nowSeconds: later, baseSeconds: 1_000_000) == isKnown)
         }
     }
 

@@ -164,8 +164,7 @@ struct DiskModelRun {
             version: version,
             tags: Set(Self.tags.filter { _ in random.next() % 4 == 0 }),
             isSession: random.next() % 8 == 0,
-            createdSeconds: store.now,
-            expiresSeconds: random.next() % 5 == 0 ? store.now + 50 : .max
+            createdSeconds: store.now
         )
         let sizes = [0, 100, 700, 700, 3_000, 3_000, 9_000, 30_000]
         let entry = try store.entry(
@@ -173,8 +172,7 @@ struct DiskModelRun {
             version: value.version,
             bytes: sizes[Int(random.next() % UInt64(sizes.count))],
             tags: value.tags.sorted(),
-            flags: value.isSession ? .session : [],
-            expires: UInt32(clamping: value.expiresSeconds)
+            flags: value.isSession ? .session : []
         )
         if tier.enqueue(entry) == .stored { model.store(key, value) } else { model.remove(key) }
     }
@@ -199,7 +197,7 @@ struct DiskModelRun {
         let isLegal =
             deviceLies
             ? model.wasEver(version, for: key)
-            : model.allows(version, for: key, nowSeconds: store.now)
+            : model.allows(version, for: key)
         #expect(isLegal, "seed \(seed): key \(key) gave version \(version.map(String.init) ?? "-")")
     }
 

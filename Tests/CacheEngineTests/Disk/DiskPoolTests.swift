@@ -20,7 +20,7 @@ import Testing
         let hits = await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<10 {
                 group.addTask {
-                    let result = await tier.readWaiting(key.hash, key: key.bytes, nowSeconds: 5)
+                    let result = await tier.readWaiting(key.hash, key: key.bytes)
                     if case .hit = result { return true }
                     return false
                 }

@@ -68,7 +68,6 @@ final class DiskStore: @unchecked Sendable {
         bytes: Int = 500,
         tags: [String] = [],
         flags: EntryHead.Flags = [],
-        expires: UInt32 = EntryHead.neverExpires,
         body: [UInt8]? = nil
     ) throws -> Entry {
         VersionedEntry.make(
@@ -78,7 +77,6 @@ final class DiskStore: @unchecked Sendable {
             tags: try #require(TagList(tags)),
             flags: flags,
             createdSeconds: UInt32(clamping: now),
-            expiresSeconds: expires,
             hasher: try #require(tier).hasher
         )
     }

@@ -154,29 +154,6 @@ import Testing
         await store.close()
     }
 
-    @Test func expiredEntryIsNotServed() async throws {
-        let store = DiskStore()
-        let tier = try await store.open()
-        _ = tier.enqueue(try store.entry(1, expires: UInt32(store.now) + 10))
-        _ = tier.enqueue(try store.entry(2, expires: UInt32(store.now)))
-        try await tier.flush()
-        #expect(try await store.version(1) == 0)
-        #expect(try await store.version(2) == nil)
-        let key = try store.storeKey(1)
-        func isFound(at seconds: Int64) -> Bool {
-            let now = UInt32(seconds)
-            let result = key.bytes.withUnsafeBytes { tier.read(key.hash, key: $0, nowSeconds: now) }
-            if case .hit = result { return true }
-            return false
-        }
-        #expect(isFound(at: store.now + 9))
-        #expect(!isFound(at: store.now + 10))
-        store.now += 10
-        _ = try await store.reopen()
-        #expect(try await store.version(1) == nil)
-        await store.close()
-    }
-
     @Test func memoryOnlyEntryLeavesNoByteAndRemovesTheOlderCopy() async throws {
         let store = DiskStore()
         let tier = try await store.open()

@@ -32,10 +32,7 @@ import Testing
                 // detected.
                 let version = UInt64(round) << 8 | number
                 let count = Int(random.next() % 6_000)
-                tier.store(
-                    MemoryFixtures.entry(key, version: version, bodyCount: count),
-                    nowSeconds: 0
-                )
+                tier.store(MemoryFixtures.entry(key, version: version, bodyCount: count))
             case 2 where round % 64 == 0: _ = tier.removeAll(in: .storedBefore(seconds: 1))
             case 2: tier.removeKey(key)
             default:
@@ -49,15 +46,15 @@ import Testing
     @Test(.enabled(if: ce_allocation_counting_is_available() == 1))
     func hitAllocatesNothing() {
         let tier = MemoryTier(MemoryConfiguration(capacityBytes: 4 << 20))
-        tier.store(MemoryFixtures.entry("key"), nowSeconds: 0)
+        tier.store(MemoryFixtures.entry("key"))
         let key = Array("key".utf8)
         let allocations = key.withUnsafeBytes { key in
             let hash = MemoryFixtures.hasher.hash(key)
-            _ = tier.entry(for: hash, key: key, nowSeconds: 0)
+            _ = tier.entry(for: hash, key: key)
             let before = ce_allocation_count()
             for _ in 0..<100 {
-                _ = tier.entry(for: hash, key: key, nowSeconds: 0)
-                _ = tier.withEntry(for: hash, key: key, nowSeconds: 0) { _ = $0.sizeBytes }
+                _ = tier.entry(for: hash, key: key)
+                _ = tier.withEntry(for: hash, key: key) { _ = $0.sizeBytes }
             }
             return ce_allocation_count() - before
         }

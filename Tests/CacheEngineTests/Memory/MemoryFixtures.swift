@@ -11,7 +11,6 @@ enum MemoryFixtures {
         version: UInt64 = 0,
         bodyCount: Int = 100,
         createdSeconds: UInt32 = 0,
-        expiresSeconds: UInt32 = EntryHead.neverExpires,
         sequence: UInt64 = 0,
         flags: EntryHead.Flags = [],
         tags: [String] = []
@@ -22,7 +21,6 @@ enum MemoryFixtures {
             var head = EntryHead(
                 hash: hasher.hash(key),
                 createdSeconds: createdSeconds,
-                expiresSeconds: expiresSeconds,
                 flags: flags,
                 keyCount: key.count,
                 tagsCount: list.bytes.count,
@@ -52,15 +50,11 @@ enum MemoryFixtures {
 }
 
 extension MemoryTier {
-    func look(_ key: String, nowSeconds: UInt32 = 0) -> Entry? {
+    func look(_ key: String) -> Entry? {
         var key = key
         return key.withUTF8 { utf8 in
             let bytes = UnsafeRawBufferPointer(utf8)
-            return entry(
-                for: MemoryFixtures.hasher.hash(bytes),
-                key: bytes,
-                nowSeconds: nowSeconds
-            )
+            return entry(for: MemoryFixtures.hasher.hash(bytes), key: bytes)
         }
     }
 

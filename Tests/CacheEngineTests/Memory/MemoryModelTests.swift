@@ -37,24 +37,23 @@ import Testing
                 version: version,
                 bodyCount: Int(random.next() % (random.next() % 8 == 0 ? 60_000 : 3_000)),
                 createdSeconds: now,
-                expiresSeconds: random.next() % 3 == 0 ? now + UInt32(random.next() % 40) : .max,
                 flags: random.next() % 10 == 0 ? [.pinned] : [],
                 tags: isTagged ? ["t"] : []
             )
             let legal = Legal(entry: entry, version: version, isTagged: isTagged)
             switch random.next() % 20 {
             case 0..<8:
-                let outcome = tier.store(entry, nowSeconds: now)
+                let outcome = tier.store(entry)
                 model[key] = outcome == .stored ? legal : nil
             case 8:
-                if tier.promote(entry, nowSeconds: now) {
+                if tier.promote(entry) {
                     // Only an entry that the memory had evicted may be promoted.
                     model[key] = legal
                 }
             case 9:
                 guard let old = model[key] else { break }
-                let isReplaced = tier.replaceIfSame(entry, expecting: old.entry, nowSeconds: now)
-                if isReplaced { model[key] = tier.look(key, nowSeconds: now) == nil ? nil : legal }
+                let isReplaced = tier.replaceIfSame(entry, expecting: old.entry)
+                if isReplaced { model[key] = tier.look(key) == nil ? nil : legal }
             case 10:
                 tier.removeKey(key)
                 model[key] = nil
@@ -62,28 +61,26 @@ import Testing
                 _ = tier.removeAll(in: .tag("t"))
                 model = model.filter { !$0.value.isTagged }
             case 12: now += UInt32(random.next() % 5)
-            case 13: await tier.sweepExpired(nowSeconds: now)
+            case 13: tier.releaseRetired()
             case 14: await tier.setCapacity(128 << 10 + Int(random.next() % (256 << 10)))
-            default: Self.compare(tier, model, key, now, seed)
+            default: Self.compare(tier, model, key, seed)
             }
             let usage = tier.usage()
             #expect(usage.bytes <= usage.capacityBytes, "seed \(seed)")
         }
-        for key in model.keys { Self.compare(tier, model, key, now, seed) }
+        for key in model.keys { Self.compare(tier, model, key, seed) }
         let left = tier.usage().entries
         #expect(tier.removeAll(in: .everything).entries == left)
-        for key in model.keys { #expect(tier.look(key, nowSeconds: now) == nil, "seed \(seed)") }
+        for key in model.keys { #expect(tier.look(key) == nil, "seed \(seed)") }
     }
 
     private static func compare(
         _ tier: MemoryTier,
         _ model: [String: Legal],
         _ key: String,
-        _ now: UInt32,
         _ seed: UInt64
     ) {
-        guard let found = tier.look(key, nowSeconds: now) else { return }
+        guard let found = tier.look(key) else { return }
         #expect(MemoryFixtures.version(of: found) == model[key]?.version, "seed \(seed) \(key)")
-        #expect(!found.isExpired(nowSeconds: now), "seed \(seed) \(key)")
     }
 }

@@ -9,7 +9,7 @@ import Testing
     func storedEntryIsFoundUntilItIsRemoved(objective: EvictionPolicy.Objective) async {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20, policy: .sizeAware(objective)))
         #expect(tier.look("a") == nil)
-        #expect(tier.store(MemoryFixtures.entry("a", version: 7), nowSeconds: 0) == .stored)
+        #expect(tier.store(MemoryFixtures.entry("a", version: 7)) == .stored)
         #expect(tier.look("a").flatMap(MemoryFixtures.version) == 7)
         #expect(tier.removeKey("a") != nil)
         #expect(tier.look("a") == nil)
@@ -20,11 +20,10 @@ import Testing
 
     @Test func refusedReplacementDoesNotLeaveTheOldEntry() {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20))
-        tier.store(MemoryFixtures.entry("a", version: 1), nowSeconds: 0)
+        tier.store(MemoryFixtures.entry("a", version: 1))
         var calls = 0
         let outcome = tier.store(
-            MemoryFixtures.entry("a", version: 2, bodyCount: 1 << 21),
-            nowSeconds: 0
+            MemoryFixtures.entry("a", version: 2, bodyCount: 1 << 21)
         ) { calls += 1 }
         #expect(outcome == .refused(.tooLarge))
         #expect(calls == 1)
@@ -32,38 +31,27 @@ import Testing
         #expect(tier.usage().entries == 0)
     }
 
-    @Test func expiredEntryIsNotFoundAndIsSwept() async {
-        let tier = MemoryTier(.init(capacityBytes: 1 << 20))
-        tier.store(MemoryFixtures.entry("a", expiresSeconds: 10), nowSeconds: 5)
-        #expect(tier.look("a", nowSeconds: 9) != nil)
-        #expect(tier.look("a", nowSeconds: 10) == nil)
-        let swept = await tier.sweepExpired(nowSeconds: 10)
-        #expect(swept.entries == 1)
-        #expect(await tier.counters().expirations == 1)
-        #expect(tier.usage().entries == 0)
-    }
-
     @Test func promotionNeverReplacesAndAsksWhetherItIsCurrent() {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20))
         let old = MemoryFixtures.entry("a", version: 1)
-        #expect(!tier.promote(old, nowSeconds: 0, onlyIf: { false }))
+        #expect(!tier.promote(old, onlyIf: { false }))
         #expect(tier.look("a") == nil)
-        #expect(tier.promote(old, nowSeconds: 0, onlyIf: { true }))
-        tier.store(MemoryFixtures.entry("a", version: 2), nowSeconds: 0)
-        #expect(!tier.promote(old, nowSeconds: 0, onlyIf: { true }))
+        #expect(tier.promote(old, onlyIf: { true }))
+        tier.store(MemoryFixtures.entry("a", version: 2))
+        #expect(!tier.promote(old, onlyIf: { true }))
         #expect(tier.look("a").flatMap(MemoryFixtures.version) == 2)
     }
 
     @Test func promotionIntoAFullMemoryWaitsForASecondRequest() async {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20))
         for index in 0..<2_000 {
-            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000))
         }
         let evictions = await tier.counters().evictions
         let entry = MemoryFixtures.entry("from disk", version: 1, bodyCount: 1_000)
-        #expect(!tier.promote(entry, nowSeconds: 0))
+        #expect(!tier.promote(entry))
         #expect(await tier.counters().evictions == evictions)
-        #expect(tier.promote(entry, nowSeconds: 0))
+        #expect(tier.promote(entry))
         #expect(tier.look("from disk").flatMap(MemoryFixtures.version) == 1)
         #expect(tier.usage().bytes <= 1 << 20)
     }
@@ -71,13 +59,13 @@ import Testing
     @Test func victimWithHitsKeepsNoPromotionOut() {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20, policy: .sizeAware(.bytes)))
         for index in 0..<2_000 {
-            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000))
         }
         // Every entry that is left was hit often, and none is requested any more.
         for _ in 0..<20 { for index in 0..<2_000 { _ = tier.look("k\(index)") } }
         let entry = MemoryFixtures.entry("from disk", version: 1, bodyCount: 1_000)
         var requests = 0
-        while requests < 40, !tier.promote(entry, nowSeconds: 0) { requests += 1 }
+        while requests < 40, !tier.promote(entry) { requests += 1 }
         #expect(requests < 40)
     }
 
@@ -86,9 +74,9 @@ import Testing
         let first = MemoryFixtures.entry("a", version: 1)
         let second = MemoryFixtures.entry("a", version: 2)
         let third = MemoryFixtures.entry("a", version: 3)
-        tier.store(first, nowSeconds: 0)
-        #expect(tier.replaceIfSame(second, expecting: first, nowSeconds: 0))
-        #expect(!tier.replaceIfSame(third, expecting: first, nowSeconds: 0))
+        tier.store(first)
+        #expect(tier.replaceIfSame(second, expecting: first))
+        #expect(!tier.replaceIfSame(third, expecting: first))
         #expect(tier.look("a").flatMap(MemoryFixtures.version) == 2)
     }
 
@@ -103,8 +91,7 @@ import Testing
                     sequence: UInt64(index),
                     flags: index % 5 == 0 ? [.session] : [],
                     tags: isTagged ? ["even", "all"] : ["all"]
-                ),
-                nowSeconds: 0
+                )
             )
         }
         #expect(tier.removeAll(in: .tag("even")).entries == 500)
@@ -121,7 +108,7 @@ import Testing
     @Test func evictedEntriesAreCountedAndCapacityHolds() async {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20))
         for index in 0..<5_000 {
-            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000))
             #expect(tier.usage().bytes <= 1 << 20)
         }
         let counters = await tier.counters()
@@ -133,7 +120,7 @@ import Testing
         let executor = SeededExecutor(seed: 1)
         let tier = MemoryTier(.init(capacityBytes: 16 << 20))
         for index in 0..<10_000 {
-            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000))
         }
         let turns = Atomic(0)
         let isDone = Atomic(false)
@@ -160,8 +147,7 @@ import Testing
                     "k\(index)",
                     bodyCount: 1_000,
                     flags: index % 10 == 0 ? [.pinned] : []
-                ),
-                nowSeconds: 0
+                )
             )
         }
         let before = tier.usage()
@@ -177,12 +163,12 @@ import Testing
     @Test func smallerCapacityIsReachedBeforeTheCallReturns() async {
         let tier = MemoryTier(.init(capacityBytes: 4 << 20))
         for index in 0..<3_000 {
-            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000), nowSeconds: 0)
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000))
         }
         await tier.setCapacity(1 << 20)
         #expect(tier.usage().bytes <= 1 << 20)
         await tier.setCapacity(0)
         #expect(tier.usage().entries == 0)
-        #expect(tier.store(MemoryFixtures.entry("a"), nowSeconds: 0) == .refused(.tooLarge))
+        #expect(tier.store(MemoryFixtures.entry("a")) == .refused(.tooLarge))
     }
 }

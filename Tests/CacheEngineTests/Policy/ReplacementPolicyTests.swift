@@ -86,8 +86,8 @@ import Testing
             for object in UInt64(0)..<600 {
                 let hash = withUnsafeBytes(of: object) { MemoryFixtures.hasher.hash($0) }
                 let key = UnsafeRawBufferPointer(start: nil, count: 0)
-                if !tier.withEntry(for: hash, key: key, nowSeconds: 0, { _ in }) {
-                    tier.store(.declaringBody(hash: hash, bodyCount: body), nowSeconds: 0)
+                if !tier.withEntry(for: hash, key: key, { _ in }) {
+                    tier.store(.declaringBody(hash: hash, bodyCount: body))
                 }
             }
         }

@@ -3,7 +3,7 @@
 ///      0 placement u64 · identity u64
 ///     16 offset u32                        in units of 64 bytes
 ///     20 record size u24 · kind u8         in units of 64 bytes
-///     24 expires u32                       seconds since 1970
+///     24 all ones u32
 ///     28 sequence u32                      above the smallest one of the segment
 package struct FooterItem: Hashable, Sendable {
     package static let sizeBytes = 32
@@ -14,7 +14,6 @@ package struct FooterItem: Hashable, Sendable {
     package var recordBytes: Int
     package var flags: EntryHead.Flags
     package var isRaw: Bool
-    package var expiresSeconds: UInt32
     package var sequence: UInt64
 
     package init(_ head: EntryHead, offset: Int) {
@@ -23,7 +22,6 @@ package struct FooterItem: Hashable, Sendable {
         recordBytes = head.recordBytes
         flags = head.flags.intersection(Self.listedFlags)
         isRaw = head.codec == .raw
-        expiresSeconds = head.expiresSeconds
         sequence = head.sequence
     }
 
@@ -39,7 +37,6 @@ package struct FooterItem: Hashable, Sendable {
         flags = EntryHead.Flags(rawValue: UInt16(size >> 24) & 0xFF)
             .intersection(Self.listedFlags)
         isRaw = size >> 24 & Self.rawBit != 0
-        expiresSeconds = bytes.littleEndian(at: position + 24)
         let distance = bytes.littleEndian(at: position + 28, as: UInt32.self)
         sequence = sequenceMin &+ UInt64(distance)
     }
@@ -57,7 +54,7 @@ package struct FooterItem: Hashable, Sendable {
         bytes.setLittleEndian(hash.identity, at: position + 8)
         bytes.setLittleEndian(UInt32(offset / recordUnitBytes), at: position + 16)
         bytes.setLittleEndian(UInt32(recordBytes / recordUnitBytes) | kind << 24, at: position + 20)
-        bytes.setLittleEndian(expiresSeconds, at: position + 24)
+        bytes.setLittleEndian(UInt32.max, at: position + 24)
         bytes.setLittleEndian(UInt32(truncatingIfNeeded: sequence - sequenceMin), at: position + 28)
         let written = UnsafeRawBufferPointer(bytes)
         assert(

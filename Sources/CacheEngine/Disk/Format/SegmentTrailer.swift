@@ -5,7 +5,7 @@
 ///     24 item count u32 · footer CRC u32
 ///     32 footer offset u64 · records end u64
 ///     48 smallest sequence u64 · largest sequence u64
-///     64 largest expiry u32 · isTorn u32       1: never append after the records
+///     64 all ones u32, 0 without items · isTorn u32   1: never append after the records
 ///     72 reserved u32 (0) · CRC u32            over bytes 0 ..< 76; zeros up to 4096
 package struct SegmentTrailer: Hashable, Sendable {
     package static let sizeBytes = 4_096
@@ -20,7 +20,6 @@ package struct SegmentTrailer: Hashable, Sendable {
     package var recordsEnd: Int
     package var sequenceMin: UInt64
     package var sequenceMax: UInt64
-    package var expiresMax: UInt32
     package var isTorn: Bool
 
     package init(
@@ -32,7 +31,6 @@ package struct SegmentTrailer: Hashable, Sendable {
         recordsEnd: Int,
         sequenceMin: UInt64,
         sequenceMax: UInt64,
-        expiresMax: UInt32,
         isTorn: Bool
     ) {
         self.generation = generation
@@ -43,7 +41,6 @@ package struct SegmentTrailer: Hashable, Sendable {
         self.recordsEnd = recordsEnd
         self.sequenceMin = sequenceMin
         self.sequenceMax = sequenceMax
-        self.expiresMax = expiresMax
         self.isTorn = isTorn
     }
 
@@ -69,7 +66,6 @@ package struct SegmentTrailer: Hashable, Sendable {
         recordsEnd = Int(truncatingIfNeeded: bytes.littleEndian(at: 40, as: UInt64.self))
         sequenceMin = bytes.littleEndian(at: 48)
         sequenceMax = bytes.littleEndian(at: 56)
-        expiresMax = bytes.littleEndian(at: 64)
         isTorn = bytes.littleEndian(at: 68, as: UInt32.self) != 0
         guard
             footerOffset == Self.footerOffset(itemCount: itemCount, segmentBytes: segmentBytes),
@@ -94,7 +90,7 @@ package struct SegmentTrailer: Hashable, Sendable {
         page.setLittleEndian(UInt64(recordsEnd), at: 40)
         page.setLittleEndian(sequenceMin, at: 48)
         page.setLittleEndian(sequenceMax, at: 56)
-        page.setLittleEndian(expiresMax, at: 64)
+        page.setLittleEndian(itemCount > 0 ? UInt32.max : 0, at: 64)
         page.setLittleEndian(UInt32(isTorn ? 1 : 0), at: 68)
         page.setLittleEndian(UnsafeRawBufferPointer(page).crc32c(upTo: 76), at: 76)
     }

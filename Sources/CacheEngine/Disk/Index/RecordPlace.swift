@@ -4,7 +4,7 @@
 ///     16 …37 offset in units of 64 bytes; or the number of the queue's node
 ///     38 …45 size class: how many bytes to read
 ///     46 …47 frequency: reads since the record was written, at most 3
-///     48 …59 expiry in units of 4,096 s since the shard was opened, rounded up; 4095: look it up
+///     48 …59 zero
 ///     60 jumbo · 61 session · 62 pinned · 63 raw
 ///
 /// Zero means no place.
@@ -27,13 +27,13 @@ package struct RecordPlace: Hashable, Sendable {
         package static let raw = Self(rawValue: 1 << 63)
     }
 
-    package init(segment: Int, offset: Int, recordBytes: Int, expiry: CoarseExpiry, flags: Flags) {
+    package init(segment: Int, offset: Int, recordBytes: Int, flags: Flags) {
         bits = UInt64(segment) | UInt64(offset / recordUnitBytes) << 16
         bits |= UInt64(SizeClass(recordBytes: recordBytes).rawValue) << 38
-        bits |= UInt64(expiry.units) << 48 | flags.rawValue
+        bits |= flags.rawValue
         assert(!isNone && !isQueued, "a place on disk")
         assert(self.segment == segment && self.offset == offset, "reads as written")
-        assert(self.expiry == expiry && self.flags == flags && frequency == 0, "reads as written")
+        assert(self.flags == flags && frequency == 0, "reads as written")
         assert(recordBytesMax >= min(recordBytes, SizeClass.bytesMax), "covers the record")
     }
 
@@ -50,7 +50,6 @@ package struct RecordPlace: Hashable, Sendable {
     package var recordBytesMax: Int {
         SizeClass(rawValue: UInt8(truncatingIfNeeded: bits >> 38)).bytes
     }
-    package var expiry: CoarseExpiry { CoarseExpiry(units: UInt32(bits >> 48 & 0xFFF)) }
     package var flags: Flags { Flags(rawValue: bits & 0xF << 60) }
 
     package var frequency: UInt64 {
@@ -102,31 +101,5 @@ package struct SizeClass: Hashable, Sendable {
         guard rawValue >= 16 else { return Int(rawValue) * recordUnitBytes }
         let (exponent, mantissa) = ((Int(rawValue) - 16) >> 4, (Int(rawValue) & 15) + 16)
         return mantissa << exponent * recordUnitBytes
-    }
-}
-
-/// A record's expiry in twelve bits, precise enough to avoid most reads of expired records.
-///
-/// The exact expiry in the record decides.
-package struct CoarseExpiry: Hashable, Sendable {
-    package static let unitSeconds: UInt32 = 4_096
-    package static let unknown = Self(units: 0xFFF)
-
-    package let units: UInt32
-    package init(units: UInt32) { self.units = units }
-
-    package init(expiresSeconds: UInt32, baseSeconds: UInt32) {
-        guard expiresSeconds > baseSeconds else {
-            units = 0
-            return
-        }
-        let distance = UInt64(expiresSeconds - baseSeconds) + UInt64(Self.unitSeconds) - 1
-        units = UInt32(min(0xFFF, distance / UInt64(Self.unitSeconds)))
-    }
-
-    /// Whether the record has certainly expired.
-    package func isPast(nowSeconds: UInt32, baseSeconds: UInt32) -> Bool {
-        guard units != Self.unknown.units, nowSeconds >= baseSeconds else { return false }
-        return nowSeconds - baseSeconds >= units * Self.unitSeconds
     }
 }

@@ -42,9 +42,7 @@ extension DiskShard {
     private func readReference(_ identity: UInt64, _ place: RecordPlace) -> (BodyReference, UInt64)?
     {
         let lease = state.withLock { state -> ReadLease? in
-            guard case .onDisk(let lease) = state.lookUp(identity, nowSeconds: 0) else {
-                return nil
-            }
+            guard case .onDisk(let lease) = state.lookUp(identity) else { return nil }
             return lease
         }
         guard let lease else { return nil }

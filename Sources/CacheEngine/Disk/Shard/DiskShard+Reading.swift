@@ -12,12 +12,8 @@ extension DiskShard {
     /// Larger records are neither read nor decompressed on the caller's thread.
     private static let inlineReadBytesMax = 256 << 10
 
-    nonisolated func read(
-        _ hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> ReadResult {
-        let result = readAtOnce(hash, key: key, nowSeconds: nowSeconds)
+    nonisolated func read(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> ReadResult {
+        let result = readAtOnce(hash, key: key)
         switch result {
         case .hit(_, let token): countUse(hash, isQueued: token.isQueued)
         case .miss: state.withLock { $0.counters.misses += 1 }
@@ -35,12 +31,8 @@ extension DiskShard {
     }
 
     /// Reads as `read` does, and counts neither a hit nor a miss.
-    nonisolated func readAtOnce(
-        _ hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> ReadResult {
-        let found = state.withLock { $0.lookUp(hash.identity, nowSeconds: nowSeconds) }
+    nonisolated func readAtOnce(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> ReadResult {
+        let found = state.withLock { $0.lookUp(hash.identity) }
         switch found {
         case .nothing: return .miss
         case .queued(let entry, let body, let token):
@@ -55,7 +47,7 @@ extension DiskShard {
                 state.withLock { $0.giveBack(lease) }
                 return .mustWait
             }
-            return finish(lease, entry, sequence, reference, key, nowSeconds)
+            return finish(lease, entry, sequence, reference, key)
         }
     }
 
@@ -66,11 +58,9 @@ extension DiskShard {
         _ entry: Entry,
         _ sequence: UInt64,
         _ reference: BodyReference?,
-        _ key: UnsafeRawBufferPointer,
-        _ nowSeconds: UInt32
+        _ key: UnsafeRawBufferPointer
     ) -> ReadResult {
         let isOther = !entry.withKey { $0.hasSameBytes(as: key) } && !Mutant.matchesKeysByHash.isOn
-        let isExpired = entry.head.isExpired(nowSeconds: nowSeconds) && !Mutant.servesExpired.isOn
         var body: JumboFile?
         let isUsable = state.withLock { state in
             state.giveBack(lease)
@@ -79,10 +69,7 @@ extension DiskShard {
                 body = state.usableBody(lease.identity, reference)
                 guard body != nil else { return false }
             }
-            guard !isOther, !isExpired, !state.isPurged(entry, sequence: sequence) else {
-                return false
-            }
-            return true
+            return !isOther && !state.isPurged(entry, sequence: sequence)
         }
         guard isUsable else {
             // An entry without its body was dropped, and its tombstone must be written.
@@ -113,15 +100,14 @@ extension DiskShard {
     nonisolated func readWaiting(
         _ hash: KeyHash,
         key: [UInt8],
-        nowSeconds: UInt32,
         mayRefuse: Bool
     ) async -> ReadResult {
         var early: Found = .nothing
         var loading = await withUnsafeContinuation { continuation in
-            early = join(hash, nowSeconds: nowSeconds, continuation)
+            early = join(hash, continuation)
         }
         if case .refused = loading, !mayRefuse, !Mutant.takesRefusalsForAbsence.isOn {
-            (early, loading) = await loadOnLane(hash, nowSeconds: nowSeconds)
+            (early, loading) = await loadOnLane(hash)
         }
         if case .queued(let entry, let body, let token) = early {
             let result = key.withUnsafeBytes { queuedHit(entry, body, token, $0) }
@@ -140,9 +126,7 @@ extension DiskShard {
             loaded.entry.withKey { $0.hasSameBytes(as: key) }
         }
         let isUsable = state.withLock { state in
-            guard !isOther, !loaded.entry.head.isExpired(nowSeconds: nowSeconds),
-                !state.isPurged(loaded.entry, sequence: loaded.sequence)
-            else {
+            guard !isOther, !state.isPurged(loaded.entry, sequence: loaded.sequence) else {
                 state.counters.misses += 1
                 return false
             }
@@ -161,11 +145,10 @@ extension DiskShard {
     /// returned.
     private nonisolated func join(
         _ hash: KeyHash,
-        nowSeconds: UInt32,
         _ continuation: UnsafeContinuation<LoadResult, Never>
     ) -> Found {
         let (found, isLeader) = state.withLock { state -> (Found, Bool) in
-            let found = state.lookUp(hash.identity, nowSeconds: nowSeconds)
+            let found = state.lookUp(hash.identity)
             guard case .onDisk(let lease) = found else { return (found, false) }
             if var running = state.reads[hash.identity] {
                 if running.location == lease.place.location, running.generation == lease.generation
@@ -202,8 +185,8 @@ extension DiskShard {
     }
 
     /// Reads on the shard's lane.
-    private func loadOnLane(_ hash: KeyHash, nowSeconds: UInt32) -> (Found, LoadResult) {
-        let found = state.withLock { $0.lookUp(hash.identity, nowSeconds: nowSeconds) }
+    private func loadOnLane(_ hash: KeyHash) -> (Found, LoadResult) {
+        let found = state.withLock { $0.lookUp(hash.identity) }
         guard case .onDisk(let lease) = found else { return (found, .nothing) }
         let result = load(lease, hash)
         let wake = state.withLock { state in

@@ -47,7 +47,6 @@ extension DiskShard {
 
     /// Removes the segment's places from the index, except those worth writing again.
     private func forgetEntries(in slot: Int) -> [Kept] {
-        let now = nowSeconds
         let mayKeep = writer.segment != nil
         var kept: [Kept] = []
         var dropped: [JumboFile] = []
@@ -56,16 +55,13 @@ extension DiskShard {
         for table in DiskIndex.tableNumbers {
             state.withLock { state in
                 var jumbos: [UInt64] = []
-                let base = settings.baseSeconds
                 state.index.removeAll(inTable: table) { entry in
                     let place = entry.place
                     guard !place.isQueued, place.segment == slot else { return false }
                     let bytes = place.recordBytesMax
                     let isPinned = place.flags.contains(.pinned) && bytes <= pinnedRoom
                     let isUsed = place.frequency >= Self.reinsertionFrequency && bytes <= room
-                    if mayKeep, isPinned || isUsed, bytes <= Self.reinsertionBytesMax,
-                        !place.expiry.isPast(nowSeconds: now, baseSeconds: base)
-                    {
+                    if mayKeep, isPinned || isUsed, bytes <= Self.reinsertionBytesMax {
                         kept.append(Kept(identity: entry.identity, place: place))
                         if isPinned { pinnedRoom -= bytes } else { room -= bytes }
                         return false
@@ -112,8 +108,7 @@ extension DiskShard {
     ) -> Bool {
         guard writer.segment != nil else { return false }
         guard let record = CheckedRecord(bytes, at: entry.place.offset, sealedBy: seal),
-            record.hasWholeBody, record.head.hash.identity == entry.identity,
-            !record.head.isExpired(nowSeconds: nowSeconds)
+            record.hasWholeBody, record.head.hash.identity == entry.identity
         else { return true }
         // Under the lock, while the place is still the old one: anything queued for the key later
         // is newer and is written after this record.

@@ -45,15 +45,7 @@ extension DiskShard {
         // Without this, the same bad block would empty the shard at every opening.
         if replay.fault != nil { reclaimEverything() }
         while ledger.balance.freeBytes < 0, makeRoom() {}
-        let now = nowSeconds
-        let base = settings.baseSeconds
-        state.withLock { state in
-            replay.report.entries = state.index.count
-            state.index.forEach { slot in
-                guard slot.place.expiry.isPast(nowSeconds: now, baseSeconds: base) else { return }
-                replay.report.expired += 1
-            }
-        }
+        replay.report.entries = state.withLock { $0.index.count }
         return replay.report
     }
 
@@ -303,10 +295,6 @@ extension DiskShard {
                         segment: segment.slot,
                         offset: item.offset,
                         recordBytes: item.recordBytes,
-                        expiry: .init(
-                            expiresSeconds: item.expiresSeconds,
-                            baseSeconds: settings.baseSeconds
-                        ),
                         flags: .init(item.flags, isRaw: item.isRaw)
                     )
                     _ = state.index.set(item.hash.identity, to: place)

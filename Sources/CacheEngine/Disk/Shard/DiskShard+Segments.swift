@@ -209,7 +209,6 @@ extension DiskShard {
                 recordsEnd: segment.position,
                 sequenceMin: sequenceMin,
                 sequenceMax: items.map(\.sequence).max() ?? 0,
-                expiresMax: items.map(\.expiresSeconds).max() ?? 0,
                 isTorn: isTorn
             )
             let page = UnsafeMutableRawBufferPointer(

@@ -130,7 +130,6 @@ extension DiskShard {
         var head = EntryHead(
             hash: node.hash,
             createdSeconds: nowSeconds,
-            expiresSeconds: EntryHead.neverExpires,
             flags: flags,
             keyCount: 0,
             tagsCount: 0,
@@ -251,7 +250,6 @@ extension DiskShard {
         var head = EntryHead(
             hash: KeyHash(placement: 0, identity: 0),
             createdSeconds: 0,
-            expiresSeconds: EntryHead.neverExpires,
             flags: .pad,
             keyCount: 0,
             tagsCount: 0,
@@ -296,10 +294,6 @@ extension DiskShard {
                     segment: segment.slot,
                     offset: start + record.batchOffset,
                     recordBytes: record.head.recordBytes,
-                    expiry: .init(
-                        expiresSeconds: record.head.expiresSeconds,
-                        baseSeconds: settings.baseSeconds
-                    ),
                     flags: .init(record.head.flags, isRaw: record.head.codec == .raw)
                 )
                 state.noteRecord(record.head.flags, record.head.sequence, in: segment.slot)

@@ -123,8 +123,6 @@ struct ShardSettings: Sendable {
     let entryBytesMax: Int
     let inlineBodyBytesMax: Int
     let durability: DiskConfiguration.Durability
-    /// The time that coarse expiries count from.
-    let baseSeconds: UInt32
 
     /// The maximum size of one record in the log.
     var recordBytesMax: Int { min(segmentBytes / 2, SizeClass.bytesMax) }

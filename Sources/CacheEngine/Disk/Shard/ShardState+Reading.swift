@@ -61,13 +61,10 @@ extension ShardState {
     /// Finds the newest copy.
     ///
     /// The caller must return the lease in the result, and count the use of a copy that it takes.
-    mutating func lookUp(_ identity: UInt64, nowSeconds: UInt32) -> Found {
+    mutating func lookUp(_ identity: UInt64) -> Found {
         let place = index.place(of: identity)
         guard !place.isNone, condition != .closed else { return .nothing }
-        if place.isQueued { return queued(at: place.queueNode, nowSeconds: nowSeconds) }
-        if place.expiry.isPast(nowSeconds: nowSeconds, baseSeconds: settings.baseSeconds) {
-            return .nothing
-        }
+        if place.isQueued { return queued(at: place.queueNode) }
         segments[place.segment].leases += 1
         let info = segments[place.segment]
         assert(place.offset < info.recordsEnd, "a place inside the segment's records")
@@ -84,11 +81,11 @@ extension ShardState {
         )
     }
 
-    private func queued(at node: Int, nowSeconds: UInt32) -> Found {
+    private func queued(at node: Int) -> Found {
         let node = queue[node]
-        guard case .entry(let entry, let body)? = node.content else { return .nothing }
-        let isDead = isPurged(entry, sequence: node.sequence)
-        if isDead || entry.head.isExpired(nowSeconds: nowSeconds) { return .nothing }
+        guard case .entry(let entry, let body)? = node.content,
+            !isPurged(entry, sequence: node.sequence)
+        else { return .nothing }
         let token = DiskToken(
             location: .max,
             generation: node.sequence,

@@ -33,8 +33,7 @@ struct FastHit {
         // Before the look-up, so that the processor fetches fields and key at the same time.
         let isPlain = terms.servesFresh && request.isPlain
         let nowSeconds = services.clock.nowSeconds
-        guard let entry = entryInMemory(for: request, nowSeconds: EntryHead.seconds(nowSeconds))
-        else {
+        guard let entry = entryInMemory(for: request) else {
             return reach == .memory ? nil : responseBehindMemory(to: request, terms, nowSeconds)
         }
         if isPlain, !services.tiers.mayBeMarkedStale(entry),
@@ -71,8 +70,7 @@ struct FastHit {
         let lent = Unmanaged.passUnretained(services)
         var retained: Unmanaged<ByteStorage>?
         var (status, bodyCount) = (0, 0)
-        let isFound = withEntryInMemory(for: request, nowSeconds: EntryHead.seconds(nowSeconds)) {
-            entry in
+        let isFound = withEntryInMemory(for: request) { entry in
             guard !lent._withUnsafeGuaranteedRef({ $0.tiers.mayBeMarkedStale(entry) }),
                 let hit = PlainHit(entry, nowSeconds: nowSeconds),
                 hit.body.count <= bodyBytesMax
@@ -133,14 +131,13 @@ struct FastHit {
     @inline(__always)
     private func withEntryInMemory(
         for request: CacheRequest,
-        nowSeconds: UInt32,
         _ read: (Entry) -> Void
     ) -> Bool {
         let hasher = services.tiers.hasher
         let memory = Unmanaged.passUnretained(services.tiers.memory)
         let isFound = services.withKey(of: request) { key, _ in
             memory._withUnsafeGuaranteedRef {
-                $0.withEntry(for: hasher.hash(key), key: key, nowSeconds: nowSeconds, read)
+                $0.withEntry(for: hasher.hash(key), key: key, read)
             }
         }
         return isFound == true
@@ -153,12 +150,12 @@ struct FastHit {
     /// once more. The memory outlives the call, as the services hold it unchanged; the entry is
     /// returned retained once, and that reference is taken over once.
     @inline(__always)
-    private func entryInMemory(for request: CacheRequest, nowSeconds: UInt32) -> Entry? {
+    private func entryInMemory(for request: CacheRequest) -> Entry? {
         let hasher = services.tiers.hasher
         let memory = Unmanaged.passUnretained(services.tiers.memory)
         let found = services.withKey(of: request) { key, _ in
             memory._withUnsafeGuaranteedRef {
-                $0.retainedEntry(for: hasher.hash(key), key: key, nowSeconds: nowSeconds)
+                $0.retainedEntry(for: hasher.hash(key), key: key)
             }
         }
         guard case .some(.some(let storage)) = found else { return nil }
@@ -176,9 +173,9 @@ struct FastHit {
     ) -> CacheResponse? {
         var entry = primary
         if VariantIndex.isIndex(primary) {
-            let now = EntryHead.seconds(nowSeconds)
-            let variant = Lookup(services).variantInMemory(primary, request, nowSeconds: now)
-            guard let variant else { return nil }
+            guard let variant = Lookup(services).variantInMemory(primary, request) else {
+                return nil
+            }
             entry = variant
         }
         guard let stored = StoredResponse(StoredEntry(entry)) else { return nil }
@@ -195,16 +192,13 @@ struct FastHit {
         // A response that may be validated or refreshed ahead is read once, by the longer way.
         guard services.tiers.readsBehindAtOnce, terms.servesFresh else { return nil }
         let tiers = services.tiers
-        let seconds = EntryHead.seconds(nowSeconds)
         let ticket = tiers.ledger.ticket()
-        let found = services.withKey(of: request) { key, _ in
-            tiers.findBehindAtOnce(key, nowSeconds: seconds)
-        }
+        let found = services.withKey(of: request) { key, _ in tiers.findBehindAtOnce(key) }
         guard let found = found ?? nil, let stored = StoredResponse(found.entry),
             let response = reuse(stored, in: .disk, for: request, terms, nowSeconds)
         else { return nil }
         found.countUse()
-        tiers.use(found, since: ticket, nowSeconds: seconds)
+        tiers.use(found, since: ticket)
         return response
     }
 

@@ -17,18 +17,13 @@ protocol BackingTier: Sendable {
     ///
     /// Returns `nil`, and counts nothing, for an entry that is absent or that the device must be waited
     /// for.
-    func findAtOnce(
-        _ hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> BackingEntry?
+    func findAtOnce(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> BackingEntry?
 
     /// Looks up the entry; `seconds` is the time that the reader has.
     ///
     /// A tier with too many readers may find nothing if `mayRefuse`, although there is an entry.
     func find(
         _ key: RequestKey,
-        nowSeconds: UInt32,
         withinSeconds seconds: Double?,
         mayRefuse: Bool
     ) async -> BackingEntry?
@@ -123,11 +118,7 @@ struct BackingEntry: Sendable {
 extension BackingTier {
     var isLookUpConclusive: Bool { true }
     var readsAtOnce: Bool { false }
-    func findAtOnce(
-        _ hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> BackingEntry? { nil }
+    func findAtOnce(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> BackingEntry? { nil }
     var hitCounter: Counter? { nil }
     func openBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter? { nil }
     func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool { false }
@@ -153,7 +144,6 @@ struct NoBackingTier: BackingTier {
     func noteCertainMiss(_ hash: KeyHash) -> Bool { true }
     func find(
         _ key: RequestKey,
-        nowSeconds: UInt32,
         withinSeconds: Double?,
         mayRefuse: Bool
     ) async -> BackingEntry? { nil }

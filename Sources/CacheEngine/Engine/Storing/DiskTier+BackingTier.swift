@@ -4,12 +4,8 @@ extension DiskTier: BackingTier {
 
     /// Finds what is queued, or in the page cache, except for an entry whose body is in a file of
     /// its own: such a body is a stream.
-    func findAtOnce(
-        _ hash: KeyHash,
-        key: UnsafeRawBufferPointer,
-        nowSeconds: UInt32
-    ) -> BackingEntry? {
-        let result = readAtOnce(hash, key: key, nowSeconds: nowSeconds)
+    func findAtOnce(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> BackingEntry? {
+        let result = readAtOnce(hash, key: key)
         guard case .hit(let found, let token) = result, found.detachedBody == nil else {
             return nil
         }
@@ -23,19 +19,13 @@ extension DiskTier: BackingTier {
     /// A hit in the page cache does not suspend.
     func find(
         _ key: RequestKey,
-        nowSeconds: UInt32,
         withinSeconds: Double?,
         mayRefuse: Bool
     ) async -> BackingEntry? {
         let hash = key.hash
-        var result = key.bytes.withUnsafeBytes { read(hash, key: $0, nowSeconds: nowSeconds) }
+        var result = key.bytes.withUnsafeBytes { read(hash, key: $0) }
         if case .mustWait = result {
-            result = await readWaiting(
-                hash,
-                key: key.bytes,
-                nowSeconds: nowSeconds,
-                mayRefuse: mayRefuse
-            )
+            result = await readWaiting(hash, key: key.bytes, mayRefuse: mayRefuse)
         }
         guard case .hit(let found, let token) = result else { return nil }
         return BackingEntry(entry: found) { [self] in isCurrent(token, hash) }

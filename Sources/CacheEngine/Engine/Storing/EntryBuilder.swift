@@ -153,7 +153,6 @@ struct EntryBlueprint: Sendable {
         var head = EntryHead(
             hash: key.hash,
             createdSeconds: EntryHead.seconds(createdSeconds),
-            expiresSeconds: EntryHead.neverExpires,
             flags: flags,
             keyCount: key.bytes.count,
             tagsCount: tags.bytes.count,

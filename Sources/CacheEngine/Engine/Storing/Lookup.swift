@@ -52,18 +52,13 @@ struct Lookup {
     }
 
     /// The variant that the request selects by the index `primary`, looked up in memory only.
-    func variantInMemory(
-        _ primary: Entry,
-        _ request: CacheRequest,
-        nowSeconds: UInt32
-    ) -> Entry? {
+    func variantInMemory(_ primary: Entry, _ request: CacheRequest) -> Entry? {
         guard let index = VariantIndex(primary) else { return nil }
         let key = RequestKey(StoredEntry(primary).key)
         let fields = request.fields.section
         for vary in index.sets {
             let candidate = variantKey(of: key, by: index, vary, fields)
-            let entry = services.tiers.entryInMemory(candidate, nowSeconds: nowSeconds)
-            if let entry { return entry }
+            if let entry = services.tiers.entryInMemory(candidate) { return entry }
         }
         return nil
     }

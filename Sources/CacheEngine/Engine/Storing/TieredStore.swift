@@ -45,28 +45,22 @@ final class TieredStore: Sendable {
         if backing.disk?.hasStaleMarks == true { staleMarks.activate() }
     }
 
-    var nowSeconds: UInt32 { EntryHead.seconds(clock.nowSeconds) }
-
     // MARK: Reading
 
     /// The entry in memory, counted as a use of it.
-    func entryInMemory(_ key: RequestKey, nowSeconds: UInt32) -> Entry? {
-        key.bytes.withUnsafeBytes { memory.entry(for: key.hash, key: $0, nowSeconds: nowSeconds) }
+    func entryInMemory(_ key: RequestKey) -> Entry? {
+        key.bytes.withUnsafeBytes { memory.entry(for: key.hash, key: $0) }
     }
 
     /// The entry in memory, without counting that as a use.
     func peek(_ key: RequestKey) -> Entry? {
-        key.bytes.withUnsafeBytes {
-            memory.peek(for: key.hash, key: $0, nowSeconds: nowSeconds)
-        }
+        key.bytes.withUnsafeBytes { memory.peek(for: key.hash, key: $0) }
     }
 
     /// Counts a miss and returns `true` if the miss is certain without reading a file; returns
     /// `false` if only a look-up can tell.
     func noteCertainMiss(_ key: RequestKey) -> Bool {
-        let isInMemory = key.bytes.withUnsafeBytes {
-            memory.contains(key.hash, key: $0, nowSeconds: nowSeconds)
-        }
+        let isInMemory = key.bytes.withUnsafeBytes { memory.contains(key.hash, key: $0) }
         return isInMemory ? false : backing.noteCertainMiss(key.hash)
     }
 
@@ -79,37 +73,26 @@ final class TieredStore: Sendable {
         withinSeconds seconds: Double? = nil,
         mayRefuse: Bool = false
     ) async -> (StoredEntry, CacheInfo.Tier)? {
-        if let entry = entryInMemory(key, nowSeconds: nowSeconds) {
-            return (StoredEntry(entry), .memory)
-        }
+        if let entry = entryInMemory(key) { return (StoredEntry(entry), .memory) }
         let ticket = ledger.ticket()
-        let found = await backing.find(
-            key,
-            nowSeconds: nowSeconds,
-            withinSeconds: seconds,
-            mayRefuse: mayRefuse
-        )
+        let found = await backing.find(key, withinSeconds: seconds, mayRefuse: mayRefuse)
         guard let found else { return nil }
-        use(found, since: ticket, nowSeconds: nowSeconds)
+        use(found, since: ticket)
         return (found.entry, .disk)
     }
 
     /// The entry behind the memory, if it is read without waiting and its body lies beside its head.
     ///
     /// The caller that uses it calls `use`.
-    func findBehindAtOnce(_ key: UnsafeRawBufferPointer, nowSeconds: UInt32) -> BackingEntry? {
-        backing.findAtOnce(hasher.hash(key), key: key, nowSeconds: nowSeconds)
+    func findBehindAtOnce(_ key: UnsafeRawBufferPointer) -> BackingEntry? {
+        backing.findAtOnce(hasher.hash(key), key: key)
     }
 
     /// Counts a hit behind the memory, looked up since `ticket`, and promotes the entry.
-    func use(
-        _ found: BackingEntry,
-        since ticket: RemovalLedger.Ticket,
-        nowSeconds: UInt32
-    ) {
+    func use(_ found: BackingEntry, since ticket: RemovalLedger.Ticket) {
         if found.entry.detachedBody == nil {
             let entry = found.entry.entry
-            memory.promote(entry, nowSeconds: nowSeconds) {
+            memory.promote(entry) {
                 found.isCurrent() && permits(entry, since: ticket)
                     || Mutant.promotesWhatWasReplaced.isOn
             }
@@ -166,7 +149,6 @@ final class TieredStore: Sendable {
         var behind = StoreOutcome.refused(.notAdmitted)
         let inMemory = memory.store(
             entry,
-            nowSeconds: nowSeconds,
             whileLocked: {
                 outdateOlder(than: entry, since: ticket)
                 behind = storeBehind(entry)
@@ -217,7 +199,6 @@ final class TieredStore: Sendable {
             let isReplaced = memory.replaceIfSame(
                 new.entry,
                 expecting: present,
-                nowSeconds: nowSeconds,
                 whileLocked: {
                     outdateOlder(than: new.entry, since: ticket)
                     _ = storeBehind(new.entry)
@@ -234,12 +215,7 @@ final class TieredStore: Sendable {
         }
         // Finding nothing behind the memory proves nothing: a newer entry may have been there and
         // removed.
-        let behind = await backing.find(
-            key,
-            nowSeconds: nowSeconds,
-            withinSeconds: nil,
-            mayRefuse: false
-        )
+        let behind = await backing.find(key, withinSeconds: nil, mayRefuse: false)
         guard let found = behind else { return backing.isLookUpConclusive }
         guard found.entry.entry.isCopy(of: old.entry) || Mutant.replacesWhatIsNewerOnDisk.isOn
         else { return true }
@@ -355,9 +331,6 @@ extension TieredStore {
             outlet: outlet
         )
     }
-
-    /// Removes expired entries from memory.
-    func sweep() async { _ = await memory.sweepExpired(nowSeconds: nowSeconds) }
 }
 
 extension MemoryOptions {

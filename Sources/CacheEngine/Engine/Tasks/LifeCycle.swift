@@ -2,15 +2,18 @@
 struct LifeCycle {
     let services: Services
 
-    private static let sweepNanoseconds: UInt64 = 5_000_000_000
+    private static let releaseNanoseconds: UInt64 = 5_000_000_000
 
-    /// Removes expired entries periodically until the task is cancelled, then shuts down.
+    /// Releases the memory of removed entries periodically until the task is cancelled, then shuts
+    /// down.
+    ///
+    /// Otherwise the last ones would wait for the next change.
     func run() async {
         while services.supervisor.isOpen {
             do {
-                try await services.clock.sleep(nanoseconds: Self.sweepNanoseconds)
+                try await services.clock.sleep(nanoseconds: Self.releaseNanoseconds)
             } catch { break }
-            await services.tiers.sweep()
+            services.tiers.memory.releaseRetired()
         }
         await shutDown()
     }

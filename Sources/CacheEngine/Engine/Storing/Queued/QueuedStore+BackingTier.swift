@@ -4,14 +4,13 @@ extension QueuedStore: BackingTier {
 
     func find(
         _ key: RequestKey,
-        nowSeconds: UInt32,
         withinSeconds seconds: Double?,
         mayRefuse: Bool
     ) async -> BackingEntry? {
         let reading = replacements.ticket()
-        guard let found = await entry(for: key.storeKey, withinSeconds: seconds),
-            !found.entry.head.isExpired(nowSeconds: nowSeconds)
-        else { return nil }
+        guard let found = await entry(for: key.storeKey, withinSeconds: seconds) else {
+            return nil
+        }
         let hash = key.hash
         return BackingEntry(entry: found) { [self] in
             replacements.isCurrent(hash, since: reading)
