@@ -48,16 +48,7 @@ extension DiskTier {
     package func isMarkedStale(_ entry: Entry) -> Bool {
         guard mayBeMarkedStale(entry) else { return false }
         let head = entry.head
-        return shard(head.hash).state.withLock { state in
-            entry.withTags { tags in
-                state.stale.covers(
-                    sequence: head.sequence,
-                    storageClass: head.storageClass,
-                    createdSeconds: head.createdSeconds,
-                    tags: tags
-                )
-            }
-        }
+        return shard(head.hash).state.withLock { $0.stale.covers(entry, sequence: head.sequence) }
     }
 
     /// Whether the entry was stored before everything was marked stale.

@@ -118,35 +118,29 @@ import Testing
 
     @Test("a mark covers what was stored before it, and nothing later")
     func staleMarksCoverWhatWasBefore() {
-        let marks = StaleMarks(startSeconds: 100)
+        let marks = StaleMarks(startSeconds: 100, hasher: MemoryFixtures.hasher)
         #expect(!marks.isActive)
         let before = marks.entrySequence(nowSeconds: 100)
         marks.mark("red", nowSeconds: 100)
         #expect(marks.isActive)
-        let red = TagList(["blue", "red"])?.bytes ?? []
-        let blue = TagList(["blue"])?.bytes ?? []
-        red.withUnsafeBytes {
-            #expect(marks.covers($0, sequence: 0))
-            #expect(marks.covers($0, sequence: before))
-            #expect(!marks.covers($0, sequence: marks.entrySequence(nowSeconds: 100)))
-        }
-        blue.withUnsafeBytes { #expect(!marks.covers($0, sequence: before)) }
-        #expect(
-            StaleMarks(startSeconds: 101).entrySequence(nowSeconds: 101)
-                > marks.entrySequence(nowSeconds: 100)
-        )
+        let red = MemoryFixtures.entry("a", tags: ["blue", "red"])
+        let blue = MemoryFixtures.entry("b", tags: ["blue"])
+        #expect(marks.covers(red, sequence: 0))
+        #expect(marks.covers(red, sequence: before))
+        #expect(!marks.covers(red, sequence: marks.entrySequence(nowSeconds: 100)))
+        #expect(!marks.covers(blue, sequence: before))
+        let later = StaleMarks(startSeconds: 101, hasher: MemoryFixtures.hasher)
+        #expect(later.entrySequence(nowSeconds: 101) > marks.entrySequence(nowSeconds: 100))
     }
 
     @Test("more tags than can be remembered make everything so far stale, never less")
     func tooManyMarksCoverEverything() {
-        let marks = StaleMarks(startSeconds: 100)
+        let marks = StaleMarks(startSeconds: 100, hasher: MemoryFixtures.hasher)
         let before = marks.entrySequence(nowSeconds: 100)
-        for number in 0...10_000 { marks.mark("tag \(number)", nowSeconds: 100) }
-        let first = TagList(["tag 0"])?.bytes ?? []
-        first.withUnsafeBytes {
-            #expect(marks.covers($0, sequence: before))
-            #expect(!marks.covers($0, sequence: marks.entrySequence(nowSeconds: 100)))
-        }
+        for number in 0...PurgeTable.tagsMax { marks.mark("tag \(number)", nowSeconds: 100) }
+        let other = MemoryFixtures.entry("a", tags: ["other"])
+        #expect(marks.covers(other, sequence: before))
+        #expect(!marks.covers(other, sequence: marks.entrySequence(nowSeconds: 100)))
     }
 
     // MARK: DecimalText

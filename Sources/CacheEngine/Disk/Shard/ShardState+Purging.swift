@@ -86,16 +86,7 @@ extension ShardState {
 
     /// Whether a purge covers this entry.
     func isPurged(_ entry: Entry, sequence: UInt64) -> Bool {
-        guard sequence < purges.sequenceMax else { return false }
-        let head = entry.head
-        return entry.withTags { tags in
-            purges.covers(
-                sequence: sequence,
-                storageClass: head.storageClass,
-                createdSeconds: head.createdSeconds,
-                tags: tags
-            )
-        }
+        purges.covers(entry, sequence: sequence)
     }
 
     /// Whether a purge or a stale mark covers the record.

@@ -1,21 +1,16 @@
 import Synchronization
 
-/// The tags whose entries have been declared stale.
+/// The soft purges of this process, each with its number.
 ///
-/// Each stored entry gets a number, and so does each mark: an entry with a smaller number than the
-/// mark of one of its tags was stored before it. If the disk stands behind the memory, its shards
-/// give the numbers and keep the marks; then only `isActive` is used here.
+/// Each stored entry gets a number too: an entry with a smaller number than a mark that covers it
+/// was stored before it. If the disk stands behind the memory, its shards give the numbers and keep
+/// the marks; then only `isActive` is used here.
 ///
 /// Invariant: `isActive` is false while there are no marks. A hit needs the lock only for an entry
 /// that is older than the newest mark.
 final class StaleMarks: Sendable {
-    /// Beyond this number of tags, every entry stored so far counts as marked.
-    private static let tagsMax = 10_000
-
     private struct State {
-        var marks: [String: UInt64] = [:]
-        /// Entries with a smaller number are stale, whatever their tags.
-        var floor: UInt64 = 0
+        var marks: PurgeTable
         var sequence: UInt64
     }
 
@@ -23,8 +18,13 @@ final class StaleMarks: Sendable {
     private let newest = NewestMark()
     private let active = Atomic(false)
 
-    init(startSeconds: Int64) {
-        state = Mutex(State(sequence: Self.sequence(atSeconds: startSeconds)))
+    init(startSeconds: Int64, hasher: KeyHasher) {
+        state = Mutex(
+            State(
+                marks: PurgeTable(hasher: hasher, newest: newest),
+                sequence: Self.sequence(atSeconds: startSeconds)
+            )
+        )
     }
 
     /// Numbers follow the time, so that those of several processes on one store can be compared.
@@ -45,27 +45,16 @@ final class StaleMarks: Sendable {
         }
     }
 
-    func mark(_ tag: String, nowSeconds: Int64) {
-        state.withLock { state in
-            state.sequence = max(state.sequence + 1, Self.sequence(atSeconds: nowSeconds))
-            if state.marks.count >= Self.tagsMax {
-                state.marks = [:]
-                state.floor = state.sequence
-                newest.raiseForEverything(to: state.sequence)
-            }
-            state.marks[tag] = state.sequence
-            newest.raise(to: state.sequence)
-        }
-        activate()
-    }
+    /// Marks every entry that carries the tag and is stored by now.
+    func mark(_ tag: String, nowSeconds: Int64) { mark(.tag(tag), nowSeconds: nowSeconds) }
 
     /// Marks every entry that is stored by now.
-    func markEverything(nowSeconds: Int64) {
+    func markEverything(nowSeconds: Int64) { mark(.everything, nowSeconds: nowSeconds) }
+
+    private func mark(_ scope: RemovalScope, nowSeconds: Int64) {
         state.withLock { state in
             state.sequence = max(state.sequence + 1, Self.sequence(atSeconds: nowSeconds))
-            state.marks = [:]
-            state.floor = state.sequence
-            newest.raiseForEverything(to: state.sequence)
+            state.marks.insert(scope, sequence: state.sequence)
         }
         activate()
     }
@@ -76,19 +65,13 @@ final class StaleMarks: Sendable {
     }
 
     /// Whether an entry with that number was stored before everything was marked.
-    func coversAll(before sequence: UInt64) -> Bool { state.withLock { sequence < $0.floor } }
+    func coversAll(before sequence: UInt64) -> Bool {
+        state.withLock { $0.marks.coversAll(before: sequence) }
+    }
 
-    /// Whether an entry with that number and these encoded tags is marked.
-    func covers(_ tags: UnsafeRawBufferPointer, sequence: UInt64) -> Bool {
+    /// Whether the entry with that number is marked.
+    func covers(_ entry: Entry, sequence: UInt64) -> Bool {
         let sequence = sequence + (Mutant.staleMarksEndEarly.isOn ? 1 : 0)
-        return state.withLock { state in
-            if sequence < state.floor { return true }
-            var isCovered = false
-            TagList.forEach(in: tags) { tag in
-                let tag = String(decoding: tag, as: UTF8.self)
-                if let mark = state.marks[tag], sequence < mark { isCovered = true }
-            }
-            return isCovered
-        }
+        return state.withLock { $0.marks.covers(entry, sequence: sequence) }
     }
 }

@@ -166,6 +166,6 @@ extension TieredStore {
     func isMarkedStale(_ entry: Entry) -> Bool {
         guard mayBeMarkedStale(entry) else { return false }
         if let disk = backing.disk { return disk.isMarkedStale(entry) }
-        return entry.withTags { staleMarks.covers($0, sequence: backing.staleSequence(of: entry)) }
+        return staleMarks.covers(entry, sequence: backing.staleSequence(of: entry))
     }
 }

@@ -41,7 +41,7 @@ final class TieredStore: Sendable {
         self.recorder = recorder
         self.outlet = outlet
         readsBehindAtOnce = backing.readsAtOnce
-        staleMarks = StaleMarks(startSeconds: clock.nowSeconds)
+        staleMarks = StaleMarks(startSeconds: clock.nowSeconds, hasher: hasher)
         if backing.disk?.hasStaleMarks == true { staleMarks.activate() }
     }
 

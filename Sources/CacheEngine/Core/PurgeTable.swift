@@ -1,7 +1,8 @@
-/// The purges in force, which decide whether a record is dead.
+/// The purges in force: the removals, which decide whether an entry is dead, or the soft ones, which
+/// decide whether it is stale.
 ///
-/// A record is dead if its sequence number is below that of a purge that covers it. The table is
-/// bounded: a full one forgets its tags and declares all older records dead.
+/// A purge concerns the entries that it covers and whose numbers are below its own. The table is
+/// bounded: a full one forgets its tags and covers all older entries.
 struct PurgeTable {
     /// The maximum number of tags; each takes 16 bytes plus the overhead of a hash table.
     static let tagsMax = 65_536
@@ -52,6 +53,20 @@ struct PurgeTable {
         }
     }
 
+    /// Whether a purge covers the entry with that sequence number.
+    func covers(_ entry: Entry, sequence: UInt64) -> Bool {
+        guard sequence < sequenceMax else { return false }
+        let head = entry.head
+        return entry.withTags { tags in
+            covers(
+                sequence: sequence,
+                storageClass: head.storageClass,
+                createdSeconds: head.createdSeconds,
+                tags: tags
+            )
+        }
+    }
+
     func covers(
         sequence: UInt64,
         storageClass: StorageClass,
@@ -70,14 +85,14 @@ struct PurgeTable {
             }
         }
         guard !tags.isEmpty, !bytes.isEmpty else { return false }
-        var isDead = false
+        var isCovered = false
         TagList.forEach(in: bytes) { tag in
-            if let purged = tags[hash(tag)], sequence < purged { isDead = true }
+            if let purged = tags[hash(tag)], sequence < purged { isCovered = true }
         }
-        return isDead
+        return isCovered
     }
 
-    /// Whether a purge of everything covers a record with that sequence number.
+    /// Whether a purge of everything covers an entry with that sequence number.
     ///
     /// A full table counts its forgotten purges as one of everything.
     func coversAll(before sequence: UInt64) -> Bool { sequence < floor }
