@@ -1,4 +1,5 @@
 import CacheEngine
+import Platform
 import Synchronization
 
 /// The common part of `NemesisStore` and `NemesisOrigin`: a plan and the calls that hang.
@@ -62,7 +63,7 @@ final class Nemesis: Sendable {
             try await hang(cancellation)
             return result
         case .isSlow(let seconds):
-            try await clock.sleep(nanoseconds: UInt64(max(0, min(seconds, 1e9)) * 1e9))
+            try await clock.sleep(nanoseconds: UInt64(nanosecondsIn: seconds))
             return try await effect()
         case .lies(let kind): return await lie(kind, try await effect())
         }

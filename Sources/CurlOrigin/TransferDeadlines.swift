@@ -1,4 +1,5 @@
 internal import CacheEngine
+internal import Platform
 
 /// The rules that decide whether an exchange has exceeded a time limit.
 ///
@@ -11,9 +12,6 @@ package struct TransferDeadlines: Sendable {
     package enum Kind: Sendable { case unsent, upload, head, idle, total }
 
     private enum Phase { case unsent, uploading, awaiting, arriving }
-
-    /// Longer limits are cut to this one, which keeps their sums in range.
-    private static let secondsMax = 1e9
 
     /// The limit for the head, counted from the end of the whole request.
     private let headNanoseconds: UInt64?
@@ -29,16 +27,17 @@ package struct TransferDeadlines: Sendable {
         headSeconds own: Double?,
         now: UInt64
     ) {
-        let own = own.map(Self.nanoseconds)
-        let limit = (limits.head?.seconds).map(Self.nanoseconds)
+        let own = own.map(UInt64.init(nanosecondsIn:))
+        let limit = (limits.head?.seconds).map(UInt64.init(nanosecondsIn:))
         let head = own.map { min($0, limit ?? .max) } ?? limit
         headNanoseconds = head
-        idleNanoseconds = (limits.idle?.seconds).map(Self.nanoseconds)
+        idleNanoseconds = (limits.idle?.seconds).map(UInt64.init(nanosecondsIn:))
         totalBy = Self.moment(limits.total?.seconds, after: now)
         // A request's own limit counts from its start, including the wait for a connection.
         phaseBy =
             own.map { now &+ $0 }
-            ?? head.map { now &+ $0 &+ Self.nanoseconds(limits.connect?.seconds ?? 0) } ?? .max
+            ?? head.map { now &+ $0 &+ UInt64(nanosecondsIn: limits.connect?.seconds ?? 0) }
+            ?? .max
     }
 
     /// The earliest time at which `expired` may return a limit.
@@ -100,11 +99,7 @@ package struct TransferDeadlines: Sendable {
         phaseBy = nanoseconds.map { now &+ $0 } ?? .max
     }
 
-    private static func nanoseconds(_ seconds: Double) -> UInt64 {
-        UInt64(max(0, min(seconds.isNaN ? 0 : seconds, secondsMax)) * 1e9)
-    }
-
     private static func moment(_ seconds: Double?, after now: UInt64) -> UInt64 {
-        seconds.map { now &+ nanoseconds($0) } ?? .max
+        seconds.map { now &+ UInt64(nanosecondsIn: $0) } ?? .max
     }
 }

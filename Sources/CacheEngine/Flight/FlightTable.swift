@@ -1,3 +1,5 @@
+import Platform
+
 /// The flights under way, and what is known about keys without one, for the keys of one desk.
 ///
 /// A value: it starts, wakes and cancels nothing. Each result names the work that its caller must

@@ -90,7 +90,7 @@ extension UpstreamTable {
             }
         }
         if let seconds = exchange.origin.configuration.deadlines.connect?.seconds {
-            exchange.connectBy = nanoseconds &+ UInt64(max(0, min(seconds, 1e9)) * 1e9)
+            exchange.connectBy = nanoseconds &+ UInt64(nanosecondsIn: seconds)
         }
         findAddress(exchange)
     }

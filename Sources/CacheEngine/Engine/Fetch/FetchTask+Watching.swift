@@ -1,3 +1,5 @@
+import Platform
+
 /// The time limits of a flight: for the head, for the next piece of the body, and for a wait for
 /// another request's response.
 extension FetchTask: WatchedFlight {

@@ -1,4 +1,5 @@
 import HTTPCaching
+import Platform
 
 /// The proposal to store a response, as the application's `willStore` hook sees and changes it.
 struct StoreHook {

@@ -1,3 +1,5 @@
+import Platform
+
 extension HTTPCache.Configuration {
     /// Checks the name, the shares and the limits.
     ///

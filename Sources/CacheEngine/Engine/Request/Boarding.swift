@@ -1,4 +1,5 @@
 import HTTPCaching
+import Platform
 
 /// Joins flights on behalf of one request: decides which it may lead or follow, and waits.
 struct Boarding {

@@ -1,3 +1,5 @@
+import Platform
+
 /// The periodic work of a cache, and its shutdown.
 struct LifeCycle {
     let services: Services

@@ -1,3 +1,4 @@
+import Platform
 import Synchronization
 
 /// Calls of the store, each with a limit, and the alarm at the first of the limits.

@@ -1,3 +1,4 @@
+import Platform
 import Synchronization
 
 /// A custom store behind the memory; operations on a key reach it in the order of the memory's

@@ -1,3 +1,5 @@
+import Platform
+
 /// The operations of one key, and their results for waiters.
 extension StoreBacklog {
     enum Operation: Sendable {
@@ -72,6 +74,6 @@ extension StoreLimits {
     func retryNanoseconds(afterFailures failures: Int) -> UInt64 {
         let doublings = Double(1 << max(0, min(failures - 1, 30)))
         let seconds = min(minimumRetryDelay.seconds * doublings, maximumRetryDelay.seconds)
-        return UInt64(max(0.01, min(seconds, 1e9)) * 1e9)
+        return UInt64(nanosecondsIn: max(0.01, seconds))
     }
 }
