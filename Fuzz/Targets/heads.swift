@@ -44,7 +44,6 @@ private func exchange(_ sections: [FieldSection], _ status: Int, _ rules: Storin
     precondition(mayKeep)
     precondition(rules.mode == .private || !response.directives.flags.contains(.private))
     let facts = StoredFacts(
-        request: request,
         response: response,
         lifetime: lifetime,
         rules: rules,

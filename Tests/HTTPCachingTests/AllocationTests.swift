@@ -99,7 +99,6 @@ struct AllocationTests {
             )
             guard case .store(let lifetime) = decision else { return }
             let facts = StoredFacts(
-                request: request,
                 response: response,
                 lifetime: lifetime,
                 rules: rules,

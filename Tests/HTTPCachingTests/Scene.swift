@@ -74,7 +74,6 @@ struct Scene {
     /// The facts that would be stored, whether or not the response may be stored.
     var stored: StoredFacts {
         StoredFacts(
-            request: request,
             response: response,
             lifetime: lifetime,
             rules: rules,

@@ -4,25 +4,19 @@ package struct ResponseFacts: Hashable, Sendable {
         package let rawValue: UInt32
         package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-        package static let hasVary = Flags(rawValue: 1 << 0)
-        package static let variesOnEverything = Flags(rawValue: 1 << 1)
-        package static let hasStrongEntityTag = Flags(rawValue: 1 << 2)
-        package static let hasWeakEntityTag = Flags(rawValue: 1 << 3)
-        package static let hasSetCookie = Flags(rawValue: 1 << 4)
+        package static let variesOnEverything = Flags(rawValue: 1 << 0)
+        package static let hasStrongEntityTag = Flags(rawValue: 1 << 1)
+        package static let hasWeakEntityTag = Flags(rawValue: 1 << 2)
+        package static let hasSetCookie = Flags(rawValue: 1 << 3)
         /// The response has an Expires field, valid or not.
-        package static let hasExpires = Flags(rawValue: 1 << 5)
-        package static let hasTransferEncoding = Flags(rawValue: 1 << 6)
+        package static let hasExpires = Flags(rawValue: 1 << 4)
+        package static let hasTransferEncoding = Flags(rawValue: 1 << 5)
         /// Content-Length is invalid, or its values differ: the end of the body is unknown.
-        package static let hasInvalidContentLength = Flags(rawValue: 1 << 7)
-        package static let hasContentRange = Flags(rawValue: 1 << 8)
-        package static let hasCacheControl = Flags(rawValue: 1 << 9)
-        package static let hasPragmaNoCache = Flags(rawValue: 1 << 10)
+        package static let hasInvalidContentLength = Flags(rawValue: 1 << 6)
+        package static let hasCacheControl = Flags(rawValue: 1 << 7)
+        package static let hasPragmaNoCache = Flags(rawValue: 1 << 8)
         /// A targeted field replaces Cache-Control and Expires (RFC 9213).
-        package static let isTargeted = Flags(rawValue: 1 << 11)
-        package static let hasInvalidDate = Flags(rawValue: 1 << 12)
-        package static let hasContentEncoding = Flags(rawValue: 1 << 13)
-
-        package static let entityTags: Flags = [.hasStrongEntityTag, .hasWeakEntityTag]
+        package static let isTargeted = Flags(rawValue: 1 << 9)
     }
 
     package var status: Int
@@ -118,12 +112,9 @@ package struct ResponseFacts: Hashable, Sendable {
             case 13 where name.equals(lowercased: "last-modified"):
                 readLastModified(line.value, &facts)
             case 13 where name.equals(lowercased: "content-range"):
-                facts.flags.insert(.hasContentRange)
                 facts.contentRange = ContentRange(line.value)
             case 14 where name.equals(lowercased: "content-length"):
                 Self.readContentLength(line.value, &facts)
-            case 16 where name.equals(lowercased: "content-encoding"):
-                facts.flags.insert(.hasContentEncoding)
             case 17 where name.equals(lowercased: "transfer-encoding"):
                 facts.flags.insert(.hasTransferEncoding)
             default: break
@@ -142,7 +133,6 @@ package struct ResponseFacts: Hashable, Sendable {
             guard !hasDate else { return }
             hasDate = true
             facts.dateSeconds = HTTPDate.parse(value, nearSeconds: near)
-            if facts.dateSeconds == nil { facts.flags.insert(.hasInvalidDate) }
         }
 
         private mutating func readEntityTag(_ value: ByteRun, _ facts: inout ResponseFacts) {
@@ -171,7 +161,6 @@ package struct ResponseFacts: Hashable, Sendable {
         private static func readVary(_ value: ByteRun, _ facts: inout ResponseFacts) {
             var members = ListScanner(value)
             while let member = members.next() {
-                facts.flags.insert(.hasVary)
                 facts.varyMemberCount += 1
                 // A member that is not a field name cannot be compared, so it never matches.
                 if member.equals(exactly: "*") || !FieldSection.isValidName(member) {

@@ -19,26 +19,15 @@ package struct StoredFacts: Hashable, Sendable {
         /// Must not be served stale: `must-revalidate`, or its equivalents in a shared cache.
         package static let mustRevalidate = Flags(rawValue: 1 << 1)
         package static let immutable = Flags(rawValue: 1 << 2)
-        package static let hasVary = Flags(rawValue: 1 << 3)
         package static let hasStrongValidator = Flags(rawValue: 1 << 4)
         package static let hasAnyValidator = Flags(rawValue: 1 << 5)
         /// The body is one or more parts of the representation (RFC 9111 §3.3).
         package static let isPartial = Flags(rawValue: 1 << 6)
-        /// The lifetime is heuristic (RFC 9111 §4.2.2).
-        package static let heuristic = Flags(rawValue: 1 << 7)
-        /// Fields that `no-cache` or `private` names were not stored.
-        package static let hasOmittedFields = Flags(rawValue: 1 << 8)
-        package static let storedWithAuthorization = Flags(rawValue: 1 << 9)
         package static let hasStaleWhileRevalidate = Flags(rawValue: 1 << 10)
         package static let hasStaleIfError = Flags(rawValue: 1 << 11)
-        package static let hasSetCookie = Flags(rawValue: 1 << 12)
-        package static let noTransform = Flags(rawValue: 1 << 13)
-        /// The lifetime comes from the cache's setting, not from the origin.
-        package static let overridden = Flags(rawValue: 1 << 14)
-        package static let hasContentEncoding = Flags(rawValue: 1 << 15)
-        package static let hasEntityTag = Flags(rawValue: 1 << 16)
 
         static let staleForbidding: Flags = [.mustRevalidate, .noCache]
+        /// The bits that stored facts may have; those without a name mean nothing.
         static let known = Flags(rawValue: (1 << 17) - 1)
         /// All flags except those that can keep a fresh response from being served as it is.
         static let plain = known.subtracting([.noCache, .isPartial])
@@ -112,7 +101,6 @@ extension StoredFacts {
     /// `requestTimeSeconds` is when the request was sent, `responseTimeSeconds` when the head
     /// arrived.
     package init(
-        request: RequestFacts,
         response: ResponseFacts,
         lifetime: FreshnessLifetime,
         rules: StoringRules,
@@ -122,7 +110,7 @@ extension StoredFacts {
         let directives = response.directives
         self.init(
             status: UInt16(clamping: response.status),
-            flags: Self.flags(request, response, lifetime, rules),
+            flags: Self.flags(response, rules),
             responseTimeSeconds: responseTimeSeconds,
             correctedInitialAgeSeconds: Self.correctedInitialAge(
                 response,
@@ -150,12 +138,7 @@ extension StoredFacts {
         return DeltaSeconds.clamp(max(apparent, corrected.overflow ? .max : corrected.partialValue))
     }
 
-    private static func flags(
-        _ request: RequestFacts,
-        _ response: ResponseFacts,
-        _ lifetime: FreshnessLifetime,
-        _ rules: StoringRules
-    ) -> Flags {
+    private static func flags(_ response: ResponseFacts, _ rules: StoringRules) -> Flags {
         let directives = response.directives
         var flags: Flags = []
         flags.set(
@@ -164,23 +147,11 @@ extension StoredFacts {
         )
         flags.set(.mustRevalidate, when: directives.forbidsStale(in: rules.mode))
         flags.set(.immutable, when: directives.flags.contains(.immutable))
-        flags.set(.hasVary, when: response.flags.contains(.hasVary))
         flags.set(.hasStrongValidator, when: response.hasStrongValidator)
         flags.set(.hasAnyValidator, when: response.hasAnyValidator)
         flags.set(.isPartial, when: response.status == 206)
-        flags.set(.heuristic, when: lifetime.source == .heuristic)
-        flags.set(.overridden, when: lifetime.source == .override)
-        flags.set(.hasOmittedFields, when: directives.omitsFields(in: rules.mode))
-        flags.set(.storedWithAuthorization, when: request.hasAuthorization)
         flags.set(.hasStaleWhileRevalidate, when: directives.staleWhileRevalidateSeconds != nil)
         flags.set(.hasStaleIfError, when: directives.staleIfErrorSeconds != nil)
-        flags.set(.hasSetCookie, when: response.flags.contains(.hasSetCookie))
-        flags.set(.noTransform, when: directives.flags.contains(.noTransform))
-        flags.set(.hasContentEncoding, when: response.flags.contains(.hasContentEncoding))
-        flags.set(
-            .hasEntityTag,
-            when: !response.flags.isDisjoint(with: .entityTags)
-        )
         return flags
     }
 }

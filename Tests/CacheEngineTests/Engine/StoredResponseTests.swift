@@ -23,7 +23,6 @@ import Testing
             receivedAtSeconds: 1_000
         )
         var facts = StoredFacts(
-            request: RequestFacts(method: .get),
             response: response,
             lifetime: FreshnessLifetime(seconds: 60, source: .maxAge),
             rules: rules,

@@ -158,7 +158,6 @@ struct RandomInputTests {
         )
         guard case .store(let lifetime) = decision else { return }
         let facts = StoredFacts(
-            request: request,
             response: response,
             lifetime: lifetime,
             rules: rules,

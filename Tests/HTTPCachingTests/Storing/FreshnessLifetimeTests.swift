@@ -202,7 +202,6 @@ struct FreshnessLifetimeTests {
         rules.lifetimeOverrideSeconds = 7
         let scene = Scene([("Cache-Control", "max-age=1000")], rules: rules)
         #expect(scene.lifetime == FreshnessLifetime(seconds: 7, source: .override))
-        #expect(scene.stored.flags.contains(.overridden))
         #expect(Scene([], status: 302, rules: rules).decision.lifetime?.seconds == 7)
         let forbidden = Scene([("Cache-Control", "no-store")], rules: rules)
         #expect(forbidden.decision.refusal == .responseNoStore)

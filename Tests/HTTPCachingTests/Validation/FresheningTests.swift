@@ -116,7 +116,6 @@ struct FresheningTests {
             receivedAtSeconds: later
         )
         return StoredFacts(
-            request: request,
             response: response,
             lifetime: lifetime,
             rules: .shared,

@@ -81,7 +81,6 @@ struct ReceivedResponse: Sendable {
     /// The numbers that decide reuse.
     func storedFacts(_ lifetime: FreshnessLifetime) -> StoredFacts {
         StoredFacts(
-            request: request,
             response: facts,
             lifetime: lifetime,
             rules: rules,
