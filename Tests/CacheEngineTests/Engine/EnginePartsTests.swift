@@ -118,29 +118,40 @@ import Testing
 
     @Test("a mark covers what was stored before it, and nothing later")
     func staleMarksCoverWhatWasBefore() {
-        let marks = StaleMarks(startSeconds: 100, hasher: MemoryFixtures.hasher)
-        #expect(!marks.isActive)
-        let before = marks.entrySequence(nowSeconds: 100)
-        marks.mark("red", nowSeconds: 100)
-        #expect(marks.isActive)
-        let red = MemoryFixtures.entry("a", tags: ["blue", "red"])
-        let blue = MemoryFixtures.entry("b", tags: ["blue"])
-        #expect(marks.covers(red, sequence: 0))
-        #expect(marks.covers(red, sequence: before))
-        #expect(!marks.covers(red, sequence: marks.entrySequence(nowSeconds: 100)))
-        #expect(!marks.covers(blue, sequence: before))
-        let later = StaleMarks(startSeconds: 101, hasher: MemoryFixtures.hasher)
-        #expect(later.entrySequence(nowSeconds: 101) > marks.entrySequence(nowSeconds: 100))
+        let marks = Self.marks(atSeconds: 100)
+        let before = marks.entrySequence(for: Self.hash)
+        func isMarked(_ tags: [String], _ sequence: UInt64) -> Bool {
+            marks.isMarkedStale(MemoryFixtures.entry("a", sequence: sequence, tags: tags))
+        }
+        #expect(!isMarked(["red"], before))
+        marks.markStale("red")
+        let after = marks.entrySequence(for: Self.hash)
+        #expect(isMarked(["blue", "red"], 0))
+        #expect(isMarked(["blue", "red"], before))
+        #expect(!isMarked(["blue", "red"], after))
+        #expect(!isMarked(["blue"], before))
+        #expect(Self.marks(atSeconds: 101).entrySequence(for: Self.hash) > after)
     }
 
     @Test("more tags than can be remembered make everything so far stale, never less")
     func tooManyMarksCoverEverything() {
-        let marks = StaleMarks(startSeconds: 100, hasher: MemoryFixtures.hasher)
-        let before = marks.entrySequence(nowSeconds: 100)
-        for number in 0...PurgeTable.tagsMax { marks.mark("tag \(number)", nowSeconds: 100) }
-        let other = MemoryFixtures.entry("a", tags: ["other"])
-        #expect(marks.covers(other, sequence: before))
-        #expect(!marks.covers(other, sequence: marks.entrySequence(nowSeconds: 100)))
+        let marks = Self.marks(atSeconds: 100)
+        let before = marks.entrySequence(for: Self.hash)
+        for number in 0...PurgeTable.tagsMax { marks.markStale("tag \(number)") }
+        let after = marks.entrySequence(for: Self.hash)
+        let older = MemoryFixtures.entry("a", sequence: before, tags: ["other"])
+        let newer = MemoryFixtures.entry("a", sequence: after, tags: ["other"])
+        #expect(marks.isMarkedStale(older) && !marks.isMarkedStale(newer))
+    }
+
+    private static let hash = KeyHash(placement: 1, identity: 2)
+
+    private static func marks(atSeconds seconds: Int64) -> StaleMarks {
+        StaleMarks(
+            behind: NoBackingTier(),
+            hasher: MemoryFixtures.hasher,
+            clock: FixedClock(nowSeconds: seconds)
+        )
     }
 
     // MARK: DecimalText

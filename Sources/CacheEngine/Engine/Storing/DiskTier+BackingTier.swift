@@ -51,3 +51,6 @@ extension DiskTier: BackingTier {
 
     func changeCapacity(toBytes bytes: Int) async throws { await setCapacity(bytes) }
 }
+
+/// The disk as the keeper of soft purges.
+extension DiskTier: SoftPurges {}

@@ -1,14 +1,7 @@
 import Synchronization
 
-/// The soft purges of this process, each with its number.
-///
-/// Each stored entry gets a number too: an entry with a smaller number than a mark that covers it
-/// was stored before it. If the disk stands behind the memory, its shards give the numbers and keep
-/// the marks; then only `isActive` is used here.
-///
-/// Invariant: `isActive` is false while there are no marks. A hit needs the lock only for an entry
-/// that is older than the newest mark.
-final class StaleMarks: Sendable {
+/// The soft purges of a cache without a disk, which only this process remembers.
+final class StaleMarks: SoftPurges {
     private struct State {
         var marks: PurgeTable
         var sequence: UInt64
@@ -16,13 +9,17 @@ final class StaleMarks: Sendable {
 
     private let state: Mutex<State>
     private let newest = NewestMark()
-    private let active = Atomic(false)
+    /// The tier that tells the number of an entry.
+    private let backing: any BackingTier
+    private let clock: any CacheClock
 
-    init(startSeconds: Int64, hasher: KeyHasher) {
+    init(behind backing: any BackingTier, hasher: KeyHasher, clock: any CacheClock) {
+        self.backing = backing
+        self.clock = clock
         state = Mutex(
             State(
                 marks: PurgeTable(hasher: hasher, newest: newest),
-                sequence: Self.sequence(atSeconds: startSeconds)
+                sequence: Self.sequence(atSeconds: clock.nowSeconds)
             )
         )
     }
@@ -32,46 +29,39 @@ final class StaleMarks: Sendable {
         UInt64(max(0, seconds)) << 24
     }
 
-    var isActive: Bool { active.load(ordering: .acquiring) }
-
-    /// Notes that marks exist, which the disk keeps.
-    func activate() { active.store(true, ordering: .releasing) }
-
-    /// The number of an entry that is stored now: later marks cover it.
-    func entrySequence(nowSeconds: Int64) -> UInt64 {
-        state.withLock { state in
-            state.sequence = max(state.sequence, Self.sequence(atSeconds: nowSeconds))
+    func entrySequence(for hash: KeyHash) -> UInt64 {
+        let now = Self.sequence(atSeconds: clock.nowSeconds)
+        return state.withLock { state in
+            state.sequence = max(state.sequence, now)
             return state.sequence
         }
     }
 
-    /// Marks every entry that carries the tag and is stored by now.
-    func mark(_ tag: String, nowSeconds: Int64) { mark(.tag(tag), nowSeconds: nowSeconds) }
+    func markStale(_ tag: String) { mark(.tag(tag)) }
 
-    /// Marks every entry that is stored by now.
-    func markEverything(nowSeconds: Int64) { mark(.everything, nowSeconds: nowSeconds) }
+    func markEverythingStale() { mark(.everything) }
 
-    private func mark(_ scope: RemovalScope, nowSeconds: Int64) {
+    private func mark(_ scope: RemovalScope) {
+        let now = Self.sequence(atSeconds: clock.nowSeconds)
         state.withLock { state in
-            state.sequence = max(state.sequence + 1, Self.sequence(atSeconds: nowSeconds))
+            state.sequence = max(state.sequence + 1, now)
             state.marks.insert(scope, sequence: state.sequence)
         }
-        activate()
     }
 
-    /// Whether a mark may cover an entry with that number; takes no lock, and `false` is certain.
-    func mayCover(_ sequence: UInt64, hasTags: Bool) -> Bool {
-        newest.mayCover(sequence, hasTags: hasTags)
+    func mayBeMarkedStale(_ entry: Entry) -> Bool {
+        let hasTags = entry.withTags { !$0.isEmpty }
+        return newest.mayCover(backing.staleSequence(of: entry), hasTags: hasTags)
     }
 
-    /// Whether an entry with that number was stored before everything was marked.
-    func coversAll(before sequence: UInt64) -> Bool {
-        state.withLock { $0.marks.coversAll(before: sequence) }
-    }
-
-    /// Whether the entry with that number is marked.
-    func covers(_ entry: Entry, sequence: UInt64) -> Bool {
-        let sequence = sequence + (Mutant.staleMarksEndEarly.isOn ? 1 : 0)
+    func isMarkedStale(_ entry: Entry) -> Bool {
+        let sequence =
+            backing.staleSequence(of: entry) + (Mutant.staleMarksEndEarly.isOn ? 1 : 0)
         return state.withLock { $0.marks.covers(entry, sequence: sequence) }
+    }
+
+    func isDoubted(_ entry: Entry) -> Bool {
+        let sequence = backing.staleSequence(of: entry)
+        return state.withLock { $0.marks.coversAll(before: sequence) }
     }
 }

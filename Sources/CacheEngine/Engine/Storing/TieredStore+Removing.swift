@@ -1,4 +1,5 @@
 import HTTPCaching
+import Synchronization
 
 /// Removals and soft purges, and the promises that a caller waits for.
 extension TieredStore {
@@ -109,12 +110,9 @@ extension TieredStore {
         ledger.begin(.tag(tag))
         defer { ledger.end(.tag(tag)) }
         memory.letWritersFinish()
-        guard let disk = backing.disk else {
-            return staleMarks.mark(tag, nowSeconds: clock.nowSeconds)
-        }
         // Before the marks are set: hits check for marks from now on.
-        staleMarks.activate()
-        try await disk.markStale(tag)
+        isAnythingMarked.store(true, ordering: .releasing)
+        try await softPurges.markStale(tag)
     }
 
     /// Makes all entries stale that are stored now, so that the origin must confirm each before its
@@ -123,31 +121,22 @@ extension TieredStore {
         ledger.begin(.everything)
         defer { ledger.end(.everything) }
         memory.letWritersFinish()
-        guard let disk = backing.disk else {
-            return staleMarks.markEverything(nowSeconds: clock.nowSeconds)
-        }
-        staleMarks.activate()
-        try await disk.markEverythingStale()
+        isAnythingMarked.store(true, ordering: .releasing)
+        try await softPurges.markEverythingStale()
     }
 
     /// Whether a soft purge may cover the entry; takes no lock, and `false` is certain.
     @inline(__always)
     func mayBeMarkedStale(_ entry: Entry) -> Bool {
-        staleMarks.isActive && mayBeCovered(entry)
+        isAnythingMarked.load(ordering: .acquiring) && mayBeCovered(entry)
     }
 
     @inline(never)
-    private func mayBeCovered(_ entry: Entry) -> Bool {
-        if let disk = backing.disk { return disk.mayBeMarkedStale(entry) }
-        let sequence = backing.staleSequence(of: entry)
-        return staleMarks.mayCover(sequence, hasTags: entry.withTags { !$0.isEmpty })
-    }
+    private func mayBeCovered(_ entry: Entry) -> Bool { softPurges.mayBeMarkedStale(entry) }
 
     /// Whether everything has been declared stale since the entry was stored.
     func isDoubted(_ entry: Entry) -> Bool {
-        guard staleMarks.isActive else { return false }
-        if let disk = backing.disk { return disk.isDoubted(entry) }
-        return staleMarks.coversAll(before: backing.staleSequence(of: entry))
+        isAnythingMarked.load(ordering: .acquiring) && softPurges.isDoubted(entry)
     }
 
     /// The facts of the response as soft purges have left them.
@@ -164,8 +153,6 @@ extension TieredStore {
 
     /// Whether the entry, or a tag of it, has been declared stale since it was stored.
     func isMarkedStale(_ entry: Entry) -> Bool {
-        guard mayBeMarkedStale(entry) else { return false }
-        if let disk = backing.disk { return disk.isMarkedStale(entry) }
-        return staleMarks.covers(entry, sequence: backing.staleSequence(of: entry))
+        mayBeMarkedStale(entry) && softPurges.isMarkedStale(entry)
     }
 }

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// The memory and the tier behind it, combined: operations on a key happen in both in the same
 /// order.
 ///
@@ -18,13 +20,15 @@ final class TieredStore: Sendable {
     let hasher: KeyHasher
     let ledger = RemovalLedger()
     let arrivals = ArrivalLedger()
-    let staleMarks: StaleMarks
+    let softPurges: any SoftPurges
     let clock: any CacheClock
     let recorder: Recorder
     /// The way to the store that a fleet shares; `nil` without one.
     let outlet: SharedOutlet?
     /// Whether the tier behind the memory finds some entries without waiting.
     let readsBehindAtOnce: Bool
+    /// Whether anything was ever marked stale; otherwise a hit looks for no mark.
+    let isAnythingMarked = Atomic(false)
 
     init(
         memory: MemoryTier,
@@ -41,8 +45,14 @@ final class TieredStore: Sendable {
         self.recorder = recorder
         self.outlet = outlet
         readsBehindAtOnce = backing.readsAtOnce
-        staleMarks = StaleMarks(startSeconds: clock.nowSeconds, hasher: hasher)
-        if backing.disk?.hasStaleMarks == true { staleMarks.activate() }
+        if let disk = backing.disk {
+            softPurges = disk
+        } else {
+            softPurges = StaleMarks(behind: backing, hasher: hasher, clock: clock)
+        }
+        if backing.disk?.hasStaleMarks == true {
+            isAnythingMarked.store(true, ordering: .releasing)
+        }
     }
 
     // MARK: Reading
@@ -237,8 +247,7 @@ final class TieredStore: Sendable {
 
     /// The number of an entry that is stored now.
     func entrySequence(for hash: KeyHash) -> UInt64 {
-        backing.disk?.entrySequence(for: hash)
-            ?? staleMarks.entrySequence(nowSeconds: clock.nowSeconds)
+        softPurges.entrySequence(for: hash)
     }
 
     /// The entry with the body of `old` and everything else from `blueprint`.
