@@ -73,7 +73,9 @@ package struct Entry: @unchecked Sendable {
     package var head: EntryHead { EntryHead(trusted: storage.unsafeHead) }
 
     /// The part of the key's hash that selects the shards.
-    package var placement: UInt64 { storage.unsafeHead.littleEndian(at: 24) }
+    package var placement: UInt64 {
+        storage.unsafeHead.littleEndian(at: EntryHead.Offset.placement)
+    }
 
     /// The size of the entry in bytes, including its head.
     package var sizeBytes: Int { layout.metadata.upperBound }

@@ -20,6 +20,25 @@ package struct EntryHead: Hashable, Sendable {
     /// Four bytes that mean nothing.
     private static let reserved = UInt32.max
 
+    /// The place of each number, also for code that reads one number alone.
+    enum Offset {
+        static let magic = 0
+        static let version = 4
+        static let codec = 5
+        static let flags = 6
+        static let headerCRC = 8
+        static let bodyCRC = 12
+        static let sequence = 16
+        static let placement = 24
+        static let identity = 32
+        static let reserved = 40
+        static let createdSeconds = 44
+        /// The counts of key, metadata and tags, in one word.
+        static let counts = 48
+        static let storedCount = 56
+        static let rawCount = 60
+    }
+
     /// A clock's seconds in the form of a head.
     @inline(__always)
     package static func seconds(_ seconds: Int64) -> UInt32 {
@@ -83,22 +102,22 @@ package struct EntryHead: Hashable, Sendable {
 
     /// Reads a head that this process wrote or validated.
     package init(trusted bytes: UnsafeRawBufferPointer) {
-        codec = Codec(rawValue: bytes[5]) ?? .raw
-        flags = Flags(rawValue: bytes.littleEndian(at: 6))
-        headerCRC = bytes.littleEndian(at: 8)
-        bodyCRC = bytes.littleEndian(at: 12)
-        sequence = bytes.littleEndian(at: 16)
+        codec = Codec(rawValue: bytes[Offset.codec]) ?? .raw
+        flags = Flags(rawValue: bytes.littleEndian(at: Offset.flags))
+        headerCRC = bytes.littleEndian(at: Offset.headerCRC)
+        bodyCRC = bytes.littleEndian(at: Offset.bodyCRC)
+        sequence = bytes.littleEndian(at: Offset.sequence)
         hash = KeyHash(
-            placement: bytes.littleEndian(at: 24),
-            identity: bytes.littleEndian(at: 32)
+            placement: bytes.littleEndian(at: Offset.placement),
+            identity: bytes.littleEndian(at: Offset.identity)
         )
-        createdSeconds = bytes.littleEndian(at: 44)
-        let counts = bytes.littleEndian(at: 48, as: UInt64.self)
+        createdSeconds = bytes.littleEndian(at: Offset.createdSeconds)
+        let counts = bytes.littleEndian(at: Offset.counts, as: UInt64.self)
         keyCount = Int(counts & 0xFF_FFFF)
         metadataCount = Int(counts >> 24 & 0xFF_FFFF)
         tagsCount = Int(counts >> 48)
-        storedCount = Int(bytes.littleEndian(at: 56, as: UInt32.self))
-        rawCount = Int(bytes.littleEndian(at: 60, as: UInt32.self))
+        storedCount = Int(bytes.littleEndian(at: Offset.storedCount, as: UInt32.self))
+        rawCount = Int(bytes.littleEndian(at: Offset.rawCount, as: UInt32.self))
     }
 
     /// Reads a head from arbitrary bytes; returns `nil` unless `encode` could have written them.
@@ -106,9 +125,9 @@ package struct EntryHead: Hashable, Sendable {
     /// The disk checks the checksums and whether the record belongs to its place.
     package init?(decoding bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.sizeBytes,
-            bytes.littleEndian(at: 0, as: UInt32.self) == Self.magic,
-            bytes[4] == Self.version, Codec(rawValue: bytes[5]) != nil,
-            bytes.littleEndian(at: 40, as: UInt32.self) == Self.reserved
+            bytes.littleEndian(at: Offset.magic, as: UInt32.self) == Self.magic,
+            bytes[Offset.version] == Self.version, Codec(rawValue: bytes[Offset.codec]) != nil,
+            bytes.littleEndian(at: Offset.reserved, as: UInt32.self) == Self.reserved
         else { return nil }
         self.init(trusted: bytes)
         guard codec != .raw || storedCount == rawCount else { return nil }
@@ -119,21 +138,21 @@ package struct EntryHead: Hashable, Sendable {
         precondition(keyCount <= Self.keyCountMax && metadataCount <= Self.metadataCountMax)
         precondition(tagsCount <= Self.tagsCountMax)
         precondition(rawCount <= Self.bodyCountMax && storedCount <= Self.bodyCountMax)
-        bytes.setLittleEndian(Self.magic, at: 0)
-        bytes[4] = Self.version
-        bytes[5] = codec.rawValue
-        bytes.setLittleEndian(flags.rawValue, at: 6)
-        bytes.setLittleEndian(headerCRC, at: 8)
-        bytes.setLittleEndian(bodyCRC, at: 12)
-        bytes.setLittleEndian(sequence, at: 16)
-        bytes.setLittleEndian(hash.placement, at: 24)
-        bytes.setLittleEndian(hash.identity, at: 32)
-        bytes.setLittleEndian(Self.reserved, at: 40)
-        bytes.setLittleEndian(createdSeconds, at: 44)
+        bytes.setLittleEndian(Self.magic, at: Offset.magic)
+        bytes[Offset.version] = Self.version
+        bytes[Offset.codec] = codec.rawValue
+        bytes.setLittleEndian(flags.rawValue, at: Offset.flags)
+        bytes.setLittleEndian(headerCRC, at: Offset.headerCRC)
+        bytes.setLittleEndian(bodyCRC, at: Offset.bodyCRC)
+        bytes.setLittleEndian(sequence, at: Offset.sequence)
+        bytes.setLittleEndian(hash.placement, at: Offset.placement)
+        bytes.setLittleEndian(hash.identity, at: Offset.identity)
+        bytes.setLittleEndian(Self.reserved, at: Offset.reserved)
+        bytes.setLittleEndian(createdSeconds, at: Offset.createdSeconds)
         let counts = UInt64(keyCount) | UInt64(metadataCount) << 24 | UInt64(tagsCount) << 48
-        bytes.setLittleEndian(counts, at: 48)
-        bytes.setLittleEndian(UInt32(storedCount), at: 56)
-        bytes.setLittleEndian(UInt32(rawCount), at: 60)
+        bytes.setLittleEndian(counts, at: Offset.counts)
+        bytes.setLittleEndian(UInt32(storedCount), at: Offset.storedCount)
+        bytes.setLittleEndian(UInt32(rawCount), at: Offset.rawCount)
         assert(EntryHead(trusted: UnsafeRawBufferPointer(bytes)) == self, "reads as written")
     }
 }
@@ -161,11 +180,11 @@ struct EntryLayout {
 
     /// Reads a head that this process wrote or validated.
     init(trusted head: UnsafeRawBufferPointer) {
-        let counts = head.littleEndian(at: 48, as: UInt64.self)
+        let counts = head.littleEndian(at: EntryHead.Offset.counts, as: UInt64.self)
         keyCount = Int(counts & 0xFF_FFFF)
         metadataCount = Int(counts >> 24 & 0xFF_FFFF)
         tagsCount = Int(counts >> 48)
-        rawCount = Int(head.littleEndian(at: 60, as: UInt32.self))
+        rawCount = Int(head.littleEndian(at: EntryHead.Offset.rawCount, as: UInt32.self))
     }
 
     var body: Range<Int> { EntryHead.sizeBytes..<EntryHead.sizeBytes + rawCount }

@@ -218,8 +218,8 @@ extension ByteStorage {
     fileprivate var entryHash: KeyHash {
         let bytes = unsafeHead
         return KeyHash(
-            placement: bytes.littleEndian(at: 24),
-            identity: bytes.littleEndian(at: 32)
+            placement: bytes.littleEndian(at: EntryHead.Offset.placement),
+            identity: bytes.littleEndian(at: EntryHead.Offset.identity)
         )
     }
 
@@ -229,14 +229,14 @@ extension ByteStorage {
     @inline(__always)
     fileprivate func isEntry(_ hash: KeyHash, _ key: UnsafeRawBufferPointer) -> Bool {
         let bytes = unsafeHead
-        let placement = bytes.littleEndian(at: 24, as: UInt64.self)
-        let identity = bytes.littleEndian(at: 32, as: UInt64.self)
+        let placement = bytes.littleEndian(at: EntryHead.Offset.placement, as: UInt64.self)
+        let identity = bytes.littleEndian(at: EntryHead.Offset.identity, as: UInt64.self)
         guard identity == hash.identity, placement == hash.placement else { return false }
-        let keyCount = Int(bytes.littleEndian(at: 48, as: UInt32.self) & 0xFF_FFFF)
-        guard keyCount == key.count else { return false }
-        let rawCount = Int(bytes.littleEndian(at: 60, as: UInt32.self))
-        let own = UnsafeRawPointer(bytes.baseAddress.unsafelyUnwrapped) + 64 + rawCount
-        return own.hasSameBytes(as: key)
+        let counts = bytes.littleEndian(at: EntryHead.Offset.counts, as: UInt32.self)
+        guard Int(counts & 0xFF_FFFF) == key.count else { return false }
+        let rawCount = Int(bytes.littleEndian(at: EntryHead.Offset.rawCount, as: UInt32.self))
+        let body = UnsafeRawPointer(bytes.baseAddress.unsafelyUnwrapped) + EntryHead.sizeBytes
+        return (body + rawCount).hasSameBytes(as: key)
     }
 }
 

@@ -131,8 +131,8 @@ package struct SegmentSeal: Hashable, Sendable {
     {
         let bodyEnd = EntryHead.sizeBytes + storedCount
         var crc = base.crc32c(adding: Mutant.ignoresOffsetInSeal.isOn ? 0 : UInt64(offset))
-        crc = bytes.crc32c(0..<8, from: crc)
-        crc = bytes.crc32c(12..<EntryHead.sizeBytes, from: crc)
+        crc = bytes.crc32c(0..<EntryHead.Offset.headerCRC, from: crc)
+        crc = bytes.crc32c(EntryHead.Offset.bodyCRC..<EntryHead.sizeBytes, from: crc)
         return bytes.crc32c(bodyEnd..<bytes.count, from: crc)
     }
 }

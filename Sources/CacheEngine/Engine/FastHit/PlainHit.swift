@@ -36,9 +36,10 @@ struct PlainHit {
             )
         else { return nil }
         self.fresh = fresh
-        let flags = EntryHead.Flags(rawValue: bytes.littleEndian(at: 6, as: UInt16.self))
+        let flags = EntryHead.Flags(rawValue: bytes.littleEndian(at: EntryHead.Offset.flags))
         isMemoryOnly = flags.contains(.memoryOnly)
-        createdSeconds = Int64(bytes.littleEndian(at: 44, as: UInt32.self))
+        let created = bytes.littleEndian(at: EntryHead.Offset.createdSeconds, as: UInt32.self)
+        createdSeconds = Int64(created)
         fields = fieldsStart..<fieldsStart + fieldsCount
         body = layout.body
     }
