@@ -49,28 +49,30 @@ package struct TransferDeadlines: Sendable {
     package mutating func sent(hasContent: Bool, now: UInt64) {
         switch (phase, hasContent) {
         case (.unsent, true), (.uploading, true), (.awaiting, true):
-            enter(.uploading, idleNanoseconds, now)
+            enter(.uploading, for: idleNanoseconds, now: now)
         // A repeated request gets only the time that the first one left.
-        case (.unsent, false): enter(.awaiting, headNanoseconds, now)
+        case (.unsent, false): enter(.awaiting, for: headNanoseconds, now: now)
         default: break
         }
     }
 
     /// The origin has accepted content.
     package mutating func contentTaken(now: UInt64) {
-        if phase == .uploading { enter(.uploading, idleNanoseconds, now) }
+        if phase == .uploading { enter(.uploading, for: idleNanoseconds, now: now) }
         progressed(now: now)
     }
 
     /// The origin has the whole content; its time to respond begins.
     package mutating func contentEnded(now: UInt64) {
-        if phase == .uploading { enter(.awaiting, headNanoseconds, now) }
+        if phase == .uploading { enter(.awaiting, for: headNanoseconds, now: now) }
     }
 
-    package mutating func headArrived(now: UInt64) { enter(.arriving, idleNanoseconds, now) }
+    package mutating func headArrived(now: UInt64) {
+        enter(.arriving, for: idleNanoseconds, now: now)
+    }
 
     package mutating func progressed(now: UInt64) {
-        if phase == .arriving { enter(.arriving, idleNanoseconds, now) }
+        if phase == .arriving { enter(.arriving, for: idleNanoseconds, now: now) }
     }
 
     /// The reader's window is full, so a silent origin is not at fault.
@@ -94,7 +96,7 @@ package struct TransferDeadlines: Sendable {
         }
     }
 
-    private mutating func enter(_ phase: Phase, _ nanoseconds: UInt64?, _ now: UInt64) {
+    private mutating func enter(_ phase: Phase, for nanoseconds: UInt64?, now: UInt64) {
         self.phase = phase
         phaseBy = nanoseconds.map { now &+ $0 } ?? .max
     }

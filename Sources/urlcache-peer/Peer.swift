@@ -47,8 +47,11 @@ final class Peer {
         case "disk-store":
             return stores(settings["size"] ?? 4096, settings["entries"] ?? 1)
         case "disk-hit":
-            let count = settings["operations"] ?? 1
-            return diskHits(settings["size"] ?? 4096, settings["entries"] ?? 1, count)
+            return diskHits(
+                size: settings["size"] ?? 4096,
+                entries: settings["entries"] ?? 1,
+                operations: settings["operations"] ?? 1
+            )
         default: return "{\"error\": \"unknown command\"}"
         }
     }
@@ -94,7 +97,7 @@ final class Peer {
         return report(start, operations: operations, correct: operations)
     }
 
-    private func diskHits(_ size: Int, _ entries: Int, _ operations: Int) -> String {
+    private func diskHits(size: Int, entries: Int, operations: Int) -> String {
         let count = min(entries, Self.diskEntriesMax)
         let most = min(operations, Self.diskHitsMax)
         let requests = (0..<count).compactMap { Self.request(Self.key("\(size)-", $0)) }

@@ -69,7 +69,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         guard flights.count < flightsMax else { return .outcome(.goAlone(.tableFull)) }
         if checks.hasNews() { return .outcome(.lookAgain) }
         let isWanted = limits.abandoned == .finish
-        let flight = register(key, request, isWanted: isWanted, nowNanoseconds)
+        let flight = register(key, request, isWanted: isWanted, nowNanoseconds: nowNanoseconds)
         let place = flight.join(request, as: .leader, terms, nowNanoseconds: nowNanoseconds)
         return .leading(flight, place)
     }
@@ -88,7 +88,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         }
         if let backOff = backOffs[key], backOff.untilNanoseconds > nowNanoseconds { return nil }
         guard flights.count < flightsMax, !checks.hasNews(), checks.mayLead else { return nil }
-        return register(key, request, isWanted: true, nowNanoseconds)
+        return register(key, request, isWanted: true, nowNanoseconds: nowNanoseconds)
     }
 
     /// Removes the flight of `key` if it has waited for a head for too long; its caller gives it up.
@@ -140,7 +140,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         _ key: KeyHash,
         _ founder: Request,
         isWanted: Bool,
-        _ nowNanoseconds: UInt64
+        nowNanoseconds: UInt64
     ) -> Member {
         let flight = Member(
             key: key,

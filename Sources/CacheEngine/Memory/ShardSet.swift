@@ -219,7 +219,11 @@ final class ShardSet: Sendable {
 
     /// Whether a large entry is requested more often than all it would displace together.
     private func isWorthItsRoom(_ charge: Int, _ priority: Double) -> Bool {
-        let frequency = AdmissionRule.frequency(priority, charge, commons.shared.objective)
+        let frequency = AdmissionRule.frequency(
+            ofPriority: priority,
+            chargeBytes: charge,
+            commons.shared.objective
+        )
         let share = max(0, commons.used.excess(with: charge)) / doors.count
         var sum = 0
         for door in doors where sum < frequency {

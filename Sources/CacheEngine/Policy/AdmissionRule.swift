@@ -11,8 +11,8 @@ enum AdmissionRule {
 
     /// The frequency from which a priority was computed.
     static func frequency(
-        _ priority: Double,
-        _ chargeBytes: Int,
+        ofPriority priority: Double,
+        chargeBytes: Int,
         _ objective: EvictionPolicy.Objective
     ) -> Int {
         Int((priority * SizeExponent(objective).power(of: chargeBytes)).rounded())

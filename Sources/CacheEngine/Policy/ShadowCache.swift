@@ -147,7 +147,11 @@ struct ShadowCache: ~Copyable {
 
     private mutating func isWorthItsRoom(_ chargeBytes: Int, _ priority: Double) -> Bool {
         guard chargeBytes > AdmissionRule.largeBytesMin(capacityBytes) else { return true }
-        let frequency = AdmissionRule.frequency(priority, chargeBytes, shared.objective)
+        let frequency = AdmissionRule.frequency(
+            ofPriority: priority,
+            chargeBytes: chargeBytes,
+            shared.objective
+        )
         let needed = usedBytes + chargeBytes - capacityBytes
         return policy.frequencySum(ofFirst: needed, sumMax: frequency, facts) < frequency
     }

@@ -24,7 +24,8 @@ struct ListeningSocket: Sendable {
             Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
             let isBound =
                 family == AF_INET6
-                ? Self.bindSix(descriptor, host, port) : Self.bindFour(descriptor, host, port)
+                ? Self.bindSix(descriptor, host: host, port: port)
+                : Self.bindFour(descriptor, host: host, port: port)
             let listens = isBound && listen(descriptor, Self.backlog) == 0
             guard listens else { throw Self.failed(descriptor, address) }
             self.address = .tcp(host: host, port: port == 0 ? Self.port(descriptor) : port)
@@ -64,7 +65,7 @@ struct ListeningSocket: Sendable {
         setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    private static func bindFour(_ descriptor: Int32, _ host: String, _ port: UInt16) -> Bool {
+    private static func bindFour(_ descriptor: Int32, host: String, port: UInt16) -> Bool {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -72,7 +73,7 @@ struct ListeningSocket: Sendable {
         return bind(descriptor, &address)
     }
 
-    private static func bindSix(_ descriptor: Int32, _ host: String, _ port: UInt16) -> Bool {
+    private static func bindSix(_ descriptor: Int32, host: String, port: UInt16) -> Bool {
         var address = sockaddr_in6()
         address.sin6_family = sa_family_t(AF_INET6)
         address.sin6_port = port.bigEndian

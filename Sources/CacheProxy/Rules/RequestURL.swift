@@ -33,24 +33,35 @@ package struct RequestURL: Hashable, Sendable {
             // RFC 9112 §3.2.4: a URL without a path stands for the server as a whole.
             target = UnsafeRawBufferPointer(rebasing: target[1...])
         }
-        return originForm(target, head, bytes, defaultAuthority, scheme ?? .http)
+        return originForm(
+            target,
+            of: head,
+            in: bytes,
+            defaultAuthority: defaultAuthority,
+            scheme: scheme ?? .http
+        )
     }
 
     private static func originForm(
         _ target: UnsafeRawBufferPointer,
-        _ head: RequestHead,
-        _ bytes: UnsafeRawBufferPointer,
-        _ defaultAuthority: String,
-        _ scheme: RequestScheme
+        of head: RequestHead,
+        in bytes: UnsafeRawBufferPointer,
+        defaultAuthority: String,
+        scheme: RequestScheme
     ) -> Result<RequestURL, RequestFault> {
         let url: RequestURL?
         if let host = head.host {
             let authority = UnsafeRawBufferPointer(rebasing: bytes[host])
-            url = normalized(scheme, authority, target, isHostField: true)
+            url = normalized(scheme, authority: authority, target: target, isHostField: true)
         } else {
             var authority = defaultAuthority
             url = authority.withUTF8 {
-                normalized(scheme, UnsafeRawBufferPointer($0), target, isHostField: false)
+                normalized(
+                    scheme,
+                    authority: UnsafeRawBufferPointer($0),
+                    target: target,
+                    isHostField: false
+                )
             }
         }
         guard let url else { return .failure(.malformedHost) }
@@ -72,7 +83,7 @@ package struct RequestURL: Hashable, Sendable {
         var path = UnsafeRawBufferPointer(rebasing: rest[authorityEnd...])
         if path.isEmpty, !isForServer { path = root }
         guard authority.allSatisfy(ByteClass.isAuthority),
-            let url = normalized(scheme, authority, path, isHostField: false)
+            let url = normalized(scheme, authority: authority, target: path, isHostField: false)
         else { return .failure(.malformedTarget) }
         return .success(url)
     }
@@ -82,13 +93,13 @@ package struct RequestURL: Hashable, Sendable {
     /// `isHostField`: the request's Host field is this authority.
     private static func normalized(
         _ scheme: RequestScheme,
-        _ authority: UnsafeRawBufferPointer,
-        _ target: UnsafeRawBufferPointer,
+        authority: UnsafeRawBufferPointer,
+        target: UnsafeRawBufferPointer,
         isHostField: Bool
     ) -> RequestURL? {
         guard let end = normalizedEnd(authority, defaultPort: scheme.port) else { return nil }
         let host = UnsafeRawBufferPointer(rebasing: authority[..<end])
-        let text = join(scheme.prefix, host, target)
+        let text = join(scheme.prefix, authority: host, target: target)
         let isNormal = end == authority.count && !host.contains(where: isUpper)
         if isHostField, isNormal || Mutant.sendsHostAsWritten.isOn {
             return RequestURL(text: text, hostOverride: nil)
@@ -173,8 +184,8 @@ package struct RequestURL: Hashable, Sendable {
     /// Writes the authority in lower case, and a slash before a query without a path.
     private static func join(
         _ scheme: StaticString,
-        _ authority: UnsafeRawBufferPointer,
-        _ target: UnsafeRawBufferPointer
+        authority: UnsafeRawBufferPointer,
+        target: UnsafeRawBufferPointer
     ) -> String {
         let needsSlash = !target.isEmpty && target[0] != 0x2F
         let count = scheme.utf8CodeUnitCount + authority.count + target.count + (needsSlash ? 1 : 0)

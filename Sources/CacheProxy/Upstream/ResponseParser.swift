@@ -89,14 +89,14 @@ package struct ResponseParser: Sendable {
         if !isInFields, let fault = Self.prefixFault(line, bytes) { return fault }
         lineCount += 1
         lineBytes += line.count
-        if isTooLarge(lineCount, lineBytes, limits) { return .headTooLarge }
+        if isTooLarge(lines: lineCount, bytes: lineBytes, limits) { return .headTooLarge }
         guard !line.isEmpty else { return nil }
         if bytes[line.lowerBound] == 0x0D { return .malformedLineEnd }
         return ByteClass.place(of: 0, in: bytes, line) == nil ? nil : .nulInHead
     }
 
     /// The status line and the empty line are not counted as fields.
-    private func isTooLarge(_ lines: Int, _ bytes: Int, _ limits: ResponseLimits) -> Bool {
+    private func isTooLarge(lines: Int, bytes: Int, _ limits: ResponseLimits) -> Bool {
         lines > limits.fieldCountMax + 2 || bytes > limits.headBytesMax
     }
 
@@ -110,7 +110,7 @@ package struct ResponseParser: Sendable {
         if !isInFields, let fault = Self.prefixFault(line, bytes) { return .refused(fault) }
         // The CR of a line end is not counted.
         if bytes[bytes.count - 1] == 0x0D { line = lineStart..<bytes.count - 1 }
-        return isTooLarge(lineCount + 1, lineBytes + line.count, limits)
+        return isTooLarge(lines: lineCount + 1, bytes: lineBytes + line.count, limits)
             ? .refused(.headTooLarge) : .needsMore
     }
 }

@@ -70,7 +70,7 @@ extension UpstreamTable {
         findConnection(exchange)
     }
 
-    func granted(_ id: TransferID, _ budget: ConnectionBudget, _ host: Int) {
+    func granted(_ id: TransferID, by budget: ConnectionBudget, host: Int) {
         // It has ended while it waited.
         guard let exchange = exchanges[id] else { return budget.give(host) }
         exchange.permit = .held

@@ -82,7 +82,7 @@ final class UpstreamTable {
         case .resume(let id): withConnection(of: id, resumeReading)
         case .resumeUpload(let id): withConnection(of: id, move)
         case .cancel(let id): if let exchange = exchanges[id] { cut(exchange, nil) }
-        case .granted(let id, let budget, let host): granted(id, budget, host)
+        case .granted(let id, let budget, let host): granted(id, by: budget, host: host)
         case .resolved(let name, let result): resolved(name, result)
         }
     }

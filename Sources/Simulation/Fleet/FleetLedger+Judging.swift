@@ -34,8 +34,8 @@ extension FleetLedger {
         let content = state.contents[serial]
         return identity(of: content, answer, to: question)
             + age(answer, asOf: asked)
-            + ownPurges(content, asOf, answer, question, state)
-            + logPurges(content, asOf, answer, question, state)
+            + ownPurges(content, asOf: asOf, answer, to: question, state)
+            + logPurges(content, asOf: asOf, answer, to: question, state)
     }
 
     private func identity(
@@ -70,9 +70,9 @@ extension FleetLedger {
     /// (a): the machine that was given a purge.
     private func ownPurges(
         _ content: FleetContent,
-        _ asOf: Int,
+        asOf: Int,
         _ answer: FleetAnswer,
-        _ question: FleetQuestion,
+        to question: FleetQuestion,
         _ state: State
     ) -> [String] {
         let inherited = state.processes[question.process].inherited
@@ -91,9 +91,9 @@ extension FleetLedger {
     /// (b): a machine that has read a purge of another one.
     private func logPurges(
         _ content: FleetContent,
-        _ asOf: Int,
+        asOf: Int,
         _ answer: FleetAnswer,
-        _ question: FleetQuestion,
+        to question: FleetQuestion,
         _ state: State
     ) -> [String] {
         let process = state.processes[question.process]

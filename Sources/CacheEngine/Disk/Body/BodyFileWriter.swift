@@ -95,7 +95,7 @@ struct BodyFileWriter: ~Copyable {
                 block.encode(into: bytes, at: row * BodyFileFormat.Block.sizeBytes)
             }
         }
-        try Self.write(table[...], volume, file, position)
+        try Self.write(table[...], to: file, at: position, on: volume)
         if durability != .none {
             try volume.synchronize(file)
             try volume.synchronizeDirectory(
@@ -131,7 +131,7 @@ struct BodyFileWriter: ~Copyable {
         }
         let stored = count.map { scratch[..<$0] } ?? pending[...]
         let crc = stored.withUnsafeBytes { $0.crc32c(from: BodyFileFormat.seed(fileID)) }
-        try Self.write(stored, volume, file, position)
+        try Self.write(stored, to: file, at: position, on: volume)
         assert(stored.count <= BodyCodec.blockBytes && !stored.isEmpty)
         position += stored.count
         blocks.append(.init(end: position, isRaw: count == nil, crc: crc))
@@ -140,9 +140,9 @@ struct BodyFileWriter: ~Copyable {
 
     private static func write(
         _ bytes: ArraySlice<UInt8>,
-        _ volume: Volume,
-        _ file: OpenFile,
-        _ offset: Int
+        to file: OpenFile,
+        at offset: Int,
+        on volume: Volume
     ) throws(FileFault) {
         let fault = bytes.withUnsafeBytes { bytes -> FileFault? in
             do throws(FileFault) {

@@ -37,9 +37,9 @@ package final class JumboFile: Sendable {
         case .kept: break
         case .doomed:
             pool.submitClosing { [path, volume, ledger, bytes = occupiedBytes] in
-                Self.erase(path, volume, ledger, bytes)
+                Self.erase(path, on: volume, releasing: bytes, in: ledger)
             }
-        case .doomedHere: Self.erase(path, volume, ledger, occupiedBytes)
+        case .doomedHere: Self.erase(path, on: volume, releasing: occupiedBytes, in: ledger)
         }
     }
 
@@ -73,8 +73,12 @@ package final class JumboFile: Sendable {
     /// For callers that need the room at once.
     func doomHere() { fate.store(.doomedHere, ordering: .releasing) }
 
-    private static func erase(_ path: String, _ volume: Volume, _ ledger: DiskLedger, _ bytes: Int)
-    {
+    private static func erase(
+        _ path: String,
+        on volume: Volume,
+        releasing bytes: Int,
+        in ledger: DiskLedger
+    ) {
         // A file that cannot be unlinked still occupies its room; the next opening removes it.
         do {
             try volume.unlink(path)

@@ -133,7 +133,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         var larger = Self.capacity(for: expected)
         while true {
             let fresh = Self.allocate(larger)
-            if Self.move(slots, capacity + Self.overflowSlots, to: fresh, larger) {
+            if Self.move(slots, count: capacity + Self.overflowSlots, to: fresh, capacity: larger) {
                 slots.deallocate()
                 slots = fresh
                 capacity = larger
@@ -148,12 +148,12 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
     /// last run.
     private static func move(
         _ old: UnsafeMutablePointer<Slot>,
-        _ oldCount: Int,
+        count: Int,
         to new: UnsafeMutablePointer<Slot>,
-        _ capacity: Int
+        capacity: Int
     ) -> Bool {
         var next = 0
-        for index in 0..<oldCount where !old[index].place.isNone {
+        for index in 0..<count where !old[index].place.isNone {
             let slot = old[index]
             let home = Int((slot.identity << 8).multipliedFullWidth(by: UInt64(capacity)).high)
             next = max(next, home)

@@ -36,7 +36,7 @@ extension DiskShard {
         switch found {
         case .nothing: return .miss
         case .queued(let entry, let body, let token):
-            return queuedHit(entry, body, token, key)
+            return queuedHit(entry, body, token, key: key)
         case .onDisk(let lease):
             guard lease.readBytes <= Self.inlineReadBytesMax else {
                 state.withLock { $0.giveBack(lease) }
@@ -47,7 +47,7 @@ extension DiskShard {
                 state.withLock { $0.giveBack(lease) }
                 return .mustWait
             }
-            return finish(lease, entry, sequence, reference, key)
+            return finish(lease, entry, sequence: sequence, body: reference, key: key)
         }
     }
 
@@ -56,9 +56,9 @@ extension DiskShard {
     private nonisolated func finish(
         _ lease: ReadLease,
         _ entry: Entry,
-        _ sequence: UInt64,
-        _ reference: BodyReference?,
-        _ key: UnsafeRawBufferPointer
+        sequence: UInt64,
+        body reference: BodyReference?,
+        key: UnsafeRawBufferPointer
     ) -> ReadResult {
         let isOther = !entry.withKey { $0.hasSameBytes(as: key) } && !Mutant.matchesKeysByHash.isOn
         var body: JumboFile?
@@ -83,7 +83,7 @@ extension DiskShard {
         _ entry: Entry,
         _ body: JumboFile?,
         _ token: DiskToken,
-        _ key: UnsafeRawBufferPointer
+        key: UnsafeRawBufferPointer
     ) -> ReadResult {
         let isSame =
             entry.withKey { $0.hasSameBytes(as: key) } || Mutant.matchesQueuedKeysByHash.isOn
@@ -110,7 +110,7 @@ extension DiskShard {
             (early, loading) = await loadOnLane(hash)
         }
         if case .queued(let entry, let body, let token) = early {
-            let result = key.withUnsafeBytes { queuedHit(entry, body, token, $0) }
+            let result = key.withUnsafeBytes { queuedHit(entry, body, token, key: $0) }
             if case .hit = result {
                 countUse(hash, isQueued: true)
             } else {

@@ -185,7 +185,7 @@ extension DiskShard {
         if !isSealed || trailer?.recordsEnd != end {
             replay.report.torn += 1
             isTorn = true
-            sealAgain(segment, items, end)
+            sealAgain(segment, items, end: end)
         }
         if isNewest, !isTorn {
             replay.appendable = .init(
@@ -249,7 +249,7 @@ extension DiskShard {
     }
 
     /// Seals a segment that was cut off, so that the next opening need not scan it.
-    private func sealAgain(_ segment: FoundSegment, _ items: [FooterItem], _ end: Int) {
+    private func sealAgain(_ segment: FoundSegment, _ items: [FooterItem], end: Int) {
         let again = LogWriter.OpenSegment(
             slot: segment.slot,
             header: segment.header,

@@ -83,7 +83,7 @@ struct FetchAttempt {
             let isHeadFirst = context.policy.validation == .head && context.request.method == .get
             return isHeadFirst ? .head(stored) : .conditional(stored)
         case .complete(let range, let gap):
-            return RestOfRange(stored, range, gap).map(FetchQuestion.rest) ?? .plain
+            return RestOfRange(stored, range: range, gap: gap).map(FetchQuestion.rest) ?? .plain
         }
     }
 

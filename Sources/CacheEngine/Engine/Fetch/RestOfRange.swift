@@ -7,7 +7,7 @@ struct RestOfRange: Sendable {
     private let range: Range<Int>
     let gap: Range<Int>
 
-    init?(_ stored: StoredResponse, _ range: Range<Int>, _ gap: Range<Int>) {
+    init?(_ stored: StoredResponse, range: Range<Int>, gap: Range<Int>) {
         guard let parts = stored.parts else { return nil }
         self.stored = stored
         self.parts = parts

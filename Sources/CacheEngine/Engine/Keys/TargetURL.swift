@@ -21,24 +21,24 @@ struct TargetURL {
         writingTo target: UnsafeMutableRawBufferPointer,
         at offset: Int
     ) {
-        if let copied = Self.copyNormal(url, target, offset) {
+        if let copied = Self.copyNormal(url, to: target, at: offset) {
             self = copied
             return
         }
-        guard let colon = Self.writeScheme(url, target, offset) else { return nil }
+        guard let colon = Self.writeScheme(of: url, to: target, at: offset) else { return nil }
         let authorityStart = colon + 3
         guard url.count > authorityStart, url[colon + 1] == Self.slash, url[colon + 2] == Self.slash
         else { return nil }
-        scheme = Self.scheme(target, offset, colon)
+        scheme = Self.scheme(in: target, at: offset, count: colon)
         target.copy(.init(rebasing: url[colon..<authorityStart]), at: offset + colon)
 
         let authorityEnd = Self.authorityEnd(url, from: authorityStart)
         guard
             var written = Self.writeAuthority(
-                url,
-                authorityStart..<authorityEnd,
-                target,
-                offset + authorityStart,
+                of: url,
+                in: authorityStart..<authorityEnd,
+                to: target,
+                at: offset + authorityStart,
                 scheme
             )
         else { return nil }
@@ -65,8 +65,8 @@ struct TargetURL {
     /// be parsed.
     private static func copyNormal(
         _ url: UnsafeRawBufferPointer,
-        _ target: UnsafeMutableRawBufferPointer,
-        _ offset: Int
+        to target: UnsafeMutableRawBufferPointer,
+        at offset: Int
     ) -> TargetURL? {
         guard url.count > 8 else { return nil }
         let front: UInt64 = url.littleEndian(at: 0)
@@ -127,9 +127,9 @@ struct TargetURL {
 
     /// Copies the scheme in lower case; returns the position of the colon after it.
     private static func writeScheme(
-        _ url: UnsafeRawBufferPointer,
-        _ target: UnsafeMutableRawBufferPointer,
-        _ offset: Int
+        of url: UnsafeRawBufferPointer,
+        to target: UnsafeMutableRawBufferPointer,
+        at offset: Int
     ) -> Int? {
         var index = 0
         while index < min(url.count, schemeBytesMax) {
@@ -150,9 +150,9 @@ struct TargetURL {
     }
 
     private static func scheme(
-        _ target: UnsafeMutableRawBufferPointer,
-        _ offset: Int,
-        _ count: Int
+        in target: UnsafeMutableRawBufferPointer,
+        at offset: Int,
+        count: Int
     ) -> Scheme {
         func isEqual(_ name: StaticString) -> Bool {
             guard name.utf8CodeUnitCount == count else { return false }
@@ -178,10 +178,10 @@ struct TargetURL {
 
     /// Copies the authority: the host in lower case, without the scheme's own port.
     private static func writeAuthority(
-        _ url: UnsafeRawBufferPointer,
-        _ range: Range<Int>,
-        _ target: UnsafeMutableRawBufferPointer,
-        _ offset: Int,
+        of url: UnsafeRawBufferPointer,
+        in range: Range<Int>,
+        to target: UnsafeMutableRawBufferPointer,
+        at offset: Int,
         _ scheme: Scheme
     ) -> Int? {
         var hostStart = range.lowerBound

@@ -43,7 +43,12 @@ final class ArrivalLedger: Sendable {
         except arrival: Arrival? = nil,
         isSameVersion: (FieldSection) -> Bool = { _ in false }
     ) {
-        share(of: key).outdate(key, order, except: arrival?.mark, isSameVersion)
+        share(of: key).outdate(
+            key,
+            order: order,
+            except: arrival?.mark,
+            isSameVersion: isSameVersion
+        )
     }
 
     private func share(of key: KeyHash) -> ArrivalShare { shares[Int(key.placement >> 60)] }
@@ -101,9 +106,9 @@ private final class ArrivalShare: Sendable {
 
     func outdate(
         _ key: KeyHash,
-        _ order: UInt64,
+        order: UInt64,
         except own: ArrivalMark?,
-        _ isSameVersion: (FieldSection) -> Bool
+        isSameVersion: (FieldSection) -> Bool
     ) {
         marks.withLock { marks in
             // Checked first: usually no body arrives, and the key need not be hashed.

@@ -13,7 +13,9 @@ extension QueuedStore {
             let number = state.backlog.bars.begin(scope)
             let (count, running) = state.backlog.withdraw(scope)
             let settlement = Settlement(of: running.count)
-            for store in running { state.backlog.watch(store.hash, store.number, settlement) }
+            for store in running {
+                state.backlog.watch(store.hash, number: store.number, settlement)
+            }
             return (number, count, settlement)
         }
         _ = supervisor.start(.writing) { [self] in
@@ -66,7 +68,9 @@ extension QueuedStore {
         let settlement = state.withLock { state in
             let untried = state.backlog.untried
             let settlement = Settlement(of: untried.count)
-            for (hash, number) in untried { state.backlog.watch(hash, number, settlement) }
+            for (hash, number) in untried {
+                state.backlog.watch(hash, number: number, settlement)
+            }
             return settlement
         }
         tell()

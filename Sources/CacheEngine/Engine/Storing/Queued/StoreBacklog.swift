@@ -115,11 +115,11 @@ struct StoreBacklog {
             let error = record.lastError ?? CacheError.storeLate
             return told.append(Told(settlement: settlement, error: error))
         }
-        watch(hash, last.number, settlement)
+        watch(hash, number: last.number, settlement)
     }
 
     /// Tells `settlement` when the operation with that number, or a later one of the key, is over.
-    mutating func watch(_ hash: KeyHash, _ number: UInt64, _ settlement: Settlement) {
+    mutating func watch(_ hash: KeyHash, number: UInt64, _ settlement: Settlement) {
         guard let record = records[hash], !record.isLost else {
             // The operation waits for a call that may never return.
             return told.append(Told(settlement: settlement, error: CacheError.storeLate))

@@ -75,8 +75,9 @@ package struct SharedRecord: Sendable {
                 let codec = EntryHead.Codec(rawValue: code)
             else { return nil }
             let count = Int(bytes.littleEndian(at: 48, as: UInt32.self))
+            let stored = UnsafeRawBufferPointer(rebasing: bytes[Self.headBytes...])
             guard count <= Self.entryBytesMax,
-                let entry = Self.entry(.init(rebasing: bytes[Self.headBytes...]), codec, count)
+                let entry = Self.entry(stored, codec, count: count)
             else { return nil }
             return SharedRecord(
                 entry,
@@ -93,7 +94,7 @@ package struct SharedRecord: Sendable {
     private static func entry(
         _ stored: UnsafeRawBufferPointer,
         _ codec: EntryHead.Codec,
-        _ count: Int
+        count: Int
     ) -> StoredEntry? {
         guard count >= EntryHead.sizeBytes else { return nil }
         var isWhole = false
