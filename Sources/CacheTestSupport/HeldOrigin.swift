@@ -15,26 +15,12 @@ public final class HeldOrigin: Origin {
     public final class Exchange: Sendable {
         /// The request that the origin received.
         public let request: OriginRequest
-        private let state = Mutex<State>(.open)
-
-        private enum State {
-            case open
-            case held(CheckedContinuation<OriginResponse, any Error>)
-            case decided(Result<OriginResponse, any Error>)
-            case over
-        }
+        let race = Race<OriginResponse>()
 
         init(_ request: OriginRequest) { self.request = request }
 
         /// Whether the request has neither an answer nor a failure yet.
-        public var isHeld: Bool {
-            state.withLock {
-                switch $0 {
-                case .open, .held: true
-                case .decided, .over: false
-                }
-            }
-        }
+        public var isHeld: Bool { race.isOpen }
 
         /// Answers with a head and with a body that the test feeds.
         public func answer(
@@ -42,7 +28,7 @@ public final class HeldOrigin: Origin {
             fields: HeaderFields = ["Cache-Control": "max-age=60"],
             body: ManualBody
         ) {
-            finish(.success(.init(status: status, fields: fields, body: body.stream())))
+            race.finish(.success(.init(status: status, fields: fields, body: body.stream())))
         }
 
         /// Answers with a complete response.
@@ -51,41 +37,12 @@ public final class HeldOrigin: Origin {
             fields: HeaderFields = ["Cache-Control": "max-age=60"],
             body: String = "hello"
         ) {
-            finish(.success(.whole(status: status, fields: fields, body: body)))
+            race.finish(.success(.whole(status: status, fields: fields, body: body)))
         }
 
         /// Fails the request before its head.
         public func fail(_ error: any Error = CacheError(.originFailed, detail: "refused")) {
-            finish(.failure(error))
-        }
-
-        func finish(_ result: Result<OriginResponse, any Error>) {
-            let held = state.withLock { state -> CheckedContinuation<OriginResponse, any Error>? in
-                switch state {
-                case .open:
-                    state = .decided(result)
-                    return nil
-                case .held(let continuation):
-                    state = .over
-                    return continuation
-                case .decided, .over: return nil
-                }
-            }
-            held?.resume(with: result)
-        }
-
-        func result() async throws -> OriginResponse {
-            try await withCheckedThrowingContinuation { continuation in
-                let decided = state.withLock { state -> Result<OriginResponse, any Error>? in
-                    if case .decided(let result) = state {
-                        state = .over
-                        return result
-                    }
-                    state = .held(continuation)
-                    return nil
-                }
-                if let decided { continuation.resume(with: decided) }
-            }
+            race.finish(.failure(error))
         }
     }
 
@@ -106,11 +63,9 @@ public final class HeldOrigin: Origin {
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         let exchange = Exchange(request)
         state.withLock { $0.append(exchange) }
-        guard cancellation == .honoured else { return try await exchange.result() }
-        return try await withTaskCancellationHandler {
-            try await exchange.result()
-        } onCancel: {
-            exchange.finish(.failure(CancellationError()))
+        switch cancellation {
+        case .honoured: return try await exchange.race.result()
+        case .ignored: return try await exchange.race.resultDespiteCancellation()
         }
     }
 }

@@ -23,7 +23,8 @@ public final class ThreadExecutor: TaskExecutor {
     }
 
     private let state = Mutex(State())
-    private let bell = Bell()
+    /// Raised for the sleeping thread.
+    private let bell = ThreadFlag()
 
     /// Starts the thread, which runs until `stop()`.
     public init() { PlainThread.start { self.run() } }
@@ -44,13 +45,13 @@ public final class ThreadExecutor: TaskExecutor {
             state.counts.fromElsewhere += 1
             return true
         }
-        if isElsewhere { bell.ring() }
+        if isElsewhere { bell.raise() }
     }
 
     /// Ends the thread once no job is ready; no job may be queued afterwards.
     public func stop() {
         state.withLock { $0.isStopped = true }
-        bell.ring()
+        bell.raise()
     }
 
     private func run() {
@@ -63,45 +64,10 @@ public final class ThreadExecutor: TaskExecutor {
             }
             if jobs.isEmpty {
                 if isStopped { return }
-                bell.wait()
+                bell.waitAndLower()
             }
             for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
             jobs.removeAll(keepingCapacity: true)
         }
-    }
-}
-
-/// Wakes one sleeping thread; a ring before the sleep is not lost.
-///
-/// `@unchecked Sendable`: `hasRung` is read and written under `lock` alone.
-private final class Bell: @unchecked Sendable {
-    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private var hasRung = false
-
-    init() {
-        pthread_mutex_init(lock, nil)
-        pthread_cond_init(condition, nil)
-    }
-
-    deinit {
-        pthread_cond_destroy(condition)
-        pthread_mutex_destroy(lock)
-        condition.deallocate()
-        lock.deallocate()
-    }
-
-    func ring() {
-        pthread_mutex_lock(lock)
-        hasRung = true
-        pthread_cond_signal(condition)
-        pthread_mutex_unlock(lock)
-    }
-
-    func wait() {
-        pthread_mutex_lock(lock)
-        while !hasRung { pthread_cond_wait(condition, lock) }
-        hasRung = false
-        pthread_mutex_unlock(lock)
     }
 }

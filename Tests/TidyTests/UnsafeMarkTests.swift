@@ -8,11 +8,10 @@ import Testing
 @Suite struct UnsafeMarkTests {
     private static let uncheckedTypes = [
         "BatchBuffer", "ByteChunk", "DiskIndex", "EngineURLCache", "Entry", "EntryTable",
-        "Bell", "HandedOver", "IOPoolCore", "IndexTable", "InputContent", "Kept", "LoopbackGate",
-        "MeasuredBody",
+        "HandedOver", "IOPoolCore", "IndexTable", "InputContent", "Kept", "MeasuredBody",
         "MemoryShardState", "OwnThreads", "RemovalLedger", "SendableOutcome", "SessionTask",
         "ShardCommons", "Slab", "State", "State", "StatusName", "TaskDelivery", "ThreadCounts",
-        "WatchedContent",
+        "ThreadFlag", "WatchedContent",
     ]
 
     private static let unsafeVariables = [

@@ -7,14 +7,7 @@ package enum DeltaSeconds {
     ///
     /// A number above `maximum` becomes `maximum`.
     package static func parse(_ text: ByteRun) -> UInt32? {
-        guard !text.isEmpty else { return nil }
-        var value: UInt64 = 0
-        for index in 0..<text.count {
-            let byte = text[index]
-            guard byte.isDigit else { return nil }
-            value = min(value * 10 + UInt64(byte - .zero), UInt64(maximum))
-        }
-        return UInt32(value)
+        DecimalNumber.parse(text, clampedTo: Int(maximum)).map { UInt32($0) }
     }
 
     package static func clamp(_ seconds: Int64) -> UInt32 {

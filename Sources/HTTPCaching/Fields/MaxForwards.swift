@@ -16,7 +16,10 @@ package enum MaxForwards: Hashable, Sendable {
     package init(_ fields: FieldSection) {
         var smallest: Int?
         fields.forEachValue(of: "max-forwards") { value in
-            guard let number = Self.parse(value) else { return }
+            // A larger number is cut: the next recipient gets at most `maximum`.
+            guard let number = DecimalNumber.parse(value, clampedTo: Self.maximum + 1) else {
+                return
+            }
             smallest = min(number, smallest ?? number)
         }
         switch smallest {
@@ -24,16 +27,5 @@ package enum MaxForwards: Hashable, Sendable {
         case 0: self = .exhausted
         case let number?: self = .next(number - 1)
         }
-    }
-
-    /// Parses digits; a number whose successor is above `maximum` is cut.
-    private static func parse(_ text: ByteRun) -> Int? {
-        guard !text.isEmpty else { return nil }
-        var value = 0
-        for index in 0..<text.count {
-            guard text[index].isDigit else { return nil }
-            value = min(value * 10 + Int(text[index] - .zero), maximum + 1)
-        }
-        return value
     }
 }

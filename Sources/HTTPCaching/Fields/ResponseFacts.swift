@@ -194,20 +194,3 @@ package struct ResponseFacts: Hashable, Sendable {
         }
     }
 }
-
-/// A run of digits as a number, for lengths and positions.
-package enum DecimalNumber {
-    /// Returns `nil` if the text is not all digits or exceeds a signed 64-bit number.
-    package static func parse(_ text: ByteRun) -> Int? {
-        guard !text.isEmpty else { return nil }
-        var value = 0
-        for index in 0..<text.count {
-            guard text[index].isDigit else { return nil }
-            let (product, overflowed) = value.multipliedReportingOverflow(by: 10)
-            let (sum, carried) = product.addingReportingOverflow(Int(text[index] - .zero))
-            guard !overflowed, !carried else { return nil }
-            value = sum
-        }
-        return value
-    }
-}

@@ -120,16 +120,8 @@ package struct RangeSet: Hashable, Sendable {
         return .from(first, through: last)
     }
 
-    /// Parses digits; a number that overflows counts as past the end of any body.
+    /// A number that does not fit counts as past the end of any body.
     private static func position(_ text: ByteRun) -> Int? {
-        guard !text.isEmpty else { return nil }
-        var value = 0
-        for index in 0..<text.count {
-            guard text[index].isDigit else { return nil }
-            let (product, overflowed) = value.multipliedReportingOverflow(by: 10)
-            let (sum, carried) = product.addingReportingOverflow(Int(text[index] - .zero))
-            value = overflowed || carried ? .max : sum
-        }
-        return value
+        DecimalNumber.parse(text, clampedTo: .max)
     }
 }

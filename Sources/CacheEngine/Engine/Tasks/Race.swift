@@ -42,19 +42,37 @@ package final class Race<Value: Sendable>: Sendable {
     /// Waits for the first result; must be called once.
     package func result() async throws -> Value {
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let decided = state.withLock { state -> Result<Value, any Error>? in
-                    if case .decided(let result) = state {
-                        state = .over
-                        return result
-                    }
-                    state = .awaited(continuation)
-                    return nil
-                }
-                if let decided { continuation.resume(with: decided) }
-            }
+            try await withCheckedThrowingContinuation { hand(to: $0) }
         } onCancel: {
             finish(.failure(CancellationError()))
+        }
+    }
+
+    /// Waits for the first result, even if the task is cancelled; must be called once.
+    package func resultDespiteCancellation() async throws -> Value {
+        try await withCheckedThrowingContinuation { hand(to: $0) }
+    }
+
+    /// Resumes `continuation` with the first result, now or later.
+    private func hand(to continuation: CheckedContinuation<Value, any Error>) {
+        let decided = state.withLock { state -> Result<Value, any Error>? in
+            if case .decided(let result) = state {
+                state = .over
+                return result
+            }
+            state = .awaited(continuation)
+            return nil
+        }
+        if let decided { continuation.resume(with: decided) }
+    }
+
+    /// Whether there is no result yet.
+    package var isOpen: Bool {
+        state.withLock { state in
+            switch state {
+            case .open, .awaited: true
+            case .decided, .over: false
+            }
         }
     }
 }
