@@ -74,6 +74,7 @@ enum Mutant: String {
     case promotesWhatWasReplaced
     case storesWhatWasRemoved
     case storesOlderAnswers
+    case marksArrivalsLate
     case removesFromMemoryAlone
     case replacesWhatIsNewerOnDisk
     case letsWritersGoOn

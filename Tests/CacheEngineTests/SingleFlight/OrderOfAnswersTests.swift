@@ -87,6 +87,45 @@ import Testing
         await scene.close()
     }
 
+    /// A response that varies waits for the index of its resource, and a newer one may be stored
+    /// meanwhile.
+    @Test(arguments: [true, false])
+    func newerVariantStaysWhileAnOlderOneIsEntered(isWhole: Bool) async throws {
+        let origin = HeldOrigin()
+        let scene = try await StoreScene(origin)
+        let world = scene.simulation
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+        _ = await scene.get()
+        origin.exchanges.first?.answer(fields: fields, body: "first")
+        await world.settle()
+        let older = await scene.get(policy: .reload)
+        let newer = await scene.get(policy: .reload)
+        let exchanges = origin.exchanges
+        try #require(exchanges.count == 3)
+        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
+        let body = ManualBody()
+        if isWhole {
+            exchanges[1].answer(fields: fields, body: "older")
+        } else {
+            exchanges[1].answer(fields: fields, body: body)
+        }
+        await world.settle()
+        #expect(scene.store.hungCount == 1)
+        exchanges[2].answer(fields: fields, body: "newer")
+        await world.settle()
+        #expect(newer.isComplete && newer.text == "newer")
+        scene.store.release()
+        await world.settle()
+        if !isWhole {
+            await body.feed("older", world)
+            await body.finish(world)
+        }
+        #expect(older.isComplete && older.text == "older")
+        #expect(await scene.body() == "newer")
+        #expect(origin.count == 3)
+        #expect(await world.shutDown())
+    }
+
     @Test("a confirmation outdates a body that still arrives")
     func confirmedAnswerStays() async throws {
         let scene = try await FlightScene()

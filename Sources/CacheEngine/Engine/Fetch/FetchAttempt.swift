@@ -40,6 +40,7 @@ struct FetchAttempt {
         to question: FetchQuestion,
         _ decision: FetchDecision
     ) async throws -> FetchOutcome {
+        let arrival = expected(answer)
         if FetchDecision.endsStored(answer, to: question, context) {
             await tiers.remove(context.lookup.key)
         }
@@ -48,10 +49,11 @@ struct FetchAttempt {
             let answer = try await ask(.plain)
             return try await perform(
                 FetchDecision.decide(answer, to: .plain, context, services),
-                answer
+                answer,
+                expected(answer)
             )
         }
-        var outcome = try await perform(decision, answer)
+        var outcome = try await perform(decision, answer, arrival)
         if case .rest(let rest) = question, rest.isBrought(by: answer) {
             outcome.answer = outcome.answer.joined(to: rest)
         }
@@ -92,9 +94,15 @@ struct FetchAttempt {
         return try await exchange.ask(exchange.request(for: context, question))
     }
 
+    /// Marks the response before the first wait: one with a later head may be stored meanwhile.
+    private func expected(_ answer: OriginAnswer) -> ExpectedArrival {
+        tiers.arrivals.expect(context.key.hash, order: answer.order, fields: answer.fields)
+    }
+
     private func perform(
         _ decision: FetchDecision,
-        _ answer: OriginAnswer
+        _ answer: OriginAnswer,
+        _ arrival: ExpectedArrival
     ) async throws -> FetchOutcome {
         switch decision {
         case .confirm:
@@ -109,9 +117,9 @@ struct FetchAttempt {
             )
             return await confirmation.freshen(stored, answer)
         case .store(let response, let lifetime):
-            return await store(answer, response, lifetime, numbered(answer))
+            return await store(answer, response, lifetime, numbered(answer), arrival)
         case .storePost(let response, let lifetime):
-            return await storePost(answer, response, lifetime)
+            return await storePost(answer, response, lifetime, arrival)
         case .refuse(let response, let refusal):
             await endSuperseded(by: response)
             return refused(answer, StoreRefusalReason(refusal.code))
@@ -141,7 +149,8 @@ struct FetchAttempt {
         _ answer: OriginAnswer,
         _ response: ReceivedResponse,
         _ lifetime: FreshnessLifetime,
-        _ ticket: RemovalLedger.Ticket
+        _ ticket: RemovalLedger.Ticket,
+        _ arrival: ExpectedArrival
     ) async -> FetchOutcome {
         guard mayStore else { return refused(answer, .policy) }
         let variance: Variance?
@@ -152,7 +161,7 @@ struct FetchAttempt {
             return refused(answer, StoreRefusalReason(StoreRefusal.varyOnEverything.code))
         case .tooMany: return refused(answer, StoreRefusalReason(StoreRefusal.varyTooLong.code))
         }
-        return store(answer, response, lifetime, ticket, variance: variance)
+        return store(answer, response, lifetime, ticket, arrival, variance: variance)
     }
 
     private var mayStore: Bool { context.policy.writes || context.purpose == .post }
@@ -162,6 +171,7 @@ struct FetchAttempt {
         _ response: ReceivedResponse,
         _ lifetime: FreshnessLifetime,
         _ ticket: RemovalLedger.Ticket,
+        _ arrival: ExpectedArrival? = nil,
         variance: Variance?
     ) -> FetchOutcome {
         guard mayStore else { return refused(answer, .policy) }
@@ -175,8 +185,11 @@ struct FetchAttempt {
         var answer = answer
         let shared = share(&answer)
         var ticket = ticket
-        if case .arriving = shared, ticket.arrival?.key != key.hash {
-            ticket.arrival = tiers.arrivals.begin(
+        let arrivals = tiers.arrivals
+        if let arrival {
+            ticket.arrival = arrivals.begin(key.hash, arrival, fields: builder.fields)
+        } else if case .arriving = shared {
+            ticket.arrival = arrivals.begin(
                 key.hash,
                 order: ticket.order,
                 fields: builder.fields
@@ -266,7 +279,8 @@ struct FetchAttempt {
     private func storePost(
         _ answer: OriginAnswer,
         _ response: ReceivedResponse,
-        _ lifetime: FreshnessLifetime
+        _ lifetime: FreshnessLifetime,
+        _ arrival: ExpectedArrival
     ) async -> FetchOutcome {
         if await tiers.remove(context.key) { services.recorder.counters.add(.invalidations) }
         var later = tiers.ledger.ticket()
@@ -274,13 +288,7 @@ struct FetchAttempt {
         // The origin's answer is as old as the request to it.
         later.fleetPosition = ticket.fleetPosition
         later.order = answer.order
-        // A GET that is stored from now on is newer, even if this body has arrived already.
-        later.arrival = tiers.arrivals.begin(
-            context.key.hash,
-            order: answer.order,
-            fields: answer.fields
-        )
-        return await store(answer, response, lifetime, later)
+        return await store(answer, response, lifetime, later, arrival)
     }
 
     // MARK: Not storing

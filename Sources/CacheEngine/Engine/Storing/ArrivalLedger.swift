@@ -22,6 +22,24 @@ final class ArrivalLedger: Sendable {
         lastOrder.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
     }
 
+    /// Expects a response to a request for `resource`, whose own key is found out by a look-up: it
+    /// may be that of a variant.
+    ///
+    /// `begin` must follow, so that a change of that key during the look-up counts.
+    func expect(_ resource: KeyHash, order: UInt64, fields: FieldSection) -> ExpectedArrival {
+        share(of: resource).expect(resource, ArrivalMark(order: order, fields: fields))
+    }
+
+    /// Begins the arrival of an expected response with these fields, whose key is known now.
+    func begin(
+        _ key: KeyHash,
+        _ expected: ExpectedArrival,
+        fields: FieldSection
+    ) -> Arrival {
+        let mark = ArrivalMark(order: expected.mark.order, fields: fields)
+        return share(of: key).begin(key, mark, expected.mark)
+    }
+
     /// Begins the arrival of a response with these fields, whose head has the place `order`.
     func begin(_ key: KeyHash, order: UInt64, fields: FieldSection) -> Arrival {
         share(of: key).begin(key, ArrivalMark(order: order, fields: fields))
@@ -54,10 +72,25 @@ final class ArrivalLedger: Sendable {
     private func share(of key: KeyHash) -> ArrivalShare { shares[Int(key.placement >> 60)] }
 }
 
+/// One response whose key is not known yet, until this is released.
+final class ExpectedArrival: Sendable {
+    fileprivate let mark: ArrivalMark
+    private let resource: KeyHash
+    private let share: ArrivalShare
+
+    fileprivate init(_ resource: KeyHash, _ mark: ArrivalMark, _ share: ArrivalShare) {
+        self.resource = resource
+        self.mark = mark
+        self.share = share
+    }
+
+    deinit { share.endExpecting(resource, mark) }
+}
+
 /// One response, or one copy of a stored one, on its way into the store until this is released.
 final class Arrival: Sendable {
-    let key: KeyHash
     let mark: ArrivalMark
+    private let key: KeyHash
     private let share: ArrivalShare
 
     fileprivate init(_ key: KeyHash, _ mark: ArrivalMark, _ share: ArrivalShare) {
@@ -86,21 +119,74 @@ final class ArrivalMark: Sendable {
     var isOutdated: Bool { outdated.load(ordering: .acquiring) }
 
     fileprivate func outdate() { outdated.store(true, ordering: .releasing) }
+
+    /// Whether a change whose head has the place `order` outdates it, as every change does a copy.
+    fileprivate func isOlder(
+        than order: UInt64,
+        _ isSameVersion: (FieldSection) -> Bool
+    ) -> Bool {
+        guard let fields else { return true }
+        return self.order < order && !isSameVersion(fields)
+    }
 }
 
 /// The arrivals of a sixteenth of the keys.
 private final class ArrivalShare: Sendable {
-    private let marks = Mutex<[KeyHash: [ArrivalMark]]>([:])
+    private struct Marks {
+        var known: [KeyHash: [ArrivalMark]] = [:]
+        /// Those without a key, by the placement that a resource shares with its variants.
+        var expected: [UInt64: [ExpectedMark]] = [:]
+    }
 
-    func begin(_ key: KeyHash, _ mark: ArrivalMark) -> Arrival {
-        marks.withLock { $0[key, default: []].append(mark) }
+    /// A response without a key, and the keys under which newer ones have been stored meanwhile.
+    private struct ExpectedMark {
+        /// Beyond this number the response counts as outdated under every key.
+        static let changesMax = 64
+
+        let mark: ArrivalMark
+        var changes: Set<KeyHash> = []
+
+        mutating func note(_ key: KeyHash) {
+            if changes.count < Self.changesMax || changes.contains(key) {
+                changes.insert(key)
+            } else {
+                mark.outdate()
+            }
+        }
+    }
+
+    private let marks = Mutex(Marks())
+
+    func expect(_ resource: KeyHash, _ mark: ArrivalMark) -> ExpectedArrival {
+        marks.withLock {
+            $0.expected[resource.placement, default: []].append(ExpectedMark(mark: mark))
+        }
+        return ExpectedArrival(resource, mark, self)
+    }
+
+    func endExpecting(_ resource: KeyHash, _ mark: ArrivalMark) {
+        let placement = resource.placement
+        marks.withLock { marks in
+            marks.expected[placement]?.removeAll { $0.mark === mark }
+            if marks.expected[placement]?.isEmpty == true { marks.expected[placement] = nil }
+        }
+    }
+
+    /// Begins an arrival that was expected as `expected`, if that is given.
+    func begin(_ key: KeyHash, _ mark: ArrivalMark, _ expected: ArrivalMark? = nil) -> Arrival {
+        marks.withLock { marks in
+            marks.known[key, default: []].append(mark)
+            guard let expected, !Mutant.marksArrivalsLate.isOn else { return }
+            let changes = marks.expected[key.placement]?.first { $0.mark === expected }?.changes
+            if expected.isOutdated || changes?.contains(key) == true { mark.outdate() }
+        }
         return Arrival(key, mark, self)
     }
 
     func end(_ key: KeyHash, _ mark: ArrivalMark) {
         marks.withLock { marks in
-            marks[key]?.removeAll { $0 === mark }
-            if marks[key]?.isEmpty == true { marks[key] = nil }
+            marks.known[key]?.removeAll { $0 === mark }
+            if marks.known[key]?.isEmpty == true { marks.known[key] = nil }
         }
     }
 
@@ -112,12 +198,16 @@ private final class ArrivalShare: Sendable {
     ) {
         marks.withLock { marks in
             // Checked first: usually no body arrives, and the key need not be hashed.
-            guard !marks.isEmpty, let known = marks[key] else { return }
-            for mark in known where mark !== own {
-                if let fields = mark.fields {
-                    guard mark.order < order, !isSameVersion(fields) else { continue }
-                }
-                mark.outdate()
+            if !marks.known.isEmpty, let known = marks.known[key] {
+                for mark in known
+                where mark !== own && mark.isOlder(than: order, isSameVersion) { mark.outdate() }
+            }
+            guard !marks.expected.isEmpty, let expected = marks.expected[key.placement] else {
+                return
+            }
+            for (index, one) in expected.enumerated()
+            where one.mark.isOlder(than: order, isSameVersion) {
+                marks.expected[key.placement]?[index].note(key)
             }
         }
     }
