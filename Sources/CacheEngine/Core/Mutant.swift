@@ -40,6 +40,7 @@ enum Mutant: String {
     case ignoresTheLock
     case writesBehindItsEnd
     case takesRefusalsForAbsence
+    case overlooksRefusals
     case writesEveryPurge
     case trustsAnyBoot
 

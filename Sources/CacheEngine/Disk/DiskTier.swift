@@ -236,8 +236,8 @@ package final class DiskTier: Sendable {
 
     /// Reads and waits for the device; concurrent readers of one key share one read.
     ///
-    /// Never returns `.mustWait`. If too many reads wait, a read that `mayRefuse` is a miss, and any
-    /// other one is done on the shard's lane: its miss proves that there is no entry.
+    /// If too many reads wait, a read that `mayRefuse` returns `.mustWait`, and any other one is done
+    /// on the shard's lane. A miss proves that there is no entry.
     package func readWaiting(
         _ hash: KeyHash,
         key: [UInt8],

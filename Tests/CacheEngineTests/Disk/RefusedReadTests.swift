@@ -81,6 +81,21 @@ import Testing
         await stage.end()
     }
 
+    /// The request's own look-up is refused, so the origin is asked although a response is stored.
+    @Test func answerEndsTheOldResponseThoughReadsAreRefused() async throws {
+        let stage = try await stage()
+        stage.origin.follow { _, _ in
+            .whole(fields: ["Cache-Control": "no-store"], body: "new")
+        }
+        await stall()
+        async let answering = stage.get()
+        try await releaseAfterARefusal(stage)
+        let answered = try await answering
+        #expect(answered.body == "new")
+        #expect(try await !stage.holds())
+        await stage.end()
+    }
+
     @Test func renewalReplacesTheRecordThoughReadsAreRefused() async throws {
         let stage = try await stage()
         let services = stage.cache.services

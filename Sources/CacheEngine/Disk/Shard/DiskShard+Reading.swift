@@ -4,7 +4,7 @@ import Synchronization
 package enum ReadResult: Sendable {
     case hit(StoredEntry, DiskToken)
     case miss
-    /// The read must wait for the device: use `readWaiting`.
+    /// The read must wait for the device: use `readWaiting`, which returns this if it was refused.
     case mustWait
 }
 
@@ -95,8 +95,8 @@ extension DiskShard {
 
     /// Reads on the I/O pool, which refuses reads if too many wait.
     ///
-    /// A refused read is a miss if `mayRefuse`; otherwise the shard's lane reads, which refuses
-    /// nothing.
+    /// A read that `mayRefuse` then returns `.mustWait`; any other one is done on the shard's lane,
+    /// which refuses nothing.
     nonisolated func readWaiting(
         _ hash: KeyHash,
         key: [UInt8],
@@ -120,6 +120,7 @@ extension DiskShard {
         }
         guard case .loaded(let loaded) = loading else {
             state.withLock { $0.counters.misses += 1 }
+            if case .refused = loading { return .mustWait }
             return .miss
         }
         let isOther = !key.withUnsafeBytes { key in

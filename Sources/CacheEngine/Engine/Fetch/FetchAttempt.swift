@@ -296,8 +296,13 @@ struct FetchAttempt {
     /// Whether a stored response may exist that this one ends; if it cannot, nothing is looked up.
     private func maySupersede(_ response: ReceivedResponse) -> Bool {
         guard context.policy.writes else { return false }
-        if context.policy.reads, context.found.stored == nil { return false }
+        if context.policy.reads, context.found.stored == nil, !mustLookAgain { return false }
         return response.supersession != .nothing
+    }
+
+    /// Whether the request's own look-up does not tell what is stored.
+    private var mustLookAgain: Bool {
+        !context.policy.reads || context.found.isUncertain && !Mutant.overlooksRefusals.isOn
     }
 
     /// Removes the fleet's copy of a stored response that this one ends, if the request was a reload
@@ -312,12 +317,12 @@ struct FetchAttempt {
 
     /// Removes the stored response that this one replaces without being stored itself.
     ///
-    /// A reload did not look at the stored response, so it is looked up here.
+    /// It is looked up here for a reload, which did not look at it, and if the look-up was refused.
     private func endSuperseded(by response: ReceivedResponse) async {
         guard maySupersede(response) else { return }
         let supersession = response.supersession
         var found = context.found
-        if !context.policy.reads {
+        if mustLookAgain {
             let fields = context.request.fields.section
             found = await Lookup(services).result(for: context.key, fields)
         }

@@ -107,7 +107,8 @@ final class RequestRunner: Sendable {
     @inline(never)
     private func contextWithoutLookup() -> FetchContext {
         let ticket = services.tiers.ledger.ticket()
-        return FetchContext(request, facts, policy, key, lookup: .nothing(key), ticket: ticket)
+        let lookup = LookupResult.nothing(key, isUncertain: true)
+        return FetchContext(request, facts, policy, key, lookup: lookup, ticket: ticket)
     }
 
     // MARK: Looking

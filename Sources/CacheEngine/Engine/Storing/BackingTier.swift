@@ -21,14 +21,14 @@ protocol BackingTier: Sendable {
 
     /// Looks up the entry; `seconds` is the time that the reader has.
     ///
-    /// A tier with too many readers may find nothing if `mayRefuse`, although there is an entry.
+    /// A tier with too many readers may refuse if `mayRefuse`.
     func find(
         _ key: RequestKey,
         withinSeconds seconds: Double?,
         mayRefuse: Bool
-    ) async -> BackingEntry?
+    ) async -> BackingFinding
 
-    /// Whether a look-up that finds nothing, and could not be refused, proves that there is no entry.
+    /// Whether a look-up that finds nothing proves that there is no entry.
     var isLookUpConclusive: Bool { get }
 
     /// The counter of found entries.
@@ -114,6 +114,14 @@ struct BackingEntry: Sendable {
     var countUse: @Sendable () -> Void = {}
 }
 
+/// The outcome of a look-up behind the memory.
+enum BackingFinding: Sendable {
+    case entry(BackingEntry)
+    case nothing
+    /// Too many readers wait: there may be an entry.
+    case refused
+}
+
 /// The behaviour that most tiers share.
 extension BackingTier {
     var isLookUpConclusive: Bool { true }
@@ -146,7 +154,7 @@ struct NoBackingTier: BackingTier {
         _ key: RequestKey,
         withinSeconds: Double?,
         mayRefuse: Bool
-    ) async -> BackingEntry? { nil }
+    ) async -> BackingFinding { .nothing }
     var settlesAtOnce: Bool { true }
     func accept(_ entry: Entry, body: DiskBody?) -> StoreOutcome { .refused(.notAdmitted) }
     func acceptRemoval(of key: StoreKey) -> Bool { false }

@@ -21,14 +21,18 @@ extension DiskTier: BackingTier {
         _ key: RequestKey,
         withinSeconds: Double?,
         mayRefuse: Bool
-    ) async -> BackingEntry? {
+    ) async -> BackingFinding {
         let hash = key.hash
         var result = key.bytes.withUnsafeBytes { read(hash, key: $0) }
         if case .mustWait = result {
             result = await readWaiting(hash, key: key.bytes, mayRefuse: mayRefuse)
         }
-        guard case .hit(let found, let token) = result else { return nil }
-        return BackingEntry(entry: found) { [self] in isCurrent(token, hash) }
+        switch result {
+        case .hit(let found, let token):
+            return .entry(BackingEntry(entry: found) { [self] in isCurrent(token, hash) })
+        case .miss: return .nothing
+        case .mustWait: return .refused
+        }
     }
 
     var hitCounter: Counter? { .diskHits }

@@ -11,7 +11,7 @@ struct Lookup {
     ///
     /// `fields` are those of the request. A custom store is waited for until
     /// `untilNanoseconds` of the monotonic clock, all look-ups together, if that is given. A look-up
-    /// that `mayRefuse` may select nothing although there is a response.
+    /// that `mayRefuse` may be uncertain.
     func result(
         for key: RequestKey,
         _ fields: FieldSection,
@@ -20,29 +20,30 @@ struct Lookup {
     ) async -> LookupResult {
         let tiers = services.tiers
         let seconds = secondsLeft(until: untilNanoseconds)
-        guard
-            let (primary, tier) = await tiers.entry(
-                key,
-                withinSeconds: seconds,
-                mayRefuse: mayRefuse
-            )
-        else { return .nothing(key) }
-        if let stored = StoredResponse(primary) {
-            return LookupResult(stored, in: tier, under: key)
+        let primary: StoredEntry
+        switch await tiers.find(key, withinSeconds: seconds, mayRefuse: mayRefuse) {
+        case .entry(let entry, let tier):
+            if let stored = StoredResponse(entry) {
+                return LookupResult(stored, in: tier, under: key)
+            }
+            primary = entry
+        case .nothing: return .nothing(key)
+        case .refused: return .nothing(key, isUncertain: true)
         }
         guard let index = VariantIndex(primary.entry) else { return .nothing(key) }
         let candidates = variantKeys(of: key, by: index, fields)
+        var isUncertain = false
         for candidate in candidates {
             let seconds = secondsLeft(until: untilNanoseconds)
-            if let (entry, tier) = await tiers.entry(
-                candidate,
-                withinSeconds: seconds,
-                mayRefuse: mayRefuse
-            ), let stored = StoredResponse(entry) {
+            switch await tiers.find(candidate, withinSeconds: seconds, mayRefuse: mayRefuse) {
+            case .entry(let entry, let tier):
+                guard let stored = StoredResponse(entry) else { continue }
                 return LookupResult(stored, in: tier, under: candidate, newest: candidates[0])
+            case .nothing: continue
+            case .refused: isUncertain = true
             }
         }
-        return .nothing(candidates[0], .varyMiss)
+        return .nothing(candidates[0], .varyMiss, isUncertain: isUncertain)
     }
 
     private func secondsLeft(until nanoseconds: UInt64?) -> Double? {

@@ -11,6 +11,9 @@ struct LookupResult: Sendable {
     let tier: CacheInfo.Tier?
     /// The reason why no response was selected, in the words of RFC 9211.
     let miss: CacheStatus.Forward
+    /// Whether there may be a stored response although none was selected: a look-up was refused, or
+    /// not made.
+    let isUncertain: Bool
     private let newest: NewestKey?
 
     /// Indirect, because it is rare, and frames that wait hold results.
@@ -30,6 +33,7 @@ struct LookupResult: Sendable {
         self.stored = stored
         self.tier = tier
         miss = .uriMiss
+        isUncertain = false
         if let newest, newest != key {
             self.newest = .key(newest)
         } else {
@@ -37,9 +41,10 @@ struct LookupResult: Sendable {
         }
     }
 
-    private init(_ key: RequestKey, _ miss: CacheStatus.Forward) {
+    private init(_ key: RequestKey, _ miss: CacheStatus.Forward, isUncertain: Bool) {
         self.key = key
         self.miss = miss
+        self.isUncertain = isUncertain
         stored = nil
         tier = nil
         newest = nil
@@ -61,7 +66,11 @@ struct LookupResult: Sendable {
     /// Whether this request selects a response that is stored under this key, as far as is known.
     func selects(_ hash: KeyHash) -> Bool { hash == key.hash || hash == flightKey.hash }
 
-    static func nothing(_ key: RequestKey, _ miss: CacheStatus.Forward = .uriMiss) -> Self {
-        Self(key, miss)
+    static func nothing(
+        _ key: RequestKey,
+        _ miss: CacheStatus.Forward = .uriMiss,
+        isUncertain: Bool = false
+    ) -> Self {
+        Self(key, miss, isUncertain: isUncertain)
     }
 }

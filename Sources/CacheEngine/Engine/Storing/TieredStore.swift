@@ -74,21 +74,39 @@ final class TieredStore: Sendable {
         return isInMemory ? false : backing.noteCertainMiss(key.hash)
     }
 
-    /// The entry in any tier; one found behind the memory is promoted if the memory would keep it.
+    /// The outcome of a look-up in all tiers.
+    enum Finding: Sendable {
+        case entry(StoredEntry, CacheInfo.Tier)
+        case nothing
+        /// Too many readers wait: there may be an entry.
+        case refused
+    }
+
+    /// The entry in any tier.
+    func entry(_ key: RequestKey) async -> (StoredEntry, CacheInfo.Tier)? {
+        guard case .entry(let entry, let tier) = await find(key) else { return nil }
+        return (entry, tier)
+    }
+
+    /// Looks in every tier; an entry behind the memory is promoted if the memory would keep it.
     ///
-    /// A custom store is waited for no longer than `seconds`, if given. A look-up that `mayRefuse`
-    /// may find nothing although there is an entry: it must not decide about a removal.
-    func entry(
+    /// A custom store is waited for no longer than `seconds`, if given. Only a look-up that
+    /// `mayRefuse` may be refused.
+    func find(
         _ key: RequestKey,
         withinSeconds seconds: Double? = nil,
         mayRefuse: Bool = false
-    ) async -> (StoredEntry, CacheInfo.Tier)? {
-        if let entry = entryInMemory(key) { return (StoredEntry(entry), .memory) }
+    ) async -> Finding {
+        if let entry = entryInMemory(key) { return .entry(StoredEntry(entry), .memory) }
         let ticket = ledger.ticket()
         let found = await backing.find(key, withinSeconds: seconds, mayRefuse: mayRefuse)
-        guard let found else { return nil }
-        use(found, since: ticket)
-        return (found.entry, .disk)
+        switch found {
+        case .entry(let found):
+            use(found, since: ticket)
+            return .entry(found.entry, .disk)
+        case .nothing: return .nothing
+        case .refused: return .refused
+        }
     }
 
     /// The entry behind the memory, if it is read without waiting and its body lies beside its head.
@@ -226,7 +244,7 @@ final class TieredStore: Sendable {
         // Finding nothing behind the memory proves nothing: a newer entry may have been there and
         // removed.
         let behind = await backing.find(key, withinSeconds: nil, mayRefuse: false)
-        guard let found = behind else { return backing.isLookUpConclusive }
+        guard case .entry(let found) = behind else { return backing.isLookUpConclusive }
         guard found.entry.entry.isCopy(of: old.entry) || Mutant.replacesWhatIsNewerOnDisk.isOn
         else { return true }
         if let body = new.detachedBody as? DiskBody {

@@ -6,15 +6,16 @@ extension QueuedStore: BackingTier {
         _ key: RequestKey,
         withinSeconds seconds: Double?,
         mayRefuse: Bool
-    ) async -> BackingEntry? {
+    ) async -> BackingFinding {
         let reading = replacements.ticket()
         guard let found = await entry(for: key.storeKey, withinSeconds: seconds) else {
-            return nil
+            return .nothing
         }
         let hash = key.hash
-        return BackingEntry(entry: found) { [self] in
+        let entry = BackingEntry(entry: found) { [self] in
             replacements.isCurrent(hash, since: reading)
         }
+        return .entry(entry)
     }
 
     /// A look-up that failed proves nothing.
