@@ -126,6 +126,32 @@ import Testing
         #expect(await world.shutDown())
     }
 
+    /// A reload that is answered with what it must not keep looks up what that ends.
+    @Test func newerAnswerStaysWhileAnOlderOneLooksForWhatItEnds() async throws {
+        let origin = HeldOrigin()
+        let scene = try await StoreScene(origin)
+        let world = scene.simulation
+        _ = await scene.get()
+        origin.exchanges.first?.answer(fields: Self.fields, body: "first")
+        await world.settle()
+        let older = await scene.get(policy: .reload)
+        let newer = await scene.get(policy: .reload)
+        let exchanges = origin.exchanges
+        try #require(exchanges.count == 3)
+        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
+        exchanges[1].answer(fields: ["Cache-Control": "no-store"], body: "older")
+        await world.settle()
+        #expect(scene.store.hungCount == 1)
+        exchanges[2].answer(fields: Self.fields, body: "newer")
+        await world.settle()
+        scene.store.release()
+        await world.settle()
+        #expect(newer.text == "newer" && older.text == "older")
+        #expect(await scene.body() == "newer")
+        #expect(origin.count == 3)
+        #expect(await world.shutDown())
+    }
+
     @Test("a confirmation outdates a body that still arrives")
     func confirmedAnswerStays() async throws {
         let scene = try await FlightScene()

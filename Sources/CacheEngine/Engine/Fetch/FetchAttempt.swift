@@ -121,7 +121,7 @@ struct FetchAttempt {
         case .storePost(let response, let lifetime):
             return await storePost(answer, response, lifetime, arrival)
         case .refuse(let response, let refusal):
-            await endSuperseded(by: response)
+            await endSuperseded(by: response, arrival)
             return refused(answer, StoreRefusalReason(refusal.code))
         case .fail: return .unstored(answer, .failure)
         case .misbehaved, .askPlainly:
@@ -318,7 +318,7 @@ struct FetchAttempt {
     /// Removes the stored response that this one replaces without being stored itself.
     ///
     /// It is looked up here for a reload, which did not look at it, and if the look-up was refused.
-    private func endSuperseded(by response: ReceivedResponse) async {
+    private func endSuperseded(by response: ReceivedResponse, _ arrival: ExpectedArrival) async {
         guard maySupersede(response) else { return }
         let supersession = response.supersession
         var found = context.found
@@ -332,6 +332,8 @@ struct FetchAttempt {
             }
             return
         }
+        // What has been stored during the look-up is newer.
+        if tiers.arrivals.isOvertaken(arrival, under: found.key.hash) { return }
         let isAnother = Conditional.tellsOfAnotherVersion(
             stored: stored.fields(),
             new: response.fields

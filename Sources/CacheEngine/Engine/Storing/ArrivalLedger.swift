@@ -40,6 +40,11 @@ final class ArrivalLedger: Sendable {
         return share(of: key).begin(key, mark, expected.mark)
     }
 
+    /// Whether a response with a later head has been stored under the key since `expected` began.
+    func isOvertaken(_ expected: ExpectedArrival, under key: KeyHash) -> Bool {
+        share(of: key).isOvertaken(expected.mark, key)
+    }
+
     /// Begins the arrival of a response with these fields, whose head has the place `order`.
     func begin(_ key: KeyHash, order: UInt64, fields: FieldSection) -> Arrival {
         share(of: key).begin(key, ArrivalMark(order: order, fields: fields))
@@ -136,6 +141,11 @@ private final class ArrivalShare: Sendable {
         var known: [KeyHash: [ArrivalMark]] = [:]
         /// Those without a key, by the placement that a resource shares with its variants.
         var expected: [UInt64: [ExpectedMark]] = [:]
+
+        func isOvertaken(_ mark: ArrivalMark, _ key: KeyHash) -> Bool {
+            let changes = expected[key.placement]?.first { $0.mark === mark }?.changes
+            return mark.isOutdated || changes?.contains(key) == true
+        }
     }
 
     /// A response without a key, and the keys under which newer ones have been stored meanwhile.
@@ -176,11 +186,16 @@ private final class ArrivalShare: Sendable {
     func begin(_ key: KeyHash, _ mark: ArrivalMark, _ expected: ArrivalMark? = nil) -> Arrival {
         marks.withLock { marks in
             marks.known[key, default: []].append(mark)
-            guard let expected, !Mutant.marksArrivalsLate.isOn else { return }
-            let changes = marks.expected[key.placement]?.first { $0.mark === expected }?.changes
-            if expected.isOutdated || changes?.contains(key) == true { mark.outdate() }
+            guard let expected, marks.isOvertaken(expected, key),
+                !Mutant.marksArrivalsLate.isOn
+            else { return }
+            mark.outdate()
         }
         return Arrival(key, mark, self)
+    }
+
+    func isOvertaken(_ mark: ArrivalMark, _ key: KeyHash) -> Bool {
+        marks.withLock { $0.isOvertaken(mark, key) }
     }
 
     func end(_ key: KeyHash, _ mark: ArrivalMark) {
