@@ -15,8 +15,11 @@ import Testing
     }
 
     /// A cache with a stale response that is selected by fewer fields than the origin names now.
-    private static func scene(seed: UInt64 = 1) async throws -> FlightScene {
-        let scene = try await FlightScene(seed: seed)
+    private static func scene(
+        seed: UInt64 = 1,
+        _ change: (inout HTTPCache.Configuration) -> Void = { _ in }
+    ) async throws -> FlightScene {
+        let scene = try await FlightScene(seed: seed, change)
         _ = await scene.crowd(1, asking("de"))
         let fields: HeaderFields = [
             "Cache-Control": "max-age=10", "Vary": "Accept-Encoding", "ETag": "\"1\"",
@@ -55,6 +58,19 @@ import Testing
         for (language, caller) in callers { #expect(caller.isComplete && caller.text == language) }
         #expect(scene.origin.count == 1 + Self.languages.count)
         #expect(await scene.world.statistics.escapes.isEmpty)
+        await scene.close()
+    }
+
+    /// The limit on the requests of one key counts those of each variant by itself.
+    @Test func s13VariantsBehindAnOlderOneDoNotQueueForEachOther() async throws {
+        let scene = try await Self.scene { $0.collapsing.maximumOriginRequestsPerKey = 1 }
+        _ = await scene.crowd(1, Self.asking("de"))
+        try await scene.answer(1, fields: Self.narrower, body: "de")
+        for language in ["en", "fr", "it"] { _ = await scene.crowd(1, Self.asking(language)) }
+        #expect(scene.origin.held.count == 3)
+        for exchange in scene.origin.held { exchange.answer(fields: Self.narrower) }
+        await scene.world.settle()
+        #expect(scene.origin.count == 5)
         await scene.close()
     }
 

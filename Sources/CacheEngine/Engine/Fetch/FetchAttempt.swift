@@ -90,7 +90,7 @@ struct FetchAttempt {
     }
 
     nonisolated(nonsending) func ask(_ question: FetchQuestion) async throws -> OriginAnswer {
-        let exchange = OriginExchange(services: services, key: context.lookup.key.hash)
+        let exchange = OriginExchange(services: services, key: context.lookup.flightKey.hash)
         return try await exchange.ask(exchange.request(for: context, question))
     }
 

@@ -3,7 +3,7 @@ import HTTPCaching
 /// Sends one request to the origin, and checks the head of its response against the limits.
 struct OriginExchange {
     let services: Services
-    /// The key that is fetched, whose gate limits the requests at the origin.
+    /// The key of the flight, whose gate limits the requests at the origin.
     let key: KeyHash
 
     /// Sends the request, and returns when the head has arrived and is within the limits.
