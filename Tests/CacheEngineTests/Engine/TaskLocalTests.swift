@@ -56,6 +56,43 @@ import Testing
         }
     }
 
+    /// An origin that asks the cache for the resource that it is fetching.
+    private final class Circular: Origin {
+        private let cache = Mutex<HTTPCache?>(nil)
+        private let seen = Mutex<[CacheError.Code?]>([])
+        var codes: [CacheError.Code?] { seen.withLock { $0 } }
+
+        func ask(_ cache: HTTPCache) { self.cache.withLock { $0 = cache } }
+
+        func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+            if let cache = cache.withLock({ $0.take() }) {
+                var code: CacheError.Code?
+                let own = CacheRequest(url: request.url, fields: request.fields)
+                do { _ = try await cache.respond(to: own) } catch {
+                    code = (error as? CacheError)?.code
+                }
+                seen.withLock { $0.append(code) }
+            }
+            return .whole(fields: ["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
+        }
+    }
+
+    @Test("a fetch asks for no variant of its own resource", .timeLimit(.minutes(1)))
+    func fetchOfAVariantMayNotAskForItsOwnResource() async throws {
+        let origin = Circular()
+        let cache = try await HTTPCache(origin: origin)
+        // The resource varies, as the cache knows when the second language is fetched.
+        for language in ["de", "en"] {
+            origin.ask(cache)
+            let fields: HeaderFields = ["Accept-Language": language]
+            let request = CacheRequest(url: "http://example.com/", fields: fields)
+            _ = try await cache.respond(to: request).body.collect()
+            await cache.waitUntilIdle()
+        }
+        #expect(origin.codes == [.loadRecursed, .loadRecursed])
+        await cache.shutDown()
+    }
+
     @Test("a task begun in a fetch may ask for the same once that fetch is over")
     func taskStartedByAFetchMayLaterAskForTheSameKey() async throws {
         let origin = Leaving()

@@ -1,12 +1,14 @@
 import Synchronization
 
-/// A fetch in which the current task was started; it must not request the key that it fetches.
+/// A fetch in which the current task was started; it must not request the resource that it fetches.
 ///
+/// This holds for every variant: which one a request selects is known only after its look-up.
 /// A task that the origin starts and leaves running inherits the fetch, and may outlive it.
 final class AncestorFetch: Sendable {
     /// The fetches that this task, or a task it descends from, was started in.
     @TaskLocal private static var inherited: [AncestorFetch] = []
 
+    /// The key of the resource.
     let key: KeyHash
     private let hasEnded = Atomic(false)
 

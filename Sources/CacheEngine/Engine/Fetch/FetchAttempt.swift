@@ -90,7 +90,11 @@ struct FetchAttempt {
     }
 
     nonisolated(nonsending) func ask(_ question: FetchQuestion) async throws -> OriginAnswer {
-        let exchange = OriginExchange(services: services, key: context.lookup.flightKey.hash)
+        let exchange = OriginExchange(
+            services: services,
+            key: context.lookup.flightKey.hash,
+            resource: context.key.hash
+        )
         return try await exchange.ask(exchange.request(for: context, question))
     }
 

@@ -5,6 +5,8 @@ struct OriginExchange {
     let services: Services
     /// The key of the flight, whose gate limits the requests at the origin.
     let key: KeyHash
+    /// The key of the resource, which a fetch must not request.
+    let resource: KeyHash
 
     /// Sends the request, and returns when the head has arrived and is within the limits.
     ///
@@ -14,7 +16,7 @@ struct OriginExchange {
         try await gate?.enter(key)
         recorder.counters.add(.originRequests)
         let requestSeconds = services.clock.nowSeconds
-        let fetch = AncestorFetch(key)
+        let fetch = AncestorFetch(resource)
         do {
             let response = try await fetch.run { try await services.origin.fetch(request) }
             let expectedCount = try expectedBodyCount(of: response, to: request)
