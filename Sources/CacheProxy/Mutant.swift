@@ -36,6 +36,7 @@ enum Mutant: String {
     case keepsEveryLogLine
     case believesAnyPeer
     case ignoresAnnouncedAddress
+    case endsByACopy
 
     var isOn: Bool {
         #if ENGINE_CHECKS

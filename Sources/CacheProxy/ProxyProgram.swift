@@ -44,16 +44,19 @@ public enum ProxyProgram {
         let note = bounded.note(wanted: configuration, openFilesMax: openFilesMax)
         say("Listening on \(service.address)\(note.map { "; \($0)" } ?? "")")
         if let admin = service.adminAddress { say("Administration on \(admin)") }
+        var rules = DrainSignals(sinceNanoseconds: monotonicNanoseconds())
         loop: for await signal in signals.stream {
-            switch signal {
+            switch signal.number {
             case SIGHUP: reload(service, arguments, openFilesMax: openFilesMax)
             case SIGUSR1: service.reopenLog()
-            default: break loop
+            default:
+                rules = DrainSignals(sinceNanoseconds: signal.atNanoseconds)
+                break loop
             }
         }
         say("Draining")
-        let following = Task { [stream = signals.stream] in
-            await Self.follow(stream, draining: service)
+        let following = Task { [stream = signals.stream, rules] in
+            await Self.follow(stream, rules, draining: service)
         }
         await service.shutDown()
         following.cancel()
@@ -62,17 +65,21 @@ public enum ProxyProgram {
     }
 
     /// Acts on signals during a drain: a second one to end cuts the running responses.
-    private static func follow(
-        _ signals: AsyncStream<Int32>,
+    static func follow(
+        _ signals: AsyncStream<ReceivedSignal>,
+        _ rules: DrainSignals,
         draining service: ProxyService
     ) async {
         for await signal in signals {
-            switch signal {
-            case SIGTERM, SIGINT:
+            switch rules.effect(of: signal) {
+            case .repeats: say("Still draining: the signal to end came twice")
+            case .endsNow:
                 say("Ending at once")
                 await service.endDrain()
-            case SIGUSR1: service.reopenLog()
-            default: break
+            case .reopensLog:
+                say("Still draining: the access log is opened again")
+                service.reopenLog()
+            case .isIgnored: say("Still draining: the configuration is not read again")
             }
         }
     }

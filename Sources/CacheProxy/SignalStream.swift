@@ -2,7 +2,7 @@ import Platform
 
 /// Signals as an asynchronous sequence; they no longer end the process.
 struct SignalStream {
-    let stream: AsyncStream<Int32>
+    let stream: AsyncStream<ReceivedSignal>
 
     /// Delivers `signals`; `ignored` ones have no effect.
     init(_ signals: [Int32], ignoring ignored: [Int32]) throws(SystemError) {
@@ -13,13 +13,16 @@ struct SignalStream {
         guard result == 0 else { throw SystemError(.openPipe) }
         let readEnd = ends.0
         signalPipe = ends.1
-        let (stream, feed) = AsyncStream<Int32>.makeStream()
+        let (stream, feed) = AsyncStream<ReceivedSignal>.makeStream()
         self.stream = stream
         try SystemThread.startDetached {
             var number: UInt8 = 0
             while true {
                 let count = read(readEnd, &number, 1)
-                if count == 1 { feed.yield(Int32(number)) }
+                if count == 1 {
+                    let now = monotonicNanoseconds()
+                    feed.yield(ReceivedSignal(number: Int32(number), atNanoseconds: now))
+                }
                 if count == 0 { return }
             }
         }

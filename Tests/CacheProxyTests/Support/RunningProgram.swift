@@ -32,6 +32,20 @@ final class RunningProgram: Sendable {
 
     func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
+    /// Reads standard error until it has said `text`; returns `false` if it ends before.
+    func says(_ text: String) async throws -> Bool {
+        let handle = errors
+        return try await onThread {
+            var said = ""
+            while !said.contains(text) {
+                let bytes = handle.availableData
+                guard !bytes.isEmpty else { return false }
+                said += String(decoding: bytes, as: UTF8.self)
+            }
+            return true
+        }
+    }
+
     /// Sends the signal and returns the exit status.
     ///
     /// Standard error is read to its end first.
