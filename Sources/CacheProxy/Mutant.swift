@@ -33,6 +33,7 @@ enum Mutant: String {
     case closesNoIdle
     case countsLocalFaults
     case waitsForTheLog
+    case sharesTheTerminal
     case keepsEveryLogLine
     case believesAnyPeer
     case ignoresAnnouncedAddress

@@ -126,6 +126,8 @@ public enum ProxyProgram {
     /// wait for it.
     static func say(_ line: String) {
         var line = "cache-proxy: \(PlainText.escaped(line))\n"
-        line.withUTF8 { _ = writeWithoutWaiting(2, UnsafeRawBufferPointer($0)) }
+        line.withUTF8 { _ = writeWithoutWaiting(standardError, UnsafeRawBufferPointer($0)) }
     }
+
+    private static let standardError = ownDescriptor(of: 2)
 }

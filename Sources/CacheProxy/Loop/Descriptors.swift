@@ -10,10 +10,24 @@ func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
     let pipeBytes = 512
 #endif
 
+/// A descriptor of this process alone for what `shared` writes to, if that is a terminal; else
+/// `shared` itself.
+///
+/// A terminal that is ready may take less than `pipeBytes`, and a write would wait for the rest. It
+/// is opened once more, without waiting: the flag O_NONBLOCK then concerns no other program.
+func ownDescriptor(of shared: Int32) -> Int32 {
+    var name = [CChar](repeating: 0, count: 1_024)
+    guard !Mutant.sharesTheTerminal.isOn, isatty(shared) == 1,
+        ttyname_r(shared, &name, name.count) == 0
+    else { return shared }
+    let own = Platform.open(name, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+    return own >= 0 ? own : shared
+}
+
 /// Writes as much as a pipe, a socket or a terminal takes at once.
 ///
 /// The flag O_NONBLOCK would do the same, but other processes share the pipes of standard output and
-/// standard error.
+/// standard error. A terminal comes from `ownDescriptor`.
 ///
 /// - Returns: The number of bytes, and 0 or the error number for the rest.
 func writeWithoutWaiting(

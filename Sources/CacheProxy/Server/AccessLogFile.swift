@@ -135,7 +135,7 @@ private struct LogOutput: Sendable {
     /// A named pipe that no program reads is refused at once: opening it would wait for a reader.
     init?(_ path: String) {
         let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-        descriptor = path == "-" ? 1 : Platform.open(path, flags, 0o640)
+        descriptor = path == "-" ? ownDescriptor(of: 1) : Platform.open(path, flags, 0o640)
         guard descriptor >= 0 else { return nil }
         var status = stat()
         isFile = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG

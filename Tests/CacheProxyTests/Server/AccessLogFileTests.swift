@@ -75,6 +75,31 @@ import Testing
         #expect(told.withLock { $0.count } == 1)
     }
 
+    /// A terminal that is ready takes less than a piece in the end, and a write to the shell's own
+    /// descriptor would wait.
+    @Test func terminalThatIsNotReadHoldsUpNoWriter() throws {
+        var screen: Int32 = -1
+        var shared: Int32 = -1
+        let isOpen = openpty(&screen, &shared, nil, nil, nil) == 0
+        try #require(isOpen)
+        defer { for descriptor in [screen, shared] { close(descriptor) } }
+        let own = ownDescriptor(of: shared)
+        try #require(own != shared && own >= 0)
+        defer { close(own) }
+        let bytes = Self.lines(0..<1_024)
+        for _ in 0..<2 {
+            let (count, code) = bytes.withUnsafeBytes { writeWithoutWaiting(own, $0) }
+            #expect(count < bytes.count && code == EAGAIN)
+        }
+        #expect(fcntl(shared, F_GETFL) & O_NONBLOCK == 0)
+    }
+
+    @Test func descriptorOfNoTerminalIsKept() throws {
+        let pipe = Pipe()
+        let shared = pipe.fileHandleForWriting.fileDescriptor
+        #expect(ownDescriptor(of: shared) == shared)
+    }
+
     @Test func endWaitsForAReaderThatReads() throws {
         let pipe = try NamedPipe()
         let file = try AccessLogFile(pipe.path)
