@@ -35,6 +35,7 @@ enum Mutant: String {
     case waitsForTheLog
     case sharesTheTerminal
     case keepsEveryLogLine
+    case forgetsReports
     case believesAnyPeer
     case ignoresAnnouncedAddress
     case endsByACopy

@@ -122,12 +122,8 @@ public enum ProxyProgram {
         }
     }
 
-    /// Writes a line to standard error, or as much of it as its reader takes: an event loop may not
-    /// wait for it.
-    static func say(_ line: String) {
-        var line = "cache-proxy: \(PlainText.escaped(line))\n"
-        line.withUTF8 { _ = writeWithoutWaiting(standardError, UnsafeRawBufferPointer($0)) }
-    }
+    /// Writes a line to standard error.
+    static func say(_ line: String) { errors.write("cache-proxy: \(PlainText.escaped(line))\n") }
 
-    private static let standardError = ownDescriptor(of: 2)
+    private static let errors = ErrorOutput(ownDescriptor(of: 2))
 }

@@ -19,7 +19,10 @@ package final class AccessLogFile: Sendable {
         var waiting: [UInt8] = []
         /// Whether lines were dropped since none waited.
         var isDropping = false
+        /// Dropped lines whose number has not been reported yet.
+        var lost = 0
         var reports = ReportLimit()
+        var counts = ReportLimit()
 
         /// Writes what waits; returns 0, or the error number for the rest.
         mutating func writeWaiting() -> Int32 {
@@ -55,7 +58,8 @@ package final class AccessLogFile: Sendable {
 
     /// Opens `path` for appending; `-` is standard output.
     ///
-    /// `report` gets a line when lines begin to be dropped, and when the path cannot be opened again.
+    /// `report` gets a line when lines begin to be dropped, one with their number when the reader
+    /// has caught up, and one when the path cannot be opened again.
     package init(
         _ path: String,
         report: @escaping @Sendable (String) -> Void = { _ in }
@@ -87,22 +91,36 @@ package final class AccessLogFile: Sendable {
 
     /// Writes lines, behind those that wait.
     package func write(_ lines: UnsafeRawBufferPointer) {
-        let (isDropped, loss) = state.withLock { state -> (Bool, String?) in
-            guard let code = state.take(lines) else { return (false, nil) }
-            guard !state.isDropping else { return (true, nil) }
-            state.isDropping = true
-            guard let skipped = state.reports.admit(now: coarseMilliseconds()) else {
-                return (true, nil)
+        let line = state.withLock { state -> String? in
+            guard let code = state.take(lines) else {
+                guard state.lost > 0, !state.isDropping,
+                    state.counts.admit(now: coarseMilliseconds()) != nil
+                else { return nil }
+                defer { state.lost = 0 }
+                return Self.count(path, state.lost)
             }
-            return (true, Self.loss(path, code) + ReportLimit.note(skipped: skipped))
+            let count = lines.count { $0 == 0x0A }
+            dropped.add(count, ordering: .relaxed)
+            state.lost += count
+            guard !state.isDropping else { return nil }
+            state.isDropping = true
+            let skipped = state.reports.admit(now: coarseMilliseconds())
+            return skipped.map { Self.loss(path, code) + ReportLimit.note(skipped: $0) }
         }
-        guard isDropped else { return }
-        dropped.add(lines.count { $0 == 0x0A }, ordering: .relaxed)
-        if let loss { report(loss) }
+        if let line { report(line) }
     }
 
-    /// Writes what waits, for a limited time, because a worker ends.
+    /// Writes what waits, for a limited time, because a worker ends; reports lines that are lost.
     func finish() {
+        waitForReader()
+        let lost = state.withLock { state in
+            defer { state.lost = 0 }
+            return state.lost
+        }
+        if lost > 0 { report(Self.count(path, lost)) }
+    }
+
+    private func waitForReader() {
         let end = coarseMilliseconds() + Self.endMilliseconds
         while true {
             let (code, descriptor) = state.withLock { ($0.writeWaiting(), $0.output.descriptor) }
@@ -113,14 +131,22 @@ package final class AccessLogFile: Sendable {
         }
     }
 
+    private static func place(_ path: String) -> String {
+        path == "-" ? "on standard output" : path
+    }
+
+    /// The line about the number of dropped lines.
+    static func count(_ path: String, _ lost: Int) -> String {
+        "\(lost) lines of the access log \(place(path)) were dropped"
+    }
+
     /// The line about dropped lines.
     static func loss(_ path: String, _ code: Int32) -> String {
-        let place = path == "-" ? "on standard output" : path
         let reason =
             code == EAGAIN
             ? "its reader takes no more; look at the program that reads it"
             : String(cString: strerror(code))
-        return "Lines of the access log \(place) are dropped: \(reason)"
+        return "Lines of the access log \(place(path)) are dropped: \(reason)"
     }
 }
 

@@ -72,7 +72,53 @@ import Testing
         #expect(kept >= AccessLogFile.waitingBytesMax / 1_024)
         #expect(kept + file.droppedLines == 4_096)
         #expect(received == Self.lines(0..<kept) + Self.lines(4_096..<4_097))
-        #expect(told.withLock { $0.count } == 1)
+        let reports = [
+            AccessLogFile.loss(pipe.path, EAGAIN),
+            AccessLogFile.count(pipe.path, file.droppedLines),
+        ]
+        #expect(told.withLock { $0 } == reports)
+    }
+
+    /// Standard error may lead to the reader of the access log, which takes no line at that time.
+    @Test func reportsWaitForTheirReaderAndFurtherOnesAreCounted() throws {
+        let pipe = try NamedPipe()
+        let writer = open(pipe.path, O_WRONLY | O_NONBLOCK)
+        try #require(writer >= 0)
+        defer { close(writer) }
+        let lines = [UInt8](repeating: 0x2E, count: 1 << 20)
+        let (logged, code) = lines.withUnsafeBytes { writeWithoutWaiting(writer, $0) }
+        #expect(code == EAGAIN)
+        let errors = ErrorOutput(writer)
+        let kept = ErrorOutput.waitingBytesMax / 1_024
+        for number in 0..<kept + 3 {
+            errors.write(String(decoding: Self.lines(number..<number + 1), as: UTF8.self))
+        }
+        var received: [UInt8] = []
+        while true {
+            let part = pipe.read()
+            if part.isEmpty { break }
+            received += part
+            errors.write("")
+        }
+        errors.write("last\n")
+        received += pipe.read()
+        let told = Self.lines(0..<kept) + Array((ErrorOutput.loss(3) + "last\n").utf8)
+        #expect(Array(received.dropFirst(logged)) == told)
+    }
+
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
+    func endReportsTheNumberOfDroppedLines() throws {
+        let told = Mutex<[String]>([])
+        let path = "/dev/full"
+        let file = try AccessLogFile(path) { line in told.withLock { $0.append(line) } }
+        for start in stride(from: 0, to: 4_096, by: 64) {
+            Self.write(start..<start + 64, to: file)
+        }
+        #expect(file.droppedLines > 0)
+        #expect(told.withLock { $0 } == [AccessLogFile.loss(path, ENOSPC)])
+        file.finish()
+        let count = AccessLogFile.count(path, file.droppedLines)
+        #expect(told.withLock { $0.last } == count)
     }
 
     /// A terminal that is ready takes less than a piece in the end, and a write to the shell's own
