@@ -32,6 +32,7 @@ enum Mutant: String {
     case discardsAddresses
     case closesNoIdle
     case countsLocalFaults
+    case blamesNamesForLacks
     case waitsForTheLog
     case sharesTheTerminal
     case keepsEveryLogLine

@@ -29,7 +29,7 @@ struct SocketAddress: Hashable, Sendable {
     }
 
     /// The addresses of a name; blocks.
-    static func resolve(_ host: String, port: Int) -> Result<[SocketAddress], CacheError> {
+    static func resolve(_ host: String, port: Int) -> Result<[SocketAddress], any Error> {
         resolve(host, port: port, flags: AI_ADDRCONFIG)
     }
 
@@ -37,14 +37,20 @@ struct SocketAddress: Hashable, Sendable {
         _ host: String,
         port: Int,
         flags: Int32
-    ) -> Result<[SocketAddress], CacheError> {
+    ) -> Result<[SocketAddress], any Error> {
         let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         var hints = addrinfo()
         hints.ai_socktype = streamSocketType
         hints.ai_flags = flags | AI_NUMERICSERV
         var list: UnsafeMutablePointer<addrinfo>?
+        // The resolver leaves the error number of the call that failed, and no other.
+        errno = 0
         let code = getaddrinfo(name, String(port), &hints, &list)
-        guard code == 0 else { return .failure(UpstreamFailure.unresolved(host, code: code)) }
+        let systemCode = errno
+        guard code == 0 else {
+            let error = UpstreamFailure.unresolved(host, code: code, systemCode: systemCode)
+            return .failure(error)
+        }
         defer { freeaddrinfo(list) }
         var addresses: [SocketAddress] = []
         var next = list

@@ -31,14 +31,35 @@ enum UpstreamFailure {
         )
     }
 
-    static func unresolved(_ host: String, code: Int32) -> CacheError {
-        CacheError(
+    /// A look-up failed with `code` of the resolver, and `systemCode` of the system.
+    static func unresolved(_ host: String, code: Int32, systemCode: Int32 = 0) -> any Error {
+        if let lack = lack(code, systemCode), !Mutant.blamesNamesForLacks.isOn {
+            return NoSocket(
+                shown: CacheError(
+                    .originFailed,
+                    detail: "Cannot look up \(host): \(String(cString: strerror(lack)))"
+                )
+            )
+        }
+        let reason =
+            code == EAI_SYSTEM && systemCode != 0
+            ? String(cString: strerror(systemCode)) : String(cString: gai_strerror(code))
+        return CacheError(
             .originUnreachable,
-            detail: "Cannot find the address of \(host): \(String(cString: gai_strerror(code)))"
+            detail: "Cannot find the address of \(host): \(reason)"
         )
     }
 
-    /// No socket could be opened: a fault of this machine, which counts against no origin.
+    /// The error number of what this machine lacks; `nil` if the look-up failed for another reason.
+    private static func lack(_ code: Int32, _ systemCode: Int32) -> Int32? {
+        if code == EAI_MEMORY { return ENOMEM }
+        // A name server that cannot be asked for want of a socket seems to fail for a while.
+        guard code == EAI_SYSTEM || code == EAI_AGAIN else { return nil }
+        return [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(systemCode) ? systemCode : nil
+    }
+
+    /// No socket could be opened, or no name looked up for want of one: a fault of this machine,
+    /// which counts against no origin.
     ///
     /// The cache sees the code `originFailed`, as for every error of an origin that has no code.
     struct NoSocket: Error, CustomStringConvertible {

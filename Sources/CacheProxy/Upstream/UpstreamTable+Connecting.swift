@@ -131,7 +131,7 @@ extension UpstreamTable {
         do {
             try SystemThread.startDetached { [mailbox] in
                 let result = SocketAddress.resolve(name.host, port: name.port)
-                mailbox.post(.upstream(.resolved(name, result.mapError { $0 as any Error })))
+                mailbox.post(.upstream(.resolved(name, result)))
             }
         } catch {
             resolved(name, .failure(UpstreamFailure.noSocket(code: error.code)))
