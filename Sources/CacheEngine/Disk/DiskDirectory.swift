@@ -62,6 +62,9 @@ final class DiskDirectory: Sendable {
         }
     }
 
+    /// Whether the lock is held, and the path no longer leads to the directory that was opened.
+    var isGone: Bool { lock.withLock { $0 != nil } && !isInPlace }
+
     func shardPath(_ number: Int) -> String { Self.shardPath(path, number) }
 
     static func shardPath(_ path: String, _ number: Int) -> String {

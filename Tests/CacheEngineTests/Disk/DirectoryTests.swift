@@ -1,5 +1,6 @@
 import CacheTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -108,6 +109,54 @@ import Testing
             withIntermediateDirectories: true
         )
         _ = try await store.open()
+        await store.close()
+    }
+
+    /// The texts of a tier's faults.
+    private final class Faults: Sendable {
+        private let told = Mutex<[String]>([])
+        var details: [String] { told.withLock { $0 } }
+
+        func open(_ store: DiskStore) async throws -> DiskTier {
+            let tier = try await DiskTier.open(
+                store.configuration,
+                clock: FixedClock(nowSeconds: store.now),
+                fileSystem: store.volume,
+                onFault: { [self] error, _ in told.withLock { $0.append(error.detail) } }
+            )
+            store.tier = tier
+            return tier
+        }
+    }
+
+    @Test func directoryThatWasDeletedIsNamed() async throws {
+        let store = DiskStore()
+        let faults = Faults()
+        let tier = try await faults.open(store)
+        _ = tier.enqueue(try store.entry(0))
+        try await tier.flush()
+        try FileManager.default.removeItem(atPath: store.directory)
+        let gone = "\(store.directory) was deleted or replaced"
+        let error = await #expect(throws: CacheError.self) { try await tier.flush() }
+        #expect(error?.detail.hasPrefix(gone) == true)
+        #expect(faults.details == [gone + "; entries are no longer kept on disk"])
+        await store.close()
+    }
+
+    /// The files that are open are written on, until the next segment is made.
+    @Test func writesOfADeletedDirectoryDoNotBlameTheCapacity() async throws {
+        let store = DiskStore()
+        let faults = Faults()
+        let tier = try await faults.open(store)
+        try FileManager.default.removeItem(atPath: store.directory)
+        for number in 0..<4_000 {
+            if tier.enqueue(try store.entry(number)) == .stored { continue }
+            for shard in tier.shards { _ = await shard.drainAll() }
+        }
+        for shard in tier.shards { _ = await shard.drainAll() }
+        let gone = "\(store.directory) was deleted or replaced"
+        #expect(faults.details.count > 1)
+        #expect(faults.details.allSatisfy { $0.contains(gone) })
         await store.close()
     }
 

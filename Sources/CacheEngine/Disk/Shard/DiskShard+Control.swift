@@ -10,6 +10,7 @@ extension DiskShard {
             return state.lostEntries
         }
         guard isWritten, lost == 0, isInPlace() else {
+            try checkNotGone()
             throw CacheError(
                 .storageFailed,
                 detail: "Entries were lost because \(settings.directory) could not be written"
@@ -24,6 +25,7 @@ extension DiskShard {
         let isWritten = drainAll()
         let isConfirmed = settings.durability != .onRemoval || synchronizeOpenSegment()
         guard isWritten, isConfirmed, isInPlace() else {
+            try checkNotGone()
             throw CacheError(
                 .storageFailed,
                 detail: "A removal could not be written to \(settings.directory)"
@@ -47,6 +49,7 @@ extension DiskShard {
     func writeOut() throws {
         if isClosed { throw Self.closed }
         guard drainAll(), isInPlace() else {
+            try checkNotGone()
             throw CacheError(
                 .storageFailed,
                 detail: "Stored entries could not be written to \(settings.directory)"

@@ -78,8 +78,21 @@ package actor DiskShard {
 
     nonisolated func noteWriteError(_ fault: FileFault?) {
         state.withLock { $0.counters.writeErrors += 1 }
-        let text = fault?.text ?? "the capacity is used up"
-        faults.note("\(settings.directory) could not be written: \(text)")
+        faults.note("\(settings.directory) could not be written: \(reason(fault))")
+    }
+
+    private nonisolated func reason(_ fault: FileFault?) -> String {
+        if root.isGone { return "\(root.path) was deleted or replaced" }
+        return fault?.text ?? (mayWrite ? "the capacity is used up" : "the disk tier is closed")
+    }
+
+    /// - Throws: An error that names the directory, if that has gone.
+    nonisolated func checkNotGone() throws {
+        guard root.isGone else { return }
+        throw CacheError(
+            .storageFailed,
+            detail: "\(root.path) was deleted or replaced; entries are no longer kept on disk"
+        )
     }
 
     nonisolated func noteReadError(_ fault: FileFault) {
