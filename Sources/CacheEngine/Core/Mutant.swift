@@ -94,6 +94,7 @@ enum Mutant: String {
     case joinsPartsOfOtherVersions
     case forgetsTagsOfParts
     case copiesForTinyParts
+    case takesAnyPort
     case downloadsErrorPages
     case losesMarksOfURLs
 

@@ -88,6 +88,19 @@ import Testing
         #expect(Self.normal(url) == nil)
     }
 
+    @Test("a port that does not exist is refused", arguments: ["http", "HTTP", "https", "ftp"])
+    func portsThatDoNotExistAreRefused(scheme: String) {
+        for port in ["65536", "70000", "99999999999999999999999999999999"] {
+            for host in ["h", "[::1]", "a@h"] {
+                #expect(Self.normal("\(scheme)://\(host):\(port)/") == nil)
+            }
+        }
+        let highest = "\(scheme)://h:65535/"
+        #expect(Self.normal(highest) == highest.lowercased())
+        let zeros = String(repeating: "0", count: 40)
+        #expect(Self.normal("\(scheme)://h:\(zeros)8080/") != nil)
+    }
+
     @Test("schemes are told apart")
     func schemesAreToldApart() {
         for (url, scheme) in [

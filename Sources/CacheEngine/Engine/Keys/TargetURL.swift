@@ -79,9 +79,8 @@ struct TargetURL {
             let portStart = index
             repeat { index += 1 } while index < url.count && isDigit(url[index])
             let port = UnsafeRawBufferPointer(rebasing: url[portStart..<index])
-            guard !isDefault(port, isSecure ? .https : .http), index < url.count else {
-                return nil
-            }
+            guard isPort(port), !isDefault(port, isSecure ? .https : .http), index < url.count
+            else { return nil }
         }
         guard url[index] == slash, let end = restEnd(url, from: index) else { return nil }
         target.copy(UnsafeRawBufferPointer(rebasing: url[..<end]), at: offset)
@@ -202,7 +201,7 @@ struct TargetURL {
     }
 
     /// The end of the host, where the port with its colon begins (RFC 3986 §3.2.2, §3.2.3); `nil`
-    /// if the host is missing, or the port has other characters than digits.
+    /// if the host is missing, or the port has other characters than digits or is too large.
     private static func hostEnd(_ url: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
         var end = range.lowerBound
         if end < range.upperBound, url[end] == UInt8(ascii: "[") {
@@ -222,7 +221,19 @@ struct TargetURL {
         for index in end + 1..<range.upperBound {
             guard isDigit(url[index]) else { return nil }
         }
-        return end
+        return isPort(.init(rebasing: url[end..<range.upperBound])) ? end : nil
+    }
+
+    private static let portMax = 65_535
+
+    /// Whether the digits of `port`, which begins with its colon, are those of a port, or missing.
+    private static func isPort(_ port: UnsafeRawBufferPointer) -> Bool {
+        var number = 0
+        for index in 1..<port.count {
+            number = number * 10 + Int(port[index] &- UInt8(ascii: "0"))
+            guard number <= portMax else { return Mutant.takesAnyPort.isOn }
+        }
+        return true
     }
 
     /// Whether `port`, with its colon, is empty or the default of the scheme.
