@@ -215,12 +215,14 @@ final class SessionExchange: BodySource {
         )
     }
 
-    private static func failure(_ error: any Error, hasHead: Bool) -> any Error {
+    /// The error for the end of a task, whose head may have arrived.
+    static func failure(_ error: any Error, hasHead: Bool) -> any Error {
         guard let error = error as? URLError else {
             return CacheError(.originFailed, detail: String(describing: error))
         }
         let text = PlainText.escaped(error.localizedDescription)
-        let detail = "URLSession: \(text) (code \(error.code.rawValue))"
+        let remedy = remedy(error.code).map { "; \($0)" } ?? ""
+        let detail = "URLSession: \(text)\(remedy) (code \(error.code.rawValue))"
         switch error.code {
         case .cancelled: return CancellationError()
         case .timedOut: return CacheError(.originTimedOut, detail: detail)
@@ -230,10 +232,33 @@ final class SessionExchange: BodySource {
         case .cannotDecodeRawData, .cannotDecodeContentData,
             .cannotParseResponse:
             return CacheError(.originMisbehaved, detail: detail)
-        case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet:
+        case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet,
+            .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
+            .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid:
             return CacheError(hasHead ? .bodyTruncated : .originUnreachable, detail: detail)
         case .badURL, .unsupportedURL: return CacheError(.requestInvalid, detail: detail)
         default: return CacheError(hasHead ? .bodyTruncated : .originFailed, detail: detail)
+        }
+    }
+
+    /// What to do about a failure of TLS.
+    ///
+    /// URLSession on Linux has no codes for these: its text has the reason that libcurl gives.
+    private static func remedy(_ code: URLError.Code) -> String? {
+        switch code {
+        case .secureConnectionFailed:
+            "no TLS connection could be made: look at the server's versions and ciphers of TLS"
+        case .serverCertificateHasBadDate:
+            "the server's certificate has expired: renew it, or set this machine's clock"
+        case .serverCertificateNotYetValid:
+            "the server's certificate is not valid yet: set this machine's clock"
+        case .serverCertificateUntrusted:
+            "the server's certificate is not trusted for this host: look at its names and issuer"
+        case .serverCertificateHasUnknownRoot:
+            "the server's certificate has an unknown root: let this machine trust it"
+        case .clientCertificateRejected, .clientCertificateRequired:
+            "the server wants another client certificate than the session has"
+        default: nil
         }
     }
 

@@ -19,6 +19,29 @@ import Testing
         #expect(URLRequest.CachePolicy(ours) == theirs)
     }
 
+    @Test(arguments: [
+        (URLError.Code.secureConnectionFailed, CacheError.Code.originUnreachable, "TLS"),
+        (.serverCertificateHasBadDate, .originUnreachable, "expired"),
+        (.serverCertificateUntrusted, .originUnreachable, "not trusted"),
+        (.serverCertificateHasUnknownRoot, .originUnreachable, "unknown root"),
+        (.serverCertificateNotYetValid, .originUnreachable, "clock"),
+        (.clientCertificateRejected, .originFailed, "client certificate"),
+        (.clientCertificateRequired, .originFailed, "client certificate"),
+    ])
+    func failureOfTLSHasACodeAndARemedy(
+        theirs: URLError.Code,
+        ours: CacheError.Code,
+        remedy: String
+    ) throws {
+        for hasHead in [false, true] {
+            let failure = SessionExchange.failure(URLError(theirs), hasHead: hasHead)
+            let error = try #require(failure as? CacheError)
+            #expect(error.code == (hasHead ? .bodyTruncated : ours))
+            #expect(error.detail.contains(remedy))
+            #expect(SessionExchange.originalCode(of: error) == theirs)
+        }
+    }
+
     @Test func policyWithoutAnEquivalentIsNil() {
         #expect(URLRequest.CachePolicy(.bypass) == nil)
         #expect(URLRequest.CachePolicy(.cachedThenRefresh) == nil)
