@@ -161,10 +161,16 @@ internal import Foundation
         }
 
         /// Makes the request for the redirect's target, without cookies of another host (RFC 6265
-        /// §8.6).
+        /// §8.6) and credentials for another origin.
+        ///
+        /// A request with credentials of its own is not handled here: these are of
+        /// `additionalFields`. All other fields go on, as with URLSession itself.
         private func redirected(_ request: CacheRequest, from: URL, to: URL) -> CacheRequest {
             var request = request
             request.url = to.absoluteString
+            if !RedirectStep.isSameOrigin(from, to) {
+                for name in RedirectStep.credentials { request.fields.remove(name) }
+            }
             if from.host != to.host || from.scheme != to.scheme {
                 request.fields.remove("Cookie")
                 if let cookies = cookieStorage?.cookies(for: to), !cookies.isEmpty {

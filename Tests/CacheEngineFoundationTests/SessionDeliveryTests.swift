@@ -125,6 +125,26 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
+    @Test func credentialsOfAdditionalFieldsStayWithTheirOrigin() async throws {
+        let target = try LoopbackServer { _, connection in connection.respond(body: "end") }
+        let server = try LoopbackServer { _, connection in
+            connection.respond(302, [("Location", target.baseURL + "/")])
+        }
+        let own = EngineURLCache(
+            try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin()),
+            additionalFields: [
+                "authorization": "Basic YTpi", "Proxy-Authorization": "x", "X-App": "7",
+            ]
+        )
+        let url = try #require(URL(string: server.baseURL + "/"))
+        let (data, _) = try await URLSession.using(own).data(from: url)
+        #expect(String(decoding: data, as: UTF8.self) == "end")
+        #expect(server.requests.first?["Authorization"] == "Basic YTpi")
+        let last = try #require(target.requests.last)
+        #expect(last["X-App"] == "7")
+        #expect(last["Authorization"] == nil && last["Proxy-Authorization"] == nil)
+    }
+
     @Test func endlessRedirectIsLeftToTheSession() async throws {
         let server = try LoopbackServer { _, connection in
             connection.respond(302, [("Location", "/again")])

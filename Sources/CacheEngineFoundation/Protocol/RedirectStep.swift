@@ -36,8 +36,9 @@
         }
 
         private static let contentFields = ["Content-Type", "Content-Length", "Content-Encoding"]
+        static let credentials = ["Authorization", "Proxy-Authorization"]
         /// The fields that another origin must not see.
-        private static let secrets = ["Authorization", "Cookie", "Proxy-Authorization"]
+        private static let secrets = credentials + ["Cookie"]
 
         /// Whether another origin must not see the field.
         static func isSecret(_ name: String) -> Bool {
