@@ -1,10 +1,8 @@
-import Foundation
 import Testing
 
 /// Files that name each other in a circle can only be understood together.
 @Suite struct FileCircleTests {
     private static let circleFilesMax = 2
-    private static let nesting = "extension HTTPCache {"
 
     @Test func noCircleOfFilesInTheEngineIsLargerThanTwo() throws {
         let files = try SourceFile.all(in: ["Sources/CacheEngine/Engine"])
@@ -26,31 +24,8 @@ import Testing
 
     /// The other files with a type that each file names.
     private static func uses(among files: [SourceFile]) -> [String: Set<String>] {
-        var home: [String: String] = [:]
-        for file in files {
-            for type in file.topLevelTypes { home[type] = file.path }
-            // Types that the cache's face nests.
-            if file.code.contains(Self.nesting) {
-                for match in file.code.matches(of: /(?m)^    public struct ([A-Z]\w+)/) {
-                    home[String(match.1)] = file.path
-                }
-            }
-            // `typealias` stands beside the types.
-            for match in file.code.matches(of: /(?m)^typealias ([A-Z]\w+)/) {
-                home[String(match.1)] = file.path
-            }
-        }
-        var uses: [String: Set<String>] = [:]
-        for file in files {
-            // `HTTPCache.Configuration` names the configuration, and no part of the face.
-            let code = file.code.replacing(/"(?:[^"\\]|\\.)*"/, with: "")
-                .replacing(Self.nesting, with: "")
-                .replacing("HTTPCache.", with: "")
-            // A name behind a dot is a member of another type.
-            let types = code.matches(of: /(?:^|[^.\w])([A-Z]\w+)/).map { String($0.1) }
-            uses[file.path] = Set(types.compactMap { home[$0] }).subtracting([file.path])
-        }
-        return uses
+        Dictionary(grouping: SourceFile.uses(among: files), by: \.user)
+            .mapValues { Set($0.map(\.home)) }
     }
 
     /// The files that one leads to, itself included if it is part of a circle.

@@ -78,12 +78,3 @@ final class FlightAnswer: Sendable {
         )
     }
 }
-
-/// The request fields that select a response, and the key of the variant for which it was fetched.
-struct Variance: Sendable {
-    let index: VariantIndex
-    let vary: Vary
-    let key: RequestKey
-    /// Whether the variant is stored; `false` if the resource has too many variants.
-    var isStored = true
-}

@@ -108,3 +108,12 @@ struct VariantIndex: Hashable, Sendable {
         return bytes
     }
 }
+
+/// The request fields that select a response, and the key of the variant for which it was fetched.
+struct Variance: Sendable {
+    let index: VariantIndex
+    let vary: Vary
+    let key: RequestKey
+    /// Whether the variant is stored; `false` if the resource has too many variants.
+    var isStored = true
+}
