@@ -30,7 +30,7 @@ struct BodyFileWriter: ~Copyable {
         let file = try volume.open(path, .createNew)
         do throws(FileFault) {
             let header = BodyFileFormat.header(storeID: storeID, fileID: fileID)
-            try write(header[...], volume, file, 0)
+            try write(header[...], to: file, at: 0, on: volume)
         } catch {
             volume.close(file)
             try? volume.unlink(path)
