@@ -6,10 +6,12 @@ import Testing
 
 /// Failures that are the origin's, and those of this machine.
 @Suite struct UpstreamFailureTests {
-    @Test(arguments: [
-        (EAI_SYSTEM, EMFILE), (EAI_SYSTEM, ENFILE), (EAI_SYSTEM, ENOBUFS), (EAI_SYSTEM, ENOMEM),
-        (EAI_AGAIN, EMFILE), (EAI_MEMORY, 0),
-    ] as [(Int32, Int32)])
+    @Test(
+        arguments: [
+            (EAI_SYSTEM, EMFILE), (EAI_SYSTEM, ENFILE), (EAI_SYSTEM, ENOBUFS), (EAI_SYSTEM, ENOMEM),
+            (EAI_AGAIN, EMFILE), (EAI_MEMORY, 0),
+        ] as [(Int32, Int32)]
+    )
     func lookUpThatLacksAFileCountsAgainstNoOrigin(code: Int32, systemCode: Int32) throws {
         let error = UpstreamFailure.unresolved("a.test", code: code, systemCode: systemCode)
         let fault = try #require(error as? UpstreamFailure.NoSocket)
@@ -17,10 +19,12 @@ import Testing
         #expect("\(fault)".hasPrefix("Cannot look up a.test: "))
     }
 
-    @Test(arguments: [
-        (EAI_SYSTEM, 0), (EAI_SYSTEM, ECONNREFUSED), (EAI_AGAIN, 0), (EAI_AGAIN, ETIMEDOUT),
-        (EAI_NONAME, EMFILE), (EAI_FAIL, 0),
-    ] as [(Int32, Int32)])
+    @Test(
+        arguments: [
+            (EAI_SYSTEM, 0), (EAI_SYSTEM, ECONNREFUSED), (EAI_AGAIN, 0), (EAI_AGAIN, ETIMEDOUT),
+            (EAI_NONAME, EMFILE), (EAI_FAIL, 0),
+        ] as [(Int32, Int32)]
+    )
     func nameThatIsNotFoundIsTheOriginsFault(code: Int32, systemCode: Int32) throws {
         let error = UpstreamFailure.unresolved("a.test", code: code, systemCode: systemCode)
         let fault = try #require(error as? CacheError)
