@@ -241,7 +241,7 @@ final class SessionExchange: BodySource {
         }
     }
 
-    /// What to do about a failure of TLS.
+    /// The remedy for a failure of TLS.
     ///
     /// URLSession on Linux has no codes for these: its text has the reason that libcurl gives.
     private static func remedy(_ code: URLError.Code) -> String? {

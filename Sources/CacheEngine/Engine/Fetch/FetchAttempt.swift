@@ -336,7 +336,7 @@ struct FetchAttempt {
             }
             return
         }
-        // What has been stored during the look-up is newer.
+        // A response that has been stored during the look-up is newer.
         if tiers.arrivals.isOvertaken(arrival, under: found.key.hash) { return }
         let isAnother = Conditional.tellsOfAnotherVersion(
             stored: stored.fields(),
