@@ -51,6 +51,7 @@ struct PurgeTable {
             if times.count >= Self.timesMax { escalate(to: sequence) }
             times.append(TimePurge(scope: scope, sequence: sequence))
         }
+        assert(tags.count <= Self.tagsMax && times.count <= Self.timesMax, "a full table forgets")
     }
 
     /// Whether a purge covers the entry with that sequence number.

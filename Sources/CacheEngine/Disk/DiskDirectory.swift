@@ -217,6 +217,7 @@ final class DiskDirectory: Sendable {
 
     /// Replaces the note.
     func keep(note bytes: [UInt8]) throws(FileFault) {
+        assert(bytes.count <= Self.noteBytesMax, "the note is read back whole")
         // A released directory may belong to another cache.
         guard lock.withLock({ $0 != nil }) else { throw .notFound }
         try volume.replace(

@@ -32,9 +32,11 @@ final class BodyChainReader: BodySource {
             let place = offset.load(ordering: .relaxed)
             switch chain.step(id, at: place, limit: limit) {
             case .chunk(let chunk):
+                assert(chunk.count <= limit - place, "no byte beyond the reader's part")
                 offset.store(place + chunk.count, ordering: .relaxed)
                 return chunk
             case .readBack(let read, let range):
+                assert(range.lowerBound == place && range.upperBound <= limit, "the next bytes")
                 let chunk = try await read(range)
                 guard !chunk.isEmpty, chunk.count <= range.count else {
                     throw CacheError(

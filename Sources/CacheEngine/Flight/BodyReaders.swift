@@ -84,7 +84,10 @@ struct BodyReaders {
         fastestOffset = min(end, places.values.lazy.map(\.offset).max() ?? reader.offset)
     }
 
-    mutating func setSleep(_ ticket: Int?, of id: ID) { places[id]?.sleep = ticket }
+    mutating func setSleep(_ ticket: Int?, of id: ID) {
+        assert(places[id] != nil, "only a reader sleeps")
+        places[id]?.sleep = ticket
+    }
 
     /// The place of the last reader that reads; `nil` if none does.
     mutating func rearPlace() -> Int? {

@@ -122,6 +122,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
                 if role == .leader { state.untilNanoseconds = terms.untilNanoseconds }
                 return .waiting(waiter)
             case .readAnswer:
+                assert(state.answer != nil, "a flight that is answered for all has its answer")
                 guard let answer = state.answer else { return .known(.lookAgain) }
                 return .known(.answered(answer, isLeader: false))
             case .lookAgain: return .known(.lookAgain)
@@ -136,7 +137,10 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
             await withUnsafeContinuation { continuation in
                 let early = state.withLock { state -> Outcome? in
                     if let early = state.told.removeValue(forKey: waiter) { return early }
-                    let isSeated = state.seats.update(waiter) { $0.continuation = continuation }
+                    let isSeated = state.seats.update(waiter) { seat in
+                        assert(seat.continuation == nil, "a waiter suspends once")
+                        seat.continuation = continuation
+                    }
                     return isSeated ? nil : .lookAgain
                 }
                 if let early { continuation.resume(returning: early) }
@@ -203,6 +207,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
             return (state.machine.answered(for: audience), leader)
         }
         guard let told else { return nil }
+        assert(told.leader.map { told.waiters.contains($0) } ?? true, "the leader waits, too")
         tell(told.waiters) { waiter in
             if waiter == told.leader { return .answered(answer, isLeader: true) }
             if Mutant.sharesUnshareable.isOn { return .answered(answer, isLeader: false) }
@@ -250,10 +255,12 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
                 state.permit = StorePermit()
                 state.untilNanoseconds = seat.terms.untilNanoseconds
                 if state.isRetired { state.permit.revoke() }
+                assert(state.machine.attempts == attempt + 1, "attempts are counted one by one")
                 return Failing(leader: leader, next: .elected(seat.request, attempt: attempt + 1))
             }
         }
         guard let result else { return .superseded }
+        assert(result.leader.map { !result.waiters.contains($0) } ?? true, "it is told once")
         // The caller of the failed request gets the error as its answer.
         if let leader = result.leader { tell(leader, .failed(error, isShared: false)) }
         tell(result.waiters) { waiter in

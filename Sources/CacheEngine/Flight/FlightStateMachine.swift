@@ -100,6 +100,7 @@ struct FlightStateMachine {
     mutating func leave(_ waiter: WaiterID) -> LeaveAction {
         defer { checkInvariants() }
         guard line.leave(waiter) != nil else { return .nothing }
+        assert(state == .fetching, "waiters exist only while fetching")
         if leader == waiter { leader = nil }
         guard line.isEmpty, !isWanted || Mutant.endsWantedFlights.isOn else { return .resume }
         state = .landed
@@ -143,7 +144,8 @@ struct FlightStateMachine {
     mutating func dismissLeader() -> WaiterID? {
         defer { checkInvariants() }
         guard let waiter = leader.take() else { return nil }
-        _ = line.leave(waiter)
+        let place: Void? = line.leave(waiter)
+        assert(place != nil, "a leader that still waits is among the waiters")
         return waiter
     }
 
@@ -157,8 +159,10 @@ struct FlightStateMachine {
     private mutating func release() -> [WaiterID] {
         leader = nil
         var waiters: [WaiterID] = []
-        waiters.reserveCapacity(line.count)
+        let count = line.count
+        waiters.reserveCapacity(count)
         line.removeAll { waiter, _ in waiters.append(waiter) }
+        assert(waiters.count == count, "each waiter is released once")
         return waiters
     }
 

@@ -180,6 +180,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         }
         flight.variantKey = variantKey
         flights[variantKey] = flight
+        assert(isCurrent(flight), "it is found under its own key, too")
     }
 
     // MARK: Facts about a key
@@ -229,6 +230,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     mutating func leaveEscape(_ key: KeyHash) {
+        assert(escapes[key] != nil, "only an escape that began ends")
         guard let count = escapes[key] else { return }
         escapes[key] = count > 1 ? count - 1 : nil
     }

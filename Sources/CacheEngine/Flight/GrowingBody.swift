@@ -118,6 +118,7 @@ extension GrowingBody {
 
     /// From now on drops the chunks behind the window: `reader` reads them back.
     mutating func spill(_ reader: @escaping BodyChain.SpillReader) -> Woken {
+        assert(!isPassing, "a body that passes is not stored again")
         mode = .spilled(reader)
         trim()
         return everyone()
@@ -162,6 +163,7 @@ extension GrowingBody {
     /// Lets the writer wait; returns `false` if it need not.
     mutating func park(writer waiter: Waiter) -> Bool {
         guard !isRoomy() else { return false }
+        assert(writer == nil, "there is one writer, and it waits once")
         writer = waiter
         return true
     }
@@ -249,6 +251,7 @@ extension GrowingBody {
         if !isPassing || max(offset, remainsEnd) >= firstOffset { readers.begin(reader) }
         let step = next(at: offset, limit: limit)
         if case .chunk(let chunk) = step {
+            assert(!chunk.isEmpty && chunk.count <= endOffset - offset, "bytes that have arrived")
             readers.move(reader, to: offset + chunk.count, limit: limit)
         }
         return (step, writerWithRoom())
@@ -326,6 +329,10 @@ extension GrowingBody {
             if chunkOffsets[middle] <= offset { low = middle } else { high = middle }
         }
         let chunk = chunks[low]
+        assert(
+            (chunkOffsets[low]..<chunkOffsets[low] + chunk.count).contains(offset),
+            "the chunk has the offset"
+        )
         // A reader's limit may be any announced length, so nothing is added to it.
         let start = offset - chunkOffsets[low]
         return chunk[start..<min(chunk.count, limit - chunkOffsets[low])]

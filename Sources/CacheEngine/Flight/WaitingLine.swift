@@ -22,6 +22,7 @@ struct WaitingLine<Element> {
         assert(places.last.map { $0.ticket < lastTicket } ?? true, "tickets ascend")
         places.append((lastTicket, element))
         count += 1
+        assert(position(of: lastTicket) == places.count - 1, "it is found where it was put")
         return lastTicket
     }
 
@@ -31,6 +32,7 @@ struct WaitingLine<Element> {
         else { return nil }
         count -= 1
         sweep()
+        assert(self[ticket] == nil, "it is found no more")
         return element
     }
 
@@ -62,7 +64,9 @@ struct WaitingLine<Element> {
     /// Removes and returns all elements, in the order of their tickets.
     mutating func removeAll() -> [(ticket: Ticket, element: Element)] {
         defer { empty() }
-        return everyone
+        let all = everyone
+        assert(all.count == count, "each place that is taken is counted once")
+        return all
     }
 
     /// Removes all elements and lends them to `visit`, in the order of their tickets.
@@ -103,6 +107,7 @@ struct WaitingLine<Element> {
         if places.count > 2 * count + 16 {
             places = places[front...].filter { $0.element != nil }
             front = 0
+            assert(places.count == count, "only the places that are taken are kept")
         }
         checkInvariants()
     }

@@ -109,6 +109,7 @@ struct EntryTable: @unchecked Sendable {
     func hits(of slot: Int) -> Int { Int((hitCounts + slot).pointee.load(ordering: .relaxed)) }
 
     func setHits(of slot: Int, to hits: Int) {
+        assert((0...Int(Self.hitsMax)).contains(hits), "a count that a slot can have")
         (hitCounts + slot).pointee.store(UInt8(hits), ordering: .relaxed)
     }
 
@@ -168,6 +169,7 @@ struct EntryTable: @unchecked Sendable {
     }
 
     func remove(_ slot: Int, _ hash: KeyHash) {
+        assert(self.slot(of: hash) == slot, "the slot has an entry of this hash")
         (words + slot).pointee.store(0, ordering: .relaxed)
         var bucket = home(of: hash)
         while bucket != slot / Self.bucketSlots {

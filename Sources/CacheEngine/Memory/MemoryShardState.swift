@@ -56,6 +56,7 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
     /// Its hash must be absent and the table not full.
     mutating func insert(_ entry: Entry, _ hash: KeyHash, isPinned: Bool) {
         precondition(!isFull)
+        assert(entry.head.hash == hash, "linked under its own hash")
         let slot = table.insert(Unmanaged.passRetained(entry.storage), hash)
         let charge = entry.chargeBytes
         count += 1
@@ -66,6 +67,7 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
 
     /// Replaces the entry in `slot` by another of the same hash, and returns the old reference.
     mutating func replace(_ slot: Int, by entry: Entry, _ hash: KeyHash) -> Unmanaged<ByteStorage> {
+        assert(entry.head.hash == hash, "linked under its own hash")
         let old = table.entry(at: slot).unsafelyUnwrapped
         let oldEntry = Entry(unchecked: old.takeUnretainedValue())
         let (oldCharge, charge) = (oldEntry.chargeBytes, entry.chargeBytes)
@@ -96,13 +98,16 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         let old = table
         let new = EntryTable(bucketCount: bucketCount)
         assert(new.entriesMax > count, "all entries find a place")
+        var movedCount = 0
         policy.grow(slotCount: new.slotCount) { slot in
             let reference = old.entry(at: slot).unsafelyUnwrapped
             let hash = Entry(unchecked: reference.takeUnretainedValue()).head.hash
             let place = new.insert(reference, hash)
             new.setHits(of: place, to: old.hits(of: slot))
+            movedCount += 1
             return place
         }
+        assert(movedCount == count, "each entry is in one queue, and moves once")
         table = new
         checkInvariants()
         return old
@@ -145,7 +150,8 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
 
     private func countPinned(_ entry: Entry, _ bytes: Int) {
         guard entry.head.storageClass == .pinned else { return }
-        shared.pinnedBytes.add(bytes, ordering: .relaxed)
+        let sum = shared.pinnedBytes.add(bytes, ordering: .relaxed).newValue
+        assert(sum >= 0, "only bytes that were counted are taken off")
     }
 
     func checkInvariants() {

@@ -57,6 +57,7 @@ extension MemoryTier {
                 pinnedBytesMax: victim.pinnedBytesMax
             )
             left -= await shards.shards[victim.shard].evict(goal)
+            assert(left >= 0, "a batch takes no more than its goal")
             await Task.yield()
         }
         commons.retired.flush()

@@ -40,6 +40,8 @@ package final class MemoryTier: Sendable {
         entrySizeShareMax = configuration.entrySizeShareMax
     }
 
+    deinit { commons.used.giveBack(lookUps.sizeBytes + trial.sizeBytes) }
+
     /// The number of shards.
     package var shardCount: Int { commons.shardCount }
 

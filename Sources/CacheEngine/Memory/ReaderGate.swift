@@ -50,6 +50,7 @@ struct ReaderGate {
         // compiler moves it behind the store, because a store cannot release an object.
         ce_compiler_barrier()
         let depth = Self.depth(of: record)
+        assert(depth.pointee.load(ordering: .relaxed) > 0, "only a gate that was entered is left")
         depth.pointee.store(depth.pointee.load(ordering: .relaxed) &- 1, ordering: .releasing)
     }
 

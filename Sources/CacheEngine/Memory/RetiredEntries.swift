@@ -12,6 +12,14 @@ final class RetiredEntries: Sendable {
         var entries: [Unmanaged<ByteStorage>]
         var tables: [EntryTable] = []
         var chargeBytes = 0
+
+        /// The sum of what the entries and tables are charged for; O(n).
+        var partsBytes: Int {
+            entries.reduce(0) { $0 + Entry(unchecked: $1.takeUnretainedValue()).chargeBytes }
+                + tables.reduce(0) {
+                    $0 + MemoryShardState.sizeBytes(bucketCount: $1.bucketCount)
+                }
+        }
     }
 
     private static let entriesMax = 64
@@ -80,6 +88,7 @@ final class RetiredEntries: Sendable {
             state.chargeBytes = 0
             return taken
         }
+        assert(taken.chargeBytes == taken.partsBytes, "the sum of the parts")
         guard !taken.entries.isEmpty || !taken.tables.isEmpty else { return }
         ReaderGate.waitForReaders()
         for entry in taken.entries { entry.release() }

@@ -34,6 +34,8 @@ final class ShardCommons: @unchecked Sendable {
 
     deinit {
         retired.flush()
+        assert(used.pendingBytes == 0, "all that was retired is released")
+        assert(used.current == 0, "each byte that was taken is given back")
         ranks.deallocate()
         tables.deallocate()
     }
@@ -52,6 +54,7 @@ final class ShardCommons: @unchecked Sendable {
     }
 
     func publishRank(_ rank: Double, of part: EvictionPart, in shard: Int) {
+        assert(rank >= 0, "the bits of a negative rank would be the largest")
         (ranks + part.rawValue * shardCount + shard).pointee
             .store(rank.bitPattern, ordering: .relaxed)
     }

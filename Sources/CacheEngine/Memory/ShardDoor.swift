@@ -30,10 +30,19 @@ final class ShardDoor: Sendable {
     }
 
     deinit {
-        state.withLock { state in
-            for slot in 0..<state.table.slotCount { state.table.entry(at: slot)?.release() }
+        let bytes = state.withLock { state in
+            var (count, sum) = (0, state.sizeBytes)
+            for slot in 0..<state.table.slotCount {
+                guard let reference = state.table.entry(at: slot) else { continue }
+                sum += Entry(unchecked: reference.takeUnretainedValue()).chargeBytes
+                reference.release()
+                count += 1
+            }
+            assert(count == state.count, "each entry is counted once")
             state.table.deallocate()
+            return sum
         }
+        commons.used.giveBack(bytes)
     }
 
     /// The events that happened inside the lock.

@@ -13,6 +13,8 @@ final class UsedBytes: Sendable {
     init(_ shared: SharedPolicyState) { self.shared = shared }
 
     var current: Int { used.load(ordering: .relaxed) }
+    /// The bytes of retired entries that are not released yet.
+    var pendingBytes: Int { pending.load(ordering: .relaxed) }
     var capacity: Int { shared.capacityBytes.load(ordering: .relaxed) }
 
     /// Bytes that may be retired but not released before a writer waits for readers.
@@ -20,7 +22,7 @@ final class UsedBytes: Sendable {
 
     /// Bytes that would have to leave the tables to make room for `bytes` more.
     func excess(with bytes: Int) -> Int {
-        current - pending.load(ordering: .relaxed) + bytes - capacity
+        current - pendingBytes + bytes - capacity
     }
 
     /// The answer to a request for bytes.
@@ -38,7 +40,7 @@ final class UsedBytes: Sendable {
     func take(_ bytes: Int) -> Taking {
         var now = used.load(ordering: .relaxed)
         while true {
-            if now - pending.load(ordering: .relaxed) + bytes > linkedBytesMax(for: bytes) {
+            if now - pendingBytes + bytes > linkedBytesMax(for: bytes) {
                 return .mustEvict
             }
             guard now + bytes <= capacity else { return .mustRelease }
@@ -53,9 +55,13 @@ final class UsedBytes: Sendable {
     }
 
     /// Takes `bytes` even if they do not fit, for state that a memory cannot do without.
-    func takeAnyway(_ bytes: Int) { used.add(bytes, ordering: .relaxed) }
+    func takeAnyway(_ bytes: Int) {
+        assert(bytes >= 0, "bytes are given back by `giveBack`")
+        used.add(bytes, ordering: .relaxed)
+    }
 
     func giveBack(_ bytes: Int) {
+        assert(bytes >= 0, "bytes are taken by `take`")
         let rest = used.subtract(bytes, ordering: .relaxed).newValue
         assert(rest >= 0, "only bytes that were taken are given back")
     }

@@ -92,6 +92,7 @@ struct ShadowCache: ~Copyable {
         facts.counts[slot] = 0
         usedBytes += chargeBytes
         link(slot)
+        assert(find(identity) == slot, "it is found where it was put")
         policy.insert(slot, chargeBytes: chargeBytes, isPinned: false, facts)
         policy.settle(facts)
         return false
@@ -187,7 +188,9 @@ struct ShadowCache: ~Copyable {
     private mutating func drop(_ slot: Int) {
         policy.remove(slot, chargeBytes: facts.charges[slot])
         usedBytes -= facts.charges[slot]
+        assert(usedBytes >= 0 && freeCount < slotCount, "only a slot in use is dropped")
         unlink(slot)
+        assert(find(facts.identities[slot]) == nil, "it is found no more")
         freeSlots[freeCount] = UInt32(slot)
         freeCount += 1
     }

@@ -80,7 +80,8 @@ struct SizeAwarePolicy: ~Copyable {
     /// The entry in `slot` is leaving.
     mutating func remove(_ slot: Int, chargeBytes: Int) {
         if queues.queue(of: slot) == Self.window {
-            shared.windowBytes.subtract(chargeBytes, ordering: .relaxed)
+            let rest = shared.windowBytes.subtract(chargeBytes, ordering: .relaxed).newValue
+            assert(rest >= 0, "only bytes that were counted leave the window")
         }
         queues.remove(slot)
     }

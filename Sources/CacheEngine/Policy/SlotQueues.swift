@@ -95,6 +95,7 @@ struct SlotQueues: ~Copyable {
             delay: delay
         )
         newest[queue] = UInt32(slot)
+        assert(self.queue(of: slot) == queue, "reads as written")
     }
 
     func remove(_ slot: Int) {
@@ -124,6 +125,7 @@ struct SlotQueues: ~Copyable {
             oldest[queue] = link.newer & Self.none
         }
         links[slot] = .unlinked
+        assert(self.queue(of: slot) == nil, "it is in no queue")
     }
 
     /// The queue in `range` whose oldest slot has the least stamp, and that stamp.

@@ -59,6 +59,11 @@ struct BodyFileWriter: ~Copyable {
             offset += count
             if pending.count == BodyCodec.blockBytes { try writeBlock() }
         }
+        assert(pending.count < BodyCodec.blockBytes, "a full block is written at once")
+        assert(
+            rawCount == blocks.count * BodyCodec.blockBytes + pending.count,
+            "the blocks and the rest are the whole"
+        )
     }
 
     /// Returns the bytes at `range` up to the end of the first block; written blocks are read back.
@@ -89,6 +94,7 @@ struct BodyFileWriter: ~Copyable {
     {
         if !pending.isEmpty { try writeBlock() }
         assert(blocks.count == BodyCodec.blockCount(rawCount), "a row for each block")
+        assert(blocks.last?.end ?? position == position, "the table follows the blocks")
         var table = [UInt8](repeating: 0, count: blocks.count * BodyFileFormat.Block.sizeBytes)
         table.withUnsafeMutableBytes { bytes in
             for (row, block) in blocks.enumerated() {
@@ -130,6 +136,13 @@ struct BodyFileWriter: ~Copyable {
             }
         }
         let stored = count.map { scratch[..<$0] } ?? pending[...]
+        assert(
+            count == nil
+                || pending.withUnsafeBytes { raw in
+                    stored.withUnsafeBytes { BodyCodec.isReadable($0, .lz4, as: raw) }
+                },
+            "reads as written"
+        )
         let crc = stored.withUnsafeBytes { $0.crc32c(from: BodyFileFormat.seed(fileID)) }
         try Self.write(stored, to: file, at: position, on: volume)
         assert(stored.count <= BodyCodec.blockBytes && !stored.isEmpty)

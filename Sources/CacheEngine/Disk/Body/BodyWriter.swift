@@ -77,6 +77,7 @@ package actor BodyWriter {
             }
             reservedBytes += step
         }
+        assert(needed <= reservedBytes, "room is reserved before it is used")
         do throws(FileFault) { try file.append(bytes) } catch {
             phase = .full
             throw unwritable(error)

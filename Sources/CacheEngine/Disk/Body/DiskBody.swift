@@ -43,6 +43,7 @@ package final class DiskBody: BodyReader {
 
     private static func part(_ range: Range<Int>, of block: ByteChunk, _ number: Int) -> ByteChunk {
         let start = number * BodyCodec.blockBytes
+        assert((start..<start + block.count).contains(range.lowerBound), "the block has the byte")
         return block[range.lowerBound - start..<min(range.upperBound - start, block.count)]
     }
 

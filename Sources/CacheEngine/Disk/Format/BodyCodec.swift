@@ -35,11 +35,13 @@ package enum BodyCodec {
             if raw.count <= blockBytes {
                 let count = compressBlock(raw, into: .init(rebasing: stored[..<limit]))
                 if let count {
-                    assert(isReadable(stored, count, .lz4, as: raw), "reads as written")
+                    let written = UnsafeRawBufferPointer(rebasing: stored[..<count])
+                    assert(isReadable(written, .lz4, as: raw), "reads as written")
                     return (.lz4, count)
                 }
             } else if let count = compressBlocks(raw, into: stored), count <= limit {
-                assert(isReadable(stored, count, .lz4Blocks, as: raw), "reads as written")
+                let written = UnsafeRawBufferPointer(rebasing: stored[..<count])
+                assert(isReadable(written, .lz4Blocks, as: raw), "reads as written")
                 return (.lz4Blocks, count)
             }
         }
@@ -67,16 +69,15 @@ package enum BodyCodec {
     }
 
     /// Whether the stored form of a body gives back its bytes.
-    private static func isReadable(
-        _ stored: UnsafeMutableRawBufferPointer,
-        _ count: Int,
+    static func isReadable(
+        _ stored: UnsafeRawBufferPointer,
         _ codec: EntryHead.Codec,
         as raw: UnsafeRawBufferPointer
     ) -> Bool {
         let again = UnsafeMutableRawBufferPointer.allocate(byteCount: raw.count, alignment: 1)
         defer { again.deallocate() }
-        let written = UnsafeRawBufferPointer(rebasing: stored[..<count])
-        return decompress(written, codec, into: again) && again.elementsEqual(raw)
+        return decompress(stored, codec, into: again)
+            && UnsafeRawBufferPointer(again).hasSameBytes(as: raw)
     }
 
     /// Compresses one block into `stored`; returns `nil` if it does not fit.

@@ -73,6 +73,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
             slots[index] = Slot(identity: identity, place: place)
             count += 1
             assert(position(of: identity) == index, "it is found where it was put")
+            assert(count * 8 <= capacity * 7, "an eighth is free")
             return .none
         }
     }
@@ -119,6 +120,7 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
     }
 
     private mutating func removeSlot(at position: Int) {
+        assert(!slots[position].place.isNone, "only an occupied slot is freed")
         var index = position
         while !slots[index + 1].place.isNone, home(of: slots[index + 1].identity) <= index {
             slots[index] = slots[index + 1]

@@ -65,8 +65,10 @@ package final class IOLane: SerialExecutor {
 
     /// Runs the waiting jobs and the requested work; called by a pool thread.
     func run() {
+        assert(owner.load(ordering: .relaxed) == 0, "one thread at a time runs a lane")
         owner.store(SystemThread.currentNumber, ordering: .relaxed)
         let (jobs, work) = waiting.withLock { waiting in
+            assert(waiting.isActive, "only a lane that was scheduled runs")
             let taken = (waiting.jobs, waiting.wantsWork ? waiting.work : nil)
             waiting.jobs = []
             waiting.wantsWork = false

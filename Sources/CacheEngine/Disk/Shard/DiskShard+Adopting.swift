@@ -93,7 +93,11 @@ extension DiskShard {
     func continueLog(_ segment: LogWriter.OpenSegment?) {
         guard let segment, order.last == segment.slot else { return }
         order.removeLast()
-        state.withLock { $0.segments[segment.slot].state = .open }
+        state.withLock { state in
+            assert(state.segments[segment.slot].state == .sealed, "it was replayed")
+            assert(state.segments[segment.slot].recordsEnd <= segment.position, "behind them")
+            state.segments[segment.slot].state = .open
+        }
         writer.segment = segment
     }
 }

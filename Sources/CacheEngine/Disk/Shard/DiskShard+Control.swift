@@ -98,6 +98,9 @@ extension DiskShard {
         }
     }
 
+    /// The number of segments in the lists.
+    var segmentCount: Int { order.count + clean.count + (writer.segment == nil ? 0 : 1) }
+
     /// The limit of rounds: callers that keep storing must not prevent the cache from closing.
     private static let closingRoundsMax = 8
 

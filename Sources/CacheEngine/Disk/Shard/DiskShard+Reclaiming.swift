@@ -35,6 +35,7 @@ extension DiskShard {
         // Files are unlinked outside the lock, because unlinking a large one takes time.
         let dropped = state.withLock { state in
             let dropped = kept.compactMap { state.forget($0.identity, at: $0.place) }
+            assert(state.segments[slot].state == .sealed, "only a sealed segment is emptied")
             state.segments[slot].state = .clean
             state.counters.segmentsReclaimed += 1
             state.purges.forget(upTo: state.segments[slot].purgeSequenceMax)

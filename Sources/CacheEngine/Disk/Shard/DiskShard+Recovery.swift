@@ -46,6 +46,10 @@ extension DiskShard {
         if replay.fault != nil { reclaimEverything() }
         while ledger.balance.freeBytes < 0, makeRoom() {}
         replay.report.entries = state.withLock { $0.index.count }
+        assert(
+            ledger.balance.segmentBytes >= segmentCount * settings.segmentBytes,
+            "each segment has its room"
+        )
         return replay.report
     }
 
@@ -102,7 +106,7 @@ extension DiskShard {
         return found.filter(isLive)
     }
 
-    private static func slot(named name: String) -> Int? {
+    static func slot(named name: String) -> Int? {
         guard name.hasSuffix(".seg"), name.utf8.count == 9, let slot = Int(name.prefix(5)),
             (0..<RecordPlace.segmentsMax).contains(slot)
         else { return nil }

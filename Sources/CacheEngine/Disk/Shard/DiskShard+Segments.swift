@@ -44,9 +44,11 @@ extension DiskShard {
             firstSequence: sequence
         )
         guard write(header, to: file) else { return false }
+        assert(!order.contains(slot) && !clean.contains(slot), "a segment is in one list")
         nextGeneration += 1
         state.withLock { state in
             assert(state.segments[slot].leases == 0, "no reader has the old life")
+            assert(state.segments[slot].state == .clean, "it holds no live record")
             state.segments[slot] = SegmentInfo(
                 state: .open,
                 file: file,
@@ -161,7 +163,7 @@ extension DiskShard {
         guard let segment = writer.segment else { return }
         writer.segment = nil
         order.append(segment.slot)
-        state.withLock { $0.segments[segment.slot].state = .sealed }
+        state.withLock { $0.close(segment.slot) }
         let written = mayWrite ? writeTrailer(of: segment, isTorn: isTorn) : 0
         if written == 0 { doubt(segment) }
         if written > 0, Mutant.confirmsBySealingAnother.isOn { writer.doubted = [] }
@@ -267,7 +269,7 @@ extension DiskShard {
         guard let segment = writer.segment else { return }
         writer.segment = nil
         order.append(segment.slot)
-        state.withLock { $0.segments[segment.slot].state = .sealed }
+        state.withLock { $0.close(segment.slot) }
         if segment.isDoubted || settings.durability != .none && !synchronize(segment) {
             doubt(segment)
         }
@@ -280,9 +282,10 @@ extension DiskShard {
         }
         let slot = clean.remove(at: position)
         let file = state.withLock { state in
-            let file = state.segments[slot].file
+            let info = state.segments[slot]
+            assert(info.state == .clean && info.leases == 0, "nothing is read from it")
             state.segments[slot] = SegmentInfo()
-            return file
+            return info.file
         }
         volume.close(file)
         do throws(FileFault) {
@@ -292,5 +295,13 @@ extension DiskShard {
         }
         ledger.releaseSegment(settings.segmentBytes)
         return true
+    }
+}
+
+extension ShardState {
+    /// Ends the writing of the open segment; its records stay readable.
+    fileprivate mutating func close(_ slot: Int) {
+        assert(segments[slot].state == .open, "only the open segment is closed")
+        segments[slot].state = .sealed
     }
 }

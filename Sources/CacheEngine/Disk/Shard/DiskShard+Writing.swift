@@ -113,6 +113,8 @@ extension DiskShard {
                 (head.codec, head.storedCount) = BodyCodec.compress(body, into: bodyBytes)
             }
         }
+        assert(head.storedCount <= head.rawCount, "no body grows")
+        assert(head.recordBytes <= settings.recordBytesMax, "a scan reaches the next record")
         entry.withBytes { bytes in
             let tail = UnsafeRawBufferPointer(rebasing: bytes[(bytes.count - tailBytes)...])
             room.copy(tail, at: EntryHead.sizeBytes + head.storedCount)
@@ -231,6 +233,14 @@ extension DiskShard {
         segment.items += writer.placed.map { FooterItem($0.head, offset: start + $0.batchOffset) }
         segment.position += writer.batch.count
         segment.isSynchronized = false
+        assert(
+            segment.position
+                <= SegmentTrailer.footerOffset(
+                    itemCount: segment.items.count,
+                    segmentBytes: settings.segmentBytes
+                ),
+            "the footer has room behind the records"
+        )
         writer.segment = segment
         commit(writer.placed, at: start, in: segment)
         state.withLock { state in
@@ -288,8 +298,14 @@ extension DiskShard {
         in segment: LogWriter.OpenSegment
     ) {
         state.withLock { state in
+            let info = state.segments[segment.slot]
+            assert(info.state == .open && info.recordsEnd <= start, "behind the earlier records")
             state.segments[segment.slot].recordsEnd = segment.position
             for record in placed {
+                assert(
+                    start + record.batchOffset + record.head.recordBytes <= segment.position,
+                    "a place inside the segment's records"
+                )
                 let place = RecordPlace(
                     segment: segment.slot,
                     offset: start + record.batchOffset,

@@ -118,8 +118,9 @@ package actor DiskShard {
 
     func segmentPath(_ slot: Int) -> String {
         let digits = String(slot)
-        return settings.directory + "/" + String(repeating: "0", count: 5 - digits.count) + digits
-            + ".seg"
+        let name = String(repeating: "0", count: 5 - digits.count) + digits + ".seg"
+        assert(Self.slot(named: name) == slot, "reads as written")
+        return settings.directory + "/" + name
     }
 }
 

@@ -41,6 +41,7 @@ struct RecordReader: Sendable {
         }
         guard isEntry else { return outcome }
         let entry = Entry(unchecked: storage)
+        assert(entry.sizeBytes <= wanted, "the entry lies in the bytes that were read")
         return .entry(entry, sequence: entry.head.sequence, reference: nil)
     }
 

@@ -79,6 +79,7 @@ extension ShardState {
             removed.bytes += body.occupiedBytes
             body.doom()
         }
+        assert(scope != .everything || index.count == 0 && bodies.isEmpty, "nothing is left")
         return removed
     }
 

@@ -67,6 +67,7 @@ extension ShardState {
         if place.isQueued { return queued(at: place.queueNode) }
         segments[place.segment].leases += 1
         let info = segments[place.segment]
+        assert(info.state == .open || info.state == .sealed, "the segment has live records")
         assert(place.offset < info.recordsEnd, "a place inside the segment's records")
         return .onDisk(
             ReadLease(
@@ -83,6 +84,7 @@ extension ShardState {
 
     private func queued(at node: Int) -> Found {
         let node = queue[node]
+        assert(node.state == .queued || node.state == .writing, "a place names a live node")
         guard case .entry(let entry, let body)? = node.content,
             !isPurged(entry, sequence: node.sequence)
         else { return .nothing }

@@ -33,6 +33,7 @@ extension ShardState {
     mutating func settle(_ record: LogWriter.Placed, at place: RecordPlace) {
         switch record.item {
         case .node(let node):
+            assert(queue[node.node].sequence == node.sequence, "the node is still this record's")
             let current = index.place(of: node.hash.identity)
             defer { finishWriting(node) }
             guard current.isQueued, current.queueNode == node.node else {

@@ -71,6 +71,7 @@ struct ShardState: ~Copyable {
         queue.setOlder(supersede(old, of: head.hash.identity, by: body), under: node)
         counters.stores += 1
         assert(index.place(of: head.hash.identity).queueNode == node, "found in the queue")
+        assert((bodies[head.hash.identity] != nil) == (body != nil), "3: bodies")
         return .stored
     }
 
@@ -85,6 +86,7 @@ struct ShardState: ~Copyable {
         }
         let older = supersede(old, of: hash.identity, by: nil)
         if older.isOnDisk { pushTombstone(hash, over: older) } else { older.body?.doom() }
+        assert(index.place(of: hash.identity).isNone && bodies[hash.identity] == nil, "3: bodies")
         return true
     }
 

@@ -89,6 +89,7 @@ struct WriteQueue: ~Copyable {
             nodes.append(Node())
         }
         assert(nodes[index].state == .free)
+        assert(index < RecordPlace.queueNodesMax, "3: a place can name the node")
         nodes[index] = Node(
             state: .queued,
             coversOlderRecord: coversOlderRecord,
@@ -123,6 +124,7 @@ struct WriteQueue: ~Copyable {
             isOnDisk: nodes[node].coversOlderRecord,
             body: nodes[node].replacedBody
         )
+        assert(!nodes[node].isRemoval, "a removal is written in any case")
         nodes[node].replacedBody = nil
         nodes[node].state = .cancelled
         nodes[node].content = nil
@@ -142,6 +144,7 @@ struct WriteQueue: ~Copyable {
             head = nodes[index].next
             if head < 0 { tail = -1 }
             nodes[index].next = -1
+            assert(nodes[index].state == .queued || nodes[index].state == .cancelled, "1: list")
             guard nodes[index].state == .queued, let content = nodes[index].content else {
                 release(index)
                 continue

@@ -44,6 +44,8 @@ struct BodyDelivery {
                     return false
                 }
             }
+            assert(total == body.origin.expectedCount ?? total, "as long as announced")
+            assert(total == keeper.gatheredBytes ?? total, "each piece is kept once")
         } catch {
             if let last { chain.append(last) }
             // A body that broke off is not stored, and its readers get an error.

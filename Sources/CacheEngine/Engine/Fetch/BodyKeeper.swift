@@ -41,6 +41,12 @@ struct BodyKeeper {
         return true
     }
 
+    /// The bytes that are kept in memory; `nil` if the body is kept elsewhere or not at all.
+    var gatheredBytes: Int? {
+        guard case .inMemory(let pieces) = place else { return nil }
+        return pieces.reduce(0) { $0 + $1.count }
+    }
+
     /// Keeps one more piece; a failure to keep it does not affect readers.
     mutating func keep(_ piece: ByteChunk) async {
         count += piece.count

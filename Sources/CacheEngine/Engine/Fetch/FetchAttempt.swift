@@ -136,6 +136,7 @@ struct FetchAttempt {
 
     /// The ticket of this attempt, with the place of the answer's head.
     private func numbered(_ answer: OriginAnswer) -> RemovalLedger.Ticket {
+        assert(answer.order > 0, "each head has a place")
         var ticket = ticket
         ticket.order = answer.order
         return ticket

@@ -37,6 +37,7 @@ final class FlightWatchdog: Sendable {
     /// Watches a flight that begins.
     func add(_ flight: any WatchedFlight) {
         let isIdle = state.withLock { state in
+            assert(state.flights[ObjectIdentifier(flight)] == nil, "a flight is added once")
             state.lastNumber += 1
             state.flights[ObjectIdentifier(flight)] = (state.lastNumber, flight)
             defer { state.isLooking = true }

@@ -22,6 +22,13 @@ struct PartialMerge: Sendable {
         case stored(Range<Int>)
         /// The part that has arrived.
         case arrived
+
+        fileprivate func count(_ arrived: Range<Int>) -> Int {
+            switch self {
+            case .stored(let range): range.count
+            case .arrived: arrived.count
+            }
+        }
     }
 
     /// Returns `nil` if the part contradicts the stored ones, or there would be too many.
@@ -43,5 +50,6 @@ struct PartialMerge: Sendable {
             }
             return before + (part.contains(range.lowerBound) ? [.arrived] : []) + after
         }
+        assert(pieces.reduce(0) { $0 + $1.count(range) } == parts.heldBytes, "the whole of them")
     }
 }

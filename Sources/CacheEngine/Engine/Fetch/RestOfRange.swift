@@ -9,6 +9,11 @@ struct RestOfRange: Sendable {
 
     init?(_ stored: StoredResponse, range: Range<Int>, gap: Range<Int>) {
         guard let parts = stored.parts else { return nil }
+        assert(
+            range.lowerBound <= gap.lowerBound && gap.upperBound <= range.upperBound
+                && parts.missing(in: range) == [gap],
+            "all but the gap is stored"
+        )
         self.stored = stored
         self.parts = parts
         self.range = range

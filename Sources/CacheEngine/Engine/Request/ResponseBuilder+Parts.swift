@@ -62,6 +62,7 @@ extension ResponseBuilder {
         _ body: BodyStream,
         _ response: CacheResponse
     ) -> CacheResponse {
+        assert(body.count ?? range.count == range.count, "the body is the part")
         var response = response
         response.status = 206
         response.fields["Content-Range"] = ContentRange(range: range, bodySize: bodySize).text
@@ -94,6 +95,10 @@ extension ResponseBuilder {
         response.fields["Content-Length"] = String(layout.contentLength)
         response.fields["Content-Range"] = nil
         response.body = BodyStream(parts: pieces)
+        assert(
+            response.body.count ?? layout.contentLength == layout.contentLength,
+            "as long as announced"
+        )
         return response
     }
 

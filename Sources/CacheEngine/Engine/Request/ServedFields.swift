@@ -164,6 +164,7 @@ struct StatusName: @unchecked Sendable {
         UnsafeMutableRawBufferPointer(rebasing: copy[start...]).copyBytes(from: text.utf8)
         // The buffer is not empty, so it has an address.
         base = UnsafeRawPointer(copy.baseAddress.unsafelyUnwrapped)
+        assert(self.count == count, "reads as written")
     }
 
     var count: Int { base.load(as: Int.self) }

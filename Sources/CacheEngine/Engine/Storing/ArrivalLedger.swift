@@ -167,6 +167,10 @@ private final class ArrivalShare: Sendable {
 
     private let marks = Mutex(Marks())
 
+    deinit {
+        assert(marks.withLock { $0.known.isEmpty && $0.expected.isEmpty }, "every arrival has ended")
+    }
+
     func expect(_ resource: KeyHash, _ mark: ArrivalMark) -> ExpectedArrival {
         marks.withLock {
             $0.expected[resource.placement, default: []].append(ExpectedMark(mark: mark))
@@ -200,6 +204,7 @@ private final class ArrivalShare: Sendable {
 
     func end(_ key: KeyHash, _ mark: ArrivalMark) {
         marks.withLock { marks in
+            assert(marks.known[key]?.contains { $0 === mark } == true, "only what began ends")
             marks.known[key]?.removeAll { $0 === mark }
             if marks.known[key]?.isEmpty == true { marks.known[key] = nil }
         }

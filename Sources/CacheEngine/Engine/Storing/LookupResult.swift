@@ -29,6 +29,7 @@ struct LookupResult: Sendable {
         under key: RequestKey,
         newest: RequestKey? = nil
     ) {
+        assert(stored.entry.head.hash.identity == key.hash.identity, "found under its own key")
         self.key = key
         self.stored = stored
         self.tier = tier

@@ -45,6 +45,8 @@ final class RemovalLedger: @unchecked Sendable {
     }
 
     deinit {
+        assert(everything.load(ordering: .relaxed) < Self.oneUnderWay, "every removal has ended")
+        assert(anyTag.load(ordering: .relaxed) < Self.oneUnderWay, "every removal has ended")
         slots.deinitialize(count: Self.slotsCount)
         slots.deallocate()
     }
@@ -130,6 +132,7 @@ final class RemovalLedger: @unchecked Sendable {
     /// Changes the number of removals under way, and raises the moment of the last one to now.
     private func note(in slot: borrowing Atomic<UInt64>, _ change: (UInt64) -> UInt64) {
         let now = sequence.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        assert(now < Self.oneUnderWay, "a moment leaves the bits above it free")
         var old = slot.load(ordering: .relaxed)
         while true {
             // Two removals may arrive in either order; the moment only rises.

@@ -270,10 +270,9 @@ final class TieredStore: Sendable {
 
     /// The entry with the body of `old` and everything else from `blueprint`.
     func renewed(_ old: StoredEntry, as blueprint: EntryBlueprint) -> StoredEntry {
-        StoredEntry(
-            entry(blueprint, body: CollectionOfOne(old.entry.body)),
-            detachedBody: old.detachedBody
-        )
+        let renewed = entry(blueprint, body: CollectionOfOne(old.entry.body))
+        assert(renewed.head.hash == old.entry.head.hash, "the same key")
+        return StoredEntry(renewed, detachedBody: old.detachedBody)
     }
 
     /// The largest body that is gathered in memory before it is stored.

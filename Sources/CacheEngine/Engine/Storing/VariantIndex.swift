@@ -88,6 +88,7 @@ struct VariantIndex: Hashable, Sendable {
     }
 
     func metadata(_ roll: VariantRoll) -> [UInt8] {
+        assert((1...Self.setsMax).contains(sets.count), "an index that can be read")
         var bytes: [UInt8] = [Self.kind, UInt8(sets.count)]
         withUnsafeBytes(of: UInt16(clamping: variants).littleEndian) {
             bytes.append(contentsOf: $0)

@@ -125,6 +125,7 @@ final class Settlement: Sendable {
         if tellsErrors, let error { return race.finish(.failure(error)) }
         let isLast = left.withLock { left in
             left -= 1
+            assert(left >= 0, "no more operations end than were counted")
             return left == 0
         }
         if isLast { race.finish(.success(())) }

@@ -88,7 +88,8 @@ final class Supervisor: Sendable {
     }
 
     private func end(_ id: Int) {
-        _ = state.withLock { $0.tasks.removeValue(forKey: id) }
+        let ended = state.withLock { $0.tasks.removeValue(forKey: id) }
+        assert(ended != nil, "a task ends once")
     }
 
     /// Closes the cache: cancels loading tasks, and lets writing tasks continue.

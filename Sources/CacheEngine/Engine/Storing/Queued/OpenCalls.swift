@@ -54,8 +54,10 @@ struct OpenCalls {
     /// Notes that the call has returned.
     mutating func end(_ id: ID) {
         let isLookUp = open.removeValue(forKey: id)?.isLookUp ?? abandoned.removeValue(forKey: id)
+        assert(isLookUp != nil, "a call that began ends once")
         if isLookUp == true { lookUpCount -= 1 }
         assert(lookUpCount >= 0, "only a look-up that began ends")
+        assert(lookUpCount <= open.count + abandoned.count, "each look-up is a call")
     }
 
     /// Takes the calls that are past their limit.

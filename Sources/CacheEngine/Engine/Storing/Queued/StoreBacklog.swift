@@ -91,6 +91,7 @@ struct StoreBacklog {
         var record = records.removeValue(forKey: key.hash) ?? Record(key: key)
         let replaced = record.waiting?.operation
         queuedBytes -= replaced?.queuedBytes ?? 0
+        assert(queuedBytes >= operation.queuedBytes, "3: each operation is counted once")
         record.waiting = Numbered(operation: operation, number: number)
         record.dueNanoseconds = 0
         makeReady(&record)
@@ -152,6 +153,7 @@ struct StoreBacklog {
         guard var record = records.removeValue(forKey: hash), let waiting = record.waiting else {
             preconditionFailure("A key is ready without an operation")
         }
+        assert(record.isReady && record.running == nil, "1: an operation waits, and none runs")
         record.isReady = false
         record.waiting = nil
         record.running = waiting
@@ -165,6 +167,7 @@ struct StoreBacklog {
         guard var record = records.removeValue(forKey: hash), let running = record.running else {
             preconditionFailure("An operation ended that was not under way")
         }
+        assert(!record.isReady, "1: no operation of a key is ready while one runs")
         queuedBytes -= running.operation.queuedBytes
         record.running = nil
         let wasLost = record.isLost
@@ -208,12 +211,14 @@ struct StoreBacklog {
         for hash in hashes {
             guard var record = records.removeValue(forKey: hash), let waiting = record.waiting
             else { preconditionFailure("A key is ready without an operation") }
+            assert(record.isReady && record.running == nil, "1: an operation waits, and none runs")
             record.isReady = false
             forgetWaitingStore(&record, error)
             record.lastError = error
             fail(&record, waiting.number, isDue: false, nowNanoseconds)
             records[hash] = record
         }
+        assert(isSumOfRecords, "each operation and each bar is counted once")
         if barredCount > limits.maximumBarredKeys { barEverything() }
     }
 
@@ -326,6 +331,7 @@ struct StoreBacklog {
                 records[hash]?.waiting = removal
             }
         }
+        assert(isSumOfRecords, "each operation and each bar is counted once")
         return (count, running)
     }
 
@@ -349,5 +355,15 @@ struct StoreBacklog {
             records[hash] = record
         }
         firstDueNanoseconds = .max
+        assert(isSumOfRecords, "each operation and each bar is counted once")
+    }
+
+    /// Whether the bytes and the bars that are counted are those of the records; O(n).
+    private var isSumOfRecords: Bool {
+        let bytes = records.values.reduce(0) { sum, record in
+            let waiting = record.waiting?.operation.queuedBytes ?? 0
+            return sum + waiting + (record.running?.operation.queuedBytes ?? 0)
+        }
+        return queuedBytes == bytes && barredCount == records.values.count { $0.isBarred }
     }
 }

@@ -45,7 +45,7 @@ package struct SharedRecord: Sendable {
     package var encoded: [UInt8]? {
         guard entry.detachedBody == nil, entry.sizeBytes <= Self.entryBytesMax else { return nil }
         let room = Self.headBytes + BodyCodec.storedCountMax(rawCount: entry.sizeBytes)
-        return [UInt8](unsafeUninitializedCapacity: room) { buffer, filledCount in
+        let written = [UInt8](unsafeUninitializedCapacity: room) { buffer, filledCount in
             let bytes = UnsafeMutableRawBufferPointer(buffer)
             bytes.setLittleEndian(Self.magic, at: 0)
             bytes.setLittleEndian(position, at: 8)
@@ -62,6 +62,15 @@ package struct SharedRecord: Sendable {
             let checksum = UnsafeRawBufferPointer(bytes).crc32c(8..<filledCount, from: 0)
             bytes.setLittleEndian(checksum, at: 4)
         }
+        assert(Self(written).map(isSame) ?? false, "reads as written")
+        return written
+    }
+
+    private func isSame(_ other: SharedRecord) -> Bool {
+        position == other.position && publishedMilliseconds == other.publishedMilliseconds
+            && storedSeconds == other.storedSeconds && log == other.log
+            && entry.entry.head == other.entry.entry.head
+            && entry.entry.isCopy(of: other.entry.entry)
     }
 
     /// Reads bytes that `encoded` wrote; `nil` for any other.
