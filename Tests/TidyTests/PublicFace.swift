@@ -84,7 +84,7 @@ struct PublicFace {
         guard let open = text.firstIndex(of: "(") else { return "" }
         let arguments = parts(of: String(text[text.index(after: open)...]), endAtLine: false)
         let names = arguments.filter { $0.contains(where: \.isLetter) }.map { argument in
-            // What a case carries need not have a name.
+            // The values that a case carries need not have names.
             argument.firstMatch(of: /^\s*(\w+)(?: \w+)?:/).map { "\($0.1)" } ?? "_"
         }
         return "(" + names.map { "\($0):" }.joined() + ")"

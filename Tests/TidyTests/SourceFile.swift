@@ -44,12 +44,20 @@ struct SourceFile {
         try String(contentsOf: packageRoot.appending(path: path), encoding: .utf8)
     }
 
+    struct MissingFolder: Error {
+        let path: String
+    }
+
     /// Every file below `folders` whose name ends in one of `endings`.
+    ///
+    /// - Throws: `MissingFolder`, so that a rule about a folder that was renamed does not hold for
+    ///   want of files.
     static func all(in folders: [String], endings: [String] = [".swift"]) throws -> [SourceFile] {
         var files: [SourceFile] = []
         for folder in folders {
             let root = packageRoot.appending(path: folder)
             let paths = FileManager.default.enumerator(atPath: root.path())?.allObjects ?? []
+            if paths.isEmpty { throw MissingFolder(path: folder) }
             for case let path as String in paths where endings.contains(where: path.hasSuffix) {
                 if path.hasPrefix(".build/") || path.contains("/.build/") { continue }
                 let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)

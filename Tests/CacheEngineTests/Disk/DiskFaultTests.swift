@@ -65,13 +65,16 @@ import Testing
 
     @Test func truncationAtEveryByteGivesNoWrongBody() async throws {
         let (store, snapshot) = try await smallStore()
+        var tried = 0
         for (path, bytes) in snapshot.sorted(by: { $0.key < $1.key }) {
             for length in Self.positions(bytes) {
                 files.restore(snapshot)
                 files.replace(path, with: Array(bytes[..<length]))
                 try await check(store, "\(path) cut at \(length)", mayResurrect: true)
+                tried += 1
             }
         }
+        #expect(tried > 300)
     }
 
     @Test func swappedFilesAreRejected() async throws {
@@ -168,7 +171,9 @@ import Testing
 
     @Test func linksInTheDirectoryAreNotFollowed() async throws {
         let (store, snapshot) = try await smallStore()
-        for path in snapshot.keys.sorted() where path.hasSuffix(".seg") {
+        let segments = snapshot.keys.sorted().filter { $0.hasSuffix(".seg") }
+        #expect(!segments.isEmpty)
+        for path in segments {
             files.addLink(path)
             let tier = try await store.open()
             #expect(tier.recovery.damaged == 1)

@@ -42,7 +42,7 @@ import Testing
         #expect(produced.withLock { $0 } == 1)
     }
 
-    @Test func releasedBodyEndsTheSequence() async throws {
+    @Test(.timeLimit(.minutes(1))) func releasedBodyEndsTheSequence() async throws {
         let (ends, end) = AsyncStream<Void>.makeStream()
         do {
             let numbers = AsyncStream<ByteChunk> { continuation in

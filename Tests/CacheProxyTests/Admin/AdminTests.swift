@@ -190,7 +190,10 @@ import Testing
             },
             adjust: { $0.backing = .custom(store) }
         ) { proxy, _ async throws in
-            guard case .tcp(_, let port) = proxy.service.adminAddress else { return }
+            guard case .tcp(_, let port) = proxy.service.adminAddress else {
+                Issue.record("The administration has no port")
+                return
+            }
             _ = try await proxy.request("/1")
             store.isHeld.store(true, ordering: .relaxed)
             let client = try WireClient(port)
