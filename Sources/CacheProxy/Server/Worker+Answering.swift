@@ -109,7 +109,10 @@ extension Worker {
                 request.options.policy = .bypass
                 request.options.collapsing = .alone
             }
-        } else if head.flags.contains(.hasContentLength) {
+        } else if head.flags.contains(.hasContentLength), head.methodKind != .get,
+            head.methodKind != .head
+        {
+            // A GET with a length of 0 is one without content, and may share a fetch.
             request.body = .empty
         }
         if !connection.response.isOldVersion {

@@ -36,6 +36,19 @@ import Testing
         }
     }
 
+    /// Requests with content share no fetch: each one would cost a request to the origin.
+    @Test(arguments: [("GET", false), ("HEAD", false), ("POST", true), ("OPTIONS", true)])
+    func lengthOfZeroIsNoContentOfAGet(method: String, hasContent: Bool) async throws {
+        let responder = ScriptedResponder { _ in .text("") }
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port)
+            let request = "\(method) / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+            #expect(try await client.exchange(request, isHead: method == "HEAD").status == 200)
+        }
+        let asked = responder.asked.withLock { $0 }
+        #expect(asked.map { $0.body != nil } == [hasContent])
+    }
+
     @Test func headHasNoContent() async throws {
         let responder = ScriptedResponder { _ in
             CacheResponse(status: 200, fields: ["Content-Length": "4"])
