@@ -69,6 +69,8 @@ enum Mutant: String {
     case waitsForTheFastestOnly
     case waitsForStillReaders
     case joinsFarParts
+    case runsAheadOfSlowReaders
+    case holdsUpTheStoreForEver
     case leavesLonersWaiting
 
     // Tiers

@@ -2,6 +2,8 @@ import Synchronization
 
 /// The body of a flight while it arrives: a `GrowingBody` with one writer and readers in tasks of
 /// their own.
+///
+/// The budget counts what the body holds for its readers, from each change to the next.
 final class BodyChain: Sendable {
     /// Reads bytes that were written to the store and that the chain may have dropped.
     typealias SpillReader = @Sendable (Range<Int>) async throws -> ByteChunk
@@ -24,23 +26,46 @@ final class BodyChain: Sendable {
         case wait
     }
 
-    /// The announced length of the whole body.
-    let expectedCount: Int?
-    private let body: Mutex<Body>
-
-    init(expectedCount: Int?, windowBytes: Int) {
-        self.expectedCount = expectedCount
-        body = Mutex(Body(windowBytes: windowBytes))
+    /// The body, and the bytes that the budget counts for it.
+    private struct Counted {
+        var body: Body
+        var owedBytes = 0
     }
 
+    /// The announced length of the whole body.
+    let expectedCount: Int?
+    private let budget: BodyBudget
+    private let body: Mutex<Counted>
+
+    init(
+        expectedCount: Int?,
+        windowBytes: Int,
+        budget: BodyBudget = BodyBudget(BodyLimits(totalBytes: .max))
+    ) {
+        self.expectedCount = expectedCount
+        self.budget = budget
+        body = Mutex(
+            Counted(body: Body(windowBytes: windowBytes, leastWindowBytes: budget.leastBytes))
+        )
+    }
+
+    deinit { budget.setOwed(0, before: body.withLock { $0.owedBytes }) }
+
     /// The number of readers.
-    var readerCount: Int { body.withLock { $0.readerCount } }
+    var readerCount: Int { body.withLock { $0.body.readerCount } }
 
     /// The number of bytes in memory.
-    var heldBytes: Int { body.withLock { $0.heldBytes } }
+    var heldBytes: Int { body.withLock { $0.body.heldBytes } }
 
     /// Whether the writer waits because the readers do not read on.
-    var isHeldUpByReaders: Bool { body.withLock { $0.isHeldUpByReaders } }
+    var isHeldUpByReaders: Bool { body.withLock { $0.body.isHeldUpByReaders } }
+
+    /// Whether the readers have held up the writer for too long, so that it must not store the body.
+    var isOverdue: Bool { body.withLock { $0.body.isOverdue } }
+
+    /// Whether the body is complete, and its readers have taken its beginning: it was kept until
+    /// then.
+    var isLetGo: Bool { body.withLock { $0.body.isLetGo } }
 
     // MARK: Writing
 
@@ -79,62 +104,67 @@ final class BodyChain: Sendable {
         change { $0.dismissStill(for: limitNanoseconds, nowNanoseconds: nowNanoseconds) }
     }
 
-    /// Suspends while a reader that reads is a whole window behind.
+    /// Whether the writer need not wait for its readers now.
+    var hasRoom: Bool { withBody { $0.isRoomy() } }
+
+    /// Suspends while a reader holds up the writer: one that reads a body that is not stored and is
+    /// a whole window behind, or any reader of a stored body while memory is short.
     ///
     /// - Returns: `false` if all readers have left and nothing is kept, or if the body has ended.
     func waitForRoom() async -> Bool {
         await withUnsafeContinuation { continuation in
-            let isParked = body.withLock { !Task.isCancelled && $0.park(writer: continuation) }
+            let isParked = withBody { !Task.isCancelled && $0.park(writer: continuation) }
             if !isParked { continuation.resume() }
         }
-        return body.withLock { $0.needsBytes }
+        return withBody { $0.needsBytes }
     }
 
     /// Ends the writer's wait after its task was cancelled.
-    func stopWaiting() { body.withLock { $0.stopWaiting() }?.resume() }
+    func stopWaiting() { withBody { $0.stopWaiting() }?.resume() }
 
     // MARK: Reading
 
     /// A stream of the bytes of `range`; `nil` if its beginning was dropped, or if `party` may still
     /// ask for itself and the body broke off, or passes far before it.
     func stream(_ range: Range<Int>? = nil, for party: Party = .follower) -> BodyStream? {
-        if range == nil, let complete { return complete }
+        if range == nil, let whole = takeWhole() { return whole }
         let lower = range?.lowerBound ?? 0
-        guard let reader = body.withLock({ $0.join(at: lower, party) }) else { return nil }
+        guard let reader = withBody({ $0.join(at: lower, party) }) else { return nil }
         let source = BodyChainReader(self, id: reader, range: lower..<(range?.upperBound ?? .max))
         return BodyStream(source, count: range?.count ?? expectedCount)
     }
 
-    /// The whole body without a reader in the chain; `nil` until it is complete and in memory.
-    private var complete: BodyStream? {
-        guard let chunks = body.withLock({ $0.completeChunks }) else { return nil }
+    /// The whole body without a reader in the chain; `nil` until it is complete and in memory, and
+    /// if it is large.
+    private func takeWhole() -> BodyStream? {
+        guard let chunks = withBody({ $0.takeWhole() }) else { return nil }
         if chunks.count == 1 { return BodyStream(chunks[0]) }
         return BodyStream(parts: chunks.map { BodyStream($0) })
     }
 
     /// The next bytes for a reader at `offset` that needs none beyond `limit`.
     func step(_ reader: ReaderID, at offset: Int, limit: Int) -> Step {
-        let (step, writer) = body.withLock { $0.step(reader, at: offset, limit: limit) }
+        let (step, writer) = withBody { $0.step(reader, at: offset, limit: limit) }
         writer?.resume()
         return step
     }
 
     /// Records that a reader has read up to `offset` without the chain.
     func advance(_ reader: ReaderID, to offset: Int) {
-        body.withLock { $0.move(reader, to: offset) }
+        withBody { $0.move(reader, to: offset) }
     }
 
     /// Suspends until there are bytes beyond `offset`, or the reader's task is cancelled.
     func waitForBytes(_ reader: ReaderID, beyond offset: Int) async {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                let isParked = body.withLock {
+                let isParked = withBody {
                     !Task.isCancelled && $0.park(reader, beyond: offset, continuation)
                 }
                 if !isParked { continuation.resume() }
             }
         } onCancel: {
-            body.withLock { $0.wakeUp(reader) }?.resume()
+            withBody { $0.wakeUp(reader) }?.resume()
         }
     }
 
@@ -143,8 +173,21 @@ final class BodyChain: Sendable {
 
     /// Changes the body, and wakes readers and writer outside the lock.
     private func change(_ change: (inout Body) -> Body.Woken) {
-        let woken = body.withLock { change(&$0) }
+        let woken = withBody(change)
         for reader in woken.readers { reader.resume() }
         woken.writer?.resume()
+    }
+
+    /// Changes the body under the lock; tells it before whether memory is short, and the budget
+    /// afterwards what it holds.
+    private func withBody<Result: Sendable>(_ change: (inout Body) -> Result) -> Result {
+        body.withLock { counted in
+            counted.body.shortage = budget.shortage
+            let result = change(&counted.body)
+            let owedBytes = counted.body.owedBytes()
+            budget.setOwed(owedBytes, before: counted.owedBytes)
+            counted.owedBytes = owedBytes
+            return result
+        }
     }
 }

@@ -8,8 +8,8 @@
 /// has not asked for a byte yet, or has taken none for too long: it holds up nobody. One that is
 /// *done* needs no more bytes.
 ///
-/// Invariant, checked by `checkInvariants()`: `rear`, if it is known, is the place of the last
-/// reading readers and their number.
+/// Invariant, checked by `checkInvariants()`: `reading` and `needing`, if they are known, are the
+/// places of the last of these readers and their numbers.
 struct BodyReaders {
     typealias ID = BodyChain.ReaderID
 
@@ -20,13 +20,38 @@ struct BodyReaders {
         var offset: Int
         /// The reader's ticket among the sleepers.
         var sleep: Int?
-        var isCutOff = false
+        fileprivate(set) var isCutOff = false
         fileprivate(set) var pace = Pace.idle
+        /// Whether the reader is idle because it has taken nothing for too long.
+        fileprivate var hasStoodStill = false
         /// The place where the watchdog saw the reader, and when it saw it there first.
         fileprivate var seenOffset = -1
         fileprivate var seenNanoseconds: UInt64 = 0
 
         init(offset: Int) { self.offset = offset }
+
+        fileprivate var needsBytes: Bool { pace != .done && !isCutOff }
+    }
+
+    /// The place of the last readers of a kind, and their number; without one, the place is beyond
+    /// all others.
+    private struct Rear: Hashable {
+        var place = Int.max
+        var count = 0
+
+        mutating func enter(_ place: Int) {
+            if place < self.place {
+                self = Rear(place: place, count: 1)
+            } else if place == self.place {
+                count += 1
+            }
+        }
+
+        /// The rear once a reader at `place` has left; `nil` if it must be counted.
+        func left(_ place: Int) -> Rear? {
+            guard place == self.place else { return self }
+            return count > 1 ? Rear(place: place, count: count - 1) : nil
+        }
     }
 
     private(set) var places: [ID: Reader] = [:]
@@ -35,13 +60,15 @@ struct BodyReaders {
     private(set) var fastestOffset = 0
     /// The end of the bytes that are read back from a store: a reader before it is waited for as if
     /// it were there.
-    var floor = 0 { didSet { rear = nil } }
+    var floor = 0 { didSet { reading = nil } }
 
-    /// The place of the last readers that read, and their number; `nil` if it must be counted.
+    /// The last readers that read; `nil` if they must be counted.
     ///
     /// Ten thousand readers read the same piece one after the other: only the last of them moves
     /// the rear.
-    private var rear: (place: Int, count: Int)?
+    private var reading: Rear? = Rear()
+    /// The last readers that need bytes, at their own offsets; `nil` if they must be counted.
+    private var needing: Rear? = Rear()
 
     var count: Int { places.count }
     var isEmpty: Bool { places.isEmpty }
@@ -50,7 +77,9 @@ struct BodyReaders {
 
     mutating func add(at offset: Int) -> ID {
         lastID += 1
-        places[lastID] = Reader(offset: offset)
+        let reader = Reader(offset: offset)
+        places[lastID] = reader
+        enterRears(reader)
         return lastID
     }
 
@@ -59,27 +88,29 @@ struct BodyReaders {
         guard var reader = places[id], reader.pace == .idle else { return }
         fastestOffset = max(fastestOffset, reader.offset)
         if Mutant.waitsForTheFastestOnly.isOn { return }
+        leaveRears(reader)
         reader.pace = .reading
+        reader.hasStoodStill = false
         reader.seenOffset = -1
         places[id] = reader
-        enterRear(reader)
+        enterRears(reader)
     }
 
     /// The reader has got the bytes up to `offset`, and needs none from `limit` on.
     mutating func move(_ id: ID, to offset: Int, limit: Int) {
         guard var reader = places[id] else { return }
-        leaveRear(reader)
+        leaveRears(reader)
         reader.offset = offset
         if offset >= limit { reader.pace = .done }
         places[id] = reader
-        enterRear(reader)
+        enterRears(reader)
         fastestOffset = max(fastestOffset, offset)
     }
 
     /// Removes a reader; `end` is that of the bytes so far, or `nil` if no more arrive.
     mutating func remove(_ id: ID, end: Int?) {
         guard let reader = places.removeValue(forKey: id) else { return }
-        leaveRear(reader)
+        leaveRears(reader)
         guard let end, reader.offset >= fastestOffset else { return }
         fastestOffset = min(end, places.values.lazy.map(\.offset).max() ?? reader.offset)
     }
@@ -91,22 +122,34 @@ struct BodyReaders {
 
     /// The place of the last reader that reads; `nil` if none does.
     mutating func rearPlace() -> Int? {
-        if rear == nil { rear = countedRear }
-        return rear?.place
+        let rear = reading ?? countedReading
+        reading = rear
+        return rear.count > 0 ? rear.place : nil
     }
 
-    /// Cuts off the idle readers before `limit` that read from memory.
+    /// The offset of the last reader that needs bytes, idle ones included; `nil` if none does.
+    mutating func neededOffset() -> Int? {
+        let rear = needing ?? countedNeeding
+        needing = rear
+        return rear.count > 0 ? rear.place : nil
+    }
+
+    /// Cuts off the idle readers before `limit` that read from memory; one that has stood still, if
+    /// it is before `stillLimit`.
     ///
     /// - Returns: The place of the last other reader that needs bytes, or `front` if that is less.
     ///   An idle reader before `floor` has its next bytes there, unless that is before `limit`.
-    mutating func cutOff(before limit: Int, front: Int) -> Int {
+    mutating func cutOff(before limit: Int, stillBefore stillLimit: Int, front: Int) -> Int {
         var last = front
         for (id, reader) in places where !reader.isCutOff {
+            let limit = reader.hasStoodStill ? stillLimit : limit
             switch reader.pace {
             case .done: break
             case .reading: last = min(last, place(of: reader))
             case .idle where reader.offset < floor: last = min(last, max(floor, limit))
-            case .idle where reader.offset < limit: places[id]?.isCutOff = true
+            case .idle where reader.offset < limit:
+                places[id]?.isCutOff = true
+                needing = nil
             case .idle: last = min(last, reader.offset)
             }
         }
@@ -129,7 +172,8 @@ struct BodyReaders {
                 reader.seenNanoseconds = nowNanoseconds
             } else if nowNanoseconds &- reader.seenNanoseconds >= limitNanoseconds {
                 reader.pace = .idle
-                rear = nil
+                reader.hasStoodStill = true
+                reading = nil
                 hasFoundOne = true
             }
             places[id] = reader
@@ -139,41 +183,36 @@ struct BodyReaders {
 
     private func place(of reader: Reader) -> Int { max(reader.offset, floor) }
 
-    private mutating func enterRear(_ reader: Reader) {
-        guard reader.pace == .reading, let last = rear else { return }
+    private mutating func enterRears(_ reader: Reader) {
         let place = place(of: reader)
-        if place < last.place {
-            rear = (place, 1)
-        } else if place == last.place {
-            rear = (place, last.count + 1)
-        }
+        if reader.pace == .reading { reading?.enter(place) }
+        if reader.needsBytes { needing?.enter(reader.offset) }
     }
 
-    private mutating func leaveRear(_ reader: Reader) {
-        guard reader.pace == .reading, let last = rear, place(of: reader) == last.place else {
-            return
-        }
-        rear = last.count > 1 ? (last.place, last.count - 1) : nil
+    private mutating func leaveRears(_ reader: Reader) {
+        let place = place(of: reader)
+        if reader.pace == .reading { reading = reading?.left(place) }
+        if reader.needsBytes { needing = needing?.left(reader.offset) }
     }
 
-    private var countedRear: (place: Int, count: Int)? {
-        var counted: (place: Int, count: Int)?
+    private var countedReading: Rear {
+        var rear = Rear()
         for reader in places.values where reader.pace == .reading {
-            let place = place(of: reader)
-            if let last = counted, last.place <= place {
-                if last.place == place { counted = (place, last.count + 1) }
-            } else {
-                counted = (place, 1)
-            }
+            rear.enter(place(of: reader))
         }
-        return counted
+        return rear
+    }
+
+    private var countedNeeding: Rear {
+        var rear = Rear()
+        for reader in places.values where reader.needsBytes { rear.enter(reader.offset) }
+        return rear
     }
 
     func checkInvariants() {
         #if ENGINE_CHECKS
-            guard let rear else { return }
-            let counted = countedRear
-            precondition(counted?.place == rear.place && counted?.count == rear.count)
+            precondition(reading == nil || reading == countedReading)
+            precondition(needing == nil || needing == countedNeeding)
         #endif
     }
 }

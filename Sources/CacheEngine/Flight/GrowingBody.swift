@@ -12,13 +12,18 @@
 /// cuts off another. A reader that has not asked for a byte yet, or that has stood still for too
 /// long, holds up nobody: once it is a window behind the fastest it is cut off. The window bounds
 /// memory in the last two modes. A reader that lags behind when a spilled body stops being stored
-/// still gets every byte already written.
+/// still gets every byte already written. After its end, a body holds what its readers have yet to
+/// take.
+///
+/// In a `shortage` of memory for the readers of all bodies, the window is small, and the writer of a
+/// whole body waits for its slowest reader. Once that has taken too long the body is *overdue*: its
+/// writer stops storing it.
 ///
 /// Each change returns the waiters that it ends, and the caller wakes them.
 ///
 /// Invariants, checked by `checkInvariants()`:
 /// 1. `chunks` cover `firstOffset..<endOffset` without a gap.
-/// 2. While whole, `firstOffset` is 0.
+/// 2. While whole and open, `firstOffset` is 0.
 /// 3. Each sleeper is a reader, and each reader sleeps at most once.
 struct GrowingBody<Waiter> {
     /// The waiters that a change ends.
@@ -45,7 +50,14 @@ struct GrowingBody<Waiter> {
         case broken(any Error)
     }
 
+    /// Whether memory is short, as the caller saw it before the current change.
+    var shortage = BodyBudget.Shortage()
+    /// Whether the readers have held up the writer of a whole body for too long.
+    private(set) var isOverdue = false
+
     private let windowBytes: Int
+    /// The window in a shortage.
+    private let leastWindowBytes: Int
     private var mode = Mode.whole
     private var ending = Ending.open
     private var chunks: [ByteChunk] = []
@@ -59,10 +71,15 @@ struct GrowingBody<Waiter> {
     private var awaitedReaders = 1
     private var sleepers = WaitingLine<Waiter>()
     private var writer: Waiter?
+    /// When the watchdog looked last.
+    private var lookedNanoseconds: UInt64?
+    /// The time for which the writer of a whole body was seen waiting.
+    private var heldUpNanoseconds: UInt64 = 0
 
-    init(windowBytes: Int) {
-        precondition(windowBytes > 0)
+    init(windowBytes: Int, leastWindowBytes: Int = BodyLimits.usualLeastBytes) {
+        precondition(windowBytes > 0 && leastWindowBytes > 0)
         self.windowBytes = windowBytes
+        self.leastWindowBytes = min(windowBytes, leastWindowBytes)
     }
 
     /// The number of readers.
@@ -85,6 +102,16 @@ struct GrowingBody<Waiter> {
         return false
     }
 
+    private var isSpilled: Bool {
+        if case .spilled = mode { return true }
+        return false
+    }
+
+    /// The window as far as memory allows it now.
+    private var currentWindowBytes: Int {
+        shortage.isForReaders ? leastWindowBytes : windowBytes
+    }
+
     /// Whether there is no reader and none is expected.
     private var isDeserted: Bool { readers.isEmpty && awaitedReaders <= 0 }
 
@@ -93,14 +120,27 @@ struct GrowingBody<Waiter> {
         if case .passing(let remains?) = mode { remains.end } else { 0 }
     }
 
-    /// The chunks of a body that is complete and in memory.
-    var completeChunks: [ByteChunk]? {
-        guard case .complete = ending, firstOffset == 0 else { return nil }
-        return chunks
+    /// Whether the body was kept until it was complete, and no longer has its beginning.
+    var isLetGo: Bool {
+        guard case .whole = mode, case .complete = ending else { return false }
+        return firstOffset > 0
+    }
+
+    /// The bytes that the readers have yet to take; those that have not come are not counted.
+    private mutating func lagBytes() -> Int {
+        max(0, endOffset - (readers.neededOffset() ?? endOffset))
+    }
+
+    /// The bytes in memory that are kept for readers, whether the store needs them too or not.
+    mutating func owedBytes() -> Int {
+        if case .whole = mode, isOpen { return lagBytes() }
+        return heldBytes
     }
 }
 
 extension GrowingBody: Sendable where Waiter: Sendable {}
+
+extension GrowingBody.Woken: Sendable where Waiter: Sendable {}
 
 // MARK: - Writing
 
@@ -140,12 +180,14 @@ extension GrowingBody {
     /// Awaits `count` more requests that were told of the body; each joins it or declines it.
     mutating func awaitReaders(more count: Int) -> Woken {
         awaitedReaders += count
+        if !isOpen { dropTaken() }
         return Woken(writer: writerWithRoom())
     }
 
     /// A request that was told of the body does not read it.
     mutating func decline() -> Woken {
         awaitedReaders -= 1
+        if !isOpen { dropTaken() }
         return Woken(writer: writerWithRoom())
     }
 
@@ -157,6 +199,7 @@ extension GrowingBody {
 
     private mutating func end(_ ending: Ending) -> Woken {
         if isOpen { self.ending = ending }
+        trim()
         return everyone()
     }
 
@@ -193,29 +236,54 @@ extension GrowingBody {
 
     /// Whether every reader that reads is less than a window behind, or the writer need not know.
     ///
-    /// If none reads, one that stands still, or has yet to come, holds up the writer.
-    private mutating func isRoomy() -> Bool {
-        guard case .passing = mode, isOpen else { return true }
-        if isDeserted || Mutant.waitsForNoReader.isOn { return true }
-        return endOffset - (readers.rearPlace() ?? readers.fastestOffset) < windowBytes
+    /// If none reads, one that stands still, or has yet to come, holds up the writer of a body that
+    /// is not stored. The writer of a whole body waits for the readers that have come, reading or
+    /// not, while memory is short: it would keep all bytes for them.
+    mutating func isRoomy() -> Bool {
+        guard isOpen else { return true }
+        switch mode {
+        case .spilled: return true
+        case .whole:
+            guard shortage.isForReaders, !isOverdue, !Mutant.runsAheadOfSlowReaders.isOn else {
+                return true
+            }
+            return lagBytes() < leastWindowBytes
+        case .passing:
+            if isDeserted || Mutant.waitsForNoReader.isOn { return true }
+            return endOffset - (readers.rearPlace() ?? readers.fastestOffset) < currentWindowBytes
+        }
     }
 
-    /// Lets the writer wait no longer for the readers that have stood still for so long.
+    /// Lets the writer wait no longer for the readers that have stood still for so long, nor, if
+    /// the body is whole, for any that has held it up for so long.
     mutating func dismissStill(
         for limitNanoseconds: UInt64,
         nowNanoseconds: UInt64
     ) -> Woken {
-        guard case .passing = mode, writer != nil, !Mutant.waitsForStillReaders.isOn else {
-            return Woken()
+        let looked = lookedNanoseconds ?? nowNanoseconds
+        lookedNanoseconds = nowNanoseconds
+        guard writer != nil else { return Woken() }
+        // The shortage may have ended.
+        if let writer = writerWithRoom() { return Woken(writer: writer) }
+        switch mode {
+        case .spilled: return Woken()
+        case .whole:
+            heldUpNanoseconds += max(nowNanoseconds, looked) - looked
+            // Others wait for the memory that this body takes from the store.
+            isOverdue = heldUpNanoseconds >= limitNanoseconds || shortage.isForStore
+            if Mutant.holdsUpTheStoreForEver.isOn { isOverdue = false }
+            return Woken(writer: writerWithRoom())
+        case .passing:
+            guard !Mutant.waitsForStillReaders.isOn else { return Woken() }
+            let isOne = readers.noteStill(
+                upTo: endOffset - currentWindowBytes,
+                for: limitNanoseconds,
+                nowNanoseconds: nowNanoseconds
+            )
+            guard isOne else { return Woken() }
+            trim()
+            return Woken(writer: writerWithRoom())
         }
-        let isOne = readers.noteStill(
-            upTo: endOffset - windowBytes,
-            for: limitNanoseconds,
-            nowNanoseconds: nowNanoseconds
-        )
-        guard isOne else { return Woken() }
-        trim()
-        return Woken(writer: writerWithRoom())
     }
 }
 
@@ -227,13 +295,25 @@ extension GrowingBody {
     /// from them.
     mutating func join(at offset: Int, _ party: BodyChain.Party) -> BodyChain.ReaderID? {
         if case .broken = ending, party == .follower { return nil }
+        if offset < firstOffset, !isSpilled { return nil }
         if case .passing = mode {
-            if offset < firstOffset { return nil }
             let isFar = offset - endOffset > windowBytes && !Mutant.joinsFarParts.isOn
             if isFar, party == .follower { return nil }
         }
         awaitedReaders -= 1
         return readers.add(at: offset)
+    }
+
+    /// The chunks of a body that is complete and in memory, for a request that needs no place among
+    /// the readers then; `nil` if it needs one, because it would hold many chunks.
+    mutating func takeWhole() -> [ByteChunk]? {
+        guard case .complete = ending, firstOffset == 0,
+            chunks.count <= 1 || endOffset <= leastWindowBytes
+        else { return nil }
+        let whole = chunks
+        awaitedReaders -= 1
+        dropTaken()
+        return whole
     }
 
     /// The next bytes for a reader at `offset` that needs none beyond `limit`.
@@ -253,6 +333,7 @@ extension GrowingBody {
         if case .chunk(let chunk) = step {
             assert(!chunk.isEmpty && chunk.count <= endOffset - offset, "bytes that have arrived")
             readers.move(reader, to: offset + chunk.count, limit: limit)
+            if !isOpen || isSpilled { dropTaken() }
         }
         return (step, writerWithRoom())
     }
@@ -260,6 +341,7 @@ extension GrowingBody {
     /// A reader has got the bytes up to `offset`.
     mutating func move(_ reader: BodyChain.ReaderID, to offset: Int) {
         readers.move(reader, to: offset, limit: .max)
+        if !isOpen || isSpilled { dropTaken() }
     }
 
     /// Lets a reader wait for bytes beyond `offset`; returns `false` if it need not.
@@ -287,7 +369,10 @@ extension GrowingBody {
         let sleeper = wakeUp(reader).map { [$0] } ?? []
         readers.remove(reader, end: isOpen ? endOffset : nil)
         // After the end the writer does not wait, and no more bytes arrive.
-        guard isOpen else { return Woken(readers: sleeper) }
+        guard isOpen else {
+            dropTaken()
+            return Woken(readers: sleeper)
+        }
         trim()
         return Woken(readers: sleeper, writer: writerWithRoom())
     }
@@ -345,19 +430,31 @@ extension GrowingBody {
     /// Drops the chunks behind the window, or those that no reader needs.
     private mutating func trim() {
         defer { checkInvariants() }
+        guard isOpen else { return dropTaken() }
         switch mode {
         case .whole: return
-        case .spilled: drop(before: endOffset - windowBytes)
+        case .spilled: dropTaken()
         case .passing where readers.lastID == 0 && awaitedReaders > 0: return
         case .passing:
+            let fastest = min(readers.fastestOffset, endOffset)
             // A reader that was told of the body but has not started must find its beginning as
-            // long as possible.
+            // long as possible. Without the beginning, the window is of no use to it.
             let slowest = readers.cutOff(
-                before: min(readers.fastestOffset, endOffset) - windowBytes,
-                front: endOffset - windowBytes
+                before: fastest - windowBytes,
+                stillBefore: fastest - currentWindowBytes,
+                front: firstOffset == 0 ? endOffset - currentWindowBytes : endOffset
             )
             drop(before: slowest)
         }
+    }
+
+    /// Drops the chunks that all readers have taken, and in a spilled body those behind the window.
+    ///
+    /// The requests that were told of the body, and have not come, need all that there is.
+    private mutating func dropTaken() {
+        var limit = awaitedReaders > 0 ? 0 : readers.neededOffset() ?? endOffset
+        if isSpilled { limit = max(limit, endOffset - currentWindowBytes) }
+        drop(before: limit)
     }
 
     private mutating func drop(before offset: Int) {
@@ -380,7 +477,7 @@ extension GrowingBody {
             }
             precondition(offset == endOffset)
             precondition(sleepers.count <= readers.count)
-            if case .whole = mode { precondition(firstOffset == 0) }
+            if case .whole = mode, isOpen { precondition(firstOffset == 0) }
             readers.checkInvariants()
         #endif
     }

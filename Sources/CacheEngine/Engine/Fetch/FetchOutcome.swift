@@ -68,6 +68,12 @@ enum SharedBody: Sendable {
         if case .arriving(let chain) = self { chain.decline() }
     }
 
+    /// Whether the body was complete and had its readers before this request came to it.
+    var isLetGo: Bool {
+        if case .arriving(let chain) = self { return chain.isLetGo }
+        return false
+    }
+
     /// A stream of the bytes of `range`, which lies inside the announced length; `nil` if its
     /// beginning was dropped or is too far ahead, or the body broke off.
     func stream(_ range: Range<Int>, for party: BodyChain.Party) -> BodyStream? {

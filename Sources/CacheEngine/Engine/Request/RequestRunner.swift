@@ -218,6 +218,8 @@ final class RequestRunner: Sendable {
                 return .look
             }
             guard let response = builder.response(answer, to: context, isLeader: isLeader) else {
+                // The body has ended meanwhile: it is stored, or the next flight fetches it.
+                if case .shared(let body) = answer.content, !isLeader, body.isLetGo { return .look }
                 return .fetchAlone(context, .unshareable)
             }
             let isWholeWanted = wantsWhole(behind: response, context)
