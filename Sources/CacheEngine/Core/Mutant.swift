@@ -71,6 +71,7 @@ enum Mutant: String {
     case joinsFarParts
     case runsAheadOfSlowReaders
     case holdsUpTheStoreForEver
+    case gathersWithoutLimit
     case leavesLonersWaiting
 
     // Tiers

@@ -162,6 +162,11 @@ extension HTTPCache {
 
     /// Changes the capacity of the memory, and returns once it is reached.
     public func setMemoryCapacity(_ capacity: ByteCount) async {
+        if configuration.bodyLimits == nil {
+            var memory = configuration.memory
+            memory.capacity = capacity
+            services.bodies.setTotal(memory.bodyLimits.totalBytes)
+        }
         await services.tiers.memory.setCapacity(capacity.bytes)
     }
 

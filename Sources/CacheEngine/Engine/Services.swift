@@ -14,6 +14,8 @@ final class Services: Sendable {
     let supervisor: Supervisor
     let recorder: Recorder
     let watchdog: FlightWatchdog
+    /// The bytes of the bodies that arrive.
+    let bodies: BodyBudget
     /// Limits the requests at the origin per key; `nil` without a limit.
     let gate: OriginGate?
     /// The flights, each desk for its share of the keys.
@@ -57,6 +59,7 @@ final class Services: Sendable {
             supervisor: supervisor,
             tickNanoseconds: configuration.watchNanoseconds
         )
+        bodies = BodyBudget(configuration.bodyLimits ?? configuration.memory.bodyLimits)
         tiers = try await TieredStore.open(
             configuration,
             supervisor: supervisor,

@@ -17,6 +17,7 @@ struct BodyDelivery {
         let builder = body.storage == .none ? nil : await hook.entry(of: body)
         let entry = FetchedEntry(services: services, context: context, body: body)
         var keeper = BodyKeeper(services, context.request, body, chain, builder)
+        defer { keeper.release() }
         if !keeper.isKeeping { await pass(entry) }
         // The last piece, which the length tells, is held back until the body is stored and the
         // flight has left its desk: a reader of the whole body that asks again finds it stored, and
@@ -37,15 +38,16 @@ struct BodyDelivery {
                     continue
                 }
                 chain.append(piece)
-                if keeper.isKeeping { continue }
-                guard await hasRoom() else {
+                if keeper.isKeeping, chain.hasRoom { continue }
+                guard await makeRoom(&keeper, entry) else {
                     arriving.cancel()
                     chain.fail(CancellationError())
+                    await keeper.abandon()
                     return false
                 }
             }
             assert(total == body.origin.expectedCount ?? total, "as long as announced")
-            assert(total == keeper.gatheredBytes ?? total, "each piece is kept once")
+            assert(total == keeper.bytesInMemory ?? total, "each piece is kept once")
         } catch {
             if let last { chain.append(last) }
             // A body that broke off is not stored, and its readers get an error.
@@ -73,8 +75,25 @@ struct BodyDelivery {
         chain.pass()
     }
 
+    /// Waits until there is room for more; returns `false` if no more is wanted.
+    ///
+    /// While memory is short, a body that is kept for the store in memory moves to a file, or waits
+    /// for its readers. If that takes too long, it is kept no longer.
+    private func makeRoom(_ keeper: inout BodyKeeper, _ entry: FetchedEntry) async -> Bool {
+        guard keeper.isKeeping else { return await waitForReaders() }
+        await keeper.moveToFile()
+        if keeper.isOnDisk { return true }
+        if keeper.isKeeping {
+            guard await waitForReaders() else { return false }
+            guard chain.isOverdue else { return true }
+            keeper.giveUp()
+        }
+        await pass(entry)
+        return await waitForReaders()
+    }
+
     /// Waits for the readers; returns `false` if none is left.
-    private func hasRoom() async -> Bool {
+    private func waitForReaders() async -> Bool {
         await withTaskCancellationHandler {
             await chain.waitForRoom()
         } onCancel: {

@@ -1,8 +1,8 @@
 /// Keeps a body for the store while it arrives: in memory, or in a file once it is too large for
-/// memory.
+/// memory, or memory is short.
 ///
-///     in memory ──too large──▶ on disk ──fails──▶ nowhere
-///         └───────────no room───────────────────────┘
+///     in memory ──too large, or memory is short──▶ on disk ──fails──▶ nowhere
+///         └────────no room, or held up for too long──────────────────────┘
 struct BodyKeeper {
     enum Place {
         case inMemory([ByteChunk])
@@ -19,6 +19,8 @@ struct BodyKeeper {
     private let maySpill: Bool
     private(set) var place: Place
     private var count = 0
+    /// The bytes that the budget counts for the body.
+    private var gatheredBytes = 0
 
     /// `builder` is `nil` for a body that must not be stored.
     init(
@@ -41,8 +43,13 @@ struct BodyKeeper {
         return true
     }
 
+    var isOnDisk: Bool {
+        if case .onDisk = place { return true }
+        return false
+    }
+
     /// The bytes that are kept in memory; `nil` if the body is kept elsewhere or not at all.
-    var gatheredBytes: Int? {
+    var bytesInMemory: Int? {
         guard case .inMemory(let pieces) = place else { return nil }
         return pieces.reduce(0) { $0 + $1.count }
     }
@@ -58,19 +65,61 @@ struct BodyKeeper {
                 // The array keeps one owner, so that appending copies nothing.
                 place = .nowhere
                 pieces.append(piece)
-                guard count > services.tiers.gatheredBytesMax else {
-                    return place = .inMemory(pieces)
-                }
-                if maySpill, let writer = try await spill(pieces) {
+                gatheredBytes += piece.count
+                services.bodies.gather(piece.count)
+                guard let refusal else { return place = .inMemory(pieces) }
+                defer { release() }
+                let isForAFile = refusal == .tooLarge || isLargeForDisk
+                if maySpill, isForAFile, let writer = try await spill(pieces) {
                     return place = .onDisk(writer)
                 }
-                services.recorder.refused(.tooLarge, request)
+                services.recorder.refused(refusal, request)
             }
         } catch {
             // Bytes on disk stay for readers that lag behind, until the chain is released.
             services.recorder.storageFailed(error)
             place = .nowhere
         }
+    }
+
+    /// The reason why the body must leave the memory.
+    private var refusal: StoreRefusalReason? {
+        if count > services.tiers.gatheredBytesMax { return .tooLarge }
+        guard count > services.bodies.leastBytes, services.bodies.shortage.isForStore,
+            !Mutant.gathersWithoutLimit.isOn
+        else { return nil }
+        return .memoryShort
+    }
+
+    /// Whether the body has a file of its own on disk, also if memory has room for it.
+    private var isLargeForDisk: Bool {
+        max(count, body.origin.expectedCount ?? 0) > services.tiers.backing.gatheredBytesMax
+    }
+
+    /// Moves the body from memory to a file, if it would have one of its own on disk anyway.
+    mutating func moveToFile() async {
+        guard case .inMemory(let pieces) = place, maySpill, isLargeForDisk else { return }
+        do {
+            guard let writer = try await spill(pieces) else { return }
+            place = .onDisk(writer)
+        } catch {
+            services.recorder.storageFailed(error)
+            place = .nowhere
+        }
+        release()
+    }
+
+    /// Stops keeping the body, because its readers have held it up for too long.
+    mutating func giveUp() {
+        place = .nowhere
+        release()
+        services.recorder.refused(.memoryShort, request)
+    }
+
+    /// Tells the budget that the body is gathered no longer; does nothing the second time.
+    mutating func release() {
+        services.bodies.releaseGathered(gatheredBytes)
+        gatheredBytes = 0
     }
 
     /// Moves the body from memory to a file, from which readers that lag behind read it.

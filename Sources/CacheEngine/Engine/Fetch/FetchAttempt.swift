@@ -244,7 +244,11 @@ struct FetchAttempt {
             answer.body = .arriving(body)
         }
         return .arriving(
-            BodyChain(expectedCount: answer.expectedCount, windowBytes: windowBytes)
+            BodyChain(
+                expectedCount: answer.expectedCount,
+                windowBytes: windowBytes,
+                budget: services.bodies
+            )
         )
     }
 

@@ -28,6 +28,8 @@ extension HTTPCache {
         public var clock: any CacheClock
         /// The executor of the cache's own tasks; `nil` for the global one of the process.
         public var taskExecutor: (any TaskExecutor)?
+        /// The limits on the bytes of arriving bodies; `nil` for those that follow from the memory.
+        package var bodyLimits: BodyLimits?
         /// The seed of the keys' hashes, which a simulation must know.
         package var hasher: KeyHasher?
 
@@ -187,13 +189,14 @@ public struct OriginLimits: Hashable, Sendable {
     /// The longest time between two pieces of a body that is being stored.
     ///
     /// If a body is not stored, a reader that takes nothing for this time no longer holds up the
-    /// others.
+    /// others. A body that its readers hold up for this time, because memory is short, is not stored.
     public var maximumIdleTime = Duration.seconds(60.0)
     /// The most field lines in a head.
     public var maximumFields = 1_000
     /// The largest head.
     public var maximumHeadSize = ByteCount.kilobytes(256)
-    /// The part of a body kept in memory for its readers if the body is not stored.
+    /// The part of a body kept in memory for its readers if the body is not stored; less if memory is
+    /// short.
     public var windowSize = ByteCount.megabytes(4)
 
     /// Creates the usual limits.

@@ -7,6 +7,8 @@ extension StoreRefusalReason {
     static let tooManyVariants = StoreRefusalReason("too-many-variants")
     /// The entry fits into no tier.
     static let tooLarge = StoreRefusalReason(StoreOutcome.Reason.tooLarge)
+    /// Too many bodies arrive at once, or their readers have yet to take too much.
+    static let memoryShort = StoreRefusalReason("memory-short")
     /// The application's hook refused the response.
     static let hook = StoreRefusalReason("hook")
     /// The caller decides about storing, and sees only a part of the body.

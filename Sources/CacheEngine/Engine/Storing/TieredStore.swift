@@ -360,6 +360,11 @@ extension TieredStore {
 }
 
 extension MemoryOptions {
+    /// The limits on the bytes of arriving bodies, beside the memory.
+    var bodyLimits: BodyLimits {
+        BodyLimits(memoryBytes: capacity.bytes, entryShareMax: maximumEntryShare)
+    }
+
     var memoryConfiguration: MemoryConfiguration {
         MemoryConfiguration(
             capacityBytes: capacity.bytes,
