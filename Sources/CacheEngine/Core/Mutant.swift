@@ -92,6 +92,7 @@ enum Mutant: String {
     case keepsTheReplaced
     case keepsTheOutdated
     case storesOverlongBodies
+    case copiesLargeBodiesInPlace
     case addsToAnyLength
     case replacesWholeByPart
     case joinsPartsOfOtherVersions

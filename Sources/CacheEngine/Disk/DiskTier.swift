@@ -19,7 +19,7 @@ package final class DiskTier: Sendable {
     private let shardShift: UInt64
     private let directory: DiskDirectory
     private let positionTrust: FleetPositionTrust
-    private let pool: IOPool
+    let pool: IOPool
 
     private init(
         _ configuration: DiskConfiguration,

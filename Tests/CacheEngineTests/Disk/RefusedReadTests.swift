@@ -105,7 +105,8 @@ import Testing
         let stored = try #require(StoredResponse(old))
         var facts = stored.facts
         facts.freshnessLifetimeSeconds = 7
-        let new = tiers.renewed(old, as: EntryBuilder(renewing: stored, facts: facts).blueprint)
+        let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
+        let new = await tiers.renewed(old, as: blueprint)
         await stall()
         async let replacing = tiers.replace(old, by: new, since: tiers.ledger.ticket())
         try await releaseAfterARefusal(stage)

@@ -11,10 +11,12 @@ import Testing
     private final class LocalOrigin: Origin {
         let executor: ThreadExecutor
         let fields: HeaderFields
+        let body: ByteChunk
 
-        init(_ executor: ThreadExecutor, _ cacheControl: String) {
+        init(_ executor: ThreadExecutor, _ cacheControl: String, _ body: ByteChunk) {
             self.executor = executor
-            fields = ["Cache-Control": cacheControl, "Content-Length": "4"]
+            self.body = body
+            fields = ["Cache-Control": cacheControl, "Content-Length": "\(body.count)"]
         }
 
         func fetch(_ request: OriginRequest) async throws -> OriginResponse {
@@ -22,18 +24,20 @@ import Testing
             return OriginResponse(
                 status: 200,
                 fields: fields,
-                body: BodyStream(ByteChunk("body"))
+                body: BodyStream(body)
             )
         }
     }
 
     /// The jobs of `count` misses by one task on an executor, which the requests name.
     private static func jobs(
-        _ cacheControl: String
+        _ cacheControl: String,
+        body: ByteChunk = ByteChunk("body"),
+        count: Int = ExecutorTests.count
     ) async throws -> (all: Int, fromElsewhere: Int) {
         let executor = ThreadExecutor()
         defer { executor.stop() }
-        let cache = try await HTTPCache(origin: LocalOrigin(executor, cacheControl))
+        let cache = try await HTTPCache(origin: LocalOrigin(executor, cacheControl, body))
         let jobs = try await Task(executorPreference: executor) {
             let before = executor.counts
             for number in 0..<count {
@@ -43,7 +47,7 @@ import Testing
                 )
                 let response = try await cache.respond(to: request)
                 #expect(executor.isCurrent)
-                #expect(try await response.body.collect().text == "body")
+                #expect(try await response.body.collect() == body)
                 #expect(response.info.source == .origin)
             }
             await cache.waitUntilIdle()
@@ -65,6 +69,16 @@ import Testing
         let jobs = try await Self.jobs(cacheControl)
         #expect(jobs.fromElsewhere == 0)
         #expect(jobs.all == 2 * Self.count)
+    }
+
+    @Test("a body over 1 MiB is copied into its entry elsewhere, and one of 1 MiB in place")
+    func largeBodyIsCopiedElsewhere() async throws {
+        func body(_ count: Int) -> ByteChunk { ByteChunk([UInt8](repeating: 7, count: count)) }
+        let inPlace = try await Self.jobs("max-age=60", body: body(1 << 20), count: 10)
+        #expect(inPlace.fromElsewhere == 0)
+        #expect(inPlace.all == 2 * 10)
+        let elsewhere = try await Self.jobs("max-age=60", body: body((1 << 20) + 1), count: 10)
+        #expect(elsewhere.fromElsewhere > 0)
     }
 
     @Test("the executor is no option that a look-up must know: the hit stays as fast as any")

@@ -69,6 +69,37 @@ import Testing
         await tiers.backing.close()
     }
 
+    @Test("a large body is copied whole, by the pool of the disk or without one")
+    func largeBodyIsCopiedWhole() async throws {
+        let folder = TemporaryFolder()
+        let disk = try await DiskTier.open(
+            DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
+        )
+        let (onDisk, key) = Self.tiers(on: disk)
+        #expect(onDisk.backing.copyingPool != nil)
+        let inMemory = TieredStore(
+            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
+            backing: NoBackingTier(),
+            hasher: disk.hasher,
+            clock: FixedClock(nowSeconds: 1_000_000),
+            recorder: Recorder(onEvent: nil)
+        )
+        #expect(inMemory.backing.copyingPool == nil)
+        let blueprint = EntryBlueprint(key: key, metadata: [7], createdSeconds: 1_000_000)
+        let pieces = (1...3 as ClosedRange<UInt8>).map { number in
+            ByteChunk([UInt8](repeating: number, count: 500_000))
+        }
+        for tiers in [onDisk, inMemory] {
+            let entry = await tiers.entry(blueprint, gathered: pieces)
+            #expect(entry.body == ByteChunk(joining: pieces))
+            #expect(entry.head.hash == key.hash)
+            let renewed = await tiers.renewed(StoredEntry(entry), as: blueprint)
+            #expect(renewed.entry.storage !== entry.storage)
+            #expect(renewed.entry.isCopy(of: entry))
+        }
+        await disk.close()
+    }
+
     @Test(
         "what is confirmed late does not take the place of what was stored meanwhile, on disk alone"
     )

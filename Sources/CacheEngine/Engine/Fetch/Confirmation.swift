@@ -59,9 +59,10 @@ struct Confirmation {
         }
         let blueprint = builder.blueprint
         let tiers = services.tiers
-        let new =
-            blueprint.isEncodable(bodyCount: stored.entry.bodyCount)
-            ? tiers.renewed(stored.stored, as: blueprint) : stored.stored
+        var new = stored.stored
+        if blueprint.isEncodable(bodyCount: stored.entry.bodyCount) {
+            new = await tiers.renewed(new, as: blueprint)
+        }
         if context.policy.writes { await put(new, for: stored, isKept: refusal == nil) }
         return (StoredResponse(new) ?? stored, refusal)
     }

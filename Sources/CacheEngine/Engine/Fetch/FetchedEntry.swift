@@ -12,9 +12,12 @@ struct FetchedEntry {
     /// Stores a whole response whose body is complete, or removes the entry that it replaces;
     /// waits for nothing.
     ///
-    /// - Returns: `false`, without a change, if the entry that it replaces must be looked up first.
+    /// - Returns: `false`, without a change, if the entry that it replaces must be looked up first,
+    ///   or the body is too large to be copied here.
     func storeAtOnce(_ chunk: ByteChunk) -> Bool {
-        guard body.storage == .whole, tiers.backing.settlesAtOnce else { return false }
+        guard body.storage == .whole, tiers.backing.settlesAtOnce,
+            TieredStore.isCopiedInPlace(chunk.count)
+        else { return false }
         let blueprint = body.builder.blueprint
         guard blueprint.isEncodable(bodyCount: chunk.count) else { return false }
         note(tiers.store(tiers.entry(blueprint, body: CollectionOfOne(chunk)), since: body.ticket))
@@ -49,10 +52,15 @@ struct FetchedEntry {
                 return await store(pieces, as: range, builder)
             }
             let blueprint = builder.blueprint
-            guard blueprint.isEncodable(bodyCount: Self.byteCount(of: pieces)) else {
-                return await endReplaced()
+            let count = Self.byteCount(of: pieces)
+            guard blueprint.isEncodable(bodyCount: count) else { return await endReplaced() }
+            let entry: Entry
+            if TieredStore.isCopiedInPlace(count) {
+                entry = tiers.entry(blueprint, body: pieces)
+            } else {
+                entry = await tiers.entry(blueprint, gathered: pieces)
             }
-            note(tiers.store(tiers.entry(blueprint, body: pieces), since: body.ticket))
+            note(tiers.store(entry, since: body.ticket))
         }
     }
 
@@ -94,7 +102,7 @@ struct FetchedEntry {
         var facts = stored.facts
         facts.flags.insert(.noCache)
         let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
-        let doubted = tiers.renewed(stored.stored, as: blueprint)
+        let doubted = await tiers.renewed(stored.stored, as: blueprint)
         await tiers.replace(stored.stored, by: doubted, since: body.ticket, isShared: false)
     }
 
@@ -172,7 +180,7 @@ struct FetchedEntry {
         guard blueprint.isEncodable(bodyCount: merge.parts.heldBytes),
             let pieces = await pieces(of: merge, arrived, joined)
         else { return nil }
-        return tiers.entry(blueprint, body: pieces)
+        return await tiers.entry(blueprint, gathered: pieces)
     }
 
     private func isJoinable(_ stored: StoredResponse) -> Bool {

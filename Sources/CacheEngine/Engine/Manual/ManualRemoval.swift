@@ -102,7 +102,7 @@ struct StaleMarking {
         var facts = stored.facts
         facts.freshnessLifetimeSeconds = 0
         let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
-        let renewed = services.tiers.renewed(stored.stored, as: blueprint)
+        let renewed = await services.tiers.renewed(stored.stored, as: blueprint)
         let tiers = services.tiers
         // The fleet's log tells the others; a copy of this machine may be older than theirs.
         let isMarked = await tiers.replace(

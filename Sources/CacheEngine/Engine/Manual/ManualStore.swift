@@ -88,7 +88,8 @@ struct ManualStore {
         guard blueprint.isEncodable(bodyCount: body.count) else {
             return await refuse(.tooLarge, builder.key, request)
         }
-        let outcome = tiers.store(tiers.entry(blueprint, body: [body]), since: ticket)
+        let entry = await tiers.entry(blueprint, gathered: [body])
+        let outcome = tiers.store(entry, since: ticket)
         services.recorder.note(outcome, request)
         if pending != nil, outcome == .refused(.removedMeanwhile),
             ticket.arrival?.isOutdated != true

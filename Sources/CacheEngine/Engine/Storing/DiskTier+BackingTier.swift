@@ -41,6 +41,8 @@ extension DiskTier: BackingTier {
 
     var gatheredBytesMax: Int { configuration.inlineBodyBytesMax }
 
+    var copyingPool: IOPool? { pool }
+
     func hasRoom(entryBytes: Int, bodyBytes: Int) -> Bool {
         entryBytes <= configuration.entryBytesMax ?? .max
     }

@@ -29,6 +29,8 @@ final class TieredStore: Sendable {
     let readsBehindAtOnce: Bool
     /// Whether anything was ever marked stale; otherwise a hit looks for no mark.
     let isAnythingMarked = Atomic(false)
+    /// The cache's own executor, which copies large bodies if no pool does; `nil` for the global one.
+    private let executor: (any TaskExecutor)?
 
     init(
         memory: MemoryTier,
@@ -36,7 +38,8 @@ final class TieredStore: Sendable {
         hasher: KeyHasher,
         clock: any CacheClock,
         recorder: Recorder,
-        outlet: SharedOutlet? = nil
+        outlet: SharedOutlet? = nil,
+        executor: (any TaskExecutor)? = nil
     ) {
         self.memory = memory
         self.backing = backing
@@ -44,6 +47,7 @@ final class TieredStore: Sendable {
         self.clock = clock
         self.recorder = recorder
         self.outlet = outlet
+        self.executor = executor
         readsBehindAtOnce = backing.readsAtOnce
         if let disk = backing.disk {
             softPurges = disk
@@ -263,14 +267,55 @@ final class TieredStore: Sendable {
         blueprint.entry(body: pieces, sequence: entrySequence(for: blueprint.key.hash))
     }
 
+    /// The largest body that is copied where its request runs, which may be the loop of a server.
+    private static let copiedInPlaceBytesMax = 1 << 20
+
+    /// Whether a body of that size is copied where its request runs.
+    static func isCopiedInPlace(_ bodyCount: Int) -> Bool {
+        bodyCount <= copiedInPlaceBytesMax || Mutant.copiesLargeBodiesInPlace.isOn
+    }
+
+    /// The entry with the bytes of `pieces`; a large body is copied on the I/O pool, or without one
+    /// on the cache's own executor.
+    nonisolated(nonsending) func entry(
+        _ blueprint: EntryBlueprint,
+        gathered pieces: [ByteChunk]
+    ) async -> Entry {
+        if Self.isCopiedInPlace(pieces.reduce(0) { $0 + $1.count }) {
+            return entry(blueprint, body: pieces)
+        }
+        return await copiedElsewhere(blueprint, pieces)
+    }
+
+    /// Not inlined, so that the frames of small bodies stay small.
+    @inline(never)
+    nonisolated(nonsending) private func copiedElsewhere(
+        _ blueprint: EntryBlueprint,
+        _ pieces: [ByteChunk]
+    ) async -> Entry {
+        let sequence = entrySequence(for: blueprint.key.hash)
+        let copy: @Sendable () -> Entry = { blueprint.entry(body: pieces, sequence: sequence) }
+        if let pool = backing.copyingPool, let copied = await pool.run(copy) { return copied }
+        // Awaited here, so it needs no other owner.
+        return await Task.detached(executorPreference: executor) { copy() }.value
+    }
+
     /// The number of an entry that is stored now.
     func entrySequence(for hash: KeyHash) -> UInt64 {
         softPurges.entrySequence(for: hash)
     }
 
     /// The entry with the body of `old` and everything else from `blueprint`.
-    func renewed(_ old: StoredEntry, as blueprint: EntryBlueprint) -> StoredEntry {
-        let renewed = entry(blueprint, body: CollectionOfOne(old.entry.body))
+    nonisolated(nonsending) func renewed(
+        _ old: StoredEntry,
+        as blueprint: EntryBlueprint
+    ) async -> StoredEntry {
+        let body = old.entry.body
+        if Self.isCopiedInPlace(body.count) {
+            let renewed = entry(blueprint, body: CollectionOfOne(body))
+            return StoredEntry(renewed, detachedBody: old.detachedBody)
+        }
+        let renewed = await entry(blueprint, gathered: [body])
         assert(renewed.head.hash == old.entry.head.hash, "the same key")
         return StoredEntry(renewed, detachedBody: old.detachedBody)
     }
@@ -354,7 +399,8 @@ extension TieredStore {
             hasher: hasher,
             clock: configuration.clock,
             recorder: recorder,
-            outlet: outlet
+            outlet: outlet,
+            executor: configuration.taskExecutor
         )
     }
 }
