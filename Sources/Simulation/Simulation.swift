@@ -59,6 +59,7 @@ public struct Simulation: Sendable {
         dice = Dice(seed: seed)
         let clock = TestClock()
         var configuration = Self.configuration(dice)
+        configuration.bodyLimits = Self.bodyLimits(seed)
         if dice.oneIn(2) {
             let plan = NemesisPlan.seeded(seed, oneIn: 4 + dice.below(20), of: Self.storeMisdeeds)
             let store = NemesisStore(InMemoryStore(), clock: clock, plan: plan)
@@ -98,6 +99,15 @@ public struct Simulation: Sendable {
         if dice.oneIn(4) { limits.maximumQueuedSize = .bytes(3_000) }
         if dice.oneIn(6) { limits.maximumQueuedKeys = 2 }
         return limits
+    }
+
+    /// In a quarter of the lives, arriving bodies have little memory; no die is thrown for it.
+    private static func bodyLimits(_ seed: UInt64) -> BodyLimits? {
+        guard seed % 4 == 1 else { return nil }
+        return BodyLimits(
+            totalBytes: Int(seed / 4 % 7) * 1_000,
+            leastBytes: 1 + Int(seed / 28 % 5) * 100
+        )
     }
 
     private static func configuration(_ dice: Dice) -> HTTPCache.Configuration {
