@@ -202,7 +202,7 @@ import Testing
         let before = await tier.usage().bytes
         func write(_ count: Int) async throws -> Int {
             let writer = try await tier.beginBody(for: hash, expectedBytes: nil)
-            let bytes = DiskStore.body(1, version: 0, bytes: count)
+            let bytes = DiskStore.body(1, version: 4, bytes: count)
             try await writer.append(ByteChunk(bytes))
             return try await writer.finish().count
         }
