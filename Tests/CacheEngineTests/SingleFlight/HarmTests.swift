@@ -231,4 +231,24 @@ import Testing
         #expect(third.text == "newer")
         await scene.close()
     }
+
+    /// The same, if the body of the older response takes longer.
+    @Test func refusedAnswerOutdatesAnOlderOneThatStillArrives() async throws {
+        let scene = try await FlightScene()
+        let first = try #require(await scene.crowd(1).first)
+        await scene.world.perform { _ = try? await $0.remove(.page) }
+        let second = try #require(await scene.crowd(1).first)
+        let older = try await scene.begin(1)
+        await older.feed("old", scene.world)
+        try await scene.answer(0, body: "newer")
+        #expect(first.text == "newer")
+        await older.feed("er", scene.world)
+        await older.finish(scene.world)
+        #expect(second.text == "older")
+        let third = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.count == 3 && third.end == nil)
+        try await scene.answer(2, body: "newer")
+        #expect(third.text == "newer")
+        await scene.close()
+    }
 }

@@ -112,12 +112,14 @@ struct FetchedEntry {
     /// stored. An entry that another fetch has stored since the removal may be an older version of
     /// the resource. Only this entry is removed: a removal that also refused fetches under way
     /// could be provoked again and again, and the key would never be stored. A fetch that began behind
-    /// the removal still stores. A response that a newer one has overtaken removes nothing.
+    /// the removal still stores, unless its head is the older one. A response that a newer one has
+    /// overtaken removes nothing.
     private func note(_ outcome: StoreOutcome) {
         services.recorder.note(outcome, context.request)
         guard outcome == .refused(.removedMeanwhile), !body.isGivenUp, !body.isOutdated,
             !Mutant.keepsTheOutdated.isOn
         else { return }
+        outdateOlder()
         tiers.removeStored(body.key)
     }
 

@@ -168,7 +168,10 @@ private final class ArrivalShare: Sendable {
     private let marks = Mutex(Marks())
 
     deinit {
-        assert(marks.withLock { $0.known.isEmpty && $0.expected.isEmpty }, "every arrival has ended")
+        assert(
+            marks.withLock { $0.known.isEmpty && $0.expected.isEmpty },
+            "every arrival has ended"
+        )
     }
 
     func expect(_ resource: KeyHash, _ mark: ArrivalMark) -> ExpectedArrival {
