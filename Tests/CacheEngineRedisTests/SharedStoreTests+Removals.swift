@@ -134,8 +134,8 @@ extension SharedStoreTests {
         await Self.end(here, there)
     }
 
-    /// The old variants of a URL that was purged softly are not found again through the index of the
-    /// machine that purged it.
+    /// The old variants of a URL that was purged softly are stale everywhere, though the machine that
+    /// purged it keeps their index and shares it again.
     @Test func softPurgeOfAURLEndsTheVariantsEverywhere() async throws {
         let origin = ScriptedOrigin { request, number in
             .whole(

@@ -89,7 +89,7 @@ import Testing
         #expect(Self.problems { _, _, _ in }.isEmpty)
         // The purge came before the request at the origin, or is for another resource.
         let other = Self.problems { ledger, _, _ in
-            let scope = FleetScope(.path(.brief, language: nil), isSoft: false)
+            let scope = FleetScope(.path(.brief), isSoft: false)
             ledger.endPurge(ledger.beginPurge(scope, by: 0), receipt: nil)
         }
         #expect(other.isEmpty)

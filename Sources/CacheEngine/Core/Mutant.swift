@@ -101,6 +101,7 @@ enum Mutant: String {
     case takesAnyPort
     case downloadsErrorPages
     case losesMarksOfURLs
+    case marksOneVariant
 
     var isOn: Bool {
         #if ENGINE_CHECKS

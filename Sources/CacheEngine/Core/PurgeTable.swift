@@ -59,12 +59,15 @@ struct PurgeTable {
         guard sequence < sequenceMax else { return false }
         let head = entry.head
         return entry.withTags { tags in
-            covers(
-                sequence: sequence,
-                storageClass: head.storageClass,
-                createdSeconds: head.createdSeconds,
-                tags: tags
-            )
+            entry.withKey { key in
+                covers(
+                    sequence: sequence,
+                    storageClass: head.storageClass,
+                    createdSeconds: head.createdSeconds,
+                    key: key,
+                    tags: tags
+                )
+            }
         }
     }
 
@@ -72,6 +75,7 @@ struct PurgeTable {
         sequence: UInt64,
         storageClass: StorageClass,
         createdSeconds: UInt32,
+        key: UnsafeRawBufferPointer,
         tags bytes: UnsafeRawBufferPointer
     ) -> Bool {
         if sequence >= sequenceMax { return false }
@@ -85,8 +89,13 @@ struct PurgeTable {
             default: continue
             }
         }
-        guard !tags.isEmpty, !bytes.isEmpty else { return false }
+        guard !tags.isEmpty else { return false }
         var isCovered = false
+        if let resource = ResourceTag.resource(in: key), !Mutant.marksOneVariant.isOn {
+            var tag = ResourceTag.name(of: hasher.hash(resource))
+            let purged = tags[tag.withUTF8 { hash(UnsafeRawBufferPointer($0)) }]
+            isCovered = purged.map { sequence < $0 } ?? false
+        }
         TagList.forEach(in: bytes) { tag in
             if let purged = tags[hash(tag)], sequence < purged { isCovered = true }
         }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Soft purges by tag, and the checks that a removal is in the log before its response leaves.
+/// Soft purges of many entries, and the checks that a removal is in the log before its response leaves.
 extension DiskTier {
     // MARK: Stale by tag
 
@@ -14,13 +14,26 @@ extension DiskTier {
     /// The mark is in the log of every shard when this returns.
     package func markEverythingStale() async throws { try await mark(.everything) }
 
+    /// Marks every variant of the resource that is stored by now.
+    ///
+    /// They are in the resource's shard; the mark is in its log when this returns.
+    package func markVariantsStale(of resource: KeyHash) async throws {
+        let shard = shard(resource)
+        guard shard.markStale(.tag(ResourceTag.name(of: resource))) else { throw Self.closed }
+        try await shard.confirmRemovals()
+    }
+
     private func mark(_ scope: RemovalScope) async throws {
         // Mark in every shard first: a failing device in one shard must not leave the others
         // unmarked.
         var isOpen = true
         for shard in shards { if !shard.markStale(scope) { isOpen = false } }
-        guard isOpen else { throw CacheError(.shutDown, detail: "The disk tier is closed") }
+        guard isOpen else { throw Self.closed }
         try await confirmEverywhere()
+    }
+
+    private static var closed: CacheError {
+        CacheError(.shutDown, detail: "The disk tier is closed")
     }
 
     /// Confirms the accepted removals in every shard, even if one of them fails.
@@ -40,11 +53,10 @@ extension DiskTier {
     /// Whether a mark may cover the entry; takes no lock, and `false` is certain.
     package func mayBeMarkedStale(_ entry: Entry) -> Bool {
         let head = entry.head
-        let hasTags = entry.withTags { !$0.isEmpty }
-        return shard(head.hash).newestMark.mayCover(head.sequence, hasTags: hasTags)
+        return shard(head.hash).newestMark.mayCover(head.sequence, hasTags: entry.hasTags)
     }
 
-    /// Whether the entry was stored before one of its tags was marked stale.
+    /// Whether the entry was stored before one of its tags, or its resource, was marked stale.
     package func isMarkedStale(_ entry: Entry) -> Bool {
         guard mayBeMarkedStale(entry) else { return false }
         let head = entry.head

@@ -80,8 +80,8 @@ extension HTTPCache {
     /// fleet.
     ///
     /// The report has the receipt of the fleet's log. A soft purge of everything lets no entry be
-    /// used before the origin has confirmed it. A soft purge of a request whose response varies
-    /// removes the variants on the other machines.
+    /// used before the origin has confirmed it. A soft purge of a request concerns all variants of
+    /// its resource; in a custom store, which would not keep the mark, they are removed.
     ///
     /// With `.fleet` this method returns once the other machines have applied the purge too, or
     /// after five seconds; `FleetReceipt.reach` tells how many of them have.
@@ -135,6 +135,9 @@ extension HTTPCache {
     ///
     /// Its next use asks the origin first, unless the response or the policy lets it be served stale,
     /// as `stale-while-revalidate` does: it is then served until it has been refreshed behind that.
+    ///
+    /// On the other machines of a fleet all variants become stale; `purge(_:isSoft:waitingFor:)` does
+    /// the same here.
     ///
     /// - Returns: Whether there was an entry.
     @discardableResult

@@ -17,8 +17,8 @@ struct FleetContent: Sendable {
 /// The responses that a purge concerns.
 struct FleetScope: Sendable {
     enum Target: Hashable, Sendable {
-        /// The variants of a resource; `nil` for all.
-        case path(FleetPath, language: String?)
+        /// All variants of a resource.
+        case path(FleetPath)
         case tag(String)
         case everything
     }
@@ -33,8 +33,7 @@ struct FleetScope: Sendable {
 
     func covers(_ content: FleetContent) -> Bool {
         switch target {
-        case .path(let path, let language):
-            path == content.path && (language == nil || language == content.language)
+        case .path(let path): path == content.path
         case .tag(let tag): content.path.tags.contains(tag)
         case .everything: true
         }
@@ -56,7 +55,7 @@ struct FleetScope: Sendable {
         let path = FleetPath.allCases.first { text.contains($0.rawValue) }
         switch purge.scope {
         case "t": target = .tag(text)
-        case "k": target = path.map { .path($0, language: nil) } ?? .everything
+        case "k": target = path.map { .path($0) } ?? .everything
         default: target = .everything
         }
         isSoft = purge.isSoft

@@ -192,8 +192,7 @@ package struct FleetLife: Sendable {
             (target, scope) = (.tag(tag), .tag(tag))
         default:
             target = .request(CacheRequest(url: path.url, fields: ["Accept-Language": language]))
-            // A soft purge concerns the variant that the request selects.
-            scope = .path(path, language: isSoft && path == .varying ? language : nil)
+            scope = .path(path)
         }
         let name = "purge \(world.ledger.tick())"
         let turns = dice.below(8)
@@ -218,7 +217,7 @@ package struct FleetLife: Sendable {
         guard let process = machine.process, let cache = process.cache.value else { return }
         start("change \(world.ledger.tick())") { [world] in
             let number = world.ledger.beginPurge(
-                FleetScope(.path(path, language: nil), isSoft: false),
+                FleetScope(.path(path), isSoft: false),
                 by: process.number,
                 isUnsafeMethod: true
             )

@@ -76,6 +76,71 @@ import Testing
         }
     }
 
+    @Test(
+        "H19: a soft purge of a URL makes all its variants stale, also for the next process",
+        arguments: [false, true]
+    )
+    func softPurgeOfAURLConcernsAllVariants(isOnDisk: Bool) async throws {
+        let folder = try Folder()
+        let placed: (HTTPCache.Configuration) -> HTTPCache.Configuration = { given in
+            var configuration = given
+            if isOnDisk {
+                configuration.backing = .disk(path: folder.path, capacity: .megabytes(16))
+            }
+            return configuration
+        }
+        let origin = Self.confirmingOrigin()
+        var stage = try await Stage(origin) { $0 = placed($0) }
+        let other = "http://example.com/b"
+        let languages = ["de", "en"].map { HeaderFields([("Accept-Language", $0)]) }
+        for url in [Stage.url, other] {
+            for fields in languages { _ = try await stage.get(url, fields) }
+        }
+        let missing = CacheRequest(url: "http://example.com/c")
+        #expect(try await stage.cache.purge(.request(missing), isSoft: true).entries == 0)
+        let purged = CacheRequest(url: Stage.url)
+        #expect(try await stage.cache.purge(.request(purged), isSoft: true).entries == 1)
+        if isOnDisk {
+            await stage.end()
+            stage = try await Stage(origin, clock: stage.clock) { $0 = placed($0) }
+        }
+        for source in [CacheInfo.Source.revalidated, .fresh] {
+            for fields in languages {
+                let answer = try await stage.get(Stage.url, fields)
+                #expect(answer.source == source && answer.body == fields["Accept-Language"])
+                #expect(try await stage.get(other, fields).source == .fresh)
+            }
+        }
+        await stage.end()
+    }
+
+    /// Its entries would outlive the mark.
+    @Test func softPurgeOfAURLRemovesTheVariantsOfACustomStore() async throws {
+        let store = InMemoryStore()
+        let stage = try await Stage(Self.confirmingOrigin()) { $0.backing = .custom(store) }
+        let german: HeaderFields = ["Accept-Language": "de"]
+        _ = try await stage.get(Stage.url, german)
+        let purged = CacheRequest(url: Stage.url)
+        #expect(try await stage.cache.purge(.request(purged), isSoft: true).entries == 1)
+        #expect(try await stage.holds(Stage.url, german) == false)
+        #expect(try await stage.get(Stage.url, german).source == .origin)
+        await stage.end()
+    }
+
+    /// An origin that confirms each variant.
+    private static func confirmingOrigin() -> ScriptedOrigin {
+        ScriptedOrigin { request, _ in
+            let language = request.fields["Accept-Language"] ?? "-"
+            let fields: HeaderFields = [
+                "Cache-Control": "max-age=60", "ETag": "\"\(language)\"",
+                "Vary": "Accept-Language",
+            ]
+            return request.fields["If-None-Match"] == fields["ETag"]
+                ? OriginResponse(status: 304, fields: fields)
+                : .whole(fields: fields, body: language)
+        }
+    }
+
     @Test("H19: Vary * matches nothing")
     func varyOnEverythingMatchesNothing() async throws {
         let stage = try await Stage(Self.origin("Accept-Language, *"))

@@ -114,6 +114,7 @@ import Testing
                     sequence: sequence,
                     storageClass: .permanent,
                     createdSeconds: 0,
+                    key: none,
                     tags: none
                 )
             }

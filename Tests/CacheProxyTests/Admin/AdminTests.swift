@@ -132,7 +132,7 @@ import Testing
         try await Self.withAdmin { proxy, origin, port async throws in
             for target in ["/1", "/2"] { _ = try await proxy.request(target) }
             let soft = ["Authorization: Bearer \(Self.token)", "Soft-Purge: 1"]
-            _ = try await Self.ask(port, "PURGE /1", soft)
+            #expect(try await Self.ask(port, "PURGE /1", soft).text.contains("\"removed\":1"))
             _ = try await Self.ask(port, "PURGE /", soft + ["Cache-Tag: t2"])
             for target in ["/1", "/2"] { _ = try await proxy.request(target) }
             #expect(origin.count == 4)

@@ -100,6 +100,7 @@ extension ShardState {
                 sequence: record.head.sequence,
                 storageClass: record.head.storageClass,
                 createdSeconds: record.head.createdSeconds,
+                key: record.key,
                 tags: record.tags
             )
         }

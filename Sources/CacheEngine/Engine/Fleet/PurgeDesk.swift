@@ -116,7 +116,7 @@ struct PurgeDesk {
         switch target {
         case .request(let request):
             let isFound =
-                isSoft ? try await removal.markStale(request) : try await removal.remove(request)
+                isSoft ? try await removal.markAllStale(request) : try await removal.remove(request)
             return isFound ? 1 : 0
         case .tag(let tag) where isSoft: try await services.tiers.markStale(tag)
         case .tag(let tag): return try await removal.removeAll(in: .tag(tag)).entries

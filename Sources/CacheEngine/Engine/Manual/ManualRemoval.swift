@@ -46,6 +46,13 @@ struct ManualRemoval {
         let key = try services.key(of: request).key
         return try await StaleMarking(services).mark(key, request.fields.section)
     }
+
+    /// Makes all stored variants of the request's resource stale.
+    ///
+    /// - Returns: Whether there was an entry.
+    func markAllStale(_ request: CacheRequest) async throws -> Bool {
+        try await StaleMarking(services).mark(try services.key(of: request).key)
+    }
 }
 
 /// Makes the stored responses of one resource stale.
@@ -62,6 +69,8 @@ struct StaleMarking {
     /// - Returns: Whether there was one.
     func mark(_ key: RequestKey, _ fields: FieldSection) async throws -> Bool {
         let tiers = services.tiers
+        // The other machines cannot tell which variant it is.
+        if tiers.outlet != nil { return try await mark(key) }
         tiers.outdateFetches(of: key)
         let ticket = tiers.ledger.ticket()
         let lookup = await Lookup(services).result(for: key, fields)
@@ -69,30 +78,31 @@ struct StaleMarking {
             if !tiers.backing.isLookUpConclusive { _ = try await tiers.removeDurably(key) }
             return false
         }
-        if lookup.key != key, tiers.outlet != nil {
-            // The other machines remove the variants, as they cannot find them. If this one kept the
-            // index, they would get it back and find their old variants again.
-            _ = try await tiers.removeDurably(key)
-            return true
-        }
         try await mark(stored, since: ticket)
         try await tiers.confirm(lookup.key.hash)
         return true
     }
 
-    /// Makes the response stale that is stored under the resource's own key.
+    /// Makes the response stale that is stored under the resource's own key, or all its variants.
     ///
-    /// Variants cannot be found without a request that selects them, so they are removed.
-    func mark(_ key: RequestKey) async throws {
+    /// - Returns: Whether there was such a response, or an index of variants.
+    @discardableResult
+    func mark(_ key: RequestKey) async throws -> Bool {
         let tiers = services.tiers
         tiers.outdateFetches(of: key)
         let ticket = tiers.ledger.ticket()
-        guard let (entry, _) = await tiers.entry(key), let stored = StoredResponse(entry) else {
-            _ = try await tiers.removeDurably(key)
-            return
+        let entry = await tiers.entry(key)?.0
+        let hasVariants = entry.flatMap { VariantIndex($0.entry) } != nil
+        // Without an index too: another machine may have kept it, and share it again.
+        if hasVariants || tiers.outlet != nil { try await tiers.markVariantsStale(of: key) }
+        guard let entry, let stored = StoredResponse(entry) else {
+            if hasVariants, !tiers.backing.entriesOutliveMarks { return true }
+            let isRemoved = try await tiers.removeDurably(key)
+            return isRemoved || hasVariants
         }
         try await mark(stored, since: ticket)
         try await tiers.confirm(key.hash)
+        return true
     }
 
     private func mark(_ stored: StoredResponse, since ticket: RemovalLedger.Ticket) async throws {

@@ -62,7 +62,7 @@ public enum PurgeWait: String, Hashable, Sendable, CaseIterable {
 
 /// The entries that a purge concerns.
 public enum PurgeTarget: Sendable {
-    /// All stored variants of the request's resource; softly, the one that the request selects.
+    /// All stored variants of the request's resource.
     case request(CacheRequest)
     /// The entries that carry the tag.
     case tag(String)
@@ -74,7 +74,8 @@ public enum PurgeTarget: Sendable {
 public struct PurgeReport: Sendable {
     /// The entries on this machine that were removed, as far as is known without reading a disk.
     ///
-    /// A soft purge counts only those it names by their request.
+    /// A resource counts once, with all its variants, and so does one that a soft purge made stale. A
+    /// soft purge of a tag or of everything counts nothing.
     public var entries = 0
     /// The receipt of the log; `nil` if the cache belongs to no fleet.
     public var receipt: FleetReceipt?

@@ -83,6 +83,9 @@ protocol BackingTier: Sendable {
     /// The entry's number in the order of soft purges.
     func staleSequence(of entry: Entry) -> UInt64
 
+    /// Whether its entries outlive the soft purges that this process remembers.
+    var entriesOutliveMarks: Bool { get }
+
     /// Whether entries of an earlier process may be stored.
     var mayHoldOlderEntries: Bool { get }
 
@@ -137,6 +140,7 @@ extension BackingTier {
     func settle(_ hash: KeyHash) async throws {}
     var settlesAtOnce: Bool { false }
     var disk: DiskTier? { nil }
+    var entriesOutliveMarks: Bool { false }
     var mayHoldOlderEntries: Bool { false }
     func staleSequence(of entry: Entry) -> UInt64 { entry.head.sequence }
     func changeCapacity(toBytes bytes: Int) async throws {

@@ -9,6 +9,9 @@ protocol SoftPurges: Sendable {
     /// Marks every entry that carries the tag and is stored by now.
     func markStale(_ tag: String) async throws
 
+    /// Marks every variant of the resource that is stored by now.
+    func markVariantsStale(of resource: KeyHash) async throws
+
     /// Marks every entry that is stored by now: the origin must confirm it before its next use.
     func markEverythingStale() async throws
 

@@ -39,6 +39,10 @@ final class StaleMarks: SoftPurges {
 
     func markStale(_ tag: String) { mark(.tag(tag)) }
 
+    func markVariantsStale(of resource: KeyHash) {
+        mark(.tag(ResourceTag.name(of: resource)))
+    }
+
     func markEverythingStale() { mark(.everything) }
 
     private func mark(_ scope: RemovalScope) {
@@ -50,8 +54,7 @@ final class StaleMarks: SoftPurges {
     }
 
     func mayBeMarkedStale(_ entry: Entry) -> Bool {
-        let hasTags = entry.withTags { !$0.isEmpty }
-        return newest.mayCover(backing.staleSequence(of: entry), hasTags: hasTags)
+        newest.mayCover(backing.staleSequence(of: entry), hasTags: entry.hasTags)
     }
 
     func isMarkedStale(_ entry: Entry) -> Bool {

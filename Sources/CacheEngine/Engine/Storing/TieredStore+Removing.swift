@@ -115,6 +115,15 @@ extension TieredStore {
         try await softPurges.markStale(tag)
     }
 
+    /// Makes all variants of the resource stale that are stored now.
+    ///
+    /// `outdateFetches` comes before: a response of a fetch under way may be older.
+    func markVariantsStale(of resource: RequestKey) async throws {
+        // Before the mark is set: hits check for marks from now on.
+        isAnythingMarked.store(true, ordering: .releasing)
+        try await softPurges.markVariantsStale(of: resource.hash)
+    }
+
     /// Makes all entries stale that are stored now, so that the origin must confirm each before its
     /// next use; the responses of fetches under way are not stored.
     func markEverythingStale() async throws {

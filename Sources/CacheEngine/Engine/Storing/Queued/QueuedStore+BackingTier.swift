@@ -31,6 +31,8 @@ extension QueuedStore: BackingTier {
         return false
     }
 
+    var entriesOutliveMarks: Bool { true }
+
     /// The store may be older than this process.
     var mayHoldOlderEntries: Bool { true }
 

@@ -178,10 +178,6 @@ extension RequestKey {
 
     /// The key of the resource, if this is the key of a variant.
     var resource: [UInt8]? {
-        let headBytes = 13
-        guard bytes.count > headBytes, bytes[0] == Kind.variant.rawValue else { return nil }
-        let count = bytes.withUnsafeBytes { Int($0.littleEndian(at: 9, as: UInt32.self)) }
-        guard bytes.count - headBytes >= count else { return nil }
-        return Array(bytes[headBytes..<headBytes + count])
+        bytes.withUnsafeBytes { ResourceTag.resource(in: $0).map { [UInt8]($0) } }
     }
 }
