@@ -1,5 +1,6 @@
 import CacheEngine
 import CacheTestSupport
+import Synchronization
 import Testing
 
 /// A response whose body arrives slowly does not take the place of one whose head came later.
@@ -123,6 +124,41 @@ import Testing
         #expect(older.isComplete && older.text == "older")
         #expect(await scene.body() == "newer")
         #expect(origin.count == 3)
+        #expect(await world.shutDown())
+    }
+
+    /// So does one that is stored by hand.
+    @Test func newerVariantStaysWhileAnOlderOneIsStoredByHand() async throws {
+        let origin = HeldOrigin()
+        let scene = try await StoreScene(origin)
+        let world = scene.simulation
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+        _ = await scene.get()
+        origin.exchanges.first?.answer(fields: fields, body: "first")
+        await world.settle()
+        let newer = await scene.get(policy: .reload)
+        let exchanges = origin.exchanges
+        try #require(exchanges.count == 2)
+        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
+        let outcome = Mutex<StoreOutcome?>(nil)
+        let older = CacheResponse(
+            status: 200,
+            fields: fields,
+            body: BodyStream(ByteChunk("older"))
+        )
+        _ = await scene.attempt { cache in
+            let stored = try await cache.store(older, for: StoreScene.request)
+            outcome.withLock { $0 = stored }
+        }
+        #expect(scene.store.hungCount == 1)
+        exchanges[1].answer(fields: fields, body: "newer")
+        await world.settle()
+        #expect(newer.isComplete && newer.text == "newer")
+        scene.store.release()
+        await world.settle()
+        #expect(outcome.withLock { $0 } == .refused(.removedMeanwhile))
+        #expect(await scene.body() == "newer")
+        #expect(origin.count == 2)
         #expect(await world.shutDown())
     }
 

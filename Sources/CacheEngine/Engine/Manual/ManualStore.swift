@@ -46,8 +46,17 @@ struct ManualStore {
         guard let body = try await body(of: response) else {
             return await refuse(.tooLarge, key, request)
         }
-        // It is newer than every response whose body is still arriving.
-        if pending == nil { ticket.order = tiers.arrivals.nextOrder() }
+        var expected: ExpectedArrival?
+        if pending == nil {
+            // It is newer than every response whose body is still arriving. What is fetched during
+            // the waits below is newer still.
+            ticket.order = tiers.arrivals.nextOrder()
+            expected = tiers.arrivals.expect(
+                key.hash,
+                order: ticket.order,
+                fields: response.fields.section
+            )
+        }
         let received =
             pending?.received(status: response.status, fields: response.fields.section)
             ?? self.received(response, for: request)
@@ -84,6 +93,13 @@ struct ManualStore {
         builder.tags = tags
         builder.storageClass = pending?.storageClass ?? options.storageClass
         builder.place = options.place
+        if let expected {
+            ticket.arrival = tiers.arrivals.begin(
+                builder.key.hash,
+                expected,
+                fields: builder.fields
+            )
+        }
         let blueprint = builder.blueprint
         guard blueprint.isEncodable(bodyCount: body.count) else {
             return await refuse(.tooLarge, builder.key, request)
