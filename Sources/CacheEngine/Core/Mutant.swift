@@ -102,6 +102,7 @@ enum Mutant: String {
     case downloadsErrorPages
     case losesMarksOfURLs
     case marksOneVariant
+    case entersIntoOldIndexes
 
     var isOn: Bool {
         #if ENGINE_CHECKS

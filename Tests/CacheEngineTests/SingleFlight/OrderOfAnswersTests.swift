@@ -127,6 +127,35 @@ import Testing
         #expect(await world.shutDown())
     }
 
+    /// Memory holds no index, so that both read it behind the memory.
+    @Test func variantsThatAreEnteredAtOnceAreBothFound() async throws {
+        let origin = HeldOrigin()
+        let scene = try await StoreScene(origin)
+        let world = scene.simulation
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+        let requests = ["de", "en"].map { language in
+            StoreScene.request.with { $0.fields["Accept-Language"] = language }
+        }
+        let first = await scene.get(requests[0], policy: .reload)
+        let second = await scene.get(requests[1], policy: .reload)
+        let exchanges = origin.exchanges
+        try #require(exchanges.count == 2)
+        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
+        exchanges[0].answer(fields: fields, body: "de")
+        await world.settle()
+        #expect(scene.store.hungCount == 1)
+        exchanges[1].answer(fields: fields, body: "en")
+        await world.settle()
+        #expect(second.isComplete && second.text == "en")
+        scene.store.release()
+        await world.settle()
+        #expect(first.isComplete && first.text == "de")
+        #expect(await scene.body(requests[0]) == "de")
+        #expect(await scene.body(requests[1]) == "en")
+        #expect(origin.count == 2)
+        #expect(await world.shutDown())
+    }
+
     /// So does one that is stored by hand.
     @Test func newerVariantStaysWhileAnOlderOneIsStoredByHand() async throws {
         let origin = HeldOrigin()

@@ -10,19 +10,37 @@ struct VariantRegistry {
     let fields: FieldSection
     let ticket: RemovalLedger.Ticket
 
+    /// The look-ups for one variant; after the last one an index that was stored meanwhile may be
+    /// replaced, and the variants that it alone names be lost.
+    private static let lookUpsMax = 8
+
     /// Enters the variant that `vary` selects; the flight under `flightKey` that holds the ticket's
     /// permit is also found under the variant's key afterwards.
     func enter(_ vary: Vary, flightKey: KeyHash) async -> Variance {
         let tiers = services.tiers
-        let present = await tiers.entry(key)?.0.entry
         let desk = services.desk(key.hash)
-        let variance: Variance = desk.settleVariant(of: flightKey, ticket.permit) {
-            let variance = enter(vary, among: tiers.peek(key) ?? present)
-            return (variance, variance.key.hash)
+        var lookUps = 0
+        while true {
+            lookUps += 1
+            // Begun before the look-up, so that it tells of every later change of the index.
+            let copy = tiers.arrivals.beginCopy(of: key.hash)
+            let present = await tiers.entry(key)?.0.entry
+            let isLast = lookUps == Self.lookUpsMax
+            let variance = desk.settleVariant(of: flightKey, ticket.permit) {
+                () -> (Variance?, KeyHash) in
+                let inMemory = tiers.peek(key)
+                // Another variant was entered behind the memory, or the index was removed.
+                if inMemory == nil, copy.isOutdated, !isLast, !Mutant.entersIntoOldIndexes.isOn {
+                    return (nil, flightKey)
+                }
+                let variance = enter(vary, among: inMemory ?? present)
+                return (variance, variance.key.hash)
+            }
+            guard let variance else { continue }
+            tiers.backing.ring(key.hash)
+            await tiers.settle(key.hash)
+            return variance
         }
-        tiers.backing.ring(key.hash)
-        await tiers.settle(key.hash)
-        return variance
     }
 
     private func enter(_ vary: Vary, among entry: Entry?) -> Variance {
