@@ -241,4 +241,16 @@ import Testing
         #expect(index.sets.count == VariantIndex.setsMax)
         #expect(index.sets.first == Vary(["X-19"]))
     }
+
+    /// An index that counted no further would never forget any.
+    @Test func variantsAreBoundedWhateverTheSetting() throws {
+        let accept = try #require(Vary(["Accept"]))
+        var index = VariantIndex(accept, nonce: 1)
+        for _ in 0..<VariantIndex.variantsMax { index.add(accept, maximumVariants: .max, nonce: 2) }
+        #expect(index.nonce == 1 && index.variants == VariantIndex.variantsMax)
+        index.add(accept, maximumVariants: .max, nonce: 2)
+        #expect(index.nonce == 2 && index.variants == 1)
+        index.add(accept, maximumVariants: -1, nonce: 3)
+        #expect(index.nonce == 3)
+    }
 }

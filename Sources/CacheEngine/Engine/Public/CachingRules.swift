@@ -33,7 +33,8 @@ public struct CachingRules: Hashable, Sendable {
     /// The most variants kept of one resource.
     ///
     /// A further variant is not stored until the kept ones have been there for a minute; then all
-    /// of them are removed together.
+    /// of them are removed together. The most that can be counted is 65,535, and the fewest is 1; a
+    /// number beyond either counts as that.
     public var maximumVariants = 64
     /// The response fields that name its tags.
     public var tagFields = ["Cache-Tag", "Surrogate-Key"]

@@ -11,6 +11,8 @@ struct VariantIndex: Hashable, Sendable {
     static let kind: UInt8 = 2
     /// Different `Vary` lists kept of one resource; each costs one look-up.
     static let setsMax = 4
+    /// The most variants that can be counted.
+    static let variantsMax = Int(UInt16.max)
 
     let nonce: UInt64
     private(set) var sets: [Vary]
@@ -72,13 +74,16 @@ struct VariantIndex: Hashable, Sendable {
     /// Past `maximumVariants` a new nonce forgets all variants together: a resource with an
     /// unlimited number of variants must not fill the cache.
     mutating func add(_ vary: Vary, maximumVariants: Int, nonce: @autoclosure () -> UInt64) {
-        guard variants < max(1, maximumVariants) || Mutant.variantsWithoutNumber.isOn else {
+        guard variants < Self.limit(maximumVariants) || Mutant.variantsWithoutNumber.isOn else {
             self = VariantIndex(sets: [vary], nonce: nonce(), variants: 1)
             return
         }
         variants += 1
         prefer(vary)
     }
+
+    /// The setting, within what an index can count.
+    static func limit(_ maximumVariants: Int) -> Int { min(max(1, maximumVariants), variantsMax) }
 
     /// Moves the set that the last response named to the front.
     mutating func prefer(_ vary: Vary) {

@@ -55,7 +55,8 @@ struct VariantRegistry {
             }
             index.prefer(vary)
         } else {
-            let maximumVariants = max(1, services.configuration.caching.maximumVariants)
+            let setting = services.configuration.caching.maximumVariants
+            let maximumVariants = VariantIndex.limit(setting)
             if index.variants >= maximumVariants, let roll, !roll.mayEnd(atSeconds: now) {
                 return Variance(index: index, vary: vary, key: variant, isStored: false)
             }
