@@ -161,6 +161,20 @@ import Testing
         #expect(!bars.covers(entry))
     }
 
+    @Test func anAttemptThatALaterOneReplacedEndsNoOther() {
+        var bars = ScopeBars(limits: StoreLimits())
+        let entry = Self.entry("k")
+        let first = bars.begin(.everything)
+        let second = bars.begin(.everything)
+        bars.end(.everything, second, hasFailed: false, nowNanoseconds: 0)
+        #expect(!bars.covers(entry))
+        let third = bars.begin(.everything)
+        bars.end(.everything, first, hasFailed: true, nowNanoseconds: 0)
+        #expect(bars.covers(entry) && bars.due(nowNanoseconds: .max).isEmpty, "One is under way")
+        bars.end(.everything, third, hasFailed: false, nowNanoseconds: 0)
+        #expect(!bars.covers(entry) && bars.owedCount == 0)
+    }
+
     @Test func callsPastTheirLimitCountUntilTheyReturn() throws {
         var limits = StoreLimits()
         limits.maximumAbandoned = 2

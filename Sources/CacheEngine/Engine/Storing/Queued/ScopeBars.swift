@@ -6,7 +6,8 @@ struct ScopeBars {
     private struct Bar {
         /// The last attempt that began.
         var number: UInt64
-        var underWayCount = 0
+        /// The numbers of the attempts that have not ended.
+        var underWay: Set<UInt64> = []
         var failures = 0
         /// Whether an attempt has failed and none has succeeded since.
         var isOwed = false
@@ -37,19 +38,21 @@ struct ScopeBars {
     mutating func begin(_ scope: RemovalScope) -> UInt64 {
         number += 1
         bars[scope, default: Bar(number: number)].number = number
-        bars[scope]?.underWayCount += 1
+        bars[scope]?.underWay.insert(number)
         return number
     }
 
     /// Ends the attempt with that number.
+    ///
+    /// One that a later success has made needless ends nothing: a bar that there is by now belongs to
+    /// attempts since.
     mutating func end(
         _ scope: RemovalScope,
         _ number: UInt64,
         hasFailed: Bool,
         nowNanoseconds: UInt64
     ) {
-        guard var bar = bars[scope] else { return }
-        bar.underWayCount = max(0, bar.underWayCount - 1)
+        guard var bar = bars[scope], bar.underWay.remove(number) != nil else { return }
         if hasFailed {
             bar.isOwed = true
             bar.failures += 1
@@ -58,7 +61,7 @@ struct ScopeBars {
         } else if number >= bar.number {
             bars[scope] = nil
             if scope == .everything {
-                bars = bars.filter { $0.value.underWayCount > 0 || $0.value.number > number }
+                bars = bars.filter { !$0.value.underWay.isEmpty || $0.value.number > number }
             }
             return
         }
@@ -68,7 +71,7 @@ struct ScopeBars {
     /// Makes the removal of `scope` owed, and due at once.
     mutating func owe(_ scope: RemovalScope) {
         number += 1
-        if scope == .everything { bars = bars.filter { $0.value.underWayCount > 0 } }
+        if scope == .everything { bars = bars.filter { !$0.value.underWay.isEmpty } }
         bars[scope, default: Bar(number: number)].number = number
         bars[scope]?.isOwed = true
     }
@@ -76,13 +79,13 @@ struct ScopeBars {
     /// The scopes whose removal is due again.
     func due(nowNanoseconds: UInt64) -> [RemovalScope] {
         bars.filter {
-            $0.value.isOwed && $0.value.underWayCount == 0
+            $0.value.isOwed && $0.value.underWay.isEmpty
                 && $0.value.dueNanoseconds <= nowNanoseconds
         }.sorted { $0.value.number < $1.value.number }.map(\.key)
     }
 
     /// The time at which the next removal is due again.
     var firstDueNanoseconds: UInt64? {
-        bars.values.filter { $0.isOwed && $0.underWayCount == 0 }.map(\.dueNanoseconds).min()
+        bars.values.filter { $0.isOwed && $0.underWay.isEmpty }.map(\.dueNanoseconds).min()
     }
 }
