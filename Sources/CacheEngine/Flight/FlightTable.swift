@@ -247,7 +247,8 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     /// Removes all flights, and returns them in the order of their start.
     mutating func takeAll() -> [Member] {
         defer { flights = [:] }
-        return flights.sorted { left, right in
+        // A flight that is also found under a variant's key counts once.
+        return flights.filter { $0.key == $0.value.key }.sorted { left, right in
             (left.value.startedNanoseconds, left.key.placement, left.key.identity)
                 < (right.value.startedNanoseconds, right.key.placement, right.key.identity)
         }

@@ -38,6 +38,25 @@ import Testing
         #expect(desk.count == 0)
     }
 
+    @Test func flightUnderTwoKeysIsTakenOnce() {
+        var table = FlightTable<Int, Int>(limits: CollapsingOptions(), desks: 1)
+        var flights: [Flight<Int, Int>] = []
+        for identity in [1, 2] as [UInt64] {
+            let boarding = table.board(Self.key(identity), 0, nowNanoseconds: identity, Checks())
+            guard case .leading(let flight, _) = boarding else {
+                Issue.record("Nothing was under way: it leads")
+                return
+            }
+            flights.append(flight)
+            table.enter(Self.key(identity + 10), of: Self.key(identity), flight.permit)
+        }
+        #expect(table.count == 4)
+        let taken = table.takeAll()
+        #expect(taken.count == 2 && zip(taken, flights).allSatisfy { $0 === $1 })
+        #expect(table.count == 0)
+        for flight in flights { flight.abort(CancellationError()) }
+    }
+
     @Test("a flight that waits too long for its head gives its key to a new one")
     func anOverdueFlightGivesUpItsKey() {
         let desk = Desk(limits: CollapsingOptions(), desks: 1)
