@@ -19,12 +19,12 @@ enum GatewayError {
         response(status: fault.status, detail: fault.rawValue, name: name)
     }
 
-    /// The response to a request that failed.
+    /// The response to a request that failed; an error without a code counts as the origin's.
     static func response(for error: any Error, name: String) -> CacheResponse {
-        guard let error = error as? CacheError else {
-            return response(status: error is CancellationError ? 503 : 502, detail: "", name: name)
-        }
-        return response(status: status(error.code), detail: error.code.description, name: name)
+        let code =
+            (error as? CacheError)?.code
+            ?? (error is CancellationError ? .shutDown : CacheError.Code.originFailed)
+        return response(status: status(code), detail: code.description, name: name)
     }
 
     static func status(_ code: CacheError.Code) -> Int {
@@ -42,10 +42,8 @@ enum GatewayError {
         let phrase = "\(StatusPhrase.text(status))"
         var fields = HeaderFields([
             ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
+            ("Proxy-Status", "\(name); detail=\"\(detail)\""),
         ])
-        if !detail.isEmpty {
-            fields.append("Proxy-Status", "\(name); detail=\"\(detail)\"")
-        }
         if status == 405 { fields.append("Allow", methods) }
         return CacheResponse(
             status: status,
