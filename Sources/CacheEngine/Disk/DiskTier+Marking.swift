@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Soft purges of many entries, and the checks that a removal is in the log before its response leaves.
+/// Soft purges of many entries, and the checks that a removal is in the log before its response
+/// leaves.
 extension DiskTier {
     // MARK: Stale by tag
 

@@ -46,17 +46,7 @@ struct ManualStore {
         guard let body = try await body(of: response) else {
             return await refuse(.tooLarge, key, request)
         }
-        var expected: ExpectedArrival?
-        if pending == nil {
-            // It is newer than every response whose body is still arriving. What is fetched during
-            // the waits below is newer still.
-            ticket.order = tiers.arrivals.nextOrder()
-            expected = tiers.arrivals.expect(
-                key.hash,
-                order: ticket.order,
-                fields: response.fields.section
-            )
-        }
+        let expected = pending == nil ? expect(response, under: key, &ticket) : nil
         let received =
             pending?.received(status: response.status, fields: response.fields.section)
             ?? self.received(response, for: request)
@@ -76,14 +66,7 @@ struct ManualStore {
             builder.hold(held)
         }
         if case .selecting(let vary) = Vary.read(response.fields.section) {
-            let fields = request.fields.section
-            let registry = VariantRegistry(
-                services: services,
-                key: key,
-                fields: fields,
-                ticket: ticket
-            )
-            let variance = await registry.enter(vary, flightKey: key.hash)
+            let variance = await enter(vary, of: key, request, ticket)
             guard variance.isStored else {
                 return await refuse(.notAdmitted, variance.key, request)
             }
@@ -94,11 +77,8 @@ struct ManualStore {
         builder.storageClass = pending?.storageClass ?? options.storageClass
         builder.place = options.place
         if let expected {
-            ticket.arrival = tiers.arrivals.begin(
-                builder.key.hash,
-                expected,
-                fields: builder.fields
-            )
+            let hash = builder.key.hash
+            ticket.arrival = tiers.arrivals.begin(hash, expected, fields: builder.fields)
         }
         let blueprint = builder.blueprint
         guard blueprint.isEncodable(bodyCount: body.count) else {
@@ -116,6 +96,33 @@ struct ManualStore {
         }
         await tiers.settle(builder.key.hash)
         return outcome
+    }
+
+    /// Gives a store its place in the order: it is newer than every response whose body is still
+    /// arriving, and older than a response that is fetched while it waits.
+    private func expect(
+        _ response: CacheResponse,
+        under key: RequestKey,
+        _ ticket: inout RemovalLedger.Ticket
+    ) -> ExpectedArrival {
+        ticket.order = tiers.arrivals.nextOrder()
+        let fields = response.fields.section
+        return tiers.arrivals.expect(key.hash, order: ticket.order, fields: fields)
+    }
+
+    private func enter(
+        _ vary: Vary,
+        of key: RequestKey,
+        _ request: CacheRequest,
+        _ ticket: RemovalLedger.Ticket
+    ) async -> Variance {
+        let registry = VariantRegistry(
+            services: services,
+            key: key,
+            fields: request.fields.section,
+            ticket: ticket
+        )
+        return await registry.enter(vary, flightKey: key.hash)
     }
 
     /// The tags that the options and the response's own fields give the entry.
