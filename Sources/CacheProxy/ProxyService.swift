@@ -1,6 +1,7 @@
 public import CacheEngine
 import CacheEngineRedis
 package import CurlOrigin
+import Platform
 import Synchronization
 
 /// A running proxy: the cache, the origins and the listeners.
@@ -94,7 +95,7 @@ public final class ProxyService: Sendable {
 
     /// Stops accepting, finishes running responses within the drain time, and closes the cache.
     public func shutDown() async {
-        let limit = UInt64(configuration.drainSeconds * 1e9)
+        let limit = UInt64(nanosecondsIn: configuration.drainSeconds)
         // A task of its own: the caller may be cancelled already.
         let timer = Task { [server] in
             try await Task.sleep(nanoseconds: limit)
@@ -199,16 +200,21 @@ public final class ProxyService: Sendable {
         server.workers = configuration.workers
         server.connectionsMax = configuration.connectionsMax
         server.accessLog = configuration.accessLog
-        server.timeouts.headMilliseconds = Int64(configuration.headSeconds * 1_000)
-        server.timeouts.idleMilliseconds = Int64(configuration.idleSeconds * 1_000)
-        server.timeouts.writeMilliseconds = Int64(configuration.sendSeconds * 1_000)
+        server.timeouts.headMilliseconds = milliseconds(configuration.headSeconds)
+        server.timeouts.idleMilliseconds = milliseconds(configuration.idleSeconds)
+        server.timeouts.writeMilliseconds = milliseconds(configuration.sendSeconds)
         // Most of the drain's time is for running responses.
-        let quarter = Int64(configuration.drainSeconds * 250)
+        let quarter = milliseconds(configuration.drainSeconds / 4)
         server.timeouts.drainIdleMilliseconds = min(server.timeouts.drainIdleMilliseconds, quarter)
         server.tags = configuration.tags
         server.forwarded = configuration.forwarded
         server.proxyPeers = configuration.proxyPeers
         server.wire.contentBytesMax = configuration.contentMax.bytes
         return server
+    }
+
+    /// A program may set any number.
+    private static func milliseconds(_ seconds: Double) -> Int64 {
+        Int64(UInt64(nanosecondsIn: seconds) / 1_000_000)
     }
 }

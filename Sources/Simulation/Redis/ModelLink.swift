@@ -136,7 +136,10 @@ final class ModelLink: FleetServer {
 
     private static func nanoseconds(_ limit: Duration) -> UInt64 {
         let (seconds, attoseconds) = limit.components
-        return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
+        guard seconds >= 0, attoseconds >= 0 else { return 0 }
+        // No life lasts for so many seconds, and sums stay in range.
+        let whole = UInt64(min(seconds, 1_000_000_000)) * 1_000_000_000
+        return whole + UInt64(attoseconds / 1_000_000_000)
     }
 
     private static func failure(_ code: RedisError.Code) -> RedisError {

@@ -32,6 +32,22 @@ import Testing
         )
     }
 
+    // MARK: --drain-timeout
+
+    /// The option has limits; a program may set any number.
+    @Test(arguments: [-1, 0, 1e300, Double.infinity, Double.nan])
+    func anyDrainTimeIsTaken(seconds: Double) async throws {
+        try await withProxy(
+            Self.tagged,
+            configure: {
+                $0.drainSeconds = seconds
+                $0.idleSeconds = 1e300
+            }
+        ) { proxy, _ async throws in
+            #expect(try await proxy.request("/").text == "1")
+        }
+    }
+
     // MARK: --tags
 
     static let tagged: WireOrigin.Script = { request, socket in
