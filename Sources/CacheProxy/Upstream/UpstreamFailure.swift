@@ -24,11 +24,18 @@ enum UpstreamFailure {
         detail: "The origin accepted no connection within the connect limit"
     )
 
-    static func unreachable(_ host: String, code: Int32) -> CacheError {
-        CacheError(
+    /// No address of the host accepted a connection.
+    static func unconnected(_ host: String, code: Int32) -> any Error {
+        if isLack(code) { return noSocket(code: code) }
+        return CacheError(
             .originUnreachable,
             detail: "Cannot connect to \(host): \(String(cString: strerror(code)))"
         )
+    }
+
+    /// Whether a connection failed with `code` because this machine lacks a port or memory.
+    static func isLack(_ code: Int32) -> Bool {
+        [EADDRNOTAVAIL, EAGAIN, ENOBUFS, ENOMEM].contains(code)
     }
 
     /// A look-up failed with `code` of the resolver, and `systemCode` of the system.
@@ -58,8 +65,8 @@ enum UpstreamFailure {
         return [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(systemCode) ? systemCode : nil
     }
 
-    /// No socket could be opened, or no name looked up for want of one: a fault of this machine,
-    /// which counts against no origin.
+    /// No socket could be opened or connected, or no name looked up, for want of a file, a port or
+    /// memory: a fault of this machine, which counts against no origin.
     ///
     /// The cache sees the code `originFailed`, as for every error of an origin that has no code.
     struct NoSocket: Error, CustomStringConvertible {

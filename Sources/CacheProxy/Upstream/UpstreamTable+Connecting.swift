@@ -164,11 +164,12 @@ extension UpstreamTable {
         exchange.awaitsLookUp = false
         exchange.addressBy = .max
         exchange.addresses = exchange.host.addresses[...]
-        connectToNext(exchange, ECONNREFUSED)
+        connectToNext(exchange, nil)
     }
 
-    /// Connects to the next address; the last one's failure ends the exchange.
-    private func connectToNext(_ exchange: UpstreamExchange, _ failure: Int32) {
+    /// Connects to the next address; without one, `failure` ends the exchange, or that of an address
+    /// since then.
+    private func connectToNext(_ exchange: UpstreamExchange, _ failure: Int32?) {
         var failure = failure
         while let address = exchange.addresses.popFirst() {
             let socket: Int32
@@ -178,7 +179,8 @@ extension UpstreamTable {
             }
             let code = address.connect(socket)
             guard code == 0 || code == EINPROGRESS else {
-                failure = code
+                // A refusal by the origin says more of it than a lack of this machine.
+                if failure == nil || !UpstreamFailure.isLack(code) { failure = code }
                 closeDescriptor(socket)
                 continue
             }
@@ -193,7 +195,10 @@ extension UpstreamTable {
             if code == 0 { connected(connection) }
             return
         }
-        let error = UpstreamFailure.unreachable(exchange.host.name.description, code: failure)
+        let error = UpstreamFailure.unconnected(
+            exchange.host.name.description,
+            code: failure ?? ECONNREFUSED
+        )
         finish(exchange, .failure(error))
     }
 

@@ -19,6 +19,21 @@ import Testing
         #expect("\(fault)".hasPrefix("Cannot look up a.test: "))
     }
 
+    @Test(arguments: [EADDRNOTAVAIL, EAGAIN, ENOBUFS, ENOMEM])
+    func connectionThatLacksAPortCountsAgainstNoOrigin(code: Int32) throws {
+        let error = UpstreamFailure.unconnected("a.test", code: code)
+        let fault = try #require(error as? UpstreamFailure.NoSocket)
+        #expect("\(fault)".hasPrefix("Cannot open a socket to the origin: "))
+    }
+
+    @Test(arguments: [ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, ETIMEDOUT, ECONNRESET])
+    func connectionThatIsRefusedIsTheOriginsFault(code: Int32) throws {
+        let error = UpstreamFailure.unconnected("a.test", code: code)
+        let fault = try #require(error as? CacheError)
+        #expect(fault.code == .originUnreachable)
+        #expect(fault.detail.hasPrefix("Cannot connect to a.test: "))
+    }
+
     @Test(
         arguments: [
             (EAI_SYSTEM, 0), (EAI_SYSTEM, ECONNREFUSED), (EAI_AGAIN, 0), (EAI_AGAIN, ETIMEDOUT),
