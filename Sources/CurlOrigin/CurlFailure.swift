@@ -1,5 +1,6 @@
 internal import CCurl
 package import CacheEngine
+import Platform
 
 /// Maps libcurl's error codes and missed deadlines to `CacheError`.
 package enum CurlFailure {
@@ -31,6 +32,43 @@ package enum CurlFailure {
             self.code(code, progress, isConnectionSound: isConnectionSound),
             detail: "libcurl: \(named)"
         )
+    }
+
+    /// Returns the error for an exchange that ended with `code` because this machine lacks something;
+    /// `nil` if it ended for another reason.
+    ///
+    /// `systemCode` is that of the last system call that failed, or 0. libcurl has none for a socket
+    /// that it cannot open, nor for a look-up: `openSocket` then tells whether one can be opened now.
+    static func lack(
+        _ code: CURLcode,
+        _ progress: Progress,
+        systemCode: Int32,
+        openSocket: () -> Int32 = Self.openSocket
+    ) -> LocalLack? {
+        let found: Int32
+        switch code {
+        case CURLE_COULDNT_CONNECT where systemCode != 0: found = systemCode
+        case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
+            found = openSocket()
+        default: return nil
+        }
+        let lacks = [EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL]
+        guard progress == .unsent, lacks.contains(found) else { return nil }
+        let reason = String(cString: strerror(found))
+        return LocalLack(
+            shown: CacheError(
+                .originFailed,
+                detail: "Cannot open a socket to the origin: \(reason)"
+            )
+        )
+    }
+
+    /// Opens a socket and closes it; returns the error number, or 0.
+    private static func openSocket() -> Int32 {
+        let socket = openStreamSocket(AF_INET)
+        guard socket >= 0 else { return errno }
+        close(socket)
+        return 0
     }
 
     /// Returns the error for a missed deadline.

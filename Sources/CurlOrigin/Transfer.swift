@@ -81,8 +81,12 @@ final class Transfer {
         }
         let progress: CurlFailure.Progress =
             parser.isInBody ? .arriving : sendCount > 0 ? .sent : .unsent
+        let systemCode = Int32(truncatingIfNeeded: ccurl_system_error(easy))
+        if let lack = CurlFailure.lack(code, progress, systemCode: systemCode) {
+            return .failure(lack)
+        }
         // A failure inside TLS leaves no error of the system, so nothing is known of one there.
-        let isConnectionSound = !request.isSecure && ccurl_system_error(easy) == 0
+        let isConnectionSound = !request.isSecure && systemCode == 0
         let error = CurlFailure.error(
             code,
             text: String(cString: errorText),

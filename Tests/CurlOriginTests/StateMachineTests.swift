@@ -1,6 +1,7 @@
 import CCurl
 import CacheEngine
 import CacheTestSupport
+import Platform
 import Testing
 
 @testable import CurlOrigin
@@ -158,6 +159,22 @@ import Testing
         #expect(code(.unsent, CURLE_URL_MALFORMAT) == .requestInvalid)
         #expect(code(.sent, CURLE_GOT_NOTHING) == .originFailed)
         #expect(code(.arriving, CURLE_PARTIAL_FILE) == .bodyTruncated)
+    }
+
+    @Test func whatThisMachineLacksIsNotTheOriginsFault() {
+        let failures = [CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST]
+        for failure in failures {
+            let lack = CurlFailure.lack(failure, .unsent, systemCode: 0) { EMFILE }
+            #expect(lack?.shown.code == .originFailed)
+            #expect(CurlFailure.lack(failure, .unsent, systemCode: 0) { 0 } == nil)
+            #expect(CurlFailure.lack(failure, .sent, systemCode: 0) { EMFILE } == nil)
+        }
+        let ports = CurlFailure.lack(failures[0], .unsent, systemCode: EADDRNOTAVAIL) { 0 }
+        #expect(ports?.description.hasPrefix("Cannot open a socket to the origin: ") == true)
+        let refused = CurlFailure.lack(failures[0], .unsent, systemCode: ECONNREFUSED) { EMFILE }
+        #expect(refused == nil)
+        let certificate = CURLE_PEER_FAILED_VERIFICATION
+        #expect(CurlFailure.lack(certificate, .unsent, systemCode: 0) { EMFILE } == nil)
     }
 
     @Test func textOfLibcurlIsEscaped() {

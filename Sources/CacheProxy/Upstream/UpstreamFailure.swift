@@ -1,4 +1,5 @@
 import CacheEngine
+import CurlOrigin
 import Platform
 
 /// The errors of exchanges with origins, as the cache and its users see them.
@@ -65,14 +66,8 @@ enum UpstreamFailure {
         return [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(systemCode) ? systemCode : nil
     }
 
-    /// No socket could be opened or connected, or no name looked up, for want of a file, a port or
-    /// memory: a fault of this machine, which counts against no origin.
-    ///
-    /// The cache sees the code `originFailed`, as for every error of an origin that has no code.
-    struct NoSocket: Error, CustomStringConvertible {
-        let shown: CacheError
-        var description: String { shown.detail }
-    }
+    /// libcurl's way to an origin has the same error.
+    typealias NoSocket = LocalLack
 
     static func noSocket(code: Int32) -> NoSocket {
         NoSocket(

@@ -1,4 +1,5 @@
 import CacheEngine
+import CurlOrigin
 import Platform
 import Testing
 
