@@ -25,7 +25,7 @@ import Testing
     /// The lives reach what they are meant to judge: records, waits, doubts, restored purges.
     @Test func livesMeetEveryFault() async {
         let stories = await PlainThread.run {
-            (0..<20).flatMap { seed in
+            (0..<60).flatMap { seed in
                 let life = FleetLife(seed: UInt64(2 * seed), tellsStory: true)
                 _ = life.run()
                 return life.story

@@ -36,6 +36,7 @@ enum Mutant: String {
     case retiresNothing
     case overdrawsTheDisk
     case roundsBeforeAdding
+    case endsCutBodiesWhole
     case doomsNothing
     case ignoresTheLock
     case writesBehindItsEnd

@@ -19,7 +19,7 @@ package final class DiskTier: Sendable {
     private let shardShift: UInt64
     private let directory: DiskDirectory
     private let positionTrust: FleetPositionTrust
-    let pool: IOPool
+    private let pool: IOPool
 
     private init(
         _ configuration: DiskConfiguration,

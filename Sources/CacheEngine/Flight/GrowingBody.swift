@@ -439,10 +439,11 @@ extension GrowingBody {
             let fastest = min(readers.fastestOffset, endOffset)
             // A reader that was told of the body but has not started must find its beginning as
             // long as possible. Without the beginning, the window is of no use to it.
+            let ahead = awaitedReaders > 0 ? windowBytes : currentWindowBytes
             let slowest = readers.cutOff(
                 before: fastest - windowBytes,
                 stillBefore: fastest - currentWindowBytes,
-                front: firstOffset == 0 ? endOffset - currentWindowBytes : endOffset
+                front: firstOffset == 0 ? endOffset - ahead : endOffset
             )
             drop(before: slowest)
         }

@@ -76,7 +76,6 @@ import Testing
             DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
         )
         let (onDisk, key) = Self.tiers(on: disk)
-        #expect(onDisk.backing.copyingPool != nil)
         let inMemory = TieredStore(
             memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
             backing: NoBackingTier(),
@@ -84,7 +83,6 @@ import Testing
             clock: FixedClock(nowSeconds: 1_000_000),
             recorder: Recorder(onEvent: nil)
         )
-        #expect(inMemory.backing.copyingPool == nil)
         let blueprint = EntryBlueprint(key: key, metadata: [7], createdSeconds: 1_000_000)
         let pieces = (1...3 as ClosedRange<UInt8>).map { number in
             ByteChunk([UInt8](repeating: number, count: 500_000))

@@ -59,6 +59,8 @@ import Testing
             ["If-None-Match": "\"1\"", "If-Match": "\"1\""],
             ["If-None-Match": "\"1\"", "Authorization": "Basic eA=="],
             ["If-None-Match": "\"1\"", "Cache-Control": "no-store"],
+            ["If-None-Match": "\"1\"", "Cache-Control": "max-age=0"],
+            ["If-None-Match": "\"1\"", "Cache-Control": "no-cache"],
         ] as [HeaderFields]
     )
     func otherRequestsAreSentAsTheyCame(_ fields: HeaderFields) async throws {

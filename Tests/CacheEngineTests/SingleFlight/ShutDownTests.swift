@@ -55,4 +55,35 @@ import Testing
         #expect(await scene.world.work.flights == 0)
         await expectFailure(of: hung, scene)
     }
+
+    /// An asynchronous stream answers a cancellation with its end, as if it were complete.
+    @Test func bodyThatTheShutdownCutsIsNotWhole() async throws {
+        let (pieces, feed) = AsyncStream<ByteChunk>.makeStream()
+        let store = RecordingStore()
+        var configuration = HTTPCache.Configuration(backing: .custom(store))
+        configuration.clock = TestClock()
+        let cache = try await HTTPCache(configuration: configuration, origin: StreamOrigin(pieces))
+        let response = try await cache.respond(to: .page)
+        feed.yield(ByteChunk("half"))
+        var body = response.body.makeAsyncIterator()
+        #expect(try await body.next()?.text == "half")
+        await cache.shutDown()
+        await #expect(throws: CacheError.self) { while try await body.next() != nil {} }
+        #expect(await store.count == 0)
+    }
+}
+
+/// An origin whose body is a stream of unknown length.
+private struct StreamOrigin: Origin {
+    private let pieces: AsyncStream<ByteChunk>
+
+    init(_ pieces: AsyncStream<ByteChunk>) { self.pieces = pieces }
+
+    func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+        OriginResponse(
+            status: 200,
+            fields: ["Cache-Control": "max-age=60"],
+            body: BodyStream(pieces)
+        )
+    }
 }

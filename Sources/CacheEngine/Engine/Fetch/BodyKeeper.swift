@@ -16,7 +16,7 @@ struct BodyKeeper {
     private let body: PendingBody
     private let chain: BodyChain
     /// Whether a body that is too large for memory may go to a file.
-    private let maySpill: Bool
+    private var maySpill: Bool
     private(set) var place: Place
     private var count = 0
     /// The bytes that the budget counts for the body.
@@ -68,8 +68,10 @@ struct BodyKeeper {
                 gatheredBytes += piece.count
                 services.bodies.gather(piece.count)
                 guard let refusal else { return place = .inMemory(pieces) }
-                defer { release() }
-                let isForAFile = refusal == .tooLarge || isLargeForDisk
+                // Before the file is written: these bytes are on their way out of the memory.
+                release()
+                let isForAFile =
+                    refusal == .tooLarge || isLargeForDisk || body.origin.expectedCount == nil
                 if maySpill, isForAFile, let writer = try await spill(pieces) {
                     return place = .onDisk(writer)
                 }
@@ -102,11 +104,12 @@ struct BodyKeeper {
         do {
             guard let writer = try await spill(pieces) else { return }
             place = .onDisk(writer)
+            release()
         } catch {
+            // The body stays in memory, which has room for it.
             services.recorder.storageFailed(error)
-            place = .nowhere
+            maySpill = false
         }
-        release()
     }
 
     /// Stops keeping the body, because its readers have held it up for too long.

@@ -193,7 +193,7 @@ struct FetchAttempt {
         let arrivals = tiers.arrivals
         if let arrival {
             ticket.arrival = arrivals.begin(key.hash, arrival, fields: builder.fields)
-        } else if case .arriving = shared {
+        } else if shared.isStoredLater {
             ticket.arrival = arrivals.begin(
                 key.hash,
                 order: ticket.order,

@@ -50,6 +50,14 @@ enum SharedBody: Sendable {
         }
     }
 
+    /// Whether another response may be stored between its head and the end of its copy.
+    var isStoredLater: Bool {
+        switch self {
+        case .present(let chunk): !TieredStore.isCopiedInPlace(chunk.count)
+        case .arriving: true
+        }
+    }
+
     /// A stream of the whole body; `nil` if its beginning was dropped or the body broke off.
     func stream(for party: BodyChain.Party) -> BodyStream? {
         switch self {

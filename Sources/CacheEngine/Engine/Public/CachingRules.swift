@@ -125,7 +125,8 @@ public struct CachingRules: Hashable, Sendable {
         /// The request is sent without its conditions and is collapsed like any other. The response
         /// is stored, and the cache evaluates the conditions.
         ///
-        /// Responses that were not stored before are still asked for with the conditions.
+        /// A request that demands the origin's newest response, and one for a response that was
+        /// found to be for one client only, are still sent as they came.
         case whole
     }
 

@@ -106,10 +106,10 @@ struct Boarding {
         }
         // The responses to these requests are not whole, so no other request could use them.
         if request.method == .head || facts.hasRange { return .follow }
-        if context.confirmable == nil, facts.isConditional,
-            !context.leavesOutConditions(services.configuration.caching)
-        {
-            return .follow
+        if context.confirmable == nil, facts.isConditional {
+            // A reload that led would retire the flight whose response is on its way.
+            let mayLead = context.leavesOutConditions(services.configuration.caching)
+            return mayLead && !demandsOrigin ? .lead : .follow
         }
         return .lead
     }

@@ -51,9 +51,6 @@ protocol BackingTier: Sendable {
     /// nothing.
     var gatheredBytesMax: Int { get }
 
-    /// The pool that copies large bodies, if the tier has one.
-    var copyingPool: IOPool? { get }
-
     /// Whether an entry of that size, with a body of that size, can be kept.
     func hasRoom(entryBytes: Int, bodyBytes: Int) -> Bool
 
@@ -134,7 +131,6 @@ extension BackingTier {
     var readsAtOnce: Bool { false }
     func findAtOnce(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> BackingEntry? { nil }
     var hitCounter: Counter? { nil }
-    var copyingPool: IOPool? { nil }
     func openBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter? { nil }
     func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool { false }
     func settle(_ hash: KeyHash) async throws {}

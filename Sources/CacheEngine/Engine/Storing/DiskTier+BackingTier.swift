@@ -41,8 +41,6 @@ extension DiskTier: BackingTier {
 
     var gatheredBytesMax: Int { configuration.inlineBodyBytesMax }
 
-    var copyingPool: IOPool? { pool }
-
     func hasRoom(entryBytes: Int, bodyBytes: Int) -> Bool {
         entryBytes <= configuration.entryBytesMax ?? .max
     }

@@ -29,7 +29,7 @@ final class TieredStore: Sendable {
     let readsBehindAtOnce: Bool
     /// Whether anything was ever marked stale; otherwise a hit looks for no mark.
     let isAnythingMarked = Atomic(false)
-    /// The cache's own executor, which copies large bodies if no pool does; `nil` for the global one.
+    /// The cache's own executor, which copies large bodies; `nil` for the global one.
     private let executor: (any TaskExecutor)?
 
     init(
@@ -275,8 +275,9 @@ final class TieredStore: Sendable {
         bodyCount <= copiedInPlaceBytesMax || Mutant.copiesLargeBodiesInPlace.isOn
     }
 
-    /// The entry with the bytes of `pieces`; a large body is copied on the I/O pool, or without one
-    /// on the cache's own executor.
+    /// The entry with the bytes of `pieces`; a large body is copied on the cache's own executor.
+    ///
+    /// Not on the disk's I/O pool, whose threads a device that hangs may keep.
     nonisolated(nonsending) func entry(
         _ blueprint: EntryBlueprint,
         gathered pieces: [ByteChunk]
@@ -295,7 +296,6 @@ final class TieredStore: Sendable {
     ) async -> Entry {
         let sequence = entrySequence(for: blueprint.key.hash)
         let copy: @Sendable () -> Entry = { blueprint.entry(body: pieces, sequence: sequence) }
-        if let pool = backing.copyingPool, let copied = await pool.run(copy) { return copied }
         // Awaited here, so it needs no other owner.
         return await Task.detached(executorPreference: executor) { copy() }.value
     }

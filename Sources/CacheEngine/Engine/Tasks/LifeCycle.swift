@@ -24,9 +24,9 @@ struct LifeCycle {
     func shutDown() async {
         let (tiers, supervisor) = (services.tiers, services.supervisor)
         supervisor.close()
-        await services.relay?.shutDown()
         for desk in services.desks { desk.abortAll(CacheError.cacheShutDown) }
         services.watchdog.abortAll(CacheError.cacheShutDown)
+        await services.relay?.shutDown()
         // In separate tasks: the caller's may have been cancelled, and the cache must still shut
         // down.
         let executor = services.configuration.taskExecutor
