@@ -33,7 +33,7 @@ extension DiskShard {
         }
     }
 
-    /// Removes the entries that `scope` covers; `confirmRemoval(of:)` makes the removal durable.
+    /// Removes the entries that `scope` covers; `confirmRemovals` makes the removal durable.
     nonisolated func forgetAll(in scope: RemovalScope) throws -> RemovalCount {
         let removed = state.withLock { state in
             state.condition == .closed ? nil : state.purge(scope)

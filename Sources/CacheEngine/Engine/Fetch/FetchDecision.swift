@@ -26,20 +26,6 @@ enum FetchDecision: Sendable {
     case misbehaved
 }
 
-/// A question to the origin.
-enum FetchQuestion: Sendable {
-    /// The resource, as the client asks for it.
-    case plain
-    /// The resource, without the client's conditions.
-    case whole
-    /// The resource, unless it is the one stored here.
-    case conditional(StoredResponse)
-    /// Whether the stored response is current, without the content.
-    case head(StoredResponse)
-    /// The rest of a range, if the origin still has the stored version.
-    case rest(RestOfRange)
-}
-
 extension FetchDecision {
     /// Decides the effect of `answer` to `question`.
     static func decide(
