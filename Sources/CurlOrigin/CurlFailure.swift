@@ -54,13 +54,7 @@ package enum CurlFailure {
         }
         let lacks = [EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL]
         guard progress == .unsent, lacks.contains(found) else { return nil }
-        let reason = String(cString: strerror(found))
-        return LocalLack(
-            shown: CacheError(
-                .originFailed,
-                detail: "Cannot open a socket to the origin: \(reason)"
-            )
-        )
+        return .ofSocket(code: found)
     }
 
     /// Opens a socket and closes it; returns the error number, or 0.

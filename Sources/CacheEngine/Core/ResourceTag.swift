@@ -22,8 +22,8 @@ enum ResourceTag {
 }
 
 extension Entry {
-    /// Whether a soft purge of a tag may cover it, or one of a resource whose variant it is.
-    var hasTags: Bool {
+    /// Whether a mark by tag may cover it: it has tags, or it is a variant, whose resource is one.
+    var isReachedByTags: Bool {
         withTags { !$0.isEmpty } || withKey { ResourceTag.resource(in: $0) != nil }
     }
 }

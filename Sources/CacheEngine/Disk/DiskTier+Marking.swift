@@ -54,7 +54,7 @@ extension DiskTier {
     /// Whether a mark may cover the entry; takes no lock, and `false` is certain.
     package func mayBeMarkedStale(_ entry: Entry) -> Bool {
         let head = entry.head
-        return shard(head.hash).newestMark.mayCover(head.sequence, hasTags: entry.hasTags)
+        return shard(head.hash).newestMark.mayCover(head.sequence, hasTags: entry.isReachedByTags)
     }
 
     /// Whether the entry was stored before one of its tags, or its resource, was marked stale.

@@ -129,7 +129,7 @@ package final class OriginPool: Origin {
 
     private func note(_ error: any Error, of address: OriginAddress) {
         let now = coarseMilliseconds()
-        if let fault = error as? UpstreamFailure.NoSocket { reportLocalFault(fault, now: now) }
+        if let fault = error as? LocalLack { reportLocalFault(fault, now: now) }
         let (goesDown, prober) = state.withLock { state -> (Bool, TaskHandle?) in
             let goesDown: Bool
             switch Self.code(of: error) {
@@ -165,7 +165,7 @@ package final class OriginPool: Origin {
         return Mutant.countsLocalFaults.isOn ? .originFailed : nil
     }
 
-    private func reportLocalFault(_ fault: UpstreamFailure.NoSocket, now: Int64) {
+    private func reportLocalFault(_ fault: LocalLack, now: Int64) {
         guard let skipped = state.withLock({ $0.localFaults.admit(now: now) }) else { return }
         report("\(fault)" + ReportLimit.note(skipped: skipped))
     }
@@ -206,7 +206,7 @@ package final class OriginPool: Origin {
             // If the origin cannot connect without a request, the next request is the probe.
             try await (upstream as? any ConnectingOrigin)?.connect(to: "\(address)/")
             state.withLock { $0.ring.reached(address) }
-        } catch is UpstreamFailure.NoSocket {
+        } catch is LocalLack {
             state.withLock { $0.ring.probeGaveUp(address, now: coarseMilliseconds()) }
         } catch {
             _ = state.withLock { $0.ring.unreached(address, now: coarseMilliseconds()) }

@@ -27,7 +27,7 @@ enum UpstreamFailure {
 
     /// No address of the host accepted a connection.
     static func unconnected(_ host: String, code: Int32) -> any Error {
-        if isLack(code) { return noSocket(code: code) }
+        if isLack(code) { return LocalLack.ofSocket(code: code) }
         return CacheError(
             .originUnreachable,
             detail: "Cannot connect to \(host): \(String(cString: strerror(code)))"
@@ -42,12 +42,7 @@ enum UpstreamFailure {
     /// A look-up failed with `code` of the resolver, and `systemCode` of the system.
     static func unresolved(_ host: String, code: Int32, systemCode: Int32 = 0) -> any Error {
         if let lack = lack(code, systemCode), !Mutant.blamesNamesForLacks.isOn {
-            return NoSocket(
-                shown: CacheError(
-                    .originFailed,
-                    detail: "Cannot look up \(host): \(String(cString: strerror(lack)))"
-                )
-            )
+            return LocalLack.ofLookUp(host, code: lack)
         }
         let reason =
             code == EAI_SYSTEM && systemCode != 0
@@ -61,21 +56,9 @@ enum UpstreamFailure {
     /// The error number of what this machine lacks; `nil` if the look-up failed for another reason.
     private static func lack(_ code: Int32, _ systemCode: Int32) -> Int32? {
         if code == EAI_MEMORY { return ENOMEM }
-        // A name server that cannot be asked for want of a socket seems to fail for a while.
+        // The resolver says "try again" if it got no socket to ask a name server.
         guard code == EAI_SYSTEM || code == EAI_AGAIN else { return nil }
         return [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(systemCode) ? systemCode : nil
-    }
-
-    /// libcurl's way to an origin has the same error.
-    typealias NoSocket = LocalLack
-
-    static func noSocket(code: Int32) -> NoSocket {
-        NoSocket(
-            shown: CacheError(
-                .originFailed,
-                detail: "Cannot open a socket to the origin: \(String(cString: strerror(code)))"
-            )
-        )
     }
 
     static func misbehaved(_ fault: ResponseFault) -> CacheError {

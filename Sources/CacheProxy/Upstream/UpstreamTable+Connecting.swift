@@ -134,7 +134,7 @@ extension UpstreamTable {
                 mailbox.post(.upstream(.resolved(name, result)))
             }
         } catch {
-            resolved(name, .failure(UpstreamFailure.noSocket(code: error.code)))
+            resolved(name, .failure(LocalLack.ofSocket(code: error.code)))
         }
     }
 
@@ -185,7 +185,7 @@ extension UpstreamTable {
                 continue
             }
             guard let connection = open(socket, to: exchange.host) else {
-                let error = UpstreamFailure.noSocket(code: errno)
+                let error = LocalLack.ofSocket(code: errno)
                 closeDescriptor(socket)
                 return finish(exchange, .failure(error))
             }
@@ -203,14 +203,14 @@ extension UpstreamTable {
     }
 
     /// A socket that does not block; an idle connection ends if no other file can be opened.
-    private func openSocket(_ family: Int32) -> Result<Int32, UpstreamFailure.NoSocket> {
+    private func openSocket(_ family: Int32) -> Result<Int32, LocalLack> {
         var socket = makeSocket(family)
         if socket < 0, errno == EMFILE || errno == ENFILE, !Mutant.closesNoIdle.isOn,
             closeOldestIdle()
         {
             socket = makeSocket(family)
         }
-        guard socket >= 0 else { return .failure(UpstreamFailure.noSocket(code: errno)) }
+        guard socket >= 0 else { return .failure(LocalLack.ofSocket(code: errno)) }
         var on: Int32 = 1
         let size = socklen_t(MemoryLayout<Int32>.size)
         setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)

@@ -13,9 +13,8 @@ import Testing
 
     /// A body that is being stored, 30 bytes ahead of its one reader, in a shortage.
     private static func heldUpBody() throws -> (body: Body, reader: BodyChain.ReaderID) {
-        var body = Body(windowBytes: 100, leastWindowBytes: 20)
-        let joined = body.join(at: 0, .asker)
-        let reader = try #require(joined)
+        let (joined, reader) = try Self.bodyWithReader(leastWindowBytes: 20)
+        var body = joined
         _ = body.append(piece(30))
         body.shortage.isForReaders = true
         let isParked = body.park(writer: 7)
@@ -82,10 +81,32 @@ import Testing
 
     // MARK: The window
 
-    @Test func spilledBodyHoldsLittleInAShortage() throws {
-        var body = Body(windowBytes: 100, leastWindowBytes: 20)
+    private static func bodyWithReader(
+        leastWindowBytes: Int = BodyLimits.usualLeastBytes
+    ) throws -> (Body, BodyChain.ReaderID) {
+        var body = Body(windowBytes: 100, leastWindowBytes: leastWindowBytes)
         let joined = body.join(at: 0, .asker)
-        let reader = try #require(joined)
+        return (body, try #require(joined))
+    }
+
+    /// Appends bytes at the reader's place, and lets it take them.
+    private static func pass(
+        _ count: Int,
+        at offset: Int,
+        to reader: BodyChain.ReaderID,
+        _ body: inout Body
+    ) {
+        _ = body.append(piece(count, from: offset))
+        let step = body.step(reader, at: offset, limit: .max).step
+        guard case .chunk = step else {
+            Issue.record("The reader has no bytes at \(offset)")
+            return
+        }
+    }
+
+    @Test func spilledBodyHoldsLittleInAShortage() throws {
+        let (joined, reader) = try Self.bodyWithReader(leastWindowBytes: 20)
+        var body = joined
         _ = body.spill { _ in .empty }
         for offset in stride(from: 0, to: 200, by: 10) {
             _ = body.append(Self.piece(10, from: offset))
@@ -102,24 +123,18 @@ import Testing
     }
 
     @Test func spilledBodyHoldsNothingThatItsReadersHaveTaken() throws {
-        var body = Body(windowBytes: 100)
-        let joined = body.join(at: 0, .asker)
-        let reader = try #require(joined)
+        let (joined, reader) = try Self.bodyWithReader()
+        var body = joined
         _ = body.spill { _ in .empty }
         for offset in stride(from: 0, to: 200, by: 10) {
-            _ = body.append(Self.piece(10, from: offset))
-            guard case .chunk = body.step(reader, at: offset, limit: .max).step else {
-                Issue.record("The reader has no bytes at \(offset)")
-                return
-            }
+            Self.pass(10, at: offset, to: reader, &body)
             #expect(body.heldBytes == 0)
         }
     }
 
     @Test func passingBodyStaysCloseToItsReadersInAShortage() throws {
-        var body = Body(windowBytes: 100, leastWindowBytes: 20)
-        let joined = body.join(at: 0, .asker)
-        let reader = try #require(joined)
+        let (joined, reader) = try Self.bodyWithReader(leastWindowBytes: 20)
+        var body = joined
         _ = body.pass()
         guard case .wait = body.step(reader, at: 0, limit: .max).step else {
             Issue.record("There are bytes already")
@@ -137,16 +152,11 @@ import Testing
 
     /// No request can join without the beginning, so the window behind the readers is of no use.
     @Test func passingBodyWithoutItsBeginningHoldsOnlyWhatIsRead() throws {
-        var body = Body(windowBytes: 100)
-        let joined = body.join(at: 0, .asker)
-        let reader = try #require(joined)
+        let (joined, reader) = try Self.bodyWithReader()
+        var body = joined
         _ = body.pass()
         for offset in stride(from: 0, to: 300, by: 10) {
-            _ = body.append(Self.piece(10, from: offset))
-            guard case .chunk = body.step(reader, at: offset, limit: .max).step else {
-                Issue.record("The reader has no bytes at \(offset)")
-                return
-            }
+            Self.pass(10, at: offset, to: reader, &body)
         }
         #expect(body.heldBytes == 10)
     }

@@ -88,31 +88,47 @@ import Testing
         await scene.close()
     }
 
+    // MARK: Behind the memory
+
+    private static let varying: HeaderFields = [
+        "Cache-Control": "max-age=60", "Vary": "Accept-Language",
+    ]
+
+    /// A store that holds a response with these fields, and reloads of it that wait for the origin.
+    ///
+    /// The store's next look-up hangs until the store is released.
+    private static func reloads(
+        _ count: Int,
+        of fields: HeaderFields
+    ) async throws -> (StoreScene, HeldOrigin, [Caller]) {
+        let origin = HeldOrigin()
+        let scene = try await StoreScene(origin)
+        _ = await scene.get()
+        origin.exchanges.first?.answer(fields: fields, body: "first")
+        await scene.simulation.settle()
+        var reloads: [Caller] = []
+        for _ in 0..<count { reloads.append(await scene.get(policy: .reload)) }
+        try #require(origin.count == 1 + count)
+        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
+        return (scene, origin, reloads)
+    }
+
     /// A response that varies waits for the index of its resource, and a newer one may be stored
     /// meanwhile.
     @Test(arguments: [true, false])
     func newerVariantStaysWhileAnOlderOneIsEntered(isWhole: Bool) async throws {
-        let origin = HeldOrigin()
-        let scene = try await StoreScene(origin)
-        let world = scene.simulation
-        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
-        _ = await scene.get()
-        origin.exchanges.first?.answer(fields: fields, body: "first")
-        await world.settle()
-        let older = await scene.get(policy: .reload)
-        let newer = await scene.get(policy: .reload)
-        let exchanges = origin.exchanges
-        try #require(exchanges.count == 3)
-        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
+        let (scene, origin, reloads) = try await Self.reloads(2, of: Self.varying)
+        let (older, newer) = (reloads[0], reloads[1])
+        let (world, exchanges) = (scene.simulation, origin.exchanges)
         let body = ManualBody()
         if isWhole {
-            exchanges[1].answer(fields: fields, body: "older")
+            exchanges[1].answer(fields: Self.varying, body: "older")
         } else {
-            exchanges[1].answer(fields: fields, body: body)
+            exchanges[1].answer(fields: Self.varying, body: body)
         }
         await world.settle()
         #expect(scene.store.hungCount == 1)
-        exchanges[2].answer(fields: fields, body: "newer")
+        exchanges[2].answer(fields: Self.varying, body: "newer")
         await world.settle()
         #expect(newer.isComplete && newer.text == "newer")
         scene.store.release()
@@ -132,7 +148,6 @@ import Testing
         let origin = HeldOrigin()
         let scene = try await StoreScene(origin)
         let world = scene.simulation
-        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
         let requests = ["de", "en"].map { language in
             StoreScene.request.with { $0.fields["Accept-Language"] = language }
         }
@@ -141,10 +156,10 @@ import Testing
         let exchanges = origin.exchanges
         try #require(exchanges.count == 2)
         scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
-        exchanges[0].answer(fields: fields, body: "de")
+        exchanges[0].answer(fields: Self.varying, body: "de")
         await world.settle()
         #expect(scene.store.hungCount == 1)
-        exchanges[1].answer(fields: fields, body: "en")
+        exchanges[1].answer(fields: Self.varying, body: "en")
         await world.settle()
         #expect(second.isComplete && second.text == "en")
         scene.store.release()
@@ -158,21 +173,12 @@ import Testing
 
     /// So does one that is stored by hand.
     @Test func newerVariantStaysWhileAnOlderOneIsStoredByHand() async throws {
-        let origin = HeldOrigin()
-        let scene = try await StoreScene(origin)
-        let world = scene.simulation
-        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
-        _ = await scene.get()
-        origin.exchanges.first?.answer(fields: fields, body: "first")
-        await world.settle()
-        let newer = await scene.get(policy: .reload)
-        let exchanges = origin.exchanges
-        try #require(exchanges.count == 2)
-        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
+        let (scene, origin, reloads) = try await Self.reloads(1, of: Self.varying)
+        let (world, exchanges, newer) = (scene.simulation, origin.exchanges, reloads[0])
         let outcome = Mutex<StoreOutcome?>(nil)
         let older = CacheResponse(
             status: 200,
-            fields: fields,
+            fields: Self.varying,
             body: BodyStream(ByteChunk("older"))
         )
         _ = await scene.attempt { cache in
@@ -180,7 +186,7 @@ import Testing
             outcome.withLock { $0 = stored }
         }
         #expect(scene.store.hungCount == 1)
-        exchanges[1].answer(fields: fields, body: "newer")
+        exchanges[1].answer(fields: Self.varying, body: "newer")
         await world.settle()
         #expect(newer.isComplete && newer.text == "newer")
         scene.store.release()
@@ -193,17 +199,9 @@ import Testing
 
     /// A reload that is answered with what it must not keep looks up what that ends.
     @Test func newerAnswerStaysWhileAnOlderOneLooksForWhatItEnds() async throws {
-        let origin = HeldOrigin()
-        let scene = try await StoreScene(origin)
-        let world = scene.simulation
-        _ = await scene.get()
-        origin.exchanges.first?.answer(fields: Self.fields, body: "first")
-        await world.settle()
-        let older = await scene.get(policy: .reload)
-        let newer = await scene.get(policy: .reload)
-        let exchanges = origin.exchanges
-        try #require(exchanges.count == 3)
-        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
+        let (scene, origin, reloads) = try await Self.reloads(2, of: Self.fields)
+        let (older, newer) = (reloads[0], reloads[1])
+        let (world, exchanges) = (scene.simulation, origin.exchanges)
         exchanges[1].answer(fields: ["Cache-Control": "no-store"], body: "older")
         await world.settle()
         #expect(scene.store.hungCount == 1)

@@ -53,6 +53,17 @@ import Testing
         return (scene, hoarder)
     }
 
+    /// The same scene, with a second slow reader, whose body the origin has sent whole.
+    private static func heldUpScene() async throws -> (
+        scene: FlightScene, hoarder: Caller, slow: Caller, body: ManualBody
+    ) {
+        let (scene, hoarder) = try await crowdedScene()
+        let (slow, body) = try await begin(1, scene, reading: .stepwise)
+        feed(0..<8, body)
+        await body.finish(scene.world)
+        return (scene, hoarder, slow, body)
+    }
+
     @Test func slowReadersOfManyBodiesHoldLittle() async throws {
         let scene = try await Self.scene()
         let bodies = scene.world.cache.services.bodies
@@ -85,10 +96,7 @@ import Testing
     }
 
     @Test func bodyOfASteadyReaderIsStoredThoughSlowOnesHoldTheMemory() async throws {
-        let (scene, hoarder) = try await Self.crowdedScene()
-        let (slow, slowBody) = try await Self.begin(1, scene, reading: .stepwise)
-        Self.feed(0..<8, slowBody)
-        await slowBody.finish(scene.world)
+        let (scene, hoarder, slow, slowBody) = try await Self.heldUpScene()
         #expect(slowBody.unreadCount > 0)
         let (steady, body) = try await Self.begin(2, scene, reading: .steadily)
         Self.feed(0..<8, body)
@@ -105,10 +113,7 @@ import Testing
     }
 
     @Test func readerThatHoldsUpTheStoreForTooLongEndsIt() async throws {
-        let (scene, hoarder) = try await Self.crowdedScene()
-        let (slow, body) = try await Self.begin(1, scene, reading: .stepwise)
-        Self.feed(0..<8, body)
-        await body.finish(scene.world)
+        let (scene, hoarder, slow, body) = try await Self.heldUpScene()
         await scene.world.advance(seconds: 40)
         #expect(await scene.world.statistics.refusals.isEmpty)
         await scene.world.advance(seconds: 40)
@@ -122,10 +127,7 @@ import Testing
     }
 
     @Test func readerThatLeavesHoldsUpNoStore() async throws {
-        let (scene, hoarder) = try await Self.crowdedScene()
-        let (slow, body) = try await Self.begin(1, scene, reading: .stepwise)
-        Self.feed(0..<8, body)
-        await body.finish(scene.world)
+        let (scene, hoarder, slow, _) = try await Self.heldUpScene()
         #expect(await scene.world.statistics.stored == 1)
         slow.cancel()
         await scene.world.settle()
@@ -135,10 +137,7 @@ import Testing
     }
 
     @Test func requestsForAHeldUpBodyGetAllOfIt() async throws {
-        let (scene, hoarder) = try await Self.crowdedScene()
-        let (slow, body) = try await Self.begin(1, scene, reading: .stepwise)
-        Self.feed(0..<8, body)
-        await body.finish(scene.world)
+        let (scene, hoarder, slow, _) = try await Self.heldUpScene()
         let page = CacheRequest(url: "http://example.com/1")
         let follower = try #require(await scene.crowd(1, page).first)
         let head = try #require(await scene.crowd(1, page.with { $0.method = .head }).first)

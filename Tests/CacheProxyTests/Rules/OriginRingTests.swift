@@ -1,5 +1,6 @@
 import CacheEngine
 import CacheTestSupport
+import CurlOrigin
 import Platform
 import Synchronization
 import Testing
@@ -203,11 +204,11 @@ import Testing
     /// A client for origins that finds no free socket.
     private struct StarvedOrigin: ConnectingOrigin {
         func fetch(_ request: OriginRequest) async throws -> OriginResponse {
-            throw UpstreamFailure.noSocket(code: EMFILE)
+            throw LocalLack.ofSocket(code: EMFILE)
         }
 
         func connect(to url: String) async throws {
-            throw UpstreamFailure.noSocket(code: EMFILE)
+            throw LocalLack.ofSocket(code: EMFILE)
         }
     }
 
@@ -217,7 +218,7 @@ import Testing
             lines.withLock { $0.append(line) }
         }
         for _ in 0..<12 {
-            await #expect(throws: UpstreamFailure.NoSocket.self) {
+            await #expect(throws: LocalLack.self) {
                 _ = try await pool.fetch(OriginRequest(url: "http://x/"))
             }
         }

@@ -15,7 +15,7 @@ import Testing
     )
     func lookUpThatLacksAFileCountsAgainstNoOrigin(code: Int32, systemCode: Int32) throws {
         let error = UpstreamFailure.unresolved("a.test", code: code, systemCode: systemCode)
-        let fault = try #require(error as? UpstreamFailure.NoSocket)
+        let fault = try #require(error as? LocalLack)
         #expect(fault.shown.code == .originFailed)
         #expect("\(fault)".hasPrefix("Cannot look up a.test: "))
     }
@@ -23,7 +23,7 @@ import Testing
     @Test(arguments: [EADDRNOTAVAIL, EAGAIN, ENOBUFS, ENOMEM])
     func connectionThatLacksAPortCountsAgainstNoOrigin(code: Int32) throws {
         let error = UpstreamFailure.unconnected("a.test", code: code)
-        let fault = try #require(error as? UpstreamFailure.NoSocket)
+        let fault = try #require(error as? LocalLack)
         #expect("\(fault)".hasPrefix("Cannot open a socket to the origin: "))
     }
 

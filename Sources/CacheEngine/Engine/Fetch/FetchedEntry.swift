@@ -52,14 +52,10 @@ struct FetchedEntry {
                 return await store(pieces, as: range, builder)
             }
             let blueprint = builder.blueprint
-            let count = Self.byteCount(of: pieces)
-            guard blueprint.isEncodable(bodyCount: count) else { return await endReplaced() }
-            let entry: Entry
-            if TieredStore.isCopiedInPlace(count) {
-                entry = tiers.entry(blueprint, body: pieces)
-            } else {
-                entry = await tiers.entry(blueprint, gathered: pieces)
+            guard blueprint.isEncodable(bodyCount: Self.byteCount(of: pieces)) else {
+                return await endReplaced()
             }
+            let entry = await tiers.entry(blueprint, gathered: pieces)
             note(tiers.store(entry, since: body.ticket))
         }
     }

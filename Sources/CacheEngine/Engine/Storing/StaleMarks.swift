@@ -54,7 +54,7 @@ final class StaleMarks: SoftPurges {
     }
 
     func mayBeMarkedStale(_ entry: Entry) -> Bool {
-        newest.mayCover(backing.staleSequence(of: entry), hasTags: entry.hasTags)
+        newest.mayCover(backing.staleSequence(of: entry), hasTags: entry.isReachedByTags)
     }
 
     func isMarkedStale(_ entry: Entry) -> Bool {

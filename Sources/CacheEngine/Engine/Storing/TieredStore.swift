@@ -280,12 +280,12 @@ final class TieredStore: Sendable {
     /// Not on the disk's I/O pool, whose threads a device that hangs may keep.
     nonisolated(nonsending) func entry(
         _ blueprint: EntryBlueprint,
-        gathered pieces: [ByteChunk]
+        gathered pieces: some Collection<ByteChunk> & Sendable
     ) async -> Entry {
         if Self.isCopiedInPlace(pieces.reduce(0) { $0 + $1.count }) {
             return entry(blueprint, body: pieces)
         }
-        return await copiedElsewhere(blueprint, pieces)
+        return await copiedElsewhere(blueprint, Array(pieces))
     }
 
     /// Not inlined, so that the frames of small bodies stay small.
@@ -310,12 +310,7 @@ final class TieredStore: Sendable {
         _ old: StoredEntry,
         as blueprint: EntryBlueprint
     ) async -> StoredEntry {
-        let body = old.entry.body
-        if Self.isCopiedInPlace(body.count) {
-            let renewed = entry(blueprint, body: CollectionOfOne(body))
-            return StoredEntry(renewed, detachedBody: old.detachedBody)
-        }
-        let renewed = await entry(blueprint, gathered: [body])
+        let renewed = await entry(blueprint, gathered: CollectionOfOne(old.entry.body))
         assert(renewed.head.hash == old.entry.head.hash, "the same key")
         return StoredEntry(renewed, detachedBody: old.detachedBody)
     }
