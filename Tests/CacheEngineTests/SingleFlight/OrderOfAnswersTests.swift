@@ -143,7 +143,7 @@ import Testing
         #expect(await world.shutDown())
     }
 
-    /// Memory holds no index, so that both read it behind the memory.
+    /// Memory holds no index, so that both read it behind the memory: one before the other enters.
     @Test func variantsThatAreEnteredAtOnceAreBothFound() async throws {
         let origin = HeldOrigin()
         let scene = try await StoreScene(origin)
@@ -155,7 +155,7 @@ import Testing
         let second = await scene.get(requests[1], policy: .reload)
         let exchanges = origin.exchanges
         try #require(exchanges.count == 2)
-        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsBefore(.ignored)))
+        scene.store.follow(StoreScene.failing(.entry, first: 1, with: .hangsAfter(.ignored)))
         exchanges[0].answer(fields: Self.varying, body: "de")
         await world.settle()
         #expect(scene.store.hungCount == 1)
