@@ -9,8 +9,8 @@ import Synchronization
 ///   memory refuses what is too large or not worth what it would displace (`MemoryTier.refusal`,
 ///   `ShardSet.judge`), the tier behind it what is for memory only (`storeBehind`) or has no room
 ///   there (`ShardState.refusal`, `StoreBacklog.store`).
-/// - A body too large to be gathered in memory goes to a file (`BodyKeeper`), and its entry behind
-///   the memory alone (`store` with a body).
+/// - A body too large to be gathered in memory, or one that arrives while memory is short, goes to
+///   a file (`BodyKeeper`), and its entry behind the memory alone (`store` with a body).
 /// - An entry found behind the memory is copied into it if the memory would keep it (`use`).
 /// - A response that neither has room for is refused at its head (`hasRoom`).
 final class TieredStore: Sendable {
