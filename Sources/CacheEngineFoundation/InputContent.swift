@@ -24,7 +24,7 @@ final class InputContent: BodySource, @unchecked Sendable {
     }
 
     func next() async throws -> ByteChunk? {
-        try await withCheckedThrowingContinuation { continuation in
+        try await withUnsafeThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Result { try self.read() }) }
         }
     }

@@ -29,7 +29,7 @@ final class SessionExchange: BodySource {
         var waitingBytes = 0
         var receivedBytes = 0
         var head: Head?
-        var waiter: CheckedContinuation<Event, Never>?
+        var waiter: UnsafeContinuation<Event, Never>?
         var cancelTask: (@Sendable () -> Void)?
     }
 
@@ -78,7 +78,7 @@ final class SessionExchange: BodySource {
 
     private func nextEvent() async -> Event {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
+            await withUnsafeContinuation { continuation in
                 let event = state.withLock { state -> Event? in
                     if state.waiter != nil {
                         return .failure(
@@ -189,7 +189,7 @@ final class SessionExchange: BodySource {
     }
 
     private func signal(_ change: (inout State) -> Void) {
-        let resumed = state.withLock { state -> (CheckedContinuation<Event, Never>, Event)? in
+        let resumed = state.withLock { state -> (UnsafeContinuation<Event, Never>, Event)? in
             change(&state)
             guard let waiter = state.waiter, let event = Self.take(&state) else { return nil }
             state.waiter = nil

@@ -29,7 +29,7 @@ public final class Caller: Sendable {
         var end: End?
         var task: Task<Void, Never>?
         var steps = 0
-        var stepper: CheckedContinuation<Void, Never>?
+        var stepper: UnsafeContinuation<Void, Never>?
     }
 
     private let state = Mutex(State())
@@ -110,7 +110,7 @@ public final class Caller: Sendable {
     }
 
     private func nextStep() async {
-        await withCheckedContinuation { continuation in
+        await withUnsafeContinuation { continuation in
             let mayGoOn = state.withLock { state in
                 if state.steps > 0 || state.task?.isCancelled == true {
                     state.steps -= 1

@@ -11,7 +11,7 @@ public final class ManualBody: BodySource {
 
     private struct State {
         var events: [Event] = []
-        var reader: CheckedContinuation<Event, Never>?
+        var reader: UnsafeContinuation<Event, Never>?
         var isCancelled = false
     }
 
@@ -41,7 +41,7 @@ public final class ManualBody: BodySource {
     /// Returns the next piece.
     public func next() async throws -> ByteChunk? {
         let event = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
+            await withUnsafeContinuation { continuation in
                 let event = state.withLock { state -> Event? in
                     if !state.events.isEmpty { return state.events.removeFirst() }
                     if Task.isCancelled { return .failure(CancellationError()) }
@@ -64,7 +64,7 @@ public final class ManualBody: BodySource {
     public func cancel() { state.withLock { $0.isCancelled = true } }
 
     private func add(_ event: Event) {
-        let reader = state.withLock { state -> CheckedContinuation<Event, Never>? in
+        let reader = state.withLock { state -> UnsafeContinuation<Event, Never>? in
             guard let reader = state.reader.take() else {
                 state.events.append(event)
                 return nil

@@ -9,7 +9,7 @@ final class Nemesis: Sendable {
         var random: SeededRandom
         var counts: [NemesisCall.Method: Int] = [:]
         var calls: [NemesisCall] = []
-        var hung: [Int: CheckedContinuation<Void, any Error>] = [:]
+        var hung: [Int: UnsafeContinuation<Void, any Error>] = [:]
         var nextID = 0
     }
 
@@ -98,7 +98,7 @@ final class Nemesis: Sendable {
     }
 
     private func hang(_ id: Int, unless isCancelled: () -> Bool) async throws {
-        try await withCheckedThrowingContinuation { continuation in
+        try await withUnsafeThrowingContinuation { continuation in
             // Under the lock: either the cancellation is seen here, or it finds the continuation.
             let isOver = state.withLock { state in
                 if isCancelled() { return true }

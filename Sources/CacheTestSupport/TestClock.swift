@@ -6,7 +6,7 @@ public final class TestClock: CacheClock {
     private struct Sleeper {
         let id: Int
         let wakesAtNanoseconds: UInt64
-        let continuation: CheckedContinuation<Void, any Error>
+        let continuation: UnsafeContinuation<Void, any Error>
     }
 
     private struct State {
@@ -60,7 +60,7 @@ public final class TestClock: CacheClock {
             return state.nextID
         }
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
+            try await withUnsafeThrowingContinuation { continuation in
                 let result = state.withLock { state -> Result<Void, any Error>? in
                     if Task.isCancelled { return .failure(CancellationError()) }
                     if nanoseconds == 0 { return .success(()) }

@@ -12,10 +12,10 @@ package final class UploadPipe: Sendable {
         /// The stream, until its reading begins.
         var unread: BodyStream?
         var pump: Task<Void, Never>?
-        var room: CheckedContinuation<Void, Never>?
+        var room: UnsafeContinuation<Void, Never>?
         var isClosed = false
 
-        mutating func takeRoom() -> CheckedContinuation<Void, Never>? {
+        mutating func takeRoom() -> UnsafeContinuation<Void, Never>? {
             defer { room = nil }
             return room
         }
@@ -135,7 +135,7 @@ package final class UploadPipe: Sendable {
     }
 
     private func waitForRoom() async {
-        await withCheckedContinuation { continuation in
+        await withUnsafeContinuation { continuation in
             let isRoom = shared.withLock { shared in
                 if shared.isClosed || shared.window.heldBytes < windowBytesMax { return true }
                 shared.room = continuation

@@ -178,7 +178,7 @@ private final class HoldingServer: FleetServer {
         var isHolding = false
         var isReleased = false
         var error: RedisError?
-        var continuation: CheckedContinuation<Void, Never>?
+        var continuation: UnsafeContinuation<Void, Never>?
     }
 
     private let client: RedisClient
@@ -221,7 +221,7 @@ private final class HoldingServer: FleetServer {
                 return !state.isHolding
             }
         if isFirst {
-            await withCheckedContinuation { continuation in
+            await withUnsafeContinuation { continuation in
                 let isReleased = state.withLock { state in
                     if !state.isReleased { state.continuation = continuation }
                     return state.isReleased

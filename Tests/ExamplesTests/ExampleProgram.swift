@@ -40,7 +40,7 @@ final class ExampleProgram {
     private static func onOwnThread<Result: Sendable>(
         _ work: @escaping @Sendable () -> Result
     ) async -> Result {
-        await withCheckedContinuation { continuation in
+        await withUnsafeContinuation { continuation in
             Thread.detachNewThread { continuation.resume(returning: work()) }
         }
     }

@@ -91,7 +91,7 @@ private enum FirstProgram {
         _ words: [String],
         in folder: URL
     ) async throws -> (status: Int32, output: String) {
-        try await withCheckedThrowingContinuation { continuation in
+        try await withUnsafeThrowingContinuation { continuation in
             // The wait blocks its thread, so it does not run on a thread of Swift's pool.
             Thread.detachNewThread {
                 continuation.resume(with: Result { try runAndWait(words, in: folder) })

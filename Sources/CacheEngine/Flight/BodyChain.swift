@@ -136,10 +136,14 @@ final class BodyChain: Sendable {
 
     /// The whole body without a reader in the chain; `nil` until it is complete and in memory, and
     /// if it is large.
+    ///
+    /// The stream is made under the lock: an array that leaves it would be copied at the next change.
     private func takeWhole() -> BodyStream? {
-        guard let chunks = withBody({ $0.takeWhole() }) else { return nil }
-        if chunks.count == 1 { return BodyStream(chunks[0]) }
-        return BodyStream(parts: chunks.map { BodyStream($0) })
+        withBody { body in
+            guard let chunks = body.takeWhole() else { return nil }
+            if chunks.count == 1 { return BodyStream(chunks[0]) }
+            return BodyStream(parts: chunks.map { BodyStream($0) })
+        }
     }
 
     /// The next bytes for a reader at `offset` that needs none beyond `limit`.

@@ -90,14 +90,14 @@
         }
 
         private func perform(_ act: @escaping @Sendable (TaskDelivery) -> Void) async throws {
-            try await withCheckedThrowingContinuation { continuation in
+            try await withUnsafeThrowingContinuation { continuation in
                 internals.workQueue.async { self.run(act, continuation) }
             }
         }
 
         private func run(
             _ act: @escaping @Sendable (TaskDelivery) -> Void,
-            _ continuation: CheckedContinuation<Void, any Error>
+            _ continuation: UnsafeContinuation<Void, any Error>
         ) {
             if isOver { return continuation.resume(throwing: CancellationError()) }
             if isPaused {
@@ -115,7 +115,7 @@
         /// URLSession queues events without a limit, so a load waits after each window.
         func settle() async {
             guard internals.handover == .delegate else { return }
-            await withCheckedContinuation { continuation in
+            await withUnsafeContinuation { continuation in
                 internals.session.delegateQueue.addOperation { continuation.resume() }
             }
         }

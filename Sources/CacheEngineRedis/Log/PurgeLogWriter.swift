@@ -24,7 +24,7 @@ final class PurgeLogWriter: Sendable {
     /// The purges of one caller.
     private struct Job: Sendable {
         let purges: [FleetPurge]
-        let continuation: CheckedContinuation<Outcome, Never>
+        let continuation: UnsafeContinuation<Outcome, Never>
     }
 
     private struct State {
@@ -60,7 +60,7 @@ final class PurgeLogWriter: Sendable {
 
     /// Appends purges; the receipt is that of the last one.
     func append(_ purges: [FleetPurge]) async throws(RedisError) -> FleetReceipt {
-        let outcome = await withCheckedContinuation { continuation in
+        let outcome = await withUnsafeContinuation { continuation in
             let job = Job(purges: purges, continuation: continuation)
             let isFirst = state.withLock { state in
                 state.jobs.append(job)

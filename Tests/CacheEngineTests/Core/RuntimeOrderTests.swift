@@ -2,6 +2,8 @@ import CacheTestSupport
 import Synchronization
 import Testing
 
+@testable import CacheEngine
+
 /// Only meaningful under ThreadSanitizer: a race reported here is a false report.
 @Suite struct RuntimeOrderTests {
     private final class Counter: Sendable {
@@ -28,6 +30,16 @@ import Testing
                 PlainThread.start { continuation.resume(returning: [number]) }
             }
             #expect(given == [number])
+        }
+    }
+
+    /// The value is generic here, so nothing is specialised for it.
+    @Test func finishOfARaceHappensBeforeItsResult() async throws {
+        for number in 0..<1_000 {
+            let race = Race<HeaderFields>()
+            PlainThread.start { race.finish(.success(["X": "\(number)"])) }
+            let fields = try await race.result()
+            #expect(fields["X"] == "\(number)")
         }
     }
 }

@@ -250,7 +250,7 @@ import Testing
     private static func onOwnThread<Value: Sendable>(
         _ work: @escaping @Sendable () -> Value
     ) async -> Value {
-        await withCheckedContinuation { continuation in
+        await withUnsafeContinuation { continuation in
             thread { continuation.resume(returning: work()) }.detach()
         }
     }

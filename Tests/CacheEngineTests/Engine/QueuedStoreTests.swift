@@ -108,7 +108,7 @@ import Testing
 private actor GatedStore: CacheStore {
     private var entries: [StoreKey: StoredEntry] = [:]
     private var isOpen = false
-    private var waiting: [CheckedContinuation<Void, Never>] = []
+    private var waiting: [UnsafeContinuation<Void, Never>] = []
     private(set) var log: [String] = []
 
     func open() {
@@ -119,7 +119,7 @@ private actor GatedStore: CacheStore {
 
     private func pass() async {
         guard !isOpen else { return }
-        await withCheckedContinuation { waiting.append($0) }
+        await withUnsafeContinuation { waiting.append($0) }
     }
 
     func entry(for key: StoreKey) -> StoredEntry? { entries[key] }

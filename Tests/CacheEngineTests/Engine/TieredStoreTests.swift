@@ -183,7 +183,7 @@ import Testing
     private actor SlowStore: CacheStore {
         private var entries: [StoreKey: StoredEntry] = [:]
         private var isHolding = false
-        private var held: CheckedContinuation<Void, Never>?
+        private var held: UnsafeContinuation<Void, Never>?
 
         func holdNextRead() { isHolding = true }
         var isHeld: Bool { held != nil }
@@ -193,7 +193,7 @@ import Testing
             let found = entries[key]
             if isHolding {
                 isHolding = false
-                await withCheckedContinuation { held = $0 }
+                await withUnsafeContinuation { held = $0 }
             }
             return found
         }

@@ -380,11 +380,11 @@ import Testing
 /// Suspends tasks until it is opened.
 actor Gate {
     private var isOpen = false
-    private var waiting: [CheckedContinuation<Void, Never>] = []
+    private var waiting: [UnsafeContinuation<Void, Never>] = []
 
     func wait() async {
         if isOpen { return }
-        await withCheckedContinuation { waiting.append($0) }
+        await withUnsafeContinuation { waiting.append($0) }
     }
 
     func open() {

@@ -10,7 +10,7 @@ enum ChildProcess {
 
     /// Runs `words`; the first one is a program's name or path.
     static func run(_ words: [String]) async throws -> Outcome {
-        try await withCheckedThrowingContinuation { continuation in
+        try await withUnsafeThrowingContinuation { continuation in
             // The wait blocks, and must not occupy a thread of Swift's pool.
             Thread.detachNewThread {
                 continuation.resume(with: Result { try runAndWait(words) })

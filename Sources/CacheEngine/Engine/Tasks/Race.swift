@@ -4,7 +4,7 @@ import Synchronization
 package final class Race<Value: Sendable>: Sendable {
     private enum State {
         case open
-        case awaited(CheckedContinuation<Value, any Error>)
+        case awaited(UnsafeContinuation<Value, any Error>)
         case decided(Result<Value, any Error>)
         case over
     }
@@ -25,7 +25,7 @@ package final class Race<Value: Sendable>: Sendable {
     }
 
     package func finish(_ result: Result<Value, any Error>) {
-        let waiting = state.withLock { state -> CheckedContinuation<Value, any Error>? in
+        let waiting = state.withLock { state -> UnsafeContinuation<Value, any Error>? in
             switch state {
             case .open:
                 state = .decided(result)
@@ -42,7 +42,7 @@ package final class Race<Value: Sendable>: Sendable {
     /// Waits for the first result; must be called once.
     package func result() async throws -> Value {
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { hand(to: $0) }
+            try await withUnsafeThrowingContinuation { hand(to: $0) }
         } onCancel: {
             finish(.failure(CancellationError()))
         }
@@ -50,11 +50,11 @@ package final class Race<Value: Sendable>: Sendable {
 
     /// Waits for the first result, even if the task is cancelled; must be called once.
     package func resultDespiteCancellation() async throws -> Value {
-        try await withCheckedThrowingContinuation { hand(to: $0) }
+        try await withUnsafeThrowingContinuation { hand(to: $0) }
     }
 
     /// Resumes `continuation` with the first result, now or later.
-    private func hand(to continuation: CheckedContinuation<Value, any Error>) {
+    private func hand(to continuation: UnsafeContinuation<Value, any Error>) {
         let decided = state.withLock { state -> Result<Value, any Error>? in
             if case .decided(let result) = state {
                 state = .over
