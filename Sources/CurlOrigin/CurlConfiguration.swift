@@ -110,7 +110,8 @@ public struct CurlConfiguration: Hashable, Sendable {
     public var limits: Limits
     /// The URL of a proxy; `nil` means no proxy.
     ///
-    /// Environment variables are ignored.
+    /// It may have a user and a password: `http://user:password@host:port`. Environment variables are
+    /// ignored.
     public var proxy: String?
 
     /// Creates a configuration; the defaults verify certificates and use no proxy.

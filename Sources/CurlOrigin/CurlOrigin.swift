@@ -6,6 +6,10 @@ public import CacheEngine
 /// when the origin and every response it returned are released. The origin follows no redirects,
 /// decodes no content, and retries only an idempotent request on a kept connection that was dead.
 /// It sends no fields that the request does not have, except `Host` and the framing fields.
+///
+/// The fields of the caller's connection are not sent (RFC 9110 §7.6.1), those that `Connection`
+/// lists included. `Proxy-Authorization` is one of them, so no server gets credentials that a caller
+/// has for a proxy. Credentials for the origin's own proxy belong in `CurlConfiguration.proxy`.
 public final class CurlOrigin: Origin {
     private let configuration: CurlConfiguration
     private let loop: Result<EventLoop, CacheError>

@@ -14,6 +14,7 @@ enum Mutant: String {
     case endsBeforeWhatWaits
     case blamesSlowReadersOnTheOrigin
     case followsRedirects
+    case forwardsConnectionFields
     case takesFailedContentForWhole
     case keepsForStreams
 

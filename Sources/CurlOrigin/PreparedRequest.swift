@@ -45,12 +45,17 @@ struct PreparedRequest: Sendable {
         return .stream(body, count: nil)
     }
 
-    /// Returns the lines to send, without those of the connection and the framing, which libcurl
-    /// writes.
-    private static func lines(_ fields: HeaderFields) -> [[UInt8]] {
+    /// Returns the lines to send.
+    ///
+    /// The fields of the caller's connection and its credentials for a proxy end here (RFC 9110
+    /// §7.6.1, §11.7.2). libcurl writes the framing.
+    private static func lines(_ given: HeaderFields) -> [[UInt8]] {
+        let fields =
+            Mutant.forwardsConnectionFields.isOn
+            ? given : HeaderFields(HopByHop.strip(given.section, for: .forwardingRequest))
         var lines: [[UInt8]] = []
         fields.forEachLine { name, value in
-            guard !isOwnedByConnection(name) else { return }
+            guard !isOfFraming(name) else { return }
             var line: [UInt8] = []
             line.reserveCapacity(name.count + value.count + 3)
             line.append(contentsOf: name)
@@ -68,12 +73,9 @@ struct PreparedRequest: Sendable {
         return lines
     }
 
-    private static func isOwnedByConnection(_ name: UnsafeRawBufferPointer) -> Bool {
-        connectionFields.contains(String(decoding: name, as: UTF8.self).lowercased())
+    private static func isOfFraming(_ name: UnsafeRawBufferPointer) -> Bool {
+        framingFields.contains(String(decoding: name, as: UTF8.self).lowercased())
     }
 
-    private static let connectionFields: Set<String> = [
-        "connection", "content-length", "expect", "http2-settings", "keep-alive",
-        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-    ]
+    private static let framingFields: Set<String> = ["content-length", "expect", "http2-settings"]
 }

@@ -1,6 +1,7 @@
 import CacheEngine
 import CacheProxy
 import CacheTestSupport
+import CurlOrigin
 import Synchronization
 import Testing
 
@@ -62,6 +63,52 @@ import Testing
                 "X-Two=2", "x-odd=a: b; c",
             ]
         )
+    }
+
+    /// Each field alone, so that only its own name can cause its removal.
+    @Test(
+        arguments: OriginKind.allCases,
+        [
+            "Connection", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "TE", "Trailer",
+            "Upgrade",
+        ]
+    )
+    func fieldsOfTheConnectionGoNoFurther(kind: OriginKind, name: String) async throws {
+        let origin = kind.make()
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let fields = HeaderFields([(name, "close"), ("Authorization", "Basic eA==")])
+        let response = try await origin.fetch(OriginRequest(url: server.baseURL, fields: fields))
+        _ = try await response.body.collect()
+        let request = try #require(server.requests.first)
+        #expect(request.fields.map(\.name).sorted() == ["Authorization", "Host"])
+    }
+
+    /// Of the proxy's requests, `RequestFields` has removed these fields before.
+    @Test func fieldsThatConnectionListsGoNoFurther() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let fields = HeaderFields([
+            ("X-Hop", "1"), ("Connection", "x-hop, Accept, Cookie"), ("Accept", "text/html"),
+            ("Cookie", "id=1"), ("X-End", "2"),
+        ])
+        _ = try await CurlOrigin().fetch(OriginRequest(url: server.baseURL, fields: fields))
+        let request = try #require(server.requests.first)
+        #expect(request.fields.map(\.name).sorted() == ["Cookie", "Host", "X-End"])
+    }
+
+    @Test(arguments: [nil, "user:secret"] as [String?])
+    func proxyGetsItsOwnCredentialsOnly(credentials: String?) async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let place = (credentials.map { $0 + "@" } ?? "") + "127.0.0.1:\(server.port)"
+        let origin = CurlOrigin(configuration: .init(proxy: "http://" + place))
+        let request = OriginRequest(
+            url: "http://origin.invalid/x",
+            fields: ["Proxy-Authorization": "Basic eA=="]
+        )
+        #expect(try await origin.fetch(request).status == 200)
+        let sent = try #require(server.requests.first)
+        #expect(sent.target == "http://origin.invalid/x")
+        let values = sent.fields.filter { $0.name == "Proxy-Authorization" }.map(\.value)
+        #expect(values == (credentials == nil ? [] : ["Basic dXNlcjpzZWNyZXQ="]))
     }
 
     @Test(

@@ -177,7 +177,7 @@ extension HTTPClientRequest {
     }
 
     private static let ofFraming: Set<String> = [
-        "connection", "content-length", "keep-alive", "proxy-connection", "te", "trailer",
-        "transfer-encoding", "upgrade",
+        "connection", "content-length", "keep-alive", "proxy-authorization", "proxy-connection",
+        "te", "trailer", "transfer-encoding", "upgrade",
     ]
 }

@@ -50,7 +50,9 @@ import Testing
                     OriginRequest(
                         method: .post,
                         url: server.baseURL + "/a?b=c",
-                        fields: ["X-Test": "1", "Connection": "close"],
+                        fields: [
+                            "X-Test": "1", "Connection": "close", "Proxy-Authorization": "x",
+                        ],
                         body: body
                     )
                 )
@@ -62,7 +64,7 @@ import Testing
         for request in server.requests {
             #expect(request.method == "POST" && request.target == "/a?b=c")
             #expect(request["X-Test"] == "1")
-            #expect(request["Connection"] == nil)
+            #expect(request["Connection"] == nil && request["Proxy-Authorization"] == nil)
             #expect(request.body == [UInt8]("abcd".utf8))
         }
     }

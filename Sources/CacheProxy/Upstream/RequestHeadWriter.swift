@@ -99,6 +99,7 @@ package enum RequestHeadWriter {
                 || RequestParser.equals(name, "http2-settings")
         case 16: RequestParser.equals(name, "proxy-connection")
         case 17: RequestParser.equals(name, "transfer-encoding")
+        case 19: RequestParser.equals(name, "proxy-authorization")
         default: false
         }
     }

@@ -60,7 +60,7 @@ import Testing
     /// Each field alone, so that only its own name can cause its removal.
     @Test(arguments: [
         "Connection", "Content-Length", "Expect", "HTTP2-Settings", "Keep-Alive",
-        "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+        "Proxy-Authorization", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
     ])
     func fieldOfTheConnectionIsNotSent(name: String) throws {
         let request = OriginRequest(url: "http://a/", fields: HeaderFields([(name, "7")]))
