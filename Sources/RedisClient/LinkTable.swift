@@ -61,7 +61,7 @@ final class LinkTable {
     private func accept(_ message: LoopMessage, _ now: UInt64) {
         switch message {
         case .send(let batch, let node): link(of: node, now).enqueue(batch, now)
-        case .resolved(let node, let addresses): link(of: node, now).resolved(addresses, now)
+        case .resolved(let node, let result): link(of: node, now).resolved(result, now)
         case .stop(let sink): stopSinks.append(sink)
         }
     }
@@ -114,8 +114,8 @@ extension LinkTable {
     /// Returns `false` if there is no thread. A link begins no second one before it has the result.
     func resolve(_ node: Node) -> Bool {
         let thread = try? SystemThread { [loop] in
-            let found = SocketAddress.resolve(node.key.address, numericOnly: false)
-            loop.post(.resolved(node, found))
+            let result = SocketAddress.resolve(node.key.address, numericOnly: false)
+            loop.post(.resolved(node, result))
         }
         thread?.detach()
         return thread != nil

@@ -68,13 +68,23 @@ final class NodeLink {
 
     /// Lets time pass, connects if commands wait, and writes.
     func step(_ now: UInt64) {
-        if let closing = connection.timePassed(now: now) { lose(closing, now) }
+        if let closing = connection.timePassed(now: now) {
+            // While a name is looked up, only the time to connect can end.
+            lose(isResolving ? .failed(lateLookUpError) : closing, now)
+        }
         if breaker.timePassed(now: now) {
             begin(now)
         } else if connection.isWanted, connection.phase == .idle {
             if breaker.isClosed { begin(now) } else { connection.fail(suspendedError) }
         }
         write(now)
+    }
+
+    private var lateLookUpError: RedisError {
+        RedisError(
+            .unreachable,
+            detail: "The name of the server \(node.key.address) was not looked up within the limit"
+        )
     }
 
     /// A batch was accepted before the breaker opened.
@@ -119,8 +129,8 @@ extension NodeLink {
         connection.begin(now: now)
         // The result of an earlier attempt serves this one too.
         guard !isResolving else { return }
-        let addresses = SocketAddress.resolve(node.key.address, numericOnly: true)
-        if !addresses.isEmpty {
+        let numeric = SocketAddress.resolve(node.key.address, numericOnly: true)
+        if case .success(let addresses) = numeric {
             candidates = addresses[...]
             connectNext("", now)
         } else if table.resolve(node) {
@@ -131,11 +141,16 @@ extension NodeLink {
         }
     }
 
-    func resolved(_ addresses: [SocketAddress], _ now: UInt64) {
+    func resolved(_ result: Result<[SocketAddress], LookUpFailure>, _ now: UInt64) {
         isResolving = false
         guard connection.phase == .connecting, socket == nil else { return }
-        candidates = addresses[...]
-        connectNext("the name is unknown", now)
+        switch result {
+        case .success(let addresses):
+            candidates = addresses[...]
+            connectNext("", now)
+        case .failure(let failure):
+            lose(.failed(RedisError(failure, of: node.key.address)), now)
+        }
     }
 
     /// Tries the next address; `reason` says why the last one failed.

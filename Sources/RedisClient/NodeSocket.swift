@@ -6,14 +6,21 @@ struct SocketAddress: Sendable {
     fileprivate let bytes: [UInt8]
 
     /// Resolves `address`; a name may block for seconds, a numeric address does not.
-    static func resolve(_ address: NodeAddress, numericOnly: Bool) -> [SocketAddress] {
+    static func resolve(
+        _ address: NodeAddress,
+        numericOnly: Bool
+    ) -> Result<[SocketAddress], LookUpFailure> {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = streamSocketType
         hints.ai_flags = AI_NUMERICSERV | (numericOnly ? AI_NUMERICHOST : 0)
         var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(address.host, String(address.port), &hints, &list) == 0 else {
-            return []
+        // The resolver leaves the error number of the call that failed, and no other.
+        errno = 0
+        let code = getaddrinfo(address.host, String(address.port), &hints, &list)
+        let systemCode = errno
+        guard code == 0 else {
+            return .failure(LookUpFailure(code: code, systemCode: systemCode))
         }
         defer { freeaddrinfo(list) }
         var found: [SocketAddress] = []
@@ -25,7 +32,7 @@ struct SocketAddress: Sendable {
             }
             next = entry.ai_next
         }
-        return found
+        return .success(found)
     }
 
     /// The addresses of one name that are tried.

@@ -1,3 +1,5 @@
+import Platform
+
 /// The reason why a command has no reply.
 package struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of failure; an open set, so that a new one does not break a `switch`.
@@ -9,7 +11,7 @@ package struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
 
         /// The URL of the servers cannot be used.
         package static let urlInvalid = Code("urlInvalid")
-        /// The system gave no thread or no descriptor.
+        /// The system gave no thread, no descriptor or no memory.
         package static let systemFailed = Code("systemFailed")
         /// There is no connection, and none could be made.
         package static let unreachable = Code("unreachable")
@@ -75,6 +77,17 @@ extension RedisError {
             }
         let detail = "The server \(address) replied: \(Self.plain(text))"
         self.init(code, detail: detail)
+    }
+
+    /// A server's name has no address, or the look-up lacked something of this machine.
+    init(_ failure: LookUpFailure, of address: NodeAddress) {
+        if failure.lack != nil {
+            let detail = "Cannot look up \(address.host): \(failure.reason)"
+            self.init(.systemFailed, detail: detail)
+        } else {
+            let detail = "Cannot find the address of \(address.host): \(failure.reason)"
+            self.init(.unreachable, detail: detail)
+        }
     }
 
     /// A server's text without control characters, shortened.

@@ -5,8 +5,8 @@ internal import Synchronization
 /// A message to the thread of a client.
 enum LoopMessage: Sendable {
     case send(Batch, Node)
-    /// A name was resolved; the list is empty if it is unknown.
-    case resolved(Node, [SocketAddress])
+    /// The look-up of a name has ended.
+    case resolved(Node, Result<[SocketAddress], LookUpFailure>)
     /// Fail what is open, close every socket, and end.
     case stop(any ReplySink)
 }
@@ -40,7 +40,7 @@ final class RedisLoop: Sendable {
     private let inbox = Mutex(Inbox())
     private let nodes = Mutex(Nodes())
 
-    private init(
+    init(
         _ options: RedisOptions,
         _ credentials: RedisURL.Credentials?,
         _ waker: SocketWaker

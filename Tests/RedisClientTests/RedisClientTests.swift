@@ -176,7 +176,11 @@ import Testing
         let client = try RedisClient("redis://localhost:\(server.port)")
         #expect(try await client.send(RESPCommand("ECHO", key: nil, "a")) == .simple("a"))
         let unknown = try RedisClient("redis://does-not-exist.invalid")
-        #expect(await unknown.code(within: .seconds(40)) == .unreachable)
+        let error = await #expect(throws: RedisError.self) {
+            try await unknown.send(RESPCommand("GET", key: "k"), within: .seconds(40))
+        }
+        #expect(error?.code == .unreachable)
+        #expect(error?.detail.contains("does-not-exist.invalid") == true)
     }
 
     @Test func credentialsAndNameAreSentOnce() async throws {

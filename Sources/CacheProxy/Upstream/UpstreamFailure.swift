@@ -41,24 +41,14 @@ enum UpstreamFailure {
 
     /// A look-up failed with `code` of the resolver, and `systemCode` of the system.
     static func unresolved(_ host: String, code: Int32, systemCode: Int32 = 0) -> any Error {
-        if let lack = lack(code, systemCode), !Mutant.blamesNamesForLacks.isOn {
+        let failure = LookUpFailure(code: code, systemCode: systemCode)
+        if let lack = failure.lack, !Mutant.blamesNamesForLacks.isOn {
             return LocalLack.ofLookUp(host, code: lack)
         }
-        let reason =
-            code == EAI_SYSTEM && systemCode != 0
-            ? String(cString: strerror(systemCode)) : String(cString: gai_strerror(code))
         return CacheError(
             .originUnreachable,
-            detail: "Cannot find the address of \(host): \(reason)"
+            detail: "Cannot find the address of \(host): \(failure.reason)"
         )
-    }
-
-    /// The error number of what this machine lacks; `nil` if the look-up failed for another reason.
-    private static func lack(_ code: Int32, _ systemCode: Int32) -> Int32? {
-        if code == EAI_MEMORY { return ENOMEM }
-        // The resolver says "try again" if it got no socket to ask a name server.
-        guard code == EAI_SYSTEM || code == EAI_AGAIN else { return nil }
-        return [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(systemCode) ? systemCode : nil
     }
 
     static func misbehaved(_ fault: ResponseFault) -> CacheError {

@@ -1,0 +1,84 @@
+import Platform
+import RESP
+import Synchronization
+import Testing
+
+@testable import RedisClient
+
+/// The link to a server with a name, without the thread that serves it: no event of a socket arrives.
+@Suite struct NodeLinkTests {
+    private static let connectNanoseconds: UInt64 = 200_000_000
+
+    private final class Scene {
+        let link: NodeLink
+        private let node: Node
+        private let table: LinkTable
+        private let poller: SocketPoller
+
+        init() throws {
+            let options = RedisOptions(connectLimit: .milliseconds(200))
+            poller = try SocketPoller()
+            table = LinkTable(RedisLoop(options, nil, poller.waker), poller)
+            node = Node(NodeKey(NodeAddress(host: "redis.invalid", port: 7)), options)
+            link = NodeLink(node, table, options, nil, 0)
+        }
+
+        deinit {
+            link.shutDown()
+            poller.close()
+        }
+
+        /// A command arrives, and the link acts on it.
+        func ask(at now: UInt64) {
+            let batch = Batch("a")
+            let refusal = node.admission.withLock { $0.admit(batch) }
+            #expect(refusal == nil)
+            link.enqueue(batch, now)
+            link.step(now)
+        }
+
+        /// The errors of the commands that ended since the last call.
+        func errors() -> [RedisError] {
+            var finished: [NodeConnection.Finished] = []
+            link.takeFinished(into: &finished)
+            return finished.compactMap { one in
+                if case .failure(let error) = one.outcome { error } else { nil }
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            (EAI_NONAME, 0), (EAI_AGAIN, 0), (EAI_FAIL, 0), (EAI_NONAME, EMFILE),
+        ] as [(Int32, Int32)]
+    )
+    func failedLookUpTellsTheResolversReason(code: Int32, systemCode: Int32) throws {
+        let scene = try Scene()
+        scene.ask(at: 0)
+        #expect(scene.errors() == [])
+        scene.link.resolved(.failure(LookUpFailure(code: code, systemCode: systemCode)), 1)
+        let reason = String(cString: gai_strerror(code))
+        let detail = "Cannot find the address of redis.invalid: \(reason)"
+        #expect(scene.errors() == [RedisError(.unreachable, detail: detail)])
+    }
+
+    @Test(arguments: [(EAI_SYSTEM, EMFILE), (EAI_AGAIN, ENFILE)] as [(Int32, Int32)])
+    func lookUpThatLacksAFileIsAFaultOfThisMachine(code: Int32, systemCode: Int32) throws {
+        let scene = try Scene()
+        scene.ask(at: 0)
+        scene.link.resolved(.failure(LookUpFailure(code: code, systemCode: systemCode)), 1)
+        let detail = "Cannot look up redis.invalid: \(String(cString: strerror(systemCode)))"
+        #expect(scene.errors() == [RedisError(.systemFailed, detail: detail)])
+    }
+
+    @Test func lateLookUpIsNamed() throws {
+        let scene = try Scene()
+        scene.ask(at: 0)
+        scene.link.step(Self.connectNanoseconds - 1)
+        #expect(scene.errors() == [])
+        scene.link.step(Self.connectNanoseconds)
+        let detail =
+            "The name of the server redis.invalid:7 was not looked up within the limit"
+        #expect(scene.errors() == [RedisError(.unreachable, detail: detail)])
+    }
+}
