@@ -14,6 +14,9 @@ final class NodeLink {
     private var socket: NodeSocket?
     private var interest: SocketInterest = []
     /// The addresses of the server's name that are still to be tried.
+    ///
+    /// The next attempt begins with those that one leaves over. Otherwise an address that never
+    /// answers, or a slow name server, could take the whole time of each attempt.
     private var candidates: ArraySlice<SocketAddress> = []
     private var isResolving = false
     /// The moment of the last command.
@@ -129,6 +132,7 @@ extension NodeLink {
         connection.begin(now: now)
         // The result of an earlier attempt serves this one too.
         guard !isResolving else { return }
+        guard candidates.isEmpty else { return connectNext("", now) }
         let numeric = SocketAddress.resolve(node.key.address, numericOnly: true)
         if case .success(let addresses) = numeric {
             candidates = addresses[...]
@@ -143,13 +147,13 @@ extension NodeLink {
 
     func resolved(_ result: Result<[SocketAddress], LookUpFailure>, _ now: UInt64) {
         isResolving = false
-        guard connection.phase == .connecting, socket == nil else { return }
+        let isAwaited = connection.phase == .connecting && socket == nil
         switch result {
         case .success(let addresses):
             candidates = addresses[...]
-            connectNext("", now)
+            if isAwaited { connectNext("", now) }
         case .failure(let failure):
-            lose(.failed(RedisError(failure, of: node.key.address)), now)
+            if isAwaited { lose(.failed(RedisError(failure, of: node.key.address)), now) }
         }
     }
 
@@ -177,6 +181,7 @@ extension NodeLink {
             return connectNext(String(cString: strerror(code)), now)
         }
         connectionCount += 1
+        candidates = []
         connection.opened()
         watchForInput(socket)
     }
@@ -206,7 +211,6 @@ extension NodeLink {
             error = reason
             breaker.hung(now: now)
         }
-        candidates = []
         closeSocket()
         connection.fail(error)
         guard !wasOpen, !breaker.isClosed else { return }

@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Platform
 import RESP
 import Synchronization
@@ -69,6 +70,35 @@ import Testing
         scene.link.resolved(.failure(LookUpFailure(code: code, systemCode: systemCode)), 1)
         let detail = "Cannot look up redis.invalid: \(String(cString: strerror(systemCode)))"
         #expect(scene.errors() == [RedisError(.systemFailed, detail: detail)])
+    }
+
+    @Test func addressesOfALateLookUpServeTheNextAttempt() async throws {
+        let server = try FakeServer { $0.waitForClose() }
+        let scene = try Scene()
+        scene.ask(at: 0)
+        scene.link.step(Self.connectNanoseconds)
+        #expect(scene.errors().count == 1)
+        let found = SocketAddress.resolve(server.address, numericOnly: true)
+        scene.link.resolved(found, 2 * Self.connectNanoseconds)
+        scene.ask(at: 3 * Self.connectNanoseconds)
+        #expect(await eventually { server.connectionCount == 1 })
+        #expect(scene.errors() == [])
+    }
+
+    @Test func addressThatNeverAnswersHidesNoOther() async throws {
+        let servers = try (0..<2).map { _ in try FakeServer { $0.waitForClose() } }
+        let addresses = try servers.flatMap {
+            try SocketAddress.resolve($0.address, numericOnly: true).get()
+        }
+        let scene = try Scene()
+        scene.ask(at: 0)
+        // The events of the first socket are not passed on.
+        scene.link.resolved(.success(addresses), 1)
+        scene.link.step(Self.connectNanoseconds)
+        #expect(scene.errors().map(\.code) == [.unreachable])
+        scene.ask(at: 2 * Self.connectNanoseconds)
+        #expect(await eventually { servers[1].connectionCount == 1 })
+        #expect(scene.errors() == [])
     }
 
     @Test func lateLookUpIsNamed() throws {
