@@ -67,6 +67,10 @@ struct NodeConnection {
     /// Whether replies are missing.
     var isOwed: Bool { !sent.isEmpty || !greetingSteps.isEmpty }
     var hasOutput: Bool { outputStart < output.count }
+    /// Whether a finished command has its reply; others ended without one.
+    var hasReply: Bool {
+        finished.contains { if case .success = $0.outcome { true } else { false } }
+    }
 
     /// The moment to call `timePassed`; `UInt64.max` while no time limit runs.
     var nextMoment: UInt64 {

@@ -247,7 +247,7 @@ extension NodeLink {
         case .moved(let count):
             let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
             let closing = connection.received(Span(_unsafeBytes: bytes), now: now)
-            if !connection.finished.isEmpty { breaker.succeeded() }
+            if connection.hasReply { breaker.succeeded() }
             if let closing { return lose(closing, now) }
             if connection.phase == .ready, breaker.state == .probing { endProbe() }
         case .wouldBlock: break

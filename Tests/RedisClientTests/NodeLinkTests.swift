@@ -6,8 +6,8 @@ import Testing
 
 @testable import RedisClient
 
-/// The link to a server with a name, without the thread that serves it: no event of a socket arrives.
-@Suite struct NodeLinkTests {
+/// One link without the thread that serves it: the test gives the time, and passes events on.
+@Suite(.timeLimit(.minutes(1))) struct NodeLinkTests {
     private static let connectNanoseconds: UInt64 = 200_000_000
 
     private final class Scene {
@@ -16,11 +16,15 @@ import Testing
         private let table: LinkTable
         private let poller: SocketPoller
 
-        init() throws {
-            let options = RedisOptions(connectLimit: .milliseconds(200))
+        init(
+            _ address: NodeAddress = NodeAddress(host: "redis.invalid", port: 7),
+            failureCountMax: Int = 5
+        ) throws {
+            var options = RedisOptions(connectLimit: .milliseconds(200))
+            options.breaker.failureCountMax = failureCountMax
             poller = try SocketPoller()
             table = LinkTable(RedisLoop(options, nil, poller.waker), poller)
-            node = Node(NodeKey(NodeAddress(host: "redis.invalid", port: 7)), options)
+            node = Node(NodeKey(address), options)
             link = NodeLink(node, table, options, nil, 0)
         }
 
@@ -29,12 +33,25 @@ import Testing
             poller.close()
         }
 
+        var isSuspended: Bool { node.admission.withLock { $0.suspension != nil } }
+
         /// A command arrives, and the link acts on it.
-        func ask(at now: UInt64) {
-            let batch = Batch("a")
+        func ask(at now: UInt64, until deadline: UInt64 = .max) {
+            let batch = Batch("a", deadline: deadline)
             let refusal = node.admission.withLock { $0.admit(batch) }
             #expect(refusal == nil)
             link.enqueue(batch, now)
+            link.step(now)
+        }
+
+        /// Waits for an event of the socket, and passes it on as if it were `now`.
+        func turn(_ now: UInt64) {
+            var ready: [SocketReadiness] = []
+            poller.wait(timeoutMilliseconds: 20_000) { ready.append($0) }
+            #expect(!ready.isEmpty)
+            let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 4_096, alignment: 64)
+            defer { room.deallocate() }
+            for event in ready { link.happened(event, room, now) }
             link.step(now)
         }
 
@@ -110,5 +127,22 @@ import Testing
         let detail =
             "The name of the server redis.invalid:7 was not looked up within the limit"
         #expect(scene.errors() == [RedisError(.unreachable, detail: detail)])
+    }
+
+    /// A server that answers PING alone fails, also if commands are late when it is connected.
+    @Test func lateCommandIsNoSuccess() throws {
+        let server = try FakeServer { connection in connection.serve { _ in "" } }
+        let scene = try Scene(server.address, failureCountMax: 2)
+        for start in [0, 1_000_000_000] as [UInt64] {
+            #expect(!scene.isSuspended)
+            scene.ask(at: start, until: start + 10)
+            scene.ask(at: start, until: start + 1_000)
+            scene.turn(start + 1)
+            scene.turn(start + 20)
+            #expect(scene.errors().map(\.code) == [.timedOut])
+            scene.link.step(start + 1_000)
+            #expect(scene.errors().map(\.code) == [.timedOut])
+        }
+        #expect(scene.isSuspended)
     }
 }
