@@ -51,6 +51,10 @@ struct NodeConnection {
     private(set) var outputStart = 0
     private var connectDeadline = UInt64.max
     private var greetingSteps: ArraySlice<Greeting.Step> = []
+    /// The text of an error that the greeting passed over.
+    ///
+    /// A server with too many clients sends one unasked, which is taken for the reply to SETNAME.
+    private(set) var greetingError: String?
     private var parser: RESPParser
     private var waiting = BatchQueue()
     private var sent = BatchQueue()
@@ -157,6 +161,7 @@ struct NodeConnection {
             if let fault = Greeting.fault(value, to: step, from: rules.address) {
                 return .failed(fault)
             }
+            if case .error(let text) = value { greetingError = text }
             guard greetingSteps.isEmpty else { return nil }
             // No command is sent yet, so what follows replies to none.
             if isFollowed { return .failed(surplusReply) }
@@ -180,6 +185,7 @@ struct NodeConnection {
     private mutating func becomeReady(now: UInt64) {
         phase = .ready
         connectDeadline = .max
+        greetingError = nil
         for batch in waiting.removeAll() { write(batch, now: now) }
     }
 
@@ -231,6 +237,7 @@ struct NodeConnection {
         phase = .idle
         connectDeadline = .max
         greetingSteps = []
+        greetingError = nil
         partial = []
         output = []
         outputStart = 0

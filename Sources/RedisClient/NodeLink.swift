@@ -267,7 +267,9 @@ extension NodeLink {
             closeSocket()
             return connection.close()
         }
-        let detail = "The connection to the server \(node.key.address) was cut: \(reason)"
+        let reply = connection.greetingError.map { ", after the reply: \(RedisError.plain($0))" }
+        let cause = reason + (reply ?? "")
+        let detail = "The connection to the server \(node.key.address) was cut: \(cause)"
         lose(.failed(RedisError(.cut, detail: detail)), now)
     }
 

@@ -171,6 +171,23 @@ import Testing
         #expect(error?.detail.contains("127.0.0.1:\(port)") == true)
     }
 
+    /// Redis refuses a client beyond its limit so, before the client has sent anything.
+    @Test func refusalOfAConnectionIsTold() async throws {
+        let server = try FakeServer { connection in
+            connection.send("-ERR max number of clients reached\r\n")
+            connection.end()
+        }
+        var options = RedisOptions.patient
+        options.connectionName = "engine"
+        let client = try RedisClient(server.url, options)
+        let error = await #expect(throws: RedisError.self) {
+            try await client.send(RESPCommand("GET", key: "k"))
+        }
+        #expect(error?.code == .cut)
+        let end = "was cut: the server closed it, after the reply: "
+        #expect(error?.detail.hasSuffix(end + "ERR max number of clients reached") == true)
+    }
+
     @Test func nameIsResolved() async throws {
         let server = try echo()
         let client = try RedisClient("redis://localhost:\(server.port)")
