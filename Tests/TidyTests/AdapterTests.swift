@@ -22,7 +22,7 @@ import Testing
 
     /// The metrics of swift-metrics have the names and labels of `prometheusText`.
     @Test func everyMetricOfThePrometheusTextIsInTheAdapter() throws {
-        let path = "Sources/CacheEngine/Engine/Public/PrometheusText.swift"
+        let path = "Sources/CacheEngine/Engine/Observing/PrometheusText.swift"
         let names = Self.plainLiterals(try SourceFile.read(path))
         let adapter = try SourceFile.all(in: ["Adapters/Sources/CacheMetrics"]).map(\.code)
         let metrics = Self.plainLiterals(adapter.joined(separator: "\n"))
