@@ -62,6 +62,7 @@ enum Mutant: String {
     case permitsLateLeaders
     case joinsOutdatedFlights
     case joinsUnsuitableAnswers
+    case marksNoLargeResponses
     case escapesFreely
     case refreshesWithoutPause
     case opensTheGate

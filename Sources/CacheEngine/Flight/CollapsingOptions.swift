@@ -20,6 +20,9 @@ public struct CollapsingOptions: Hashable, Sendable {
     /// The most concurrent fetches per key by requests that left a flight after waiting too long.
     public var maximumEscapes = 16
     /// The time for which a key is not collapsed after a response that cannot be shared.
+    ///
+    /// After a response that is too large to be stored, requests with conditions are sent as they
+    /// came for as long, and the others are collapsed.
     public var hitForMissTime = Duration.seconds(5.0)
     /// The most times that a request looks and waits before it fetches on its own.
     public var maximumLookUps = 8

@@ -94,6 +94,18 @@ final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
         table.withLock { $0.noteShareable(isShareable, key, nowNanoseconds: nowNanoseconds) }
     }
 
+    /// Records that the response of the key is too large to be stored.
+    ///
+    /// Its requests still share flights; for a while those with conditions are sent as they came.
+    func noteTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) {
+        table.withLock { $0.noteTooLarge(key, nowNanoseconds: nowNanoseconds) }
+    }
+
+    /// Whether a recent response of the key was too large to be stored.
+    func isTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) -> Bool {
+        table.withLock { $0.isTooLarge(key, nowNanoseconds: nowNanoseconds) }
+    }
+
     /// Records how a background refresh ended.
     func noteRefresh(_ key: KeyHash, _ end: RefreshEnd, nowNanoseconds: UInt64) {
         table.withLock { $0.noteRefresh(key, end, nowNanoseconds: nowNanoseconds) }

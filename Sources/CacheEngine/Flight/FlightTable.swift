@@ -4,7 +4,7 @@ import Platform
 ///
 /// A value: it starts, wakes and cancels nothing. Each result names the work that its caller must
 /// do after unlocking the desk. If `flights` is full, a request fetches on its own. Shared errors,
-/// hit-for-miss marks and pauses are hints: a full table of them is cleared.
+/// marks and pauses are hints: a full table of them is cleared.
 ///
 /// Invariant: `flights` holds a flight under its own key, and under its variant's key, until the
 /// flight has ended or another has replaced it.
@@ -25,6 +25,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     private let flightsMax: Int
     private var flights: [KeyHash: Member] = [:]
     private var hitForMissUntil: [KeyHash: UInt64] = [:]
+    private var tooLargeUntil: [KeyHash: UInt64] = [:]
     private var sharedErrors: [KeyHash: SharedError] = [:]
     private var backOffs: [KeyHash: BackOff] = [:]
     private var escapes: [KeyHash: Int] = [:]
@@ -199,12 +200,27 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     mutating func noteShareable(_ isShareable: Bool, _ key: KeyHash, nowNanoseconds: UInt64) {
         if isShareable {
             if !hitForMissUntil.isEmpty { hitForMissUntil[key] = nil }
+            if !tooLargeUntil.isEmpty { tooLargeUntil[key] = nil }
             if !sharedErrors.isEmpty { sharedErrors[key] = nil }
         } else {
             Self.makeRoom(in: &hitForMissUntil)
             hitForMissUntil[key] =
                 nowNanoseconds + UInt64(nanosecondsIn: limits.hitForMissTime.seconds)
         }
+    }
+
+    mutating func noteTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) {
+        if Mutant.marksNoLargeResponses.isOn { return }
+        Self.makeRoom(in: &tooLargeUntil)
+        tooLargeUntil[key] =
+            nowNanoseconds + UInt64(nanosecondsIn: limits.hitForMissTime.seconds)
+    }
+
+    mutating func isTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) -> Bool {
+        guard let until = tooLargeUntil[key] else { return false }
+        if until > nowNanoseconds { return true }
+        tooLargeUntil[key] = nil
+        return false
     }
 
     mutating func noteRefresh(_ key: KeyHash, _ end: RefreshEnd, nowNanoseconds: UInt64) {

@@ -57,6 +57,27 @@ import Testing
         for flight in flights { flight.abort(CancellationError()) }
     }
 
+    @Test func markOfALargeResponseLastsForItsTimeOrUntilAnotherResponse() {
+        var table = FlightTable<Int, Int>(limits: CollapsingOptions(), desks: 1)
+        let time = UInt64(nanosecondsIn: CollapsingOptions().hitForMissTime.seconds)
+        table.noteTooLarge(Self.key(1), nowNanoseconds: 1)
+        var isMarked: [Bool] = []
+        for now in [1, time, time + 1] {
+            isMarked.append(table.isTooLarge(Self.key(1), nowNanoseconds: now))
+        }
+        #expect(isMarked == [true, true, false])
+        table.noteTooLarge(Self.key(1), nowNanoseconds: 1)
+        let boarding = table.board(Self.key(1), 0, nowNanoseconds: 1, Checks())
+        guard case .leading(let flight, _) = boarding else {
+            Issue.record("The mark keeps no request from leading")
+            return
+        }
+        flight.abort(CancellationError())
+        table.noteShareable(true, Self.key(1), nowNanoseconds: 1)
+        let isStillMarked = table.isTooLarge(Self.key(1), nowNanoseconds: 1)
+        #expect(!isStillMarked)
+    }
+
     @Test("a flight that waits too long for its head gives its key to a new one")
     func anOverdueFlightGivesUpItsKey() {
         let desk = Desk(limits: CollapsingOptions(), desks: 1)

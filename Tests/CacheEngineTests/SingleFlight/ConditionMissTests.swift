@@ -10,9 +10,29 @@ import Testing
 
     private static let known = page(["If-None-Match": "\"1\""])
 
-    private static func scene() async throws -> FlightScene {
-        try await FlightScene { $0.caching.conditionMiss = .whole }
+    private static let tagged: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"1\""]
+
+    private static func scene(memory: MemoryOptions = .megabytes(32)) async throws -> FlightScene {
+        try await FlightScene {
+            $0.memory = memory
+            $0.caching.conditionMiss = .whole
+            $0.collapsing.hitForMissTime = .seconds(5)
+        }
     }
+
+    /// A scene whose entries have at most a tenth of 1 MiB.
+    private static func smallScene() async throws -> FlightScene {
+        try await scene(memory: .megabytes(1))
+    }
+
+    /// The condition of the request with that index, as the origin got it.
+    private static func condition(_ index: Int, _ scene: FlightScene) throws -> String? {
+        let exchange = try #require(scene.origin.exchanges.dropFirst(index).first)
+        return exchange.request.fields["If-None-Match"]
+    }
+
+    /// A piece of a body; two of them are more than an entry may hold.
+    private static let piece = String(repeating: "x", count: 64 << 10)
 
     @Test func oneRequestFillsTheCacheForAll() async throws {
         let scene = try await Self.scene()
@@ -50,6 +70,66 @@ import Testing
         #expect(scene.origin.exchanges[1].request.fields["If-None-Match"] == "\"1\"")
         try await scene.answer(1, status: 304, fields: ["ETag": "\"1\""], body: "")
         #expect(second[0].status == 304)
+        await scene.close()
+    }
+
+    /// A large response would be fetched again for each condition, and its transfer broken off.
+    @Test(arguments: [nil, "Accept-Language"])
+    func conditionsAreSentForWhatIsTooLarge(vary: String?) async throws {
+        let scene = try await Self.smallScene()
+        let first = await scene.crowd(1, Self.known)
+        #expect(try Self.condition(0, scene) == nil)
+        var fields = Self.tagged
+        if let vary { fields["Vary"] = vary }
+        try await scene.answer(0, fields: fields, body: Self.piece + Self.piece)
+        #expect(first[0].status == 304)
+        #expect(first[0].info?.refusal == StoreRefusalReason("too-large"))
+        let second = await scene.crowd(1, Self.known)
+        #expect(try Self.condition(1, scene) == "\"1\"")
+        try await scene.answer(1, status: 304, fields: ["ETag": "\"1\""], body: "")
+        #expect(second[0].status == 304)
+        await scene.world.advance(seconds: 6)
+        let third = await scene.crowd(1, Self.known)
+        #expect(try Self.condition(2, scene) == nil, "The mark has ended")
+        try await scene.answer(2, fields: fields, body: "small")
+        #expect(third[0].status == 304)
+        #expect(await scene.crowd(1).first?.info?.source == .fresh)
+        await scene.close()
+    }
+
+    /// The origin does not announce the length.
+    @Test func conditionsAreSentForWhatTurnsOutToBeTooLarge() async throws {
+        let scene = try await Self.smallScene()
+        let first = await scene.crowd(1, Self.known)
+        let body = try await scene.begin(0, fields: Self.tagged)
+        #expect(first[0].isComplete && first[0].status == 304)
+        for _ in 0..<3 { await body.feed(Self.piece, scene.world) }
+        #expect(body.isCancelled)
+        let second = await scene.crowd(1, Self.known)
+        #expect(try Self.condition(1, scene) == "\"1\"")
+        try await scene.answer(1, status: 304, fields: ["ETag": "\"1\""], body: "")
+        #expect(second[0].status == 304)
+        await scene.close()
+    }
+
+    /// A crowd that reads a large response would reach the origin.
+    @Test func requestsForWhatIsTooLargeAreStillCollapsed() async throws {
+        let scene = try await Self.smallScene()
+        _ = await scene.crowd(1, Self.known)
+        try await scene.answer(0, fields: Self.tagged, body: Self.piece + Self.piece)
+        let readers = await scene.crowd(3)
+        #expect(scene.origin.count == 2)
+        let fields: HeaderFields = [
+            "Cache-Control": "max-age=60", "ETag": "\"1\"",
+            "Content-Length": "\(2 * Self.piece.utf8.count)",
+        ]
+        let body = try await scene.begin(1, fields: fields)
+        let conditional = await scene.crowd(1, Self.known)
+        #expect(conditional[0].status == 304 && scene.origin.count == 2)
+        for _ in 0..<2 { await body.feed(Self.piece, scene.world) }
+        await body.finish(scene.world)
+        #expect(readers.allSatisfy { $0.isComplete && $0.text == Self.piece + Self.piece })
+        #expect(await scene.world.statistics.hitForMissMarks == 0)
         await scene.close()
     }
 

@@ -30,6 +30,7 @@ struct BodyDelivery {
                 total += piece.count
                 if keeper.isKeeping {
                     await keeper.keep(piece)
+                    if keeper.isTooLarge { fetch.noteTooLarge(body) }
                     if !keeper.isKeeping { await pass(entry) }
                 }
                 if let overrun = last.take() { chain.append(overrun) }

@@ -18,6 +18,8 @@ struct BodyKeeper {
     /// Whether a body that is too large for memory may go to a file.
     private var maySpill: Bool
     private(set) var place: Place
+    /// Whether the body is kept nowhere because it is larger than any entry may be.
+    private(set) var isTooLarge = false
     private var count = 0
     /// The bytes that the budget counts for the body.
     private var gatheredBytes = 0
@@ -75,10 +77,12 @@ struct BodyKeeper {
                 if maySpill, isForAFile, let writer = try await spill(pieces) {
                     return place = .onDisk(writer)
                 }
+                isTooLarge = refusal == .tooLarge
                 services.recorder.refused(refusal, request)
             }
         } catch {
             // Bytes on disk stay for readers that lag behind, until the chain is released.
+            isTooLarge = (error as? CacheError)?.code == .bodyTooLarge
             services.recorder.storageFailed(error)
             place = .nowhere
         }

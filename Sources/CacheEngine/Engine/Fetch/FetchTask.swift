@@ -360,8 +360,8 @@ final class FetchTask: Sendable {
         return .everyone
     }
 
-    /// Marks the key if only the request that was sent gets the response, and removes the mark if
-    /// all do.
+    /// Marks the key if only the request that was sent gets the response, or if the response is too
+    /// large to be stored; removes the mark after any other response.
     private func noteShareable(_ outcome: FetchOutcome) {
         let now = services.clock.monotonicNanoseconds
         let key = flight.key
@@ -369,11 +369,21 @@ final class FetchTask: Sendable {
         case .failure: break
         case .everyone:
             services.desk(key).noteShareable(true, key, nowNanoseconds: now)
+            if outcome.answer.refusal == .tooLarge, let body = outcome.body { noteTooLarge(body) }
         case .askerOnly:
             // An error caused by one client's request does not concern the others.
             guard let desk, !StatusFacts(outcome.answer.status).answersOneClientOnly else { return }
             services.recorder.counters.add(.hitForMissMarks)
             desk.noteShareable(false, key, nowNanoseconds: now)
+        }
+    }
+
+    /// Marks the keys of a response that is too large to be stored: that of the flight, and that of
+    /// the variant, under which later requests look if its index is stored.
+    func noteTooLarge(_ body: PendingBody) {
+        let now = services.clock.monotonicNanoseconds
+        for key in [flight.key, body.key.hash] {
+            services.desk(key).noteTooLarge(key, nowNanoseconds: now)
         }
     }
 }

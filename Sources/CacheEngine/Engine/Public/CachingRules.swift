@@ -126,7 +126,7 @@ public struct CachingRules: Hashable, Sendable {
         /// is stored, and the cache evaluates the conditions.
         ///
         /// A request that demands the origin's newest response, and one for a response that was
-        /// found to be for one client only, are still sent as they came.
+        /// found to be for one client only or too large to be stored, are still sent as they came.
         case whole
     }
 

@@ -107,11 +107,22 @@ struct Boarding {
         // The responses to these requests are not whole, so no other request could use them.
         if request.method == .head || facts.hasRange { return .follow }
         if context.confirmable == nil, facts.isConditional {
-            // A reload that led would retire the flight whose response is on its way.
-            let mayLead = context.leavesOutConditions(services.configuration.caching)
-            return mayLead && !demandsOrigin ? .lead : .follow
+            return leadsWithoutConditions(context) ? .lead : .follow
         }
         return .lead
+    }
+
+    /// Whether a conditional request leads a flight that fetches the whole response.
+    private func leadsWithoutConditions(_ context: FetchContext) -> Bool {
+        // A reload that led would retire the flight whose response is on its way.
+        guard context.leavesOutConditions(services.configuration.caching), !demandsOrigin else {
+            return false
+        }
+        // A response that is not stored would be fetched again for each such request.
+        return !services.desk(context.key.hash).isTooLarge(
+            context.lookup.flightKey.hash,
+            nowNanoseconds: services.clock.monotonicNanoseconds
+        )
     }
 
     private func isCollapsed(_ request: CacheRequest) -> Bool {
