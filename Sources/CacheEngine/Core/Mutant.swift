@@ -70,6 +70,7 @@ enum Mutant: String {
     case waitsForNoReader
     case waitsForTheFastestOnly
     case waitsForStillReaders
+    case writesForDoneReaders
     case joinsFarParts
     case runsAheadOfSlowReaders
     case holdsUpTheStoreForEver

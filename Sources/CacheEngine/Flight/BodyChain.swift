@@ -110,7 +110,7 @@ final class BodyChain: Sendable {
     /// Suspends while a reader holds up the writer: one that reads a body that is not stored and is
     /// a whole window behind, or any reader of a stored body while memory is short.
     ///
-    /// - Returns: `false` if all readers have left and nothing is kept, or if the body has ended.
+    /// - Returns: `false` if no reader needs more and nothing is kept, or if the body has ended.
     func waitForRoom() async -> Bool {
         await withUnsafeContinuation { continuation in
             let isParked = withBody { !Task.isCancelled && $0.park(writer: continuation) }
@@ -153,9 +153,10 @@ final class BodyChain: Sendable {
         return step
     }
 
-    /// Records that a reader has read up to `offset` without the chain.
-    func advance(_ reader: ReaderID, to offset: Int) {
-        withBody { $0.move(reader, to: offset) }
+    /// Records that a reader that needs no bytes beyond `limit` has read up to `offset` without the
+    /// chain.
+    func advance(_ reader: ReaderID, to offset: Int, limit: Int) {
+        withBody { $0.move(reader, to: offset, limit: limit) }?.resume()
     }
 
     /// Suspends until there are bytes beyond `offset`, or the reader's task is cancelled.

@@ -46,7 +46,7 @@ final class BodyChainReader: BodySource {
                     )
                 }
                 offset.store(place + chunk.count, ordering: .relaxed)
-                chain.advance(id, to: place + chunk.count)
+                chain.advance(id, to: place + chunk.count, limit: limit)
                 return chunk
             case .end: return nil
             case .failed(let error): throw error

@@ -6,10 +6,12 @@
 ///
 /// The writer of a body that is not stored waits for every reader that is *reading*. An *idle* one
 /// has not asked for a byte yet, or has taken none for too long: it holds up nobody. One that is
-/// *done* needs no more bytes.
+/// *done* needs no more bytes, nor does one that is cut off; either may stay until it is released.
 ///
-/// Invariant, checked by `checkInvariants()`: `reading` and `needing`, if they are known, are the
-/// places of the last of these readers and their numbers.
+/// Invariants, checked by `checkInvariants()`:
+/// 1. `reading` and `needing`, if they are known, are the places of the last of these readers and
+///    their numbers.
+/// 2. `needingCount` is the number of readers that need bytes.
 struct BodyReaders {
     typealias ID = BodyChain.ReaderID
 
@@ -69,9 +71,13 @@ struct BodyReaders {
     private var reading: Rear? = Rear()
     /// The last readers that need bytes, at their own offsets; `nil` if they must be counted.
     private var needing: Rear? = Rear()
+    private var needingCount = 0
 
     var count: Int { places.count }
     var isEmpty: Bool { places.isEmpty }
+
+    /// Whether any reader needs bytes, idle ones included.
+    var needsBytes: Bool { needingCount > 0 }
 
     subscript(id: ID) -> Reader? { places[id] }
 
@@ -150,6 +156,7 @@ struct BodyReaders {
             case .idle where reader.offset < limit:
                 places[id]?.isCutOff = true
                 needing = nil
+                needingCount -= 1
             case .idle: last = min(last, reader.offset)
             }
         }
@@ -186,13 +193,17 @@ struct BodyReaders {
     private mutating func enterRears(_ reader: Reader) {
         let place = place(of: reader)
         if reader.pace == .reading { reading?.enter(place) }
-        if reader.needsBytes { needing?.enter(reader.offset) }
+        guard reader.needsBytes else { return }
+        needing?.enter(reader.offset)
+        needingCount += 1
     }
 
     private mutating func leaveRears(_ reader: Reader) {
         let place = place(of: reader)
         if reader.pace == .reading { reading = reading?.left(place) }
-        if reader.needsBytes { needing = needing?.left(reader.offset) }
+        guard reader.needsBytes else { return }
+        needing = needing?.left(reader.offset)
+        needingCount -= 1
     }
 
     private var countedReading: Rear {
@@ -213,6 +224,7 @@ struct BodyReaders {
         #if ENGINE_CHECKS
             precondition(reading == nil || reading == countedReading)
             precondition(needing == nil || needing == countedNeeding)
+            precondition(needingCount == places.values.lazy.filter(\.needsBytes).count)
         #endif
     }
 }

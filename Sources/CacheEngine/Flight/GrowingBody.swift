@@ -11,9 +11,10 @@
 /// *passing* (not stored) the writer stays within a window of every reader that reads, so that none
 /// cuts off another. A reader that has not asked for a byte yet, or that has stood still for too
 /// long, holds up nobody: once it is a window behind the fastest it is cut off. The window bounds
-/// memory in the last two modes. A reader that lags behind when a spilled body stops being stored
-/// still gets every byte already written. After its end, a body holds what its readers have yet to
-/// take.
+/// memory in the last two modes. The writer of a passing body ends once no reader needs more bytes,
+/// also if one that has all its bytes, or is cut off, has not left. A reader that lags behind when a
+/// spilled body stops being stored still gets every byte already written. After its end, a body
+/// holds what its readers have yet to take.
 ///
 /// In a `shortage` of memory for the readers of all bodies, the window is small, and the writer of a
 /// whole body waits for its slowest reader. Once that has taken too long the body is *overdue*: its
@@ -112,8 +113,11 @@ struct GrowingBody<Waiter> {
         shortage.isForReaders ? leastWindowBytes : windowBytes
     }
 
-    /// Whether there is no reader and none is expected.
-    private var isDeserted: Bool { readers.isEmpty && awaitedReaders <= 0 }
+    /// Whether no reader needs more bytes and none is expected.
+    private var isDeserted: Bool {
+        guard awaitedReaders <= 0 else { return false }
+        return Mutant.writesForDoneReaders.isOn ? readers.isEmpty : !readers.needsBytes
+    }
 
     /// The end of the bytes that can still be read back after storing stopped.
     private var remainsEnd: Int {
@@ -211,7 +215,7 @@ extension GrowingBody {
         return true
     }
 
-    /// Whether the writer goes on: the body is open, and is kept or read.
+    /// Whether the writer goes on: the body is open, and is kept or has a reader that needs more.
     var needsBytes: Bool {
         guard isOpen else { return false }
         guard case .passing = mode else { return true }
@@ -338,10 +342,17 @@ extension GrowingBody {
         return (step, writerWithRoom())
     }
 
-    /// A reader has got the bytes up to `offset`.
-    mutating func move(_ reader: BodyChain.ReaderID, to offset: Int) {
-        readers.move(reader, to: offset, limit: .max)
+    /// A reader that needs no bytes from `limit` on has got those up to `offset`.
+    ///
+    /// - Returns: The writer, if it need not wait any longer.
+    mutating func move(
+        _ reader: BodyChain.ReaderID,
+        to offset: Int,
+        limit: Int
+    ) -> Waiter? {
+        readers.move(reader, to: offset, limit: limit)
         if !isOpen || isSpilled { dropTaken() }
+        return writerWithRoom()
     }
 
     /// Lets a reader wait for bytes beyond `offset`; returns `false` if it need not.

@@ -247,6 +247,28 @@ import Testing
         #expect(record.error == nil && record.bytes == body)
     }
 
+    /// Its reader has not left.
+    @Test(.timeLimit(.minutes(1))) func waitForRoomEndsOnceAPartHasBeenReadBack() async throws {
+        let executor = SeededExecutor(seed: 1)
+        let chain = BodyChain(expectedCount: nil, windowBytes: 100)
+        let stream = try #require(chain.stream(0..<300))
+        chain.spill { range in ByteChunk([UInt8](repeating: 7, count: range.count)) }
+        for _ in 0..<10 { chain.append(ByteChunk([UInt8](repeating: 7, count: 50))) }
+        chain.pass()
+        chain.append(ByteChunk([UInt8](repeating: 7, count: 50)))
+        let writing = executor.start { await chain.waitForRoom() }
+        await executor.settle()
+        let reading = executor.start {
+            var iterator = stream.makeAsyncIterator()
+            return (try? await iterator.next())?.count
+        }
+        await executor.settle()
+        #expect(await reading.value == 300)
+        #expect(await !writing.value)
+        #expect(chain.readerCount == 1)
+        withExtendedLifetime(stream) {}
+    }
+
     @Test(.timeLimit(.minutes(1))) func waitForRoomEndsOnceEveryReaderHasDeclined() async {
         let chain = BodyChain(expectedCount: nil, windowBytes: 10)
         chain.pass()

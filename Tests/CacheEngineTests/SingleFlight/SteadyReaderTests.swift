@@ -63,6 +63,49 @@ import Testing
         await scene.close()
     }
 
+    /// The first piece of a response's body, and the body, which its reader has not left.
+    private struct Taken: Sendable {
+        let piece: ByteChunk?
+        let body: BodyStream
+
+        init(_ request: CacheRequest, from cache: HTTPCache) async throws {
+            body = try await cache.respond(to: request).body
+            var iterator = body.makeAsyncIterator()
+            piece = try await iterator.next()
+        }
+
+        /// Whether the body ends cleanly behind the piece.
+        func isWhole() async -> Bool {
+            var iterator = body.makeAsyncIterator()
+            do { return try await iterator.next() == nil } catch { return false }
+        }
+    }
+
+    /// Its client may take long to leave, for example until it has received the last bytes.
+    @Test func s26PartThatIsCompleteEndsTheTransfer() async throws {
+        let scene = try await Self.scene()
+        let leader = try #require(await scene.crowd(1, reading: .headOnly).first)
+        let first = CacheRequest.page.with { $0.fields["Range"] = "bytes=0-9" }
+        let executor = scene.world.executor
+        let taking = executor.start { [cache = scene.world.cache] in
+            try? await Taken(first, from: cache)
+        }
+        await scene.world.settle()
+        let body = try await scene.begin(
+            0,
+            fields: ["Cache-Control": "max-age=600", "Content-Length": "\(Self.bodyBytes)"]
+        )
+        for _ in 0..<8 { await body.feed(Self.piece, scene.world) }
+        #expect(leader.isComplete && scene.origin.count == 1)
+        let part = try #require(await taking.value)
+        #expect(part.piece?.count == 10)
+        #expect(body.isCancelled)
+        let ending = executor.start { await part.isWhole() }
+        await scene.world.settle()
+        #expect(await ending.value)
+        await scene.close()
+    }
+
     /// Its reader would wait for all the bytes before it.
     @Test func s26PartFarAheadIsFetchedAlone() async throws {
         let scene = try await Self.scene()

@@ -97,7 +97,7 @@ struct BodyDelivery {
         return await waitForReaders()
     }
 
-    /// Waits for the readers; returns `false` if none is left.
+    /// Waits for the readers; returns `false` if none needs more.
     private func waitForReaders() async -> Bool {
         await withTaskCancellationHandler {
             await chain.waitForRoom()
