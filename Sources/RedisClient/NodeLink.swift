@@ -18,7 +18,11 @@ final class NodeLink {
     /// The next attempt begins with those that one leaves over. Otherwise an address that never
     /// answers, or a slow name server, could take the whole time of each attempt.
     private var candidates: ArraySlice<SocketAddress> = []
+    /// The moment at which addresses that are left over are too old.
+    private var candidatesEnd: UInt64 = 0
     private var isResolving = false
+    /// The age at which addresses that are left over are looked up again.
+    private static let candidatesNanoseconds: UInt64 = 30_000_000_000
     /// The moment of the last command.
     private var lastUse: UInt64
     private let idleNanoseconds: UInt64
@@ -132,10 +136,11 @@ extension NodeLink {
         connection.begin(now: now)
         // The result of an earlier attempt serves this one too.
         guard !isResolving else { return }
+        if now >= candidatesEnd { candidates = [] }
         guard candidates.isEmpty else { return connectNext("", now) }
         let numeric = SocketAddress.resolve(node.key.address, numericOnly: true)
         if case .success(let addresses) = numeric {
-            candidates = addresses[...]
+            found(addresses, now)
             connectNext("", now)
         } else if table.resolve(node) {
             isResolving = true
@@ -145,12 +150,17 @@ extension NodeLink {
         }
     }
 
+    private func found(_ addresses: [SocketAddress], _ now: UInt64) {
+        candidates = addresses[...]
+        candidatesEnd = now &+ Self.candidatesNanoseconds
+    }
+
     func resolved(_ result: Result<[SocketAddress], LookUpFailure>, _ now: UInt64) {
         isResolving = false
         let isAwaited = connection.phase == .connecting && socket == nil
         switch result {
         case .success(let addresses):
-            candidates = addresses[...]
+            found(addresses, now)
             if isAwaited { connectNext("", now) }
         case .failure(let failure):
             if isAwaited { lose(.failed(RedisError(failure, of: node.key.address)), now) }
@@ -181,7 +191,6 @@ extension NodeLink {
             return connectNext(String(cString: strerror(code)), now)
         }
         connectionCount += 1
-        candidates = []
         connection.opened()
         watchForInput(socket)
     }
@@ -249,7 +258,9 @@ extension NodeLink {
             let closing = connection.received(Span(_unsafeBytes: bytes), now: now)
             if connection.hasReply { breaker.succeeded() }
             if let closing { return lose(closing, now) }
-            if connection.phase == .ready, breaker.state == .probing { endProbe() }
+            guard connection.phase == .ready else { break }
+            if !candidates.isEmpty { candidates = [] }
+            if breaker.state == .probing { endProbe() }
         case .wouldBlock: break
         case .ended: ended("the server closed it", now)
         case .failed(let code): ended(String(cString: strerror(code)), now)

@@ -65,6 +65,10 @@ import Testing
         }
     }
 
+    private static func addresses(_ servers: [FakeServer]) throws -> [SocketAddress] {
+        try servers.flatMap { try SocketAddress.resolve($0.address, numericOnly: true).get() }
+    }
+
     @Test(
         arguments: [
             (EAI_NONAME, 0), (EAI_AGAIN, 0), (EAI_FAIL, 0), (EAI_NONAME, EMFILE),
@@ -104,18 +108,44 @@ import Testing
 
     @Test func addressThatNeverAnswersHidesNoOther() async throws {
         let servers = try (0..<2).map { _ in try FakeServer { $0.waitForClose() } }
-        let addresses = try servers.flatMap {
-            try SocketAddress.resolve($0.address, numericOnly: true).get()
-        }
         let scene = try Scene()
         scene.ask(at: 0)
         // The events of the first socket are not passed on.
-        scene.link.resolved(.success(addresses), 1)
+        scene.link.resolved(.success(try Self.addresses(servers)), 1)
         scene.link.step(Self.connectNanoseconds)
         #expect(scene.errors().map(\.code) == [.unreachable])
         scene.ask(at: 2 * Self.connectNanoseconds)
         #expect(await eventually { servers[1].connectionCount == 1 })
         #expect(scene.errors() == [])
+    }
+
+    /// The server accepts, and its greeting has no reply.
+    @Test func addressThatAcceptsAndHangsHidesNoOther() async throws {
+        let servers = try (0..<2).map { _ in try FakeServer { $0.waitForClose() } }
+        let scene = try Scene()
+        scene.ask(at: 0)
+        scene.link.resolved(.success(try Self.addresses(servers)), 1)
+        scene.turn(2)
+        #expect(await eventually { servers[0].connectionCount == 1 })
+        scene.link.step(Self.connectNanoseconds)
+        #expect(scene.errors().count == 1)
+        scene.ask(at: 2 * Self.connectNanoseconds)
+        #expect(await eventually { servers[1].connectionCount == 1 })
+        #expect(scene.errors() == [])
+    }
+
+    @Test func oldAddressesAreLookedUpAgain() async throws {
+        let servers = try (0..<3).map { _ in try FakeServer { $0.waitForClose() } }
+        let scene = try Scene()
+        scene.ask(at: 0)
+        scene.link.resolved(.success(try Self.addresses(Array(servers[..<2]))), 1)
+        scene.link.step(Self.connectNanoseconds)
+        #expect(scene.errors().count == 1)
+        let later: UInt64 = 31_000_000_000
+        scene.ask(at: later)
+        scene.link.resolved(.success(try Self.addresses([servers[2]])), later)
+        #expect(await eventually { servers[2].connectionCount == 1 })
+        #expect(servers[1].connectionCount == 0 && scene.errors() == [])
     }
 
     @Test func lateLookUpIsNamed() throws {
