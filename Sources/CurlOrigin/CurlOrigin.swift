@@ -7,9 +7,10 @@ public import CacheEngine
 /// decodes no content, and retries only an idempotent request on a kept connection that was dead.
 /// It sends no fields that the request does not have, except `Host` and the framing fields.
 ///
-/// The fields of the caller's connection are not sent (RFC 9110 §7.6.1), those that `Connection`
-/// lists included. `Proxy-Authorization` is one of them, so no server gets credentials that a caller
-/// has for a proxy. Credentials for the origin's own proxy belong in `CurlConfiguration.proxy`.
+/// The fields of the caller's connection are not sent (RFC 9110 §7.6.1), nor is its
+/// `Proxy-Authorization`. Credentials for the origin's own proxy belong in
+/// `CurlConfiguration.proxy`. A gateway removes the fields that a client's `Connection` lists before
+/// it asks the cache, because a response may vary by them.
 public final class CurlOrigin: Origin {
     private let configuration: CurlConfiguration
     private let loop: Result<EventLoop, CacheError>

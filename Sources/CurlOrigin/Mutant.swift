@@ -14,7 +14,7 @@ enum Mutant: String {
     case endsBeforeWhatWaits
     case blamesSlowReadersOnTheOrigin
     case followsRedirects
-    case forwardsConnectionFields
+    case sendsProxyAuthorization
     case takesFailedContentForWhole
     case keepsForStreams
 

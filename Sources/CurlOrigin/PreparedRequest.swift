@@ -45,17 +45,14 @@ struct PreparedRequest: Sendable {
         return .stream(body, count: nil)
     }
 
-    /// Returns the lines to send.
+    /// Returns the lines to send, without those of the caller's connection, its credentials for a
+    /// proxy (RFC 9110 §11.7.2), and the framing, which libcurl writes.
     ///
-    /// The fields of the caller's connection and its credentials for a proxy end here (RFC 9110
-    /// §7.6.1, §11.7.2). libcurl writes the framing.
-    private static func lines(_ given: HeaderFields) -> [[UInt8]] {
-        let fields =
-            Mutant.forwardsConnectionFields.isOn
-            ? given : HeaderFields(HopByHop.strip(given.section, for: .forwardingRequest))
+    /// Fields that `Connection` lists are sent: the cache may have selected a variant by one.
+    private static func lines(_ fields: HeaderFields) -> [[UInt8]] {
         var lines: [[UInt8]] = []
         fields.forEachLine { name, value in
-            guard !isOfFraming(name) else { return }
+            guard !isOwnedByConnection(name) else { return }
             var line: [UInt8] = []
             line.reserveCapacity(name.count + value.count + 3)
             line.append(contentsOf: name)
@@ -73,9 +70,14 @@ struct PreparedRequest: Sendable {
         return lines
     }
 
-    private static func isOfFraming(_ name: UnsafeRawBufferPointer) -> Bool {
-        framingFields.contains(String(decoding: name, as: UTF8.self).lowercased())
+    private static func isOwnedByConnection(_ name: UnsafeRawBufferPointer) -> Bool {
+        let name = String(decoding: name, as: UTF8.self).lowercased()
+        if name == "proxy-authorization", Mutant.sendsProxyAuthorization.isOn { return false }
+        return connectionFields.contains(name)
     }
 
-    private static let framingFields: Set<String> = ["content-length", "expect", "http2-settings"]
+    private static let connectionFields: Set<String> = [
+        "connection", "content-length", "expect", "http2-settings", "keep-alive",
+        "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    ]
 }

@@ -1,13 +1,15 @@
 /// Fields of one connection, neither stored nor forwarded (RFC 9110 §7.6.1, RFC 9111 §3.1).
 ///
 /// This is the list of the two RFCs, and the only one that obeys the names in `Connection`.
-/// `StoredFields` uses it for what is stored, `OriginExchange` for what comes from an origin, and
-/// `PreparedRequest` for a request through libcurl. Lists of their own, because they also leave out
-/// framing, `Host` and `HTTP2-Settings` or work while they copy, have:
+/// `StoredFields` uses it for what is stored, and `OriginExchange` for what comes from an origin.
+/// Lists of their own, because they also leave out framing, `Host` and `HTTP2-Settings` or work while
+/// they copy, have:
 ///
 /// - `RequestParser.notice` (`hasConnectionFields`) and `RequestFields.isDropped`, for a client's
 ///   request to the proxy; `strip` follows if `Connection` names others.
 /// - `RequestHeadWriter.isOwnedByConnection`, for the proxy's request to a plain origin.
+/// - `PreparedRequest.connectionFields`, for a request through libcurl, and the list of the adapter
+///   to AsyncHTTPClient.
 /// - `ResponseHeadWriter.drops`, for the proxy's response to a client; `strip` follows if there is a
 ///   `Connection`.
 ///
