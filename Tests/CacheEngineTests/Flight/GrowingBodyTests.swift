@@ -232,8 +232,8 @@ import Testing
         #expect((error as? CacheError)?.code == .readerTooSlow)
     }
 
-    /// The origin sends on before the reader has asked for its first byte.
-    @Test func readerBehindThePartThatWasWrittenFindsTheNextBytes() throws {
+    /// A passing body of 550 bytes whose first part is in a file, and its reader, which is not begun.
+    private static func partlyWritten() throws -> (GrowingBody<Int>, BodyChain.ReaderID) {
         var body = GrowingBody<Int>(windowBytes: 100)
         let joined = body.join(at: 0, .asker)
         let reader = try #require(joined)
@@ -241,6 +241,13 @@ import Testing
         for offset in stride(from: 0, to: 500, by: 50) { _ = body.append(piece(50, from: offset)) }
         _ = body.pass()
         _ = body.append(piece(50, from: 500))
+        return (body, reader)
+    }
+
+    /// The origin sends on before the reader has asked for its first byte.
+    @Test func readerBehindThePartThatWasWrittenFindsTheNextBytes() throws {
+        let (growing, reader) = try Self.partlyWritten()
+        var body = growing
         guard case .readBack(_, let range) = body.step(reader, at: 0, limit: .max).step else {
             Issue.record("The written part is not read back")
             return
@@ -322,13 +329,8 @@ import Testing
     }
 
     @Test func readerThatHasReadItsLastBytesBackNeedsNoWriter() throws {
-        var body = GrowingBody<Int>(windowBytes: 100)
-        let joined = body.join(at: 0, .asker)
-        let part = try #require(joined)
-        _ = body.spill { _ in .empty }
-        for offset in stride(from: 0, to: 500, by: 50) { _ = body.append(piece(50, from: offset)) }
-        _ = body.pass()
-        _ = body.append(piece(50, from: 500))
+        let (growing, part) = try Self.partlyWritten()
+        var body = growing
         let isParked = body.park(writer: 7)
         #expect(isParked)
         guard case .readBack(_, let range) = body.step(part, at: 0, limit: 300).step else {

@@ -112,6 +112,27 @@ import Testing
         await scene.close()
     }
 
+    /// The whole may have a place where a part has none.
+    @Test func partThatIsTooLargeMarksNothing() async throws {
+        let scene = try await Self.smallScene()
+        let last = 4 * Self.piece.utf8.count - 1
+        let part = await scene.crowd(1, Self.page(["Range": "bytes=0-\(last)"]))
+        let body = ManualBody()
+        let fields: HeaderFields = [
+            "Cache-Control": "max-age=60", "ETag": "\"1\"",
+            "Content-Range": "bytes 0-\(last)/\(2 * last)",
+        ]
+        scene.origin.exchanges[0].answer(status: 206, fields: fields, body: body)
+        await scene.world.settle()
+        for _ in 0..<4 { await body.feed(Self.piece, scene.world) }
+        await body.finish(scene.world)
+        #expect(part[0].isComplete && part[0].status == 206)
+        _ = await scene.crowd(1, Self.known)
+        #expect(try Self.condition(1, scene) == nil)
+        try await scene.answer(1, fields: Self.tagged, body: "small")
+        await scene.close()
+    }
+
     /// A crowd that reads a large response would reach the origin.
     @Test func requestsForWhatIsTooLargeAreStillCollapsed() async throws {
         let scene = try await Self.smallScene()

@@ -106,6 +106,27 @@ import Testing
         await scene.close()
     }
 
+    /// The reader has taken the last bytes before the origin's end is read.
+    @Test func s26TransferIsNotBrokenOffBehindItsLastByte() async throws {
+        let scene = try await Self.scene()
+        let leader = try #require(await scene.crowd(1, reading: .headOnly).first)
+        let rest = CacheRequest.page.with { $0.fields["Range"] = "bytes=1-" }
+        let part = try #require(await scene.crowd(1, rest).first)
+        let count = 16 * Self.piece.utf8.count
+        let body = try await scene.begin(
+            0,
+            fields: ["Cache-Control": "max-age=600", "Content-Length": "\(count)"]
+        )
+        await body.feed(Self.piece, scene.world)
+        // More than a window at once, so that the writer waits and the reader is done in one step.
+        await body.feed(String(repeating: Self.piece, count: 15), scene.world)
+        #expect(leader.isComplete && part.bytes.count == count - 1)
+        #expect(!body.isCancelled)
+        await body.finish(scene.world)
+        #expect(part.isComplete && !body.isCancelled && scene.origin.count == 1)
+        await scene.close()
+    }
+
     /// Its reader would wait for all the bytes before it.
     @Test func s26PartFarAheadIsFetchedAlone() async throws {
         let scene = try await Self.scene()

@@ -34,8 +34,9 @@ struct BodyDelivery {
                     if !keeper.isKeeping { await pass(entry) }
                 }
                 if let overrun = last.take() { chain.append(overrun) }
-                if keeper.isKeeping, total == body.origin.expectedCount {
-                    last = piece
+                if total == body.origin.expectedCount {
+                    // Only the end follows: it needs no room, and comes also if no reader needs more.
+                    if keeper.isKeeping { last = piece } else { chain.append(piece) }
                     continue
                 }
                 chain.append(piece)

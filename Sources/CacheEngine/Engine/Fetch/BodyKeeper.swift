@@ -18,7 +18,7 @@ struct BodyKeeper {
     /// Whether a body that is too large for memory may go to a file.
     private var maySpill: Bool
     private(set) var place: Place
-    /// Whether the body is kept nowhere because it is larger than any entry may be.
+    /// Whether a whole body is kept nowhere because it is too large; a part says nothing of the whole.
     private(set) var isTooLarge = false
     private var count = 0
     /// The bytes that the budget counts for the body.
@@ -77,7 +77,7 @@ struct BodyKeeper {
                 if maySpill, isForAFile, let writer = try await spill(pieces) {
                     return place = .onDisk(writer)
                 }
-                isTooLarge = refusal == .tooLarge
+                isTooLarge = refusal == .tooLarge && body.storage == .whole
                 services.recorder.refused(refusal, request)
             }
         } catch {

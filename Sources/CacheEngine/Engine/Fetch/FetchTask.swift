@@ -361,7 +361,7 @@ final class FetchTask: Sendable {
     }
 
     /// Marks the key if only the request that was sent gets the response, or if the response is too
-    /// large to be stored; removes the mark after any other response.
+    /// large to be stored; removes its marks after any other response that all may get.
     private func noteShareable(_ outcome: FetchOutcome) {
         let now = services.clock.monotonicNanoseconds
         let key = flight.key
