@@ -33,8 +33,7 @@ extension UInt8 {
         // One bit for each ASCII character: 0-9 ! # $ % & ' * + - . and A-Z a-z ^ _ ` | ~
         let low: UInt64 = 0x03FF_6CFA_0000_0000
         let high: UInt64 = 0x57FF_FFFF_C7FF_FFFE
-        if self < 64 { return (low >> UInt64(self)) & 1 == 1 }
-        return self < 128 && (high >> UInt64(self - 64)) & 1 == 1
+        return self < 128 && ((self < 64 ? low : high) &>> UInt64(self)) & 1 == 1
     }
 
     /// RFC 9110 §5.5 `field-content`: visible characters, space, tab, obs-text; no other control.

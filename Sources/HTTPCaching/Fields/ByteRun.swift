@@ -33,36 +33,50 @@ package struct ByteRun {
 
     /// Whether these bytes equal `lowercased`, a literal in lower case, when ASCII case is ignored.
     package func equals(lowercased: StaticString) -> Bool {
-        guard count == lowercased.utf8CodeUnitCount else { return false }
-        return lowercased.withUTF8Buffer { literal in
-            for index in 0..<literal.count where self[index].lowercased != literal[index] {
-                return false
-            }
-            return true
-        }
+        lowercased.withByteRun { equalsIgnoringCase($0) }
     }
 
     package func equalsIgnoringCase(_ other: ByteRun) -> Bool {
-        guard count == other.count else { return false }
-        for index in 0..<count where self[index].lowercased != other[index].lowercased {
-            return false
-        }
-        return true
+        hasEqualWords(other) { $0.lowercasedBytes == $1.lowercasedBytes }
     }
 
-    package func equals(_ other: ByteRun) -> Bool {
-        guard count == other.count else { return false }
-        for index in 0..<count where self[index] != other[index] { return false }
-        return true
-    }
+    package func equals(_ other: ByteRun) -> Bool { hasEqualWords(other) { $0 == $1 } }
 
     /// Compares with a literal byte by byte, for case-sensitive names (methods, units).
     package func equals(exactly literal: StaticString) -> Bool {
-        guard count == literal.utf8CodeUnitCount else { return false }
-        return literal.withUTF8Buffer { bytes in
-            for index in 0..<bytes.count where self[index] != bytes[index] { return false }
-            return true
+        literal.withByteRun { equals($0) }
+    }
+
+    /// Whether both runs are of one length, and `areEqual` holds for each eight bytes of them.
+    @inline(__always)
+    private func hasEqualWords(_ other: ByteRun, _ areEqual: (UInt64, UInt64) -> Bool) -> Bool {
+        guard count == other.count else { return false }
+        guard count >= 8 else { return areEqual(word, other.word) }
+        var offset = 0
+        while offset < count - 8 {
+            guard areEqual(word(at: offset), other.word(at: offset)) else { return false }
+            offset += 8
         }
+        return areEqual(word(at: count - 8), other.word(at: count - 8))
+    }
+
+    /// Eight bytes as one number; each is read, and there must be so many.
+    @inline(__always)
+    func word(at offset: Int) -> UInt64 {
+        precondition(offset >= 0 && offset <= count - 8)
+        return buffer.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+    }
+
+    /// All bytes of a run of fewer than eight, as one number; some may be read twice.
+    private var word: UInt64 {
+        precondition(count < 8)
+        if count >= 4 {
+            let first = buffer.loadUnaligned(fromByteOffset: 0, as: UInt32.self)
+            let last = buffer.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self)
+            return UInt64(first) | UInt64(last) << 32
+        }
+        guard count > 0 else { return 0 }
+        return UInt64(self[0]) | UInt64(self[count / 2]) << 8 | UInt64(self[count - 1]) << 16
     }
 
     package var string: String { String(decoding: buffer, as: UTF8.self) }

@@ -46,10 +46,10 @@ package struct FieldCursor {
         let nameStart = start + Self.lineHeaderBytes
         let valueStart = nameStart + nameCount
         offset = valueStart + valueCount
-        let run = ByteRun(bytes)
+        guard let base = bytes.baseAddress else { return nil }
         return Line(
-            name: run[nameStart..<valueStart],
-            value: run[valueStart..<offset],
+            name: ByteRun(UnsafeRawBufferPointer(start: base + nameStart, count: nameCount)),
+            value: ByteRun(UnsafeRawBufferPointer(start: base + valueStart, count: valueCount)),
             extent: start..<offset
         )
     }

@@ -136,7 +136,15 @@ extension FieldSection {
         guard !value[0].isOptionalWhitespace, !value[value.count - 1].isOptionalWhitespace else {
             return false
         }
-        for index in 0..<value.count where !value[index].isFieldContent { return false }
+        var index = 0
+        while index < value.count {
+            if index <= value.count - 8, !value.word(at: index).hasControl {
+                index += 8
+            } else {
+                guard value[index].isFieldContent else { return false }
+                index += 1
+            }
+        }
         return true
     }
 }
@@ -198,11 +206,10 @@ extension FieldSection {
             return true
         }
         var hasPlaced = false
-        rebuild { line, section in
+        rebuild { line in
             guard line.name.equalsIgnoringCase(name) else { return .keep }
-            if !hasPlaced { section.appendUnchecked(name: name, value: value) }
-            hasPlaced = true
-            return .drop
+            defer { hasPlaced = true }
+            return hasPlaced ? .drop : .replace(name, value)
         }
         return true
     }
@@ -217,40 +224,63 @@ extension FieldSection {
 
     /// Removes every line whose name satisfies the predicate.
     package mutating func removeAll(where isDropped: (ByteRun) -> Bool) {
-        guard containsLine(where: { isDropped($0.name) }) else { return }
-        rebuild { line, _ in isDropped(line.name) ? .drop : .keep }
+        rebuild { isDropped($0.name) ? .drop : .keep }
     }
 
-    private enum Fate { case keep, drop }
+    private enum Fate {
+        case keep, drop
+        case replace(ByteRun, ByteRun)
+    }
 
-    private mutating func rebuild(_ decide: (FieldCursor.Line, inout FieldSection) -> Fate) {
+    /// Copies the lines that are kept, run by run; copies nothing if all are.
+    private mutating func rebuild(_ decide: (FieldCursor.Line) -> Fate) {
         let old = bytes
         var new = FieldSection()
-        new.reserveCapacity(old.count)
+        /// The start of the lines that are kept and not copied yet.
+        var start = 0
         old.withUnsafeBytes { buffer in
             var cursor = FieldCursor(buffer)
             while let line = cursor.next() {
-                guard case .keep = decide(line, &new) else { continue }
-                new.bytes.append(contentsOf: buffer[line.extent])
+                let fate = decide(line)
+                if case .keep = fate { continue }
+                if new.bytes.isEmpty { new.reserveCapacity(old.count) }
+                new.append(trusted: .init(rebasing: buffer[start..<line.extent.lowerBound]))
+                if case .replace(let name, let value) = fate {
+                    new.appendUnchecked(name: name, value: value)
+                }
+                start = line.extent.upperBound
             }
+            guard start > 0 else { return }
+            new.append(trusted: .init(rebasing: buffer[start...]))
         }
-        self = new
+        if start > 0 { self = new }
     }
 
     /// The capacity in bytes that the first line reserves; most sections need no more.
     private static let firstBytes = 256
 
     private mutating func appendUnchecked(name: ByteRun, value: ByteRun) {
-        let end = bytes.count + FieldCursor.lineHeaderBytes + name.count + value.count
-        if bytes.capacity < end {
-            bytes.reserveCapacity(max(end, 2 * bytes.capacity, Self.firstBytes))
+        let size = FieldCursor.lineHeaderBytes + name.count + value.count
+        if bytes.capacity < bytes.count + size {
+            bytes.reserveCapacity(max(bytes.count + size, 2 * bytes.capacity, Self.firstBytes))
         }
-        let counts = UInt64(name.count) | UInt64(value.count) << 16
-        Swift.withUnsafeBytes(of: counts.littleEndian) {
-            bytes.append(contentsOf: $0[..<FieldCursor.lineHeaderBytes])
+        bytes.append(addingCapacity: size) { room in
+            room.withUnsafeMutableBufferPointer { target, count in
+                let line = UnsafeMutableRawBufferPointer(target)
+                line.storeBytes(of: UInt16(name.count).littleEndian, as: UInt16.self)
+                line.storeBytes(
+                    of: UInt32(value.count).littleEndian,
+                    toByteOffset: 2,
+                    as: UInt32.self
+                )
+                let nameStart = FieldCursor.lineHeaderBytes
+                let valueStart = nameStart + name.count
+                UnsafeMutableRawBufferPointer(rebasing: line[nameStart...])
+                    .copyMemory(from: name.buffer)
+                UnsafeMutableRawBufferPointer(rebasing: line[valueStart...])
+                    .copyMemory(from: value.buffer)
+                count = size
+            }
         }
-        bytes.append(contentsOf: name.buffer)
-        bytes.append(contentsOf: value.buffer)
-        assert(bytes.count == end, "the line is as long as its counts say")
     }
 }

@@ -22,7 +22,7 @@ package enum HTTPDate {
     }
 
     private static func imfFixdate(_ text: ByteRun) -> Int64? {
-        guard text.count == 29, weekday(text[0..<3]), text[4] == .space, text[7] == .space,
+        guard text.count == 29, weekday(text, at: 0), text[4] == .space, text[7] == .space,
             text[11] == .space, text[16] == .space, zone(text, at: 25),
             let day = digits(text, 5..<7), let month = month(text, at: 8),
             let year = digits(text, 12..<16), let time = timeOfDay(text, at: 17)
@@ -54,7 +54,7 @@ package enum HTTPDate {
     }
 
     private static func asctime(_ text: ByteRun) -> Int64? {
-        guard text.count == 24, weekday(text[0..<3]), text[7] == .space, text[10] == .space,
+        guard text.count == 24, weekday(text, at: 0), text[7] == .space, text[10] == .space,
             text[19] == .space, let month = month(text, at: 4),
             let day = text[8] == .space ? digits(text, 9..<10) : digits(text, 8..<10),
             let time = timeOfDay(text, at: 11), let year = digits(text, 20..<24)
@@ -64,6 +64,7 @@ package enum HTTPDate {
 
     // MARK: - Parts
 
+    @inline(__always)
     private static func digits(_ text: ByteRun, _ range: Range<Int>) -> Int? {
         var value = 0
         for index in range {
@@ -88,8 +89,8 @@ package enum HTTPDate {
         text[start] == .space && text[(start + 1)..<(start + 4)].equals(lowercased: "gmt")
     }
 
-    private static func weekday(_ name: ByteRun) -> Bool {
-        index(of: name, in: "sunmontuewedthufrisat") != nil
+    private static func weekday(_ text: ByteRun, at start: Int) -> Bool {
+        index(of: text, at: start, in: "sunmontuewedthufrisat") != nil
     }
 
     private static func longWeekday(_ name: ByteRun) -> Bool {
@@ -100,15 +101,22 @@ package enum HTTPDate {
     }
 
     private static func month(_ text: ByteRun, at start: Int) -> Int? {
-        index(of: text[start..<(start + 3)], in: monthNames).map { $0 + 1 }
+        index(of: text, at: start, in: monthNames).map { $0 + 1 }
     }
 
     static let monthNames: StaticString = "janfebmaraprmayjunjulaugsepoctnovdec"
 
-    private static func index(of name: ByteRun, in names: StaticString) -> Int? {
-        names.withByteRun { names in
-            for index in 0..<(names.count / 3) {
-                if name.equalsIgnoringCase(names[(index * 3)..<(index * 3 + 3)]) { return index }
+    /// The index of the three letters at `start` among names of three letters in lower case.
+    private static func index(of text: ByteRun, at start: Int, in names: StaticString) -> Int? {
+        let (first, second) = (text[start].lowercased, text[start + 1].lowercased)
+        let third = text[start + 2].lowercased
+        return names.withByteRun { names in
+            var place = 0
+            while place < names.count {
+                if names[place] == first, names[place + 1] == second, names[place + 2] == third {
+                    return place / 3
+                }
+                place += 3
             }
             return nil
         }
