@@ -315,20 +315,25 @@ extension Worker {
     private func takeMessages() {
         let end = monotonicNanoseconds() + Self.messageNanoseconds
         var taken = 0
+        // No message touches the list, and a change of a local one needs no check for overlap.
+        var list = messages
+        var next = nextMessage
+        messages = []
+        defer { (messages, nextMessage) = (list, next) }
         while turnBytes < Self.turnBytesMax {
             if taken % Self.messagesPerLook == 0, taken > 0, monotonicNanoseconds() >= end {
                 return
             }
             taken += 1
-            if nextMessage == messages.count {
-                nextMessage = 0
-                mailbox.take(into: &messages)
-                if messages.isEmpty { return }
+            if next == list.count {
+                next = 0
+                mailbox.take(into: &list)
+                if list.isEmpty { return }
             }
             // Moved out, because a copy would retain everything that the message holds.
             var message = WorkerMessage.stop
-            swap(&message, &messages[nextMessage])
-            nextMessage += 1
+            swap(&message, &list[next])
+            next += 1
             take(message)
         }
     }

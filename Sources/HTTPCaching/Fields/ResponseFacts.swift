@@ -52,6 +52,8 @@ package struct ResponseFacts: Hashable, Sendable {
             while let line = cursor.next() { pass.read(line, into: &self) }
         }
         if pass.hasInvalidExpires { expiresSeconds = nil }
+        contentLength = pass.length.count
+        if pass.length.isInvalid { flags.insert(.hasInvalidContentLength) }
         if let targeted = ResponseDirectives.targeted(by: targets, in: fields) {
             directives = targeted
             flags.insert(.isTargeted)
@@ -88,6 +90,7 @@ package struct ResponseFacts: Hashable, Sendable {
     /// The reader's state between lines.
     private struct Pass {
         let near: Int64
+        var length = ContentLength()
         var hasInvalidExpires = false
         var hasAge = false
         var hasDate = false
@@ -113,8 +116,7 @@ package struct ResponseFacts: Hashable, Sendable {
                 readLastModified(line.value, &facts)
             case 13 where name.equals(lowercased: "content-range"):
                 facts.contentRange = ContentRange(line.value)
-            case 14 where name.equals(lowercased: "content-length"):
-                Self.readContentLength(line.value, &facts)
+            case 14 where name.equals(lowercased: "content-length"): length.add(line.value)
             case 17 where name.equals(lowercased: "transfer-encoding"):
                 facts.flags.insert(.hasTransferEncoding)
             default: break
@@ -176,21 +178,6 @@ package struct ResponseFacts: Hashable, Sendable {
                     facts.flags.insert(.hasPragmaNoCache)
                 }
             }
-        }
-
-        /// RFC 9110 §8.6: repeated equal values count as one; anything else is invalid.
-        private static func readContentLength(_ value: ByteRun, _ facts: inout ResponseFacts) {
-            var members = ListScanner(value)
-            var isFirst = true
-            while let member = members.next() {
-                isFirst = false
-                let length = DecimalNumber.parse(member)
-                if length == nil || (facts.contentLength ?? length) != length {
-                    facts.flags.insert(.hasInvalidContentLength)
-                }
-                facts.contentLength = facts.contentLength ?? length
-            }
-            if isFirst { facts.flags.insert(.hasInvalidContentLength) }
         }
     }
 }

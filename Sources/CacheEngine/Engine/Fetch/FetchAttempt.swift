@@ -232,11 +232,11 @@ struct FetchAttempt {
     /// A body that arrived whole is present at once, unless the application is asked about it, or
     /// it is too large for its readers' window or to be gathered in memory.
     private func share(_ answer: inout OriginAnswer) -> SharedBody {
-        let configuration = services.configuration
-        let windowBytes = configuration.originLimits.windowSize.bytes
+        let windowBytes = services.configuration.originLimits.windowSize.bytes
         if case .present(let chunk) = answer.body {
             if chunk.count < windowBytes, chunk.count <= tiers.gatheredBytesMax,
-                configuration.hooks.willStore == nil, !context.request.options.leavesStoring
+                services.configuration.hooks.willStore == nil,
+                !context.request.options.leavesStoring
             {
                 return .present(chunk)
             }

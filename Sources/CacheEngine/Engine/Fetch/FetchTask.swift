@@ -268,13 +268,19 @@ final class FetchTask: Sendable {
         guard var outcome = fetch.outcomeAtOnce(answer, to: question, decision) else {
             return .decided(decision)
         }
-        if var body = outcome.body {
-            guard case .present(let chunk) = body.shared else { return .arrives(outcome) }
+        // Taken out, because a copy would retain everything that the body holds.
+        if var body = outcome.body.take() {
+            guard case .present(let chunk) = body.shared else {
+                outcome.body = body
+                return .arrives(outcome)
+            }
             body.isGivenUp = !flight.awaitsAnswer(of: attempt)
-            outcome.body = body
             let entry = FetchedEntry(services: services, context: fetch.context, body: body)
-            guard entry.storeAtOnce(chunk) else { return .arrives(outcome) }
-            withdraw(body)
+            guard entry.storeAtOnce(chunk) else {
+                outcome.body = entry.body
+                return .arrives(outcome)
+            }
+            withdraw(entry.body)
         }
         return .done(isAnswered: tell(outcome, fetch.context, attempt: attempt) != nil)
     }

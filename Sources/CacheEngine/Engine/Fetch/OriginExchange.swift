@@ -77,19 +77,15 @@ struct OriginExchange {
             )
         }
         if request.method == .head || response.status == 204 || response.status == 304 { return 0 }
-        let facts = ResponseFacts(
-            status: response.status,
-            fields: response.fields.section,
-            targets: [],
-            receivedAtSeconds: services.clock.nowSeconds
-        )
-        if facts.flags.contains(.hasInvalidContentLength) {
+        let fields = response.fields.section
+        let length = ContentLength(in: fields)
+        if length.isInvalid {
             let sent = PlainText.excerpt(response.fields["Content-Length"] ?? "")
             throw CacheError.misbehaved("The origin sent an invalid Content-Length: `\(sent)`")
         }
         // RFC 9112 §6.3: a transfer coding overrides the length.
-        if facts.flags.contains(.hasTransferEncoding) { return response.body.count }
-        return facts.contentLength ?? response.body.count
+        if fields.contains(lowercased: "transfer-encoding") { return response.body.count }
+        return length.count ?? response.body.count
     }
 
     // MARK: The request
