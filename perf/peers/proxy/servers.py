@@ -157,7 +157,8 @@ CONFIG proxy.config.diags.output.diag STRING E
     write(f"{config}/remap.config", f"map / http://127.0.0.1:{origin_port}/\n")
     cache = f"{folder}/cache"
     os.makedirs(cache)
-    write(f"{config}/storage.config", f"{cache} {min(1 << 30, setting.memory * 2) >> 20}M\n")
+    size = "512M" if setting.is_full else "1G"
+    write(f"{config}/storage.config", f"{cache} {size}\n")
     write(f"{config}/plugin.config", "")
     subprocess.run(["chown", "-R", "trafficserver", folder], check=True)
     return start(["traffic_server", f"--run-root={run_root}"], SERVER_CORE, log,
