@@ -181,6 +181,33 @@ struct EntryTable: @unchecked Sendable {
         assert(self.slot(of: hash) == nil, "it is found no more")
     }
 
+    /// Puts every entry into `larger`, which is empty, and returns the new number of each slot.
+    ///
+    /// Goes through the buckets, which are in the order of the hashes: each table is read or written
+    /// from its beginning to its end. Only the entries, whose heads hold the hashes, lie anywhere;
+    /// the processor fetches those of a group at once.
+    func copyAll(to larger: EntryTable) -> [UInt32] {
+        assert(larger.bucketCount > bucketCount, "the order of the buckets stays")
+        var numbers = [UInt32](repeating: .max, count: slotCount)
+        var hashes = InlineArray<32, KeyHash>(repeating: KeyHash(placement: 0, identity: 0))
+        var start = 0
+        while start < slotCount {
+            let group = start..<min(start + hashes.count, slotCount)
+            for slot in group {
+                guard let entry = entry(at: slot) else { continue }
+                hashes[slot - start] = entry._withUnsafeGuaranteedRef { $0.entryHash }
+            }
+            for slot in group {
+                guard let entry = entry(at: slot) else { continue }
+                let place = larger.insert(entry, hashes[slot - start])
+                larger.setHits(of: place, to: hits(of: slot))
+                numbers[slot] = UInt32(place)
+            }
+            start = group.upperBound
+        }
+        return numbers
+    }
+
     private func next(after bucket: Int) -> Int { bucket &+ 1 == bucketCount ? 0 : bucket &+ 1 }
 
     /// The slot of a bucket at which a look-up begins, so that the first comparison usually succeeds.

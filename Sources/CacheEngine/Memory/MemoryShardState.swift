@@ -98,16 +98,9 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         let old = table
         let new = EntryTable(bucketCount: bucketCount)
         assert(new.entriesMax > count, "all entries find a place")
-        var movedCount = 0
-        policy.grow(slotCount: new.slotCount) { slot in
-            let reference = old.entry(at: slot).unsafelyUnwrapped
-            let hash = Entry(unchecked: reference.takeUnretainedValue()).head.hash
-            let place = new.insert(reference, hash)
-            new.setHits(of: place, to: old.hits(of: slot))
-            movedCount += 1
-            return place
-        }
-        assert(movedCount == count, "each entry is in one queue, and moves once")
+        let numbers = old.copyAll(to: new)
+        assert(numbers.count { $0 != .max } == count, "each entry moves once")
+        policy.grow(slotCount: new.slotCount, numbers)
         table = new
         checkInvariants()
         return old

@@ -169,10 +169,10 @@ struct SizeAwarePolicy: ~Copyable {
         return sum
     }
 
-    /// Makes room for more slots; `move` gives each slot its new number.
-    mutating func grow(slotCount: Int, _ move: (Int) -> Int) {
+    /// Makes room for more slots; `numbers` has the new number of each slot.
+    mutating func grow(slotCount: Int, _ numbers: [UInt32]) {
         let larger = SlotQueues(queueCount: Self.queueCount, slotCount: slotCount)
-        queues.moveAll(to: larger, move)
+        queues.copyAll(to: larger, numbers)
         queues = larger
         sketch.grow(keys: slotCount)
     }

@@ -139,18 +139,24 @@ struct SlotQueues: ~Copyable {
         return found < 0 ? nil : (found, least)
     }
 
-    /// Moves every slot in order to `target`, which must be empty.
+    /// Puts every slot into the same place of `larger`, which is empty, under its new number.
     ///
-    /// `move` returns the new number of a slot.
-    func moveAll(to target: borrowing SlotQueues, _ move: (Int) -> Int) {
+    /// Goes through the slots, not the queues, so that the memory is read from its beginning to its
+    /// end.
+    func copyAll(to larger: borrowing SlotQueues, _ numbers: [UInt32]) {
+        for slot in 0..<slotCount where queue(of: slot) != nil {
+            var link = links[slot]
+            link.newer.renumber(by: numbers)
+            link.older.renumber(by: numbers)
+            larger.links[Int(numbers[slot])] = link
+        }
         for queue in 0..<queueCount {
-            var stamp = tailStamps[queue]
-            var next = tail(of: queue)
-            while let slot = next {
-                target.push(move(slot), to: queue, stamp: stamp)
-                next = newer(than: slot)
-                if let next { stamp += Double(links[next].delay) }
-            }
+            larger.newest[queue] = newest[queue]
+            larger.newest[queue].renumber(by: numbers)
+            larger.oldest[queue] = oldest[queue]
+            larger.oldest[queue].renumber(by: numbers)
+            larger.tailStamps[queue] = tailStamps[queue]
+            larger.newestStamps[queue] = newestStamps[queue]
         }
     }
 
@@ -163,5 +169,11 @@ extension UInt32 {
     /// Changes the slot of a link and keeps its high bits.
     fileprivate mutating func point(to slot: UInt32) {
         self = self & ~SlotQueues.none | slot & SlotQueues.none
+    }
+
+    /// Changes the slot of a link, if it has one, to its new number.
+    fileprivate mutating func renumber(by numbers: [UInt32]) {
+        let slot = self & SlotQueues.none
+        if slot != SlotQueues.none { point(to: numbers[Int(slot)]) }
     }
 }

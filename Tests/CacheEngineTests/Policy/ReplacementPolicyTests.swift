@@ -62,8 +62,10 @@ import Testing
             }
             if random.next() % 256 == 0 {
                 let copy = SlotQueues(queueCount: 94, slotCount: slotCount)
-                queues.moveAll(to: copy) { $0 }
+                let numbers = (0..<UInt32(slotCount)).shuffled(using: &random)
+                queues.copyAll(to: copy, numbers)
                 queues = copy
+                model = model.map { held in held.map { (Int(numbers[$0.slot]), $0.stamp) } }
             }
             let doubtful = model.indices.first { queue in
                 let (held, tail) = (model[queue], queues.tailStamp(of: queue))
