@@ -1,5 +1,5 @@
 """The origin and the compared servers: their configuration, start and end."""
-import os, pwd, shutil, signal, socket, subprocess, tempfile
+import os, pwd, resource, shutil, signal, socket, subprocess, tempfile
 from traffic import LOAD_CORE, answers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -43,12 +43,15 @@ def write(path, text):
 
 
 def nginx_frame(folder, content):
+    # Open files that nginx keeps count against its limit: without a rest, responses fail.
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    kept = 20_000 if limit == resource.RLIM_INFINITY else max(1_000, min(20_000, limit - 4_096))
     return f"""
 daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log; user root;
 worker_rlimit_nofile 65536;
 events {{ worker_connections 8192; }}
 http {{
-  access_log off; keepalive_requests 1000000000; keepalive_timeout 1h; open_file_cache max=20000;
+  access_log off; keepalive_requests 1000000000; keepalive_timeout 1h; open_file_cache max={kept};
   client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
   uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
   {content}
