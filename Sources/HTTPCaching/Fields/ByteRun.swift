@@ -42,7 +42,7 @@ package struct ByteRun {
 
     package func equals(_ other: ByteRun) -> Bool { hasEqualWords(other) { $0 == $1 } }
 
-    /// Compares with a literal byte by byte, for case-sensitive names (methods, units).
+    /// Compares with a literal, for case-sensitive names (methods, units).
     package func equals(exactly literal: StaticString) -> Bool {
         literal.withByteRun { equals($0) }
     }

@@ -1,7 +1,7 @@
-/// Tests and changes on eight bytes at a time, each byte by itself.
+/// Tests and changes on eight bytes at a time.
 ///
-/// The names and values of a head are short, and every message has ten of them: byte by byte they
-/// cost a sixth of the work of a miss.
+/// The parsers and rules compare and check the names and values of every head
+/// (`perf/log/0075-the-slow-path.md`).
 extension UInt64 {
     private static let highBits: UInt64 = 0x8080_8080_8080_8080
     private static let ones: UInt64 = 0x0101_0101_0101_0101

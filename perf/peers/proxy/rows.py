@@ -14,8 +14,8 @@ class Setting:
     memory: int = 1024 * MIB
     is_on_disk: bool = False
     name: str = "hits"
-    # Whether every cache is full before the first row: a growing one measures how fast the system
-    # hands out memory, which takes most of a miss on some virtual machines.
+    # Whether the memory of every cache is filled before the first row: while it grows, a miss measures
+    # how fast the system hands out memory. The stores of nginx and Traffic Server are larger.
     is_full: bool = False
 
     @property
