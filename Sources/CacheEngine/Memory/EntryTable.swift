@@ -181,14 +181,16 @@ struct EntryTable: @unchecked Sendable {
         assert(self.slot(of: hash) == nil, "it is found no more")
     }
 
-    /// Puts every entry into `larger`, which is empty, and returns the new number of each slot.
+    /// Puts every entry into `larger`, which is empty.
+    ///
+    /// Returns the new number of each slot, and `UInt32.max` for a free one.
     ///
     /// Goes through the buckets, which are in the order of the hashes: each table is read or written
     /// from its beginning to its end. Only the entries, whose heads hold the hashes, lie anywhere;
     /// the processor fetches those of a group at once.
     func copyAll(to larger: EntryTable) -> [UInt32] {
-        assert(larger.bucketCount > bucketCount, "the order of the buckets stays")
-        var numbers = [UInt32](repeating: .max, count: slotCount)
+        assert(larger.bucketCount > bucketCount, "each entry finds a place")
+        var newSlots = [UInt32](repeating: .max, count: slotCount)
         var hashes = InlineArray<32, KeyHash>(repeating: KeyHash(placement: 0, identity: 0))
         var start = 0
         while start < slotCount {
@@ -201,11 +203,11 @@ struct EntryTable: @unchecked Sendable {
                 guard let entry = entry(at: slot) else { continue }
                 let place = larger.insert(entry, hashes[slot - start])
                 larger.setHits(of: place, to: hits(of: slot))
-                numbers[slot] = UInt32(place)
+                newSlots[slot] = UInt32(place)
             }
             start = group.upperBound
         }
-        return numbers
+        return newSlots
     }
 
     private func next(after bucket: Int) -> Int { bucket &+ 1 == bucketCount ? 0 : bucket &+ 1 }

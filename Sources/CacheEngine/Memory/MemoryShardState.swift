@@ -98,9 +98,8 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         let old = table
         let new = EntryTable(bucketCount: bucketCount)
         assert(new.entriesMax > count, "all entries find a place")
-        let numbers = old.copyAll(to: new)
-        assert(numbers.count { $0 != .max } == count, "each entry moves once")
-        policy.grow(slotCount: new.slotCount, numbers)
+        let movedCount = policy.grow(slotCount: new.slotCount, old.copyAll(to: new))
+        assert(movedCount == count, "each entry is in one queue, and moves once")
         table = new
         checkInvariants()
         return old

@@ -169,12 +169,15 @@ struct SizeAwarePolicy: ~Copyable {
         return sum
     }
 
-    /// Makes room for more slots; `numbers` has the new number of each slot.
-    mutating func grow(slotCount: Int, _ numbers: [UInt32]) {
+    /// Makes room for more slots; `newSlots` has the new number of each slot.
+    ///
+    /// - Returns: The number of slots that are in a queue.
+    mutating func grow(slotCount: Int, _ newSlots: [UInt32]) -> Int {
         let larger = SlotQueues(queueCount: Self.queueCount, slotCount: slotCount)
-        queues.copyAll(to: larger, numbers)
+        let queuedCount = queues.copyAll(to: larger, newSlots)
         queues = larger
         sketch.grow(keys: slotCount)
+        return queuedCount
     }
 
     private var windowBytesMax: Int {

@@ -143,21 +143,27 @@ struct SlotQueues: ~Copyable {
     ///
     /// Goes through the slots, not the queues, so that the memory is read from its beginning to its
     /// end.
-    func copyAll(to larger: borrowing SlotQueues, _ numbers: [UInt32]) {
+    ///
+    /// - Returns: The number of slots that are in a queue.
+    func copyAll(to larger: borrowing SlotQueues, _ newSlots: [UInt32]) -> Int {
+        var count = 0
         for slot in 0..<slotCount where queue(of: slot) != nil {
             var link = links[slot]
-            link.newer.renumber(by: numbers)
-            link.older.renumber(by: numbers)
-            larger.links[Int(numbers[slot])] = link
+            link.newer.renumber(by: newSlots)
+            link.older.renumber(by: newSlots)
+            precondition(newSlots[slot] != .max, "A slot of a queue holds an entry")
+            larger.links[Int(newSlots[slot])] = link
+            count += 1
         }
         for queue in 0..<queueCount {
             larger.newest[queue] = newest[queue]
-            larger.newest[queue].renumber(by: numbers)
+            larger.newest[queue].renumber(by: newSlots)
             larger.oldest[queue] = oldest[queue]
-            larger.oldest[queue].renumber(by: numbers)
+            larger.oldest[queue].renumber(by: newSlots)
             larger.tailStamps[queue] = tailStamps[queue]
             larger.newestStamps[queue] = newestStamps[queue]
         }
+        return count
     }
 
     private static func slot(_ link: UInt32) -> Int? {
@@ -172,8 +178,8 @@ extension UInt32 {
     }
 
     /// Changes the slot of a link, if it has one, to its new number.
-    fileprivate mutating func renumber(by numbers: [UInt32]) {
+    fileprivate mutating func renumber(by newSlots: [UInt32]) {
         let slot = self & SlotQueues.none
-        if slot != SlotQueues.none { point(to: numbers[Int(slot)]) }
+        if slot != SlotQueues.none { point(to: newSlots[Int(slot)]) }
     }
 }

@@ -318,7 +318,7 @@ extension Worker {
         // No message touches the list, and a change of a local one needs no check for overlap.
         var list = messages
         var next = nextMessage
-        messages = []
+        (messages, nextMessage) = ([], 0)
         defer { (messages, nextMessage) = (list, next) }
         while turnBytes < Self.turnBytesMax {
             if taken % Self.messagesPerLook == 0, taken > 0, monotonicNanoseconds() >= end {

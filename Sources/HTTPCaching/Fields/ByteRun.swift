@@ -51,7 +51,7 @@ package struct ByteRun {
     @inline(__always)
     private func hasEqualWords(_ other: ByteRun, _ areEqual: (UInt64, UInt64) -> Bool) -> Bool {
         guard count == other.count else { return false }
-        guard count >= 8 else { return areEqual(word, other.word) }
+        guard count >= 8 else { return areEqual(shortWord, other.shortWord) }
         var offset = 0
         while offset < count - 8 {
             guard areEqual(word(at: offset), other.word(at: offset)) else { return false }
@@ -60,7 +60,7 @@ package struct ByteRun {
         return areEqual(word(at: count - 8), other.word(at: count - 8))
     }
 
-    /// Eight bytes as one number; each is read, and there must be so many.
+    /// The eight bytes from `offset` on, as one number.
     @inline(__always)
     func word(at offset: Int) -> UInt64 {
         precondition(offset >= 0 && offset <= count - 8)
@@ -68,7 +68,7 @@ package struct ByteRun {
     }
 
     /// All bytes of a run of fewer than eight, as one number; some may be read twice.
-    private var word: UInt64 {
+    private var shortWord: UInt64 {
         precondition(count < 8)
         if count >= 4 {
             let first = buffer.loadUnaligned(fromByteOffset: 0, as: UInt32.self)

@@ -1,7 +1,8 @@
 /// Tests and changes on eight bytes at a time.
 ///
 /// The parsers and rules compare and check the names and values of every head
-/// (`perf/log/0075-the-slow-path.md`).
+/// (`perf/log/0075-the-slow-path.md`). `TargetURL` and `EntryTable`, which every hit uses, have steps
+/// of their own: a call into another target is not inlined.
 extension UInt64 {
     private static let highBits: UInt64 = 0x8080_8080_8080_8080
     private static let ones: UInt64 = 0x0101_0101_0101_0101
@@ -20,7 +21,8 @@ extension UInt64 {
     /// Whether a byte is a control character, a tab among them.
     @inline(__always)
     var hasControl: Bool {
-        // The high bit of a byte is set if the byte is small, or if a lower one is.
+        // The subtraction may borrow from the next byte, but only if this one is small: so no high bit
+        // tells which byte it is, and one of them tells that there is one.
         let belowSpace = (self &- Self.ones &* 0x20) & ~self
         let delete = self ^ Self.ones &* 0x7F
         let isDelete = (delete &- Self.ones) & ~delete

@@ -35,7 +35,7 @@ package struct FieldCursor {
     package mutating func next() -> Line? {
         let start = offset
         let room = bytes.count - start
-        guard room >= Self.lineHeaderBytes else { return nil }
+        guard room >= Self.lineHeaderBytes, let base = bytes.baseAddress else { return nil }
         let nameCount = Int(
             UInt16(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: UInt16.self))
         )
@@ -46,7 +46,6 @@ package struct FieldCursor {
         let nameStart = start + Self.lineHeaderBytes
         let valueStart = nameStart + nameCount
         offset = valueStart + valueCount
-        guard let base = bytes.baseAddress else { return nil }
         return Line(
             name: ByteRun(UnsafeRawBufferPointer(start: base + nameStart, count: nameCount)),
             value: ByteRun(UnsafeRawBufferPointer(start: base + valueStart, count: valueCount)),

@@ -197,6 +197,7 @@ extension FieldSection {
         name.withByteRun { name in value.withByteRun { value in set(name: name, value: value) } }
     }
 
+    /// The bytes must not belong to this section.
     @discardableResult
     package mutating func set(name: ByteRun, value: ByteRun) -> Bool {
         let value = value.trimmed
@@ -209,7 +210,7 @@ extension FieldSection {
         rebuild { line in
             guard line.name.equalsIgnoringCase(name) else { return .keep }
             defer { hasPlaced = true }
-            return hasPlaced ? .drop : .replace(name, value)
+            return hasPlaced ? .drop : .replace(name: name, value: value)
         }
         return true
     }
@@ -229,7 +230,7 @@ extension FieldSection {
 
     private enum Fate {
         case keep, drop
-        case replace(ByteRun, ByteRun)
+        case replace(name: ByteRun, value: ByteRun)
     }
 
     /// Copies the lines that are kept, run by run; copies nothing if all are.

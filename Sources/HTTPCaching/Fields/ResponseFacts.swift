@@ -11,7 +11,7 @@ package struct ResponseFacts: Hashable, Sendable {
         /// The response has an Expires field, valid or not.
         package static let hasExpires = Flags(rawValue: 1 << 4)
         package static let hasTransferEncoding = Flags(rawValue: 1 << 5)
-        /// Content-Length is invalid, or its values differ: the end of the body is unknown.
+        /// See `ContentLength.isInvalid`.
         package static let hasInvalidContentLength = Flags(rawValue: 1 << 6)
         package static let hasCacheControl = Flags(rawValue: 1 << 7)
         package static let hasPragmaNoCache = Flags(rawValue: 1 << 8)

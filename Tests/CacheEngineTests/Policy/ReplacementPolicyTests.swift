@@ -62,10 +62,11 @@ import Testing
             }
             if random.next() % 256 == 0 {
                 let copy = SlotQueues(queueCount: 94, slotCount: slotCount)
-                let numbers = (0..<UInt32(slotCount)).shuffled(using: &random)
-                queues.copyAll(to: copy, numbers)
+                let newSlots = (0..<UInt32(slotCount)).shuffled(using: &random)
+                let count = queues.copyAll(to: copy, newSlots)
+                #expect(count == model.reduce(0) { $0 + $1.count })
                 queues = copy
-                model = model.map { held in held.map { (Int(numbers[$0.slot]), $0.stamp) } }
+                model = model.map { held in held.map { (Int(newSlots[$0.slot]), $0.stamp) } }
             }
             let doubtful = model.indices.first { queue in
                 let (held, tail) = (model[queue], queues.tailStamp(of: queue))

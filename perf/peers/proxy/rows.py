@@ -14,8 +14,8 @@ class Setting:
     memory: int = 1024 * MIB
     is_on_disk: bool = False
     name: str = "hits"
-    # Whether the memory of every cache is filled before the first row: while it grows, a miss measures
-    # how fast the system hands out memory. The stores of nginx and Traffic Server are larger.
+    # Whether every memory, and Traffic Server's store, is filled before the first row: while they grow,
+    # a miss measures how fast the system hands out memory.
     is_full: bool = False
 
     @property

@@ -1,5 +1,5 @@
 """The origin and the compared servers: their configuration, start and end."""
-import os, pwd, resource, shutil, signal, socket, subprocess, tempfile
+import os, pwd, resource, shutil, signal, socket, subprocess, sys, tempfile
 from traffic import LOAD_CORE, answers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -42,16 +42,27 @@ def write(path, text):
         file.write(text)
 
 
-def nginx_frame(folder, content):
-    # Open files that nginx keeps count against its limit: without a rest, responses fail.
+def raise_file_limit():
+    """Lets this process, and all servers that it starts, open as many files as the system allows."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    kept = 20_000 if limit == resource.RLIM_INFINITY else max(1_000, min(20_000, limit - 4_096))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    if kept_files() < 10_000:
+        print(f"nginx keeps {kept_files()} files open and not all objects; raise ulimit -n", file=sys.stderr)
+
+
+def kept_files():
+    """The files that nginx keeps open. They count against its limit: without a rest, responses fail."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 20_000 if limit == resource.RLIM_INFINITY else max(100, min(20_000, limit - 4_096))
+
+
+def nginx_frame(folder, content):
     return f"""
 daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log; user root;
 worker_rlimit_nofile 65536;
 events {{ worker_connections 8192; }}
 http {{
-  access_log off; keepalive_requests 1000000000; keepalive_timeout 1h; open_file_cache max={kept};
+  access_log off; keepalive_requests 1000000000; keepalive_timeout 1h; open_file_cache max={kept_files()};
   client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
   uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
   {content}
@@ -160,8 +171,8 @@ CONFIG proxy.config.diags.output.diag STRING E
     write(f"{config}/remap.config", f"map / http://127.0.0.1:{origin_port}/\n")
     cache = f"{folder}/cache"
     os.makedirs(cache)
-    size = "512M" if setting.is_full else "1G"
-    write(f"{config}/storage.config", f"{cache} {size}\n")
+    size = setting.memory if setting.is_full else 1 << 30
+    write(f"{config}/storage.config", f"{cache} {size >> 20}M\n")
     write(f"{config}/plugin.config", "")
     subprocess.run(["chown", "-R", "trafficserver", folder], check=True)
     return start(["traffic_server", f"--run-root={run_root}"], SERVER_CORE, log,
