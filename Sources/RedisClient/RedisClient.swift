@@ -55,9 +55,9 @@ extension RedisClient {
     /// Sends commands to the server of `key` in one piece, and returns their replies in order; an
     /// error reply is a value.
     ///
-    /// A command without a key, such as WAIT, so concerns the commands before it. If the server
-    /// redirects one command, all are sent again to the server that it names: repeating them must be
-    /// harmless.
+    /// A command without a key, such as WAIT, so concerns the commands before it. A redirected
+    /// command is sent again to the server that its reply names, with the commands without a key
+    /// that follow it; the others are not repeated.
     package func together(
         _ commands: [RESPCommand],
         by key: [UInt8],
@@ -68,28 +68,22 @@ extension RedisClient {
         guard !commands.isEmpty else { return [] }
         var server = try router.route(for: KeySlot.slot(of: key))
         let trip = trip(limit, lane)
-        var isAsking = false
+        var groups = [CommandGroup(commands, to: server)]
+        var replies = [RESPValue](repeating: .nilBulk, count: commands.count)
         for _ in 0...Self.redirectionsMax {
-            var replies: [RESPValue]
-            if isAsking {
-                let asked = commands.flatMap { [RESPCommand("ASKING"), $0] }
-                let all = try await exchange(asked, with: server, trip)
-                replies = stride(from: 1, to: all.count, by: 2).map { all[$0] }
-            } else {
-                replies = try await exchange(commands, with: server, trip)
-            }
-            var redirection: Redirection?
-            for reply in replies where redirection == nil {
-                redirection = router.redirection(reply, from: server)
-            }
-            guard let redirection else {
-                for case .error(let text) in replies {
-                    router.note(RedisError(reply: text, from: server), of: server)
+            var redirected: [CommandGroup] = []
+            for group in groups {
+                let some = try await exchange(group.commands, with: group.server, trip)
+                group.put(some, into: &replies)
+                for case .error(let text) in some {
+                    router.note(RedisError(reply: text, from: group.server), of: group.server)
                 }
-                return replies
+                redirected += group.redirected(by: some) {
+                    router.redirection($0, from: group.server)
+                }
             }
-            server = redirection.target
-            isAsking = if case .ask = redirection { true } else { false }
+            guard let first = redirected.first else { return replies }
+            (groups, server) = (redirected, first.server)
         }
         let detail = "The server \(server) redirects a command that was redirected before"
         throw RedisError(.redirected, detail: detail)

@@ -81,6 +81,36 @@ import Testing
         #expect(error?.code == .redirected)
     }
 
+    /// The keys of a slot that is being moved are at two servers, and a group may need both.
+    @Test(arguments: [true, false])
+    func redirectedCommandOfAGroupGoesAlone(isAsked: Bool) async throws {
+        let cluster = try FakeCluster(2)
+        cluster.change { state in
+            if isAsked { state.askedAt["{a}2"] = 1 } else { state.owners["{a}2"] = 1 }
+        }
+        let client = try cluster.client()
+        let wait = RESPCommand("WAIT", key: nil, "1", "50")
+        let commands = [
+            RESPCommand("SET", key: "{a}1", "x"), RESPCommand("GET", key: "{a}2"), wait,
+            RESPCommand("SET", key: "{a}3", "y"), wait, RESPCommand("GET", key: "{a}2"),
+        ]
+        let replies = try await client.together(commands, by: Array("a".utf8))
+        #expect(
+            replies == [
+                .simple("0"), .simple("1"), .integer(1), .simple("0"), .integer(0), .simple("1"),
+            ]
+        )
+        let sent = cluster.current.commands.filter { !$0.hasSuffix("SLOTS") }
+        let asking = isAsked ? ["1: ASKING"] : []
+        #expect(
+            sent == [
+                "0: SET {a}1 x", "0: GET {a}2", "0: WAIT 1 50", "0: SET {a}3 y", "0: WAIT 1 50",
+                "0: GET {a}2",
+            ] + asking + ["1: GET {a}2", "1: WAIT 1 50"] + asking + ["1: GET {a}2"]
+        )
+        #expect(client.counts.redirections == 2)
+    }
+
     @Test func redirectionsAreLimited() async throws {
         let cluster = try FakeCluster(2)
         cluster.change { $0.redirectsForEver = true }

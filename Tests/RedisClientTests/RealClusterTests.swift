@@ -68,24 +68,43 @@ struct RealClusterTests {
         let client = try RedisClient("redis-cluster://\(servers[0].address)")
         // The slot of {a}1 and {a}2 is 15495, at the third master.
         let (source, target) = (servers[2], servers[0])
-        let slot = "\(KeySlot.slot(of: Array("a".utf8)))"
         #expect(try await client.send(RESPCommand("SET", key: "{a}1", "old")) == .simple("OK"))
-        let identities = try await [source.cli("CLUSTER", "MYID"), target.cli("CLUSTER", "MYID")]
-            .map { $0.filter { !$0.isNewline } }
-        try await target.cli("CLUSTER", "SETSLOT", slot, "IMPORTING", identities[0])
-        try await source.cli("CLUSTER", "SETSLOT", slot, "MIGRATING", identities[1])
+        let move = try await Move(of: "a", from: source, to: target)
         // A key that is there still is served there; a new one is asked for at the target.
         #expect(try await client.send(RESPCommand("GET", key: "{a}1")).text == "old")
         #expect(try await client.send(RESPCommand("SET", key: "{a}2", "new")) == .simple("OK"))
         #expect(try await client.send(RESPCommand("GET", key: "{a}2")).text == "new")
         let both = RESPCommand("MGET", key: "{a}1", "{a}2")
         #expect(await client.code(of: both) == .tryAgain)
-        try await source.cli("MIGRATE", "127.0.0.1", "\(target.port)", "{a}1", "0", "1000")
-        for server in [target, source] {
-            try await server.cli("CLUSTER", "SETSLOT", slot, "NODE", identities[1])
-        }
+        #expect(try await move.migrate("{a}1").hasPrefix("OK"))
+        try await move.finish()
         #expect(try await client.send(both).elements?.map(\.text) == ["old", "new"])
         #expect(client.counts.failures == 0)
+    }
+
+    /// A group whose keys are at both servers: what it writes at one must not be written at the other.
+    @Test func groupOfASlotThatIsBeingMovedIsServedWhereItsKeysAre() async throws {
+        let servers = try await startedCluster()
+        let client = try RedisClient("redis-cluster://\(servers[0].address)")
+        for key in ["{a}lease", "{a}record"] {
+            #expect(try await client.send(RESPCommand("SET", key: key, "first")) == .simple("OK"))
+        }
+        let move = try await Move(of: "a", from: servers[2], to: servers[0])
+        #expect(try await move.migrate("{a}record").hasPrefix("OK"))
+        let group = [
+            RESPCommand("SET", key: "{a}lease", "second", "NX"),
+            RESPCommand("GET", key: "{a}record"), RESPCommand("GET", key: "{a}lease"),
+        ]
+        for isMoved in [false, true] {
+            if isMoved {
+                // The target refuses a key that it has.
+                #expect(try await move.migrate("{a}lease").hasPrefix("OK"))
+                try await move.finish()
+            }
+            let replies = try await client.together(group, by: Array("{a}".utf8))
+            #expect(replies.map(\.text) == [nil, "first", "first"])
+        }
+        withExtendedLifetime(servers) {}
     }
 
     @Test func lostMasterIsATypedErrorAndTheOthersServe() async throws {
@@ -109,5 +128,35 @@ struct RealClusterTests {
         }
         #expect(isUsed)
         withExtendedLifetime(servers) {}
+    }
+}
+
+/// A slot on its way from one master to another.
+private struct Move {
+    private let slot: String
+    private let source: RedisProcess
+    private let target: RedisProcess
+    private let targetIdentity: String
+
+    /// Begins to move the slot of a key.
+    init(of key: String, from source: RedisProcess, to target: RedisProcess) async throws {
+        slot = "\(KeySlot.slot(of: Array(key.utf8)))"
+        (self.source, self.target) = (source, target)
+        let identities = try await [source.cli("CLUSTER", "MYID"), target.cli("CLUSTER", "MYID")]
+            .map { $0.filter { !$0.isNewline } }
+        targetIdentity = identities[1]
+        try await target.cli("CLUSTER", "SETSLOT", slot, "IMPORTING", identities[0])
+        try await source.cli("CLUSTER", "SETSLOT", slot, "MIGRATING", identities[1])
+    }
+
+    /// Moves one key; returns the reply.
+    func migrate(_ key: String) async throws -> String {
+        try await source.cli("MIGRATE", "127.0.0.1", "\(target.port)", key, "0", "1000")
+    }
+
+    func finish() async throws {
+        for server in [target, source] {
+            try await server.cli("CLUSTER", "SETSLOT", slot, "NODE", targetIdentity)
+        }
     }
 }
