@@ -37,6 +37,12 @@ struct FleetPurge: Hashable, Sendable {
 
     let id: ID
     let purge: SharedPurge
+
+    /// The memory that the purge takes, about.
+    var sizeBytes: Int { Self.fixedBytes + value.count }
+
+    /// The memory of a purge without the bytes of its key or tag.
+    static let fixedBytes = 128
 }
 
 // MARK: - As fields of the stream

@@ -12,6 +12,11 @@ final class PurgeLogWriter: Sendable {
     static let streamCountMin = 65_536
     /// The purges of one exchange.
     private static let batchCountMax = 256
+    /// The purges that wait for their exchange, about a second's work of a server whose replicas
+    /// confirm in 50 ms; more are refused, and their callers know it.
+    private static let waitingCountMax = 4_096
+    /// The bytes of the purges that wait.
+    private static let waitingBytesMax = 16 << 20
     /// The time for one exchange, with the connection and one more attempt.
     private static let limitNanoseconds: UInt64 = 1_000_000_000
     /// The time that the server waits for a replica.
@@ -24,12 +29,50 @@ final class PurgeLogWriter: Sendable {
     /// The purges of one caller.
     private struct Job: Sendable {
         let purges: [FleetPurge]
+        let bytes: Int
         let continuation: UnsafeContinuation<Outcome, Never>
+
+        init(_ purges: [FleetPurge], _ continuation: UnsafeContinuation<Outcome, Never>) {
+            self.purges = purges
+            bytes = purges.reduce(0) { $0 + $1.sizeBytes }
+            self.continuation = continuation
+        }
     }
 
+    /// The jobs that wait, in their order.
+    ///
+    /// Invariant: `count` and `bytes` are those of the purges in `jobs`, and within their limits.
     private struct State {
-        var jobs: [Job] = []
+        private(set) var jobs: [Job] = []
+        private var count = 0
+        private var bytes = 0
         var isBusy = false
+
+        /// Returns `false` if too much waits.
+        mutating func add(_ job: Job) -> Bool {
+            guard job.purges.count <= waitingCountMax - count, job.bytes <= waitingBytesMax - bytes
+            else { return false }
+            jobs.append(job)
+            count += job.purges.count
+            bytes += job.bytes
+            return true
+        }
+
+        /// Takes the jobs of the next exchange.
+        mutating func next() -> [Job] {
+            var taken = 0
+            let next = jobs.prefix { job in
+                defer { taken += job.purges.count }
+                return taken == 0 || taken + job.purges.count <= batchCountMax
+            }
+            jobs.removeFirst(next.count)
+            for job in next {
+                count -= job.purges.count
+                bytes -= job.bytes
+            }
+            assert(count >= 0 && bytes >= 0, "a job leaves once")
+            return Array(next)
+        }
     }
 
     private let client: any FleetServer
@@ -61,12 +104,13 @@ final class PurgeLogWriter: Sendable {
     /// Appends purges; the receipt is that of the last one.
     func append(_ purges: [FleetPurge]) async throws(RedisError) -> FleetReceipt {
         let outcome = await withUnsafeContinuation { continuation in
-            let job = Job(purges: purges, continuation: continuation)
-            let isFirst = state.withLock { state in
-                state.jobs.append(job)
+            let job = Job(purges, continuation)
+            let (isAdded, isFirst) = state.withLock { state in
+                guard state.add(job) else { return (false, false) }
                 defer { state.isBusy = true }
-                return !state.isBusy
+                return (true, !state.isBusy)
             }
+            guard isAdded else { return continuation.resume(returning: .failure(overload)) }
             // A task of its own: the caller may leave, and its purge must still be sent whole.
             if isFirst { surroundings.start { await self.work() } }
         }
@@ -96,28 +140,30 @@ final class PurgeLogWriter: Sendable {
 
     private func nextJobs() -> [Job]? {
         state.withLock { state in
-            var count = 0
-            let jobs = state.jobs.prefix { job in
-                defer { count += job.purges.count }
-                return count == 0 || count + job.purges.count <= Self.batchCountMax
-            }
-            state.jobs.removeFirst(jobs.count)
+            let jobs = state.next()
             state.isBusy = !jobs.isEmpty
-            return jobs.isEmpty ? nil : Array(jobs)
+            return jobs.isEmpty ? nil : jobs
         }
+    }
+
+    private var overload: RedisError {
+        let detail = "Too many purges of this machine wait for the server \(address)"
+        return RedisError(.overloaded, detail: detail)
     }
 }
 
 // MARK: - One exchange
 
 extension PurgeLogWriter {
-    /// Appends purges, and tries again as long as the connection was cut or the server is no longer
-    /// the master; a purge that is appended twice has one identity and is applied once.
+    /// Appends purges, and tries again as long as the connection was cut, the server is no longer the
+    /// master, or one key of the log has moved to another server and the other has not.
+    ///
+    /// A purge that is appended twice has one identity and is applied once.
     private func sent(_ purges: [FleetPurge]) async throws(RedisError) -> [FleetReceipt] {
         let end = surroundings.nowNanoseconds + Self.limitNanoseconds
         while true {
             do throws(RedisError) { return try await exchange(purges, until: end) } catch {
-                let mayPass = [.cut, .readOnly, .masterUnknown].contains(error.code)
+                let mayPass = [.cut, .readOnly, .masterUnknown, .tryAgain].contains(error.code)
                 guard mayPass, surroundings.nowNanoseconds + Self.pauseNanoseconds < end else {
                     throw error
                 }

@@ -43,5 +43,7 @@ struct PurgeMemory: Sendable {
         ids[id] = count > 1 ? count - 1 : nil
     }
 
-    private static func size(_ entry: LogEntry) -> Int { 128 + (entry.purge?.value.count ?? 0) }
+    private static func size(_ entry: LogEntry) -> Int {
+        entry.purge?.sizeBytes ?? FleetPurge.fixedBytes
+    }
 }

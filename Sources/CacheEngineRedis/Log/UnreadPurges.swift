@@ -9,7 +9,7 @@ struct UnreadPurges: Sendable {
         let number: UInt64
         let purge: FleetPurge
 
-        var size: Int { 128 + purge.value.count }
+        var size: Int { purge.sizeBytes }
     }
 
     private let countMax: Int

@@ -1,0 +1,106 @@
+import CacheEngine
+import CacheTestSupport
+import RESP
+import RedisClient
+import Simulation
+import Synchronization
+import Testing
+
+@testable import CacheEngineRedis
+
+/// The writer of the log while its server refuses purges for a while, or does not answer.
+@Suite(.timeLimit(.minutes(1)))
+struct PurgeLogWriterTests {
+    private static let keys = LogKeys(namespace: "t")
+
+    private let server = LaneServer()
+    private let counts = FleetCounts()
+
+    private func makeWriter() -> PurgeLogWriter {
+        PurgeLogWriter(server, FleetSurroundings(), Self.keys, at: LaneServer.address, counts)
+    }
+
+    /// The purges in the log, in its order.
+    private var appended: [FleetPurge] {
+        let reply = server.model.run(["XRANGE", Self.keys.stream, "-", "+"].map { Array($0.utf8) })
+        return LogEntry.list(reply)?.compactMap(\.purge) ?? []
+    }
+
+    /// One key of the log may be at the old server of their slot, and the other at the new one.
+    @Test func appendIsRepeatedWhileTheLogIsBeingMoved() async throws {
+        let writer = makeWriter()
+        server.refuse(2, "TRYAGAIN Multiple keys request during rehashing of slot")
+        let purges = [FleetPurge(1), FleetPurge(2), FleetPurge(3)]
+        let receipt = try await writer.append(purges)
+        // A purge that is appended twice is applied once.
+        #expect(appended == [FleetPurge(1)] + purges)
+        #expect(receipt.position == FleetPosition(1, 4).rawValue)
+        #expect(counts.appended.load(ordering: .relaxed) == 3)
+    }
+
+    /// A log that is never in one place again costs its callers a second and an error.
+    @Test func appendThatIsRefusedForLongIsAnError() async throws {
+        let writer = makeWriter()
+        server.refuse(.max, "TRYAGAIN Multiple keys request during rehashing of slot")
+        let error = await #expect(throws: RedisError.self) {
+            try await writer.append([FleetPurge(1), FleetPurge(2)])
+        }
+        #expect(error?.code == .tryAgain)
+        #expect(counts.refused.load(ordering: .relaxed) == 2)
+    }
+
+    /// Jobs for a server that does not answer: how many purges each has, and how long their tags are.
+    struct Crowd: Sendable {
+        let purges: Int
+        let bytes: Int
+        /// The jobs that may wait.
+        let waiting: Int
+    }
+
+    @Test(arguments: [
+        Crowd(purges: 256, bytes: 4, waiting: 16), Crowd(purges: 1, bytes: 1 << 20, waiting: 15),
+    ])
+    func purgesBeyondTheLimitAreRefusedAndTheOthersKeepTheirOrder(_ crowd: Crowd) async throws {
+        let writer = makeWriter()
+        server.hold(.appending) { _ in true }
+        let jobs = (0..<crowd.waiting + 5).map { job in
+            (0..<crowd.purges).map { Self.purge(job * crowd.purges + $0, bytes: crowd.bytes) }
+        }
+        // Each task runs until it waits, so the jobs come in their order.
+        let first = Task.immediate { await Self.code(of: writer, jobs[0]) }
+        #expect(await eventually { server.isHolding })
+        // The first job is under way, and does not wait for its turn.
+        let others = jobs.dropFirst().map { job in
+            Task.immediate { await Self.code(of: writer, job) }
+        }
+        let refused = jobs.count - crowd.waiting - 1
+        let areRefused = await eventually(seconds: 5) {
+            counts.refused.load(ordering: .relaxed) == refused * crowd.purges
+        }
+        #expect(areRefused)
+        server.release(.appending)
+        for (number, task) in ([first] + others).enumerated() {
+            #expect(await task.value == (number > crowd.waiting ? .overloaded : nil))
+        }
+        #expect(appended.map(\.id) == jobs.prefix(crowd.waiting + 1).flatMap { $0.map(\.id) })
+        // There is room again.
+        _ = try await writer.append(jobs[0])
+    }
+
+    /// The code of the error that an append ends with; `nil` if it has a receipt.
+    private static func code(
+        of writer: PurgeLogWriter,
+        _ purges: [FleetPurge]
+    ) async -> RedisError.Code? {
+        do throws(RedisError) { _ = try await writer.append(purges) } catch { return error.code }
+        return nil
+    }
+
+    private static func purge(_ number: Int, bytes: Int) -> FleetPurge {
+        let value = [UInt8](repeating: 0x61, count: bytes)
+        return FleetPurge(
+            id: FleetPurge.ID(number),
+            purge: SharedPurge(.key(value), isSoft: false)
+        )
+    }
+}
