@@ -201,11 +201,13 @@ extension NodeLink {
         table.watch(socket, for: interest, self)
     }
 
-    private func closeSocket() {
-        guard let socket = socket.take() else { return }
+    private func closeSocket() { takeSocket()?.close() }
+
+    private func takeSocket() -> NodeSocket? {
+        guard let socket = socket.take() else { return nil }
         table.forget(socket)
-        socket.close()
         interest = []
+        return socket
     }
 
     /// Closes the connection after a failure, and tells the breaker.
@@ -220,7 +222,8 @@ extension NodeLink {
             error = reason
             breaker.hung(now: now)
         }
-        closeSocket()
+        // Commands that failed must not reach the server behind those of the next connection.
+        takeSocket()?.reset()
         connection.fail(error)
         guard !wasOpen, !breaker.isClosed else { return }
         openingCount += 1

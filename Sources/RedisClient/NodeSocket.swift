@@ -106,4 +106,12 @@ struct NodeSocket {
     }
 
     func close() { _ = Platform.close(descriptor) }
+
+    /// Closes with a reset: bytes that the peer does not have yet are not sent again.
+    func reset() {
+        var atOnce = linger(l_onoff: 1, l_linger: 0)
+        let size = socklen_t(MemoryLayout<linger>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &atOnce, size)
+        close()
+    }
 }

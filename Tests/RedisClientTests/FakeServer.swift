@@ -59,6 +59,16 @@ final class FakeServer: Sendable {
             while read() != nil {}
         }
 
+        /// Reads to the end of the connection; returns its error, or 0 if the client has closed it in
+        /// order.
+        func endError() -> Int32 {
+            var room = [UInt8](repeating: 0, count: 1 << 12)
+            while true {
+                let count = recv(socket, &room, room.count, 0)
+                if count <= 0 { return count < 0 ? errno : 0 }
+            }
+        }
+
         /// Ends the server's direction, and waits for the client to close.
         func end() {
             shutdown(socket, Int32(SHUT_WR))

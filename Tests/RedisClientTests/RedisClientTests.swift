@@ -218,6 +218,30 @@ import Testing
         #expect(seen.withLock { $0 } == expected)
     }
 
+    /// Commands that have not reached a late server never do: a system that sends them again could
+    /// let them run behind those of the next connection.
+    @Test(arguments: [true, false])
+    func lateConnectionIsResetAndAnyOtherClosed(isLate: Bool) async throws {
+        let end = Mutex<Int32?>(nil)
+        let server = try FakeServer { connection in
+            connection.serve { words in words == ["GET", "late"] ? nil : "+OK\r\n" }
+            let error = connection.endError()
+            end.withLock { $0 = error }
+        }
+        let client = try RedisClient(server.url)
+        #expect(await client.code() == nil)
+        if isLate {
+            let code = await client.code(
+                of: RESPCommand("GET", key: "late"),
+                within: .milliseconds(50)
+            )
+            #expect(code == .timedOut)
+        } else {
+            await client.shutDown()
+        }
+        #expect(await eventually { end.withLock { $0 } == (isLate ? ECONNRESET : 0) })
+    }
+
     @Test func commandsBeyondTheLimitAreRefusedAtOnce() async throws {
         let received = Mutex(0)
         let server = try FakeServer { connection in

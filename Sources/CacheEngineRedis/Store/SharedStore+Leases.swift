@@ -21,7 +21,7 @@ extension SharedStore {
                     token, Array(LeaseStep.keep.rawValue.utf8),
                     StoreStep.word(Self.leaseMilliseconds),
                 ]
-                _ = try? await self.client.run([StoreStep(.lease, name, words)], by: name.record)
+                await self.run(StoreStep(.lease, name, words))
             }
         }
         let before = state.withLock { state in
@@ -54,9 +54,18 @@ extension SharedStore {
         let words = [
             token, Array(step.rawValue.utf8), StoreStep.word(Self.unshareableMilliseconds),
         ]
-        surroundings.start { [self] in
-            _ = try? await client.run([StoreStep(.lease, name, words)], by: name.record)
-        }
+        surroundings.start { [self] in await run(StoreStep(.lease, name, words)) }
+    }
+
+    /// Runs a step of a lease on the lane that asks for leases.
+    ///
+    /// A look may end without a reply while its request is still on the way. On another connection,
+    /// a release could overtake the request, and the lease would block its key with no holder. Here
+    /// it comes behind the request, or goes over a new connection: the old one was reset, so what the
+    /// server does not have by then never arrives, and what it has is run before the new connection's
+    /// greeting is answered.
+    private func run(_ step: StoreStep) async {
+        _ = try? await client.run([step], by: step.name.record, lane: .data)
     }
 }
 

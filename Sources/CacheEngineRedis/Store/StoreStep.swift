@@ -20,8 +20,12 @@ extension FleetServer {
     private static var publishLimit: Duration { .milliseconds(500) }
 
     /// Runs scripts in one piece.
-    func run(_ steps: [StoreStep], by key: [UInt8]) async throws(RedisError) -> [RESPValue] {
-        let replies = try await runScripts(by: key, within: Self.publishLimit, lane: .bulk) {
+    func run(
+        _ steps: [StoreStep],
+        by key: [UInt8],
+        lane: RedisLane = .bulk
+    ) async throws(RedisError) -> [RESPValue] {
+        let replies = try await runScripts(by: key, within: Self.publishLimit, lane: lane) {
             isWhole in
             steps.map { $0.script.command($0.name.both, isWhole: isWhole, $0.words) }
         }
