@@ -1,10 +1,10 @@
 import CacheTestSupport
 import RESP
 import RedisClient
-import Simulation
 import Synchronization
 
 @testable import CacheEngineRedis
+@testable import Simulation
 
 /// A model of Redis with one connection for each lane, as `RedisClient` has them.
 ///
@@ -26,6 +26,7 @@ final class LaneServer: FleetServer {
         var isHolding = false
         var refusals = 0
         var refusal = ""
+        var failsOver = false
         var names: [String] = []
     }
 
@@ -66,6 +67,9 @@ final class LaneServer: FleetServer {
             state.refusal = text
         }
     }
+
+    /// The replica becomes the master behind the next script that is sent whole.
+    func failOverBehindTheNextScript() { state.withLock { $0.failsOver = true } }
 
     // MARK: As a machine sees it
 
@@ -112,7 +116,12 @@ final class LaneServer: FleetServer {
             let name = String(decoding: words[0], as: UTF8.self)
             if name == "WAIT" { return .integer(0) }
             if isRefused, place > 0, name.hasPrefix("EVAL") { return .error(state.refusal) }
-            return model.run(words)
+            let reply = model.run(words)
+            if state.failsOver, name == "EVAL" {
+                state.failsOver = false
+                model.failOver(oldServesOn: false)
+            }
+            return reply
         }
     }
 

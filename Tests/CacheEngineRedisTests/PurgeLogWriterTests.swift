@@ -2,11 +2,11 @@ import CacheEngine
 import CacheTestSupport
 import RESP
 import RedisClient
-import Simulation
 import Synchronization
 import Testing
 
 @testable import CacheEngineRedis
+@testable import Simulation
 
 /// The writer of the log while its server refuses purges for a while, or does not answer.
 @Suite(.timeLimit(.minutes(1)))
@@ -47,6 +47,19 @@ struct PurgeLogWriterTests {
         }
         #expect(error?.code == .tryAgain)
         #expect(counts.refused.load(ordering: .relaxed) == 2)
+    }
+
+    /// The first purge is at a server that was replaced before the second one came; the replicas that
+    /// the new server asks do not have it.
+    @Test func purgesThatTwoServersTookAreSentAgain() async throws {
+        let writer = makeWriter()
+        _ = try await writer.append([FleetPurge(1)])
+        server.model.replicate()
+        server.model.forgetScripts()
+        server.failOverBehindTheNextScript()
+        let receipt = try await writer.append([FleetPurge(2), FleetPurge(3)])
+        #expect(appended == [1, 3, 2, 3].map { FleetPurge($0) })
+        #expect(receipt.position == FleetPosition(2, 3).rawValue)
     }
 
     /// Jobs for a server that does not answer: how many purges each has, and how long their tags are.

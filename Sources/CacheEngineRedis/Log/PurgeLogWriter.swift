@@ -156,7 +156,8 @@ final class PurgeLogWriter: Sendable {
 
 extension PurgeLogWriter {
     /// Appends purges, and tries again as long as the connection was cut, the server is no longer the
-    /// master, or one key of the log has moved to another server and the other has not.
+    /// master, one key of the log has moved to another server and the other has not, or two servers
+    /// took a part each.
     ///
     /// A purge that is appended twice has one identity and is applied once.
     private func sent(_ purges: [FleetPurge]) async throws(RedisError) -> [FleetReceipt] {
@@ -207,7 +208,21 @@ extension PurgeLogWriter {
                 )
             )
         }
+        guard Self.areOfOneServer(receipts) else {
+            let detail = "The log was moved to another server while purges were appended"
+            throw RedisError(.tryAgain, detail: detail)
+        }
         return receipts
+    }
+
+    /// Whether one server took all these purges; another one begins an epoch.
+    ///
+    /// Only the last server is asked for its replicas. The one before may have lost what it took.
+    private static func areOfOneServer(_ receipts: [FleetReceipt]) -> Bool {
+        let positions = receipts.map { FleetPosition(rawValue: $0.position) }
+        return zip(positions, positions.dropFirst()).allSatisfy { earlier, later in
+            earlier.epoch == later.epoch && earlier < later
+        }
     }
 
     private func command(for purge: FleetPurge, isWhole: Bool) -> RESPCommand {
