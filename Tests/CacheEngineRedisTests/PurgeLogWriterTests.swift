@@ -62,6 +62,14 @@ struct PurgeLogWriterTests {
         #expect(receipt.position == FleetPosition(2, 3).rawValue)
     }
 
+    /// Lost purges that are appended again together may be longer than what may wait.
+    @Test func longPurgesAreTakenIfNoOtherWaits() async throws {
+        let writer = makeWriter()
+        let purges = (0..<256).map { Self.purge($0, bytes: 1 << 16) }
+        _ = try await writer.append(purges)
+        #expect(appended.count == 256)
+    }
+
     /// Jobs for a server that does not answer: how many purges each has, and how long their tags are.
     struct Crowd: Sendable {
         let purges: Int

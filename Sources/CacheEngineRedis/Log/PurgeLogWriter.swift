@@ -41,7 +41,8 @@ final class PurgeLogWriter: Sendable {
 
     /// The jobs that wait, in their order.
     ///
-    /// Invariant: `count` and `bytes` are those of the purges in `jobs`, and within their limits.
+    /// Invariant: `count` and `bytes` are those of the purges in `jobs`, and within their limits
+    /// unless the first job alone exceeds them.
     private struct State {
         private(set) var jobs: [Job] = []
         private var count = 0
@@ -50,8 +51,10 @@ final class PurgeLogWriter: Sendable {
 
         /// Returns `false` if too much waits.
         mutating func add(_ job: Job) -> Bool {
-            guard job.purges.count <= waitingCountMax - count, job.bytes <= waitingBytesMax - bytes
-            else { return false }
+            let fits =
+                job.purges.count <= waitingCountMax - count && job.bytes <= waitingBytesMax - bytes
+            // A job that is too large by itself would be refused however often it comes.
+            guard fits || jobs.isEmpty else { return false }
             jobs.append(job)
             count += job.purges.count
             bytes += job.bytes
