@@ -18,6 +18,11 @@ enum Mutant: String {
     case waitsForNoMachine
     case usesPurgedRecords
     case readsBackWhatItRemoved
+    case givesUpPurgesThatAreMoved
+    case trustsPurgesOfTwoServers
+    case queuesAnyNumberOfPurges
+    case refusesLongPurgesForEver
+    case releasesOnAnotherLane
 
     var isOn: Bool {
         #if ENGINE_CHECKS

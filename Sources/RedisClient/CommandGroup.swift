@@ -46,7 +46,11 @@ struct CommandGroup {
             guard let place = places[number] else { continue }
             let command = commands[number]
             let hasKey = command.slot != nil
-            if hasKey { current = redirection(reply) }
+            if hasKey {
+                current =
+                    Mutant.redirectsWholeGroups.isOn
+                    ? replies.compactMap(redirection).first : redirection(reply)
+            }
             guard let current else { continue }
             if groups.last?.server != current.target {
                 groups.append(CommandGroup(to: current.target))

@@ -13,6 +13,8 @@ enum Mutant: String {
     case admitsAnyNumber
     case showsThePassword
     case asksWithoutAsking
+    case redirectsWholeGroups
+    case closesLateConnectionsInOrder
 
     var isOn: Bool {
         #if ENGINE_CHECKS

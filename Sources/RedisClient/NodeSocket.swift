@@ -111,7 +111,9 @@ struct NodeSocket {
     func reset() {
         var atOnce = linger(l_onoff: 1, l_linger: 0)
         let size = socklen_t(MemoryLayout<linger>.size)
-        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &atOnce, size)
+        if !Mutant.closesLateConnectionsInOrder.isOn {
+            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &atOnce, size)
+        }
         close()
     }
 }

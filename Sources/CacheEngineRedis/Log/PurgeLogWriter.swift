@@ -54,7 +54,8 @@ final class PurgeLogWriter: Sendable {
             let fits =
                 job.purges.count <= waitingCountMax - count && job.bytes <= waitingBytesMax - bytes
             // A job that is too large by itself would be refused however often it comes.
-            guard fits || jobs.isEmpty else { return false }
+            let isAlone = jobs.isEmpty && !Mutant.refusesLongPurgesForEver.isOn
+            guard fits || isAlone || Mutant.queuesAnyNumberOfPurges.isOn else { return false }
             jobs.append(job)
             count += job.purges.count
             bytes += job.bytes
@@ -167,7 +168,8 @@ extension PurgeLogWriter {
         let end = surroundings.nowNanoseconds + Self.limitNanoseconds
         while true {
             do throws(RedisError) { return try await exchange(purges, until: end) } catch {
-                let mayPass = [.cut, .readOnly, .masterUnknown, .tryAgain].contains(error.code)
+                let isMoved = error.code == .tryAgain && !Mutant.givesUpPurgesThatAreMoved.isOn
+                let mayPass = isMoved || [.cut, .readOnly, .masterUnknown].contains(error.code)
                 guard mayPass, surroundings.nowNanoseconds + Self.pauseNanoseconds < end else {
                     throw error
                 }
@@ -211,7 +213,7 @@ extension PurgeLogWriter {
                 )
             )
         }
-        guard Self.areOfOneServer(receipts) else {
+        guard Self.areOfOneServer(receipts) || Mutant.trustsPurgesOfTwoServers.isOn else {
             let detail = "The log was moved to another server while purges were appended"
             throw RedisError(.tryAgain, detail: detail)
         }

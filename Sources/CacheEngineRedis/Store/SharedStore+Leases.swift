@@ -65,7 +65,8 @@ extension SharedStore {
     /// server does not have by then never arrives, and what it has is run before the new connection's
     /// greeting is answered.
     private func run(_ step: StoreStep) async {
-        _ = try? await client.run([step], by: step.name.record, lane: .data)
+        let lane = Mutant.releasesOnAnotherLane.isOn ? RedisLane.bulk : .data
+        _ = try? await client.run([step], by: step.name.record, lane: lane)
     }
 }
 
