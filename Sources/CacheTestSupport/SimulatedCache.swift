@@ -27,6 +27,17 @@ public struct SimulatedCache: Sendable {
         self.clock = world.clock
     }
 
+    /// The ways in which a caller asks the cache.
+    package enum Way: Hashable, Sendable, CaseIterable {
+        /// A task awaits the response.
+        case responding
+        /// An event loop begins the request, and is called with the response.
+        case beginning
+    }
+
+    /// The way of the requests that are created now, unless they have a policy of their own.
+    @TaskLocal package static var way = Way.responding
+
     /// Creates a request; it runs at the next `settle()`.
     public func ask(
         _ request: CacheRequest,
@@ -34,10 +45,27 @@ public struct SimulatedCache: Sendable {
         reading: Caller.Reading = .steadily
     ) -> Caller {
         let caller = Caller(reading)
+        let begins = Self.way == .beginning && policy == nil
         caller.start(on: executor) { [cache] in
-            try await cache.respond(to: request, policy: policy)
+            begins
+                ? try await Self.begin(request, cache)
+                : try await cache.respond(to: request, policy: policy)
         }
         return caller
+    }
+
+    private static func begin(
+        _ request: CacheRequest,
+        _ cache: HTTPCache
+    ) async throws -> CacheResponse {
+        let answer = PendingAnswer()
+        return try await withTaskCancellationHandler {
+            try await withUnsafeThrowingContinuation { continuation in
+                cache.begin(request, answer) { continuation.resume(with: $0) }
+            }
+        } onCancel: {
+            answer.cancel()
+        }
     }
 
     /// Starts a request and runs every job that is ready.

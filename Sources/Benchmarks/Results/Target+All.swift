@@ -92,7 +92,7 @@ extension Target {
             "hit-ratio",
             "mean_points_behind_best",
             .value,
-            .atMost(1)
+            .atMost(-0.5)
         ),
         Target(
             "hit-ratio",
@@ -100,7 +100,7 @@ extension Target {
             "hit-ratio",
             "worst_points_behind_best",
             .value,
-            .atMost(4)
+            .atMost(1)
         ),
         Target(
             "hit-ratio",

@@ -76,6 +76,7 @@ enum Mutant: String {
     case holdsUpTheStoreForEver
     case gathersWithoutLimit
     case leavesLonersWaiting
+    case keepsLeadsOfGoneClients
 
     // Tiers
     case promotesWhatWasReplaced

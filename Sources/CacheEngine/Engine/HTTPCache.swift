@@ -64,11 +64,17 @@ public final class HTTPCache: Sendable {
             .lend(to: request, nil, bodyBytesMax: bodyBytesMax, reach: .pageCache, read)
     }
 
-    /// Answers a request that `answerWithoutWaiting` could not answer.
-    nonisolated(nonsending) package func respondWaiting(
-        to request: CacheRequest
-    ) async throws -> CacheResponse {
-        try await RequestRunner(services, request, nil).response()
+    /// Begins to answer a request that `answerWithoutWaiting` could not answer.
+    ///
+    /// `completion` is called once, by any thread, perhaps before this method returns.
+    package func begin(
+        _ request: CacheRequest,
+        _ answer: PendingAnswer,
+        _ completion: @escaping PendingAnswer.Completion
+    ) {
+        do {
+            try RequestRunner(services, request, nil).begin(answer, completion)
+        } catch { completion(.failure(error)) }
     }
 
     /// Returns the response if it is in memory and needs no work, or `nil` if the request would

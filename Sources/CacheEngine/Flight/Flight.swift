@@ -25,8 +25,21 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         let request: Request
         let terms: Terms
         let sinceNanoseconds: UInt64
-        /// `nil` until the waiter suspends.
-        var continuation: UnsafeContinuation<Outcome, Never>?
+        /// `nil` until the waiter waits.
+        var bell: Bell?
+    }
+
+    /// The way in which a waiter is told its outcome.
+    private enum Bell {
+        case continuation(UnsafeContinuation<Outcome, Never>)
+        case call(@Sendable (Outcome) -> Void)
+
+        func ring(_ outcome: Outcome) {
+            switch self {
+            case .continuation(let continuation): continuation.resume(returning: outcome)
+            case .call(let call): call(outcome)
+            }
+        }
     }
 
     private struct State {
@@ -135,19 +148,32 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     nonisolated(nonsending) func outcome(of waiter: WaiterID) async -> Outcome {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                let early = state.withLock { state -> Outcome? in
-                    if let early = state.told.removeValue(forKey: waiter) { return early }
-                    let isSeated = state.seats.update(waiter) { seat in
-                        assert(seat.continuation == nil, "a waiter suspends once")
-                        seat.continuation = continuation
-                    }
-                    return isSeated ? nil : .lookAgain
-                }
-                if let early { continuation.resume(returning: early) }
+                hang(.continuation(continuation), for: waiter)
             }
         } onCancel: {
             leave(waiter, with: .failed(CancellationError(), isShared: false))
         }
+    }
+
+    /// Calls `told` with the outcome for this waiter, once there is one; takes the place of
+    /// `outcome(of:)`.
+    ///
+    /// The call comes from the thread that decides the outcome, outside all locks.
+    func whenKnown(_ waiter: WaiterID, _ told: @escaping @Sendable (Outcome) -> Void) {
+        hang(.call(told), for: waiter)
+    }
+
+    /// Lets `bell` ring when the outcome for the waiter is known, or now if it is known already.
+    private func hang(_ bell: Bell, for waiter: WaiterID) {
+        let early = state.withLock { state -> Outcome? in
+            if let early = state.told.removeValue(forKey: waiter) { return early }
+            let isSeated = state.seats.update(waiter) { seat in
+                assert(seat.bell == nil, "a waiter waits once")
+                seat.bell = bell
+            }
+            return isSeated ? nil : .lookAgain
+        }
+        if let early { bell.ring(early) }
     }
 
     /// Removes a waiter and gives it this outcome.
@@ -346,13 +372,13 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     private func tell(_ waiter: WaiterID, _ outcome: Outcome) {
-        let continuation = state.withLock { state -> UnsafeContinuation<Outcome, Never>? in
+        let bell = state.withLock { state -> Bell? in
             guard let seat = state.seats.leave(waiter) else { return nil }
             assert(state.told[waiter] == nil, "a waiter is told once")
-            if seat.continuation == nil { state.told[waiter] = outcome }
-            return seat.continuation
+            if seat.bell == nil { state.told[waiter] = outcome }
+            return seat.bell
         }
-        continuation?.resume(returning: outcome)
+        bell?.ring(outcome)
     }
 
     private func tell(_ waiters: [WaiterID], _ outcome: (WaiterID) -> Outcome) {
@@ -360,26 +386,26 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
             if let only = waiters.first { tell(only, outcome(only)) }
             return
         }
-        var ready: [(WaiterID, UnsafeContinuation<Outcome, Never>)] = []
+        var ready: [(WaiterID, Bell)] = []
         ready.reserveCapacity(waiters.count)
         state.withLock { state in
-            func tell(_ waiter: WaiterID, _ continuation: UnsafeContinuation<Outcome, Never>?) {
+            func tell(_ waiter: WaiterID, _ bell: Bell?) {
                 assert(state.told[waiter] == nil, "a waiter is told once")
-                if let continuation {
-                    ready.append((waiter, continuation))
+                if let bell {
+                    ready.append((waiter, bell))
                 } else {
                     state.told[waiter] = outcome(waiter)
                 }
             }
             if waiters.count == state.seats.count {
-                state.seats.removeAll { tell($0, $1.continuation) }
+                state.seats.removeAll { tell($0, $1.bell) }
             } else {
                 for waiter in waiters {
-                    if let seat = state.seats.leave(waiter) { tell(waiter, seat.continuation) }
+                    if let seat = state.seats.leave(waiter) { tell(waiter, seat.bell) }
                 }
             }
         }
-        for (waiter, continuation) in ready { continuation.resume(returning: outcome(waiter)) }
+        for (waiter, bell) in ready { bell.ring(outcome(waiter)) }
     }
 }
 

@@ -15,7 +15,7 @@ import Synchronization
 /// have applied it; its status is also 202 if these differ or are not known.
 ///
 /// Purges need `Authorization: Bearer <token>`; without a token file they are disabled.
-package final class AdminDesk: Responder {
+package final class AdminDesk: TaskResponder {
     private let cache: HTTPCache
     private let pool: OriginPool
     private let token: Mutex<String?>

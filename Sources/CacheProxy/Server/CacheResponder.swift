@@ -18,29 +18,24 @@ struct CacheResponder: Responder {
         cache.answerWithoutWaiting(request, bodyBytesMax: Self.copiedBodyBytesMax, read)
     }
 
-    nonisolated(nonsending) func respond(to request: CacheRequest) async throws -> CacheResponse {
+    func begin(
+        _ request: CacheRequest,
+        _ answer: PendingAnswer,
+        _ completion: @escaping PendingAnswer.Completion
+    ) {
         guard request.method == .options, !Mutant.ignoresMaxForwards.isOn else {
-            return try await cache.respondWaiting(to: request)
+            return cache.begin(request, answer, completion)
         }
-        return try await respondToOptions(request)
-    }
-
-    /// OPTIONS goes no further than its `Max-Forwards` says (RFC 9110 §7.6.2).
-    ///
-    /// Not inlined, so that the frame of a request that waits stays small.
-    @inline(never)
-    nonisolated(nonsending) private func respondToOptions(
-        _ request: CacheRequest
-    ) async throws -> CacheResponse {
-        var section = request.fields.section
-        switch MaxForwards(section) {
-        case .unlimited: return try await cache.respondWaiting(to: request)
-        case .exhausted: return GatewayError.options()
+        // OPTIONS goes no further than its `Max-Forwards` says (RFC 9110 §7.6.2).
+        var forwarded = request
+        switch MaxForwards(request.fields.section) {
+        case .unlimited: break
+        case .exhausted: return completion(.success(GatewayError.options()))
         case .next(let count):
+            var section = request.fields.section
             section.set("Max-Forwards", String(count))
-            var forwarded = request
             forwarded.fields = HeaderFields(section)
-            return try await cache.respondWaiting(to: forwarded)
         }
+        cache.begin(forwarded, answer, completion)
     }
 }

@@ -10,8 +10,14 @@ package protocol Responder: Sendable {
         to request: CacheRequest,
         _ read: (borrowing BorrowedResponse) -> Void
     ) -> ImmediateAnswer
-    /// The response, however long it takes.
-    nonisolated(nonsending) func respond(to request: CacheRequest) async throws -> CacheResponse
+    /// Begins to answer, on the event loop; `answer` keeps the work, so that it can be cancelled.
+    ///
+    /// `completion` is called once, by any thread, perhaps before this method returns.
+    func begin(
+        _ request: CacheRequest,
+        _ answer: PendingAnswer,
+        _ completion: @escaping PendingAnswer.Completion
+    )
 }
 
 extension Responder {
@@ -20,4 +26,26 @@ extension Responder {
         to request: CacheRequest,
         _ read: (borrowing BorrowedResponse) -> Void
     ) -> ImmediateAnswer { .none }
+}
+
+/// A responder that answers each request in a task of its own.
+package protocol TaskResponder: Responder {
+    /// The response, however long it takes.
+    nonisolated(nonsending) func respond(to request: CacheRequest) async throws -> CacheResponse
+}
+
+extension TaskResponder {
+    package func begin(
+        _ request: CacheRequest,
+        _ answer: PendingAnswer,
+        _ completion: @escaping PendingAnswer.Completion
+    ) {
+        answer.attach(
+            Task(executorPreference: request.options.taskExecutor) {
+                do {
+                    completion(.success(try await respond(to: request)))
+                } catch { completion(.failure(error)) }
+            }
+        )
+    }
 }

@@ -1,16 +1,15 @@
 import CacheEngine
 import Synchronization
 
-/// The task that gets a response which is not there at once, and the count of its bytes that the
-/// worker has not sent.
+/// The work for a response which is not there at once, and the count of its bytes that the worker
+/// has not sent.
 ///
-/// At most a window of the body is between the task and the socket; a slow client makes the task
-/// wait, and with it the origin or the store.
+/// At most a window of the body is between its reader, a task, and the socket; a slow client makes
+/// the reader wait, and with it the origin or the store.
 final class ResponseTask: Sendable {
     static let windowBytes = 256 * 1024
 
     private struct State {
-        var task: Task<Void, Never>?
         var waiter: UnsafeContinuation<Void, Never>?
         var pendingBytes = 0
         var isCancelled = false
@@ -18,6 +17,7 @@ final class ResponseTask: Sendable {
 
     let connection: ConnectionID
     private let mailbox: Mailbox
+    private let answer = PendingAnswer()
     private let state = Mutex(State())
 
     init(_ connection: ConnectionID, _ mailbox: Mailbox) {
@@ -25,14 +25,17 @@ final class ResponseTask: Sendable {
         self.mailbox = mailbox
     }
 
-    /// Starts the task that gets the response.
+    /// Begins the request.
     ///
-    /// The cache's own tasks for it run on the worker as well.
+    /// The cache's tasks for it run on the worker.
     func start(_ request: consuming CacheRequest, from responder: any Responder) {
         request.options.taskExecutor = mailbox
-        attach(
-            Task(executorPreference: mailbox) { [self, request] in await run(request, responder) }
-        )
+        responder.begin(request, answer) { [self] result in
+            switch result {
+            case .success(let response): start(response)
+            case .failure(let error): mailbox.post(.failed(self, error))
+            }
+        }
     }
 
     /// Passes on a 1xx head of the origin.
@@ -40,27 +43,22 @@ final class ResponseTask: Sendable {
         mailbox.post(.informational(self, status: status, fields: fields))
     }
 
-    private func attach(_ task: Task<Void, Never>) {
-        let isLate = state.withLock { state in
-            state.task = task
-            return state.isCancelled
-        }
-        if isLate { task.cancel() }
-    }
-
-    /// Delivers a response whose body is not there at once.
+    /// Passes on the response, and reads its body if that is not there at once; the worker sends a
+    /// body that is together with the head.
     func start(_ response: CacheResponse) {
-        guard let body = answered(response) else { return }
-        attach(Task(executorPreference: mailbox) { [self] in await deliver(body) })
+        mailbox.post(.answered(self, response))
+        guard response.body.availableChunk == nil else { return }
+        let body = response.body
+        answer.attach(Task(executorPreference: mailbox) { [self] in await deliver(body) })
     }
 
-    /// Ends the task: the client left.
+    /// Ends the work: the client left.
     func cancel() {
-        let (task, waiter) = state.withLock { state in
+        answer.cancel()
+        let waiter = state.withLock { state in
             state.isCancelled = true
-            return (state.task.take(), state.waiter.take())
+            return state.waiter.take()
         }
-        task?.cancel()
         waiter?.resume()
     }
 
@@ -73,28 +71,6 @@ final class ResponseTask: Sendable {
         waiter?.resume()
     }
 
-    nonisolated(nonsending) private func run(_ request: CacheRequest, _ responder: any Responder)
-        async
-    {
-        do {
-            let body = answered(try await responder.respond(to: request))
-            if let body { await deliver(body) }
-        } catch {
-            mailbox.post(.failed(self, error))
-        }
-    }
-
-    /// Passes on the response; returns its body if it is not available at once.
-    ///
-    /// The worker sends an available body together with the head. Not inlined, so that the frame of
-    /// a request that waits stays small.
-    @inline(never)
-    private func answered(_ response: CacheResponse) -> BodyStream? {
-        mailbox.post(.answered(self, response))
-        return response.body.availableChunk == nil ? response.body : nil
-    }
-
-    @inline(never)
     nonisolated(nonsending) private func deliver(_ body: BodyStream) async {
         do {
             for try await chunk in body {

@@ -71,6 +71,47 @@ import Testing
         #expect(jobs.all == 2 * Self.count)
     }
 
+    @Test(
+        "a miss that an event loop begins is one job of it: its fetch",
+        arguments: ["max-age=60", "no-store"]
+    )
+    func aBegunMissNeedsNoTaskOfItsOwn(cacheControl: String) async throws {
+        let executor = ThreadExecutor()
+        defer { executor.stop() }
+        let body = ByteChunk("body")
+        let cache = try await HTTPCache(origin: LocalOrigin(executor, cacheControl, body))
+        let before = executor.counts
+        for number in 0..<Self.count {
+            let request = CacheRequest(
+                url: "http://example.com/\(number)",
+                options: RequestOptions(taskExecutor: executor)
+            )
+            let response = try await withUnsafeThrowingContinuation { continuation in
+                cache.begin(request, PendingAnswer()) { continuation.resume(with: $0) }
+            }
+            #expect(response.body.availableChunk == body && response.info.source == .origin)
+        }
+        await cache.waitUntilIdle()
+        #expect(executor.counts.jobs - before.jobs == Self.count)
+        await cache.shutDown()
+    }
+
+    @Test("a request that is cancelled before it has begun any work ends")
+    func aCancelledAnswerIsBegunInVain() async throws {
+        var configuration = HTTPCache.Configuration()
+        configuration.collapsing.abandoned = .cancel
+        let cache = try await HTTPCache(configuration: configuration, origin: HeldOrigin())
+        let answer = PendingAnswer()
+        answer.cancel()
+        await #expect(throws: CancellationError.self) {
+            _ = try await withUnsafeThrowingContinuation { continuation in
+                cache.begin(.page, answer) { continuation.resume(with: $0) }
+            }
+        }
+        #expect(await eventually { await cache.workUnderWay.flights == 0 })
+        await cache.shutDown()
+    }
+
     @Test("a body over 1 MiB is copied into its entry elsewhere, and one of 1 MiB in place")
     func largeBodyIsCopiedElsewhere() async throws {
         func body(_ count: Int) -> ByteChunk { ByteChunk([UInt8](repeating: 7, count: count)) }

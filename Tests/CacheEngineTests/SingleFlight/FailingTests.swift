@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// Results of a crowd when its fetch, or one of its requests, fails.
-@Suite struct FailingTests {
+@Suite(.bothWays) struct FailingTests {
     @Test func s06AttemptsAreBoundedForAnyNumberOfWaiters() async throws {
         let scene = try await FlightScene { $0.collapsing.maximumAttempts = 3 }
         let callers = await scene.crowd(100)
@@ -273,8 +273,11 @@ import Testing
         _ = await scene.crowd(20)
         await scene.world.advance(seconds: 50)
         #expect(scene.origin.count == 3)
-        for exchange in scene.origin.held { exchange.answer() }
-        await scene.world.settle()
+        // The answer to an escape may be taken first: the others then start a new flight.
+        for _ in 0..<2 {
+            for exchange in scene.origin.held { exchange.answer() }
+            await scene.world.settle()
+        }
         await scene.close()
     }
 

@@ -56,7 +56,7 @@ import Testing
 }
 
 /// Answers with the number of threads that its task ran on.
-private struct ThreadResponder: Responder {
+private struct ThreadResponder: TaskResponder {
     func respond(to request: CacheRequest) async throws -> CacheResponse {
         var threads: Set<UInt> = []
         var isOfAWorker = true

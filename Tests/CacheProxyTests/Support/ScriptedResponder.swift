@@ -4,7 +4,7 @@ import Synchronization
 @testable import CacheProxy
 
 /// A responder with scripted responses; it records its requests.
-final class ScriptedResponder: Responder {
+final class ScriptedResponder: TaskResponder {
     typealias Script = @Sendable (CacheRequest) async throws -> CacheResponse
 
     let asked = Mutex<[CacheRequest]>([])

@@ -28,22 +28,11 @@ struct Boarding {
 
     // MARK: Boarding
 
-    /// Joins the key's flight or starts one, and waits for its outcome.
-    nonisolated(nonsending) func outcome(
-        of context: FetchContext
-    ) async -> FlightOutcome<FlightAnswer> {
-        switch board(context) {
-        case .outcome(let outcome): return outcome
-        case .aboard(let flight, let place):
-            return await outcome(of: place, in: flight, context, isOwn: false)
-        case .leading(let flight, let place):
-            return await outcome(of: place, in: flight, context, isOwn: true)
-        }
-    }
-
+    /// Joins the key's flight, or starts one.
+    ///
     /// Not inlined, so that a frame that waits does not hold the checks.
     @inline(never)
-    private func board(_ context: FetchContext) -> FlightBoarding<FetchContext, FlightAnswer> {
+    func board(_ context: FetchContext) -> FlightBoarding<FetchContext, FlightAnswer> {
         let company = company(context)
         if case .none = company { return .outcome(.goAlone(.mayNotShare)) }
         let desk = services.desk(context.key.hash)
@@ -182,10 +171,9 @@ struct Boarding {
 
     // MARK: Alone
 
-    /// Asks the origin for this request only.
-    nonisolated(nonsending) func outcomeAlone(
-        of context: FetchContext
-    ) async -> FlightOutcome<FlightAnswer> {
+    /// Starts a flight for this request only.
+    @inline(never)
+    func boardAlone(_ context: FetchContext) -> FlightBoarding<FetchContext, FlightAnswer> {
         let flight = HTTPFlight(
             key: context.lookup.flightKey.hash,
             founder: context,
@@ -201,7 +189,7 @@ struct Boarding {
             nowNanoseconds: startedNanoseconds
         )
         FetchTask.start(services, flight, nil, context)
-        return await outcome(of: place, in: flight, context, isOwn: true)
+        return .leading(flight, place)
     }
 
     /// Ends a request that left the flight of `key`: a response to it shows that the flight itself
@@ -215,6 +203,20 @@ struct Boarding {
     }
 
     // MARK: Waiting
+
+    /// Waits for the outcome of a flight that the request has boarded.
+    nonisolated(nonsending) func outcome(
+        of boarding: FlightBoarding<FetchContext, FlightAnswer>,
+        _ context: FetchContext
+    ) async -> FlightOutcome<FlightAnswer> {
+        switch boarding {
+        case .outcome(let outcome): return outcome
+        case .aboard(let flight, let place):
+            return await outcome(of: place, in: flight, context, isOwn: false)
+        case .leading(let flight, let place):
+            return await outcome(of: place, in: flight, context, isOwn: true)
+        }
+    }
 
     /// `isOwn` is true for the request that began the flight: it is not counted as a waiter.
     nonisolated(nonsending) private func outcome(

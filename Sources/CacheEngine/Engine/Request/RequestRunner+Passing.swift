@@ -11,7 +11,7 @@ extension RequestRunner {
             response = builder.gatewayTimeout()
         } else {
             let context = passingContext()
-            let outcome = await boarding.outcomeAlone(of: context)
+            let outcome = await boarding.outcome(of: boarding.boardAlone(context), context)
             if case .answered(let answer, _) = outcome { await invalidate(after: answer) }
             guard case .respond(let answered, _) = try finish(outcome, context) else {
                 throw CacheError.cacheShutDown

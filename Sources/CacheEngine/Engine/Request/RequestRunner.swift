@@ -20,6 +20,13 @@ final class RequestRunner: Sendable {
         case look
         /// Wait for a flight that fetches the response.
         case board(FetchContext)
+        /// Wait for the flight that the request has boarded outside a task; a flight for this
+        /// request alone is the last.
+        indirect case aboard(
+            FetchContext,
+            FlightBoarding<FetchContext, FlightAnswer>,
+            isAlone: Bool
+        )
         /// Ask the origin for this request only.
         case fetchAlone(FetchContext, FlightEscape)
         /// Ask the origin for this request only, which has waited too long for the flight of this
@@ -65,10 +72,12 @@ final class RequestRunner: Sendable {
         self.request = request
     }
 
-    nonisolated(nonsending) func response() async throws -> CacheResponse {
+    /// Takes the steps from `first` on, to the response.
+    nonisolated(nonsending) func response(from first: Step = .look) async throws -> CacheResponse {
         guard isStorable, isCacheable else { return try await pass() }
-        var looks = 0
-        var step = Step.look
+        var step = first
+        // A request that began outside a task has looked once.
+        var looks = if case .look = first { 0 } else { 1 }
         while true {
             switch consume step {
             case .look:
@@ -77,14 +86,17 @@ final class RequestRunner: Sendable {
                     looks <= services.configuration.collapsing.maximumLookUps
                     ? try await look() : .fetchAlone(contextWithoutLookup(), .lookedTooOften)
             case .board(let context):
-                step = try finish(await boarding.outcome(of: context), context)
+                let boarded = boarding.board(context)
+                step = try finish(await boarding.outcome(of: boarded, context), context)
+            case .aboard(let context, let boarded, let isAlone):
+                let outcome = await boarding.outcome(of: boarded, context)
+                step = isAlone ? try finishAlone(outcome, context) : try finish(outcome, context)
             case .fetchAlone(let context, let reason):
                 step = try await fetchAlone(context, because: reason)
             case .escape(let context, let key):
                 step = try await fetchAlone(context, because: .waitedTooLong, leaving: key)
             case .respond(let response, let refresh):
-                noteAnswer(response)
-                if let refresh { boarding.refresh(refresh) }
+                respond(response, refresh)
                 return response
             }
         }
@@ -92,6 +104,12 @@ final class RequestRunner: Sendable {
 
     /// Whether the policy and the method let a stored response be used, or the response be stored.
     var isCacheable: Bool { (policy.reads || policy.writes) && request.isAnsweredByKey }
+
+    /// Counts the response, and starts the refresh that follows it.
+    func respond(_ response: CacheResponse, _ refresh: FetchContext?) {
+        noteAnswer(response)
+        if let refresh { boarding.refresh(refresh) }
+    }
 
     /// Counts the response, and reports it to the application's hook.
     @inline(never)
@@ -118,9 +136,7 @@ final class RequestRunner: Sendable {
     nonisolated(nonsending) private func look() async throws -> Step {
         // Before the look-up: an entry that is removed after it must not be restored.
         let ticket = services.tiers.ledger.ticket()
-        // A certain miss needs no look-up, which could suspend.
-        let isLookedUp = policy.reads && !services.tiers.noteCertainMiss(key)
-        guard isLookedUp else { return try step(after: .nothing(key), ticket) }
+        if let step = try stepWithoutLookup(ticket) { return step }
         let lookup = await Lookup(services).result(
             for: key,
             request.fields.section,
@@ -128,6 +144,12 @@ final class RequestRunner: Sendable {
             mayRefuse: true
         )
         return try step(after: lookup, ticket)
+    }
+
+    /// The step that follows a certain miss, which needs no look-up; `nil` if there may be an entry.
+    func stepWithoutLookup(_ ticket: RemovalLedger.Ticket) throws -> Step? {
+        guard !policy.reads || services.tiers.noteCertainMiss(key) else { return nil }
+        return try step(after: .nothing(key), ticket)
     }
 
     /// The step that follows a look-up.
@@ -269,14 +291,22 @@ final class RequestRunner: Sendable {
         if reason != .mayNotShare { services.recorder.escaped(reason, request) }
         // A request that waited too long does not store: the fetch that it waited for does.
         let own = key == nil ? context : context.withoutStoring
-        let outcome = await boarding.outcomeAlone(of: own)
+        let outcome = await boarding.outcome(of: boarding.boardAlone(own), own)
         if let key { boarding.leaveEscape(from: key, outcome) }
-        let step = try finish(outcome, own)
+        return try finishAlone(outcome, own)
+    }
+
+    /// Turns the outcome of a flight for this request alone into its last step.
+    func finishAlone(
+        _ outcome: FlightOutcome<FlightAnswer>,
+        _ context: FetchContext
+    ) throws -> Step {
+        let step = try finish(outcome, context)
         switch step {
         case .respond: return step
         case .fetchAlone:
             throw CacheError.misbehaved("The origin's response does not fit the stored part")
-        case .look, .board, .escape: throw CacheError.cacheShutDown
+        case .look, .board, .aboard, .escape: throw CacheError.cacheShutDown
         }
     }
 }
