@@ -1,15 +1,13 @@
 /// A body while it arrives, as a value: its bytes, the places of its readers, and those that wait.
 ///
-/// Any number of readers follow it at their own pace.
-///
-///     whole ──spill──▶ spilled        readers may start at byte 0
-///       │                 │pass
-///       └──────pass───────┴─▶ passing  no reader joins once chunks were dropped
+/// Any number of readers follow it at their own pace. The modes are those of `ArrivedBytes`.
 ///
 /// While *whole*, every chunk is kept, for readers and for the entry that will be stored. Once
-/// *spilled*, chunks behind the window are read back from the place they were written to. While
-/// *passing* (not stored) the writer stays within a window of every reader that reads, so that none
-/// cuts off another. A reader that has not asked for a byte yet, or that has stood still for too
+/// *spilled*, chunks behind the window are dropped. In both modes a reader may start at byte 0.
+/// While *passing* (not stored), no reader joins before a dropped byte, and the writer stays within
+/// a window of every reader that reads, so that none cuts off another.
+///
+/// A reader of a passing body that has not asked for a byte yet, or that has stood still for too
 /// long, holds up nobody: once it is a window behind the fastest it is cut off. The window bounds
 /// memory in the last two modes. The writer of a passing body ends once no reader needs more bytes,
 /// also if one that has all its bytes, or is cut off, has not left. A reader that lags behind when a
@@ -22,33 +20,13 @@
 ///
 /// Each change returns the waiters that it ends, and the caller wakes them.
 ///
-/// Invariants, checked by `checkInvariants()`:
-/// 1. `chunks` cover `firstOffset..<endOffset` without a gap.
-/// 2. While whole and open, `firstOffset` is 0.
-/// 3. Each sleeper is a reader, and each reader sleeps at most once.
+/// Invariant, checked by `checkInvariants()`: each sleeper is a reader, and each reader sleeps at
+/// most once.
 struct GrowingBody<Waiter> {
     /// The waiters that a change ends.
     struct Woken {
         var readers: [Waiter] = []
         var writer: Waiter?
-    }
-
-    private enum Mode {
-        case whole
-        case spilled(BodyChain.SpillReader)
-        case passing(Remains?)
-    }
-
-    /// The written part of a body that stopped being stored.
-    private struct Remains {
-        let reader: BodyChain.SpillReader
-        let end: Int
-    }
-
-    private enum Ending {
-        case open
-        case complete
-        case broken(any Error)
     }
 
     /// Whether memory is short, as the caller saw it before the current change.
@@ -59,12 +37,7 @@ struct GrowingBody<Waiter> {
     private let windowBytes: Int
     /// The window in a shortage.
     private let leastWindowBytes: Int
-    private var mode = Mode.whole
-    private var ending = Ending.open
-    private var chunks: [ByteChunk] = []
-    private var chunkOffsets: [Int] = []
-    private var firstOffset = 0
-    private var endOffset = 0
+    private var bytes = ArrivedBytes()
     private var readers = BodyReaders()
     /// The requests that were told of the body and have neither joined nor declined it.
     ///
@@ -87,26 +60,16 @@ struct GrowingBody<Waiter> {
     var readerCount: Int { readers.count }
 
     /// The number of bytes in memory.
-    var heldBytes: Int { endOffset - firstOffset }
+    var heldBytes: Int { bytes.heldBytes }
 
     /// Whether the writer waits because the readers do not read on.
     var isHeldUpByReaders: Bool { writer != nil && !readers.isEmpty }
 
     /// Whether the body has not ended.
-    var isOpen: Bool {
-        if case .open = ending { return true }
-        return false
-    }
+    var isOpen: Bool { bytes.isOpen }
 
-    private var isPassing: Bool {
-        if case .passing = mode { return true }
-        return false
-    }
-
-    private var isSpilled: Bool {
-        if case .spilled = mode { return true }
-        return false
-    }
+    /// Whether the body was kept until it was complete, and no longer has its beginning.
+    var isLetGo: Bool { bytes.isLetGo }
 
     /// The window as far as memory allows it now.
     private var currentWindowBytes: Int {
@@ -119,25 +82,14 @@ struct GrowingBody<Waiter> {
         return Mutant.writesForDoneReaders.isOn ? readers.isEmpty : !readers.needsBytes
     }
 
-    /// The end of the bytes that can still be read back after storing stopped.
-    private var remainsEnd: Int {
-        if case .passing(let remains?) = mode { remains.end } else { 0 }
-    }
-
-    /// Whether the body was kept until it was complete, and no longer has its beginning.
-    var isLetGo: Bool {
-        guard case .whole = mode, case .complete = ending else { return false }
-        return firstOffset > 0
-    }
-
     /// The bytes that the readers have yet to take; those that have not come are not counted.
     private mutating func lagBytes() -> Int {
-        max(0, endOffset - (readers.neededOffset() ?? endOffset))
+        max(0, bytes.endOffset - (readers.neededOffset() ?? bytes.endOffset))
     }
 
     /// The bytes in memory that are kept for readers, whether the store needs them too or not.
     mutating func owedBytes() -> Int {
-        if case .whole = mode, isOpen { return lagBytes() }
+        if case .whole = bytes.mode, isOpen { return lagBytes() }
         return heldBytes
     }
 }
@@ -152,31 +104,23 @@ extension GrowingBody {
     /// Appends bytes; does nothing after the end.
     mutating func append(_ chunk: ByteChunk) -> Woken {
         guard isOpen, !chunk.isEmpty else { return Woken() }
-        chunks.append(chunk)
-        chunkOffsets.append(endOffset)
-        endOffset += chunk.count
-        assert(chunkOffsets.count == chunks.count)
+        bytes.append(chunk)
         trim()
         return everyone()
     }
 
     /// From now on drops the chunks behind the window: `reader` reads them back.
     mutating func spill(_ reader: @escaping BodyChain.SpillReader) -> Woken {
-        assert(!isPassing, "a body that passes is not stored again")
-        mode = .spilled(reader)
+        bytes.spill(reader)
         trim()
         return everyone()
     }
 
     /// From now on keeps nothing for later readers.
     mutating func pass() -> Woken {
-        switch mode {
-        case .passing: return Woken()
-        case .spilled(let reader):
-            mode = .passing(Remains(reader: reader, end: firstOffset))
-            readers.floor = firstOffset
-        case .whole: mode = .passing(nil)
-        }
+        guard !bytes.isPassing else { return Woken() }
+        bytes.pass()
+        readers.floor = bytes.remainsEnd
         trim()
         return everyone()
     }
@@ -201,8 +145,8 @@ extension GrowingBody {
     /// Ends the body with an error; only the first end counts.
     mutating func fail(_ error: any Error) -> Woken { end(.broken(error)) }
 
-    private mutating func end(_ ending: Ending) -> Woken {
-        if isOpen { self.ending = ending }
+    private mutating func end(_ ending: ArrivedBytes.Ending) -> Woken {
+        bytes.end(ending)
         trim()
         return everyone()
     }
@@ -218,7 +162,7 @@ extension GrowingBody {
     /// Whether the writer goes on: the body is open, and is kept or has a reader that needs more.
     var needsBytes: Bool {
         guard isOpen else { return false }
-        guard case .passing = mode else { return true }
+        guard case .passing = bytes.mode else { return true }
         return !isDeserted
     }
 
@@ -245,7 +189,7 @@ extension GrowingBody {
     /// not, while memory is short: it would keep all bytes for them.
     mutating func isRoomy() -> Bool {
         guard isOpen else { return true }
-        switch mode {
+        switch bytes.mode {
         case .spilled: return true
         case .whole:
             guard shortage.isForReaders, !isOverdue, !Mutant.runsAheadOfSlowReaders.isOn else {
@@ -254,7 +198,8 @@ extension GrowingBody {
             return lagBytes() < leastWindowBytes
         case .passing:
             if isDeserted || Mutant.waitsForNoReader.isOn { return true }
-            return endOffset - (readers.rearPlace() ?? readers.fastestOffset) < currentWindowBytes
+            return bytes.endOffset - (readers.rearPlace() ?? readers.fastestOffset)
+                < currentWindowBytes
         }
     }
 
@@ -269,7 +214,7 @@ extension GrowingBody {
         guard writer != nil else { return Woken() }
         // The shortage may have ended.
         if let writer = writerWithRoom() { return Woken(writer: writer) }
-        switch mode {
+        switch bytes.mode {
         case .spilled: return Woken()
         case .whole:
             heldUpNanoseconds += max(nowNanoseconds, looked) - looked
@@ -280,7 +225,7 @@ extension GrowingBody {
         case .passing:
             guard !Mutant.waitsForStillReaders.isOn else { return Woken() }
             let isOne = readers.noteStill(
-                upTo: endOffset - currentWindowBytes,
+                upTo: bytes.endOffset - currentWindowBytes,
                 for: limitNanoseconds,
                 nowNanoseconds: nowNanoseconds
             )
@@ -298,10 +243,10 @@ extension GrowingBody {
     /// may still ask for itself and the body broke off, or passes and is more than a window away
     /// from them.
     mutating func join(at offset: Int, _ party: BodyChain.Party) -> BodyChain.ReaderID? {
-        if case .broken = ending, party == .follower { return nil }
-        if offset < firstOffset, !isSpilled { return nil }
-        if case .passing = mode {
-            let isFar = offset - endOffset > windowBytes && !Mutant.joinsFarParts.isOn
+        if case .broken = bytes.ending, party == .follower { return nil }
+        if offset < bytes.firstOffset, !bytes.isSpilled { return nil }
+        if case .passing = bytes.mode {
+            let isFar = offset - bytes.endOffset > windowBytes && !Mutant.joinsFarParts.isOn
             if isFar, party == .follower { return nil }
         }
         awaitedReaders -= 1
@@ -311,10 +256,9 @@ extension GrowingBody {
     /// The chunks of a body that is complete and in memory, for a request that needs no place among
     /// the readers then; `nil` if it needs one, because it would hold many chunks.
     mutating func takeWhole() -> [ByteChunk]? {
-        guard case .complete = ending, firstOffset == 0,
-            chunks.count <= 1 || endOffset <= leastWindowBytes
+        guard let whole = bytes.allChunks,
+            whole.count <= 1 || bytes.endOffset <= leastWindowBytes
         else { return nil }
-        let whole = chunks
         awaitedReaders -= 1
         dropTaken()
         return whole
@@ -329,15 +273,20 @@ extension GrowingBody {
         // It has all its bytes, so nothing that was dropped meanwhile concerns it.
         if offset >= limit { return (.end, nil) }
         guard let place = readers[reader], !place.isCutOff else {
-            return (.failed(Self.tooSlow), nil)
+            return (.failed(ArrivedBytes.readerTooSlow), nil)
         }
         // A reader whose next bytes in memory were dropped gets an error there in any case.
-        if !isPassing || max(offset, remainsEnd) >= firstOffset { readers.begin(reader) }
-        let step = next(at: offset, limit: limit)
+        if !bytes.isPassing || max(offset, bytes.remainsEnd) >= bytes.firstOffset {
+            readers.begin(reader)
+        }
+        let step = bytes.next(at: offset, limit: limit)
         if case .chunk(let chunk) = step {
-            assert(!chunk.isEmpty && chunk.count <= endOffset - offset, "bytes that have arrived")
+            assert(
+                !chunk.isEmpty && chunk.count <= bytes.endOffset - offset,
+                "bytes that have arrived"
+            )
             readers.move(reader, to: offset + chunk.count, limit: limit)
-            if !isOpen || isSpilled { dropTaken() }
+            if !isOpen || bytes.isSpilled { dropTaken() }
         }
         return (step, writerWithRoom())
     }
@@ -351,7 +300,7 @@ extension GrowingBody {
         limit: Int
     ) -> Waiter? {
         readers.move(reader, to: offset, limit: limit)
-        if !isOpen || isSpilled { dropTaken() }
+        if !isOpen || bytes.isSpilled { dropTaken() }
         return writerWithRoom()
     }
 
@@ -361,7 +310,7 @@ extension GrowingBody {
         beyond offset: Int,
         _ waiter: Waiter
     ) -> Bool {
-        guard let place = readers[reader], !place.isCutOff, isOpen, endOffset <= offset else {
+        guard let place = readers[reader], !place.isCutOff, isOpen, bytes.endOffset <= offset else {
             return false
         }
         readers.setSleep(sleepers.enter(waiter), of: reader)
@@ -378,7 +327,7 @@ extension GrowingBody {
     /// Removes a reader.
     mutating func leave(_ reader: BodyChain.ReaderID) -> Woken {
         let sleeper = wakeUp(reader).map { [$0] } ?? []
-        readers.remove(reader, end: isOpen ? endOffset : nil)
+        readers.remove(reader, end: isOpen ? bytes.endOffset : nil)
         // After the end the writer does not wait, and no more bytes arrive.
         guard isOpen else {
             dropTaken()
@@ -386,52 +335,6 @@ extension GrowingBody {
         }
         trim()
         return Woken(readers: sleeper, writer: writerWithRoom())
-    }
-
-    private static var tooSlow: CacheError {
-        CacheError(
-            .readerTooSlow,
-            detail: "This reader is too far behind the others, and the body is not stored; "
-                + "read faster, or raise originLimits.windowSize"
-        )
-    }
-
-    private func next(at offset: Int, limit: Int) -> BodyChain.Step {
-        if offset >= limit { return .end }
-        if offset < firstOffset {
-            if case .broken(let error) = ending { return .failed(error) }
-            switch mode {
-            case .spilled(let reader):
-                return .readBack(reader, offset..<min(limit, firstOffset))
-            case .passing(let remains?) where offset < remains.end:
-                return .readBack(remains.reader, offset..<min(limit, remains.end))
-            case .whole, .passing: return .failed(Self.tooSlow)
-            }
-        }
-        if offset < endOffset { return .chunk(chunk(at: offset, limit: limit)) }
-        switch ending {
-        case .open: return .wait
-        case .complete: return .end
-        case .broken(let error): return .failed(error)
-        }
-    }
-
-    private func chunk(at offset: Int, limit: Int) -> ByteChunk {
-        // The last chunk that begins at or before the offset.
-        var low = 0
-        var high = chunkOffsets.count
-        while high - low > 1 {
-            let middle = (low + high) / 2
-            if chunkOffsets[middle] <= offset { low = middle } else { high = middle }
-        }
-        let chunk = chunks[low]
-        assert(
-            (chunkOffsets[low]..<chunkOffsets[low] + chunk.count).contains(offset),
-            "the chunk has the offset"
-        )
-        // A reader's limit may be any announced length, so nothing is added to it.
-        let start = offset - chunkOffsets[low]
-        return chunk[start..<min(chunk.count, limit - chunkOffsets[low])]
     }
 }
 
@@ -442,21 +345,21 @@ extension GrowingBody {
     private mutating func trim() {
         defer { checkInvariants() }
         guard isOpen else { return dropTaken() }
-        switch mode {
+        switch bytes.mode {
         case .whole: return
         case .spilled: dropTaken()
         case .passing where readers.lastID == 0 && awaitedReaders > 0: return
         case .passing:
-            let fastest = min(readers.fastestOffset, endOffset)
+            let fastest = min(readers.fastestOffset, bytes.endOffset)
             // A reader that was told of the body but has not started must find its beginning as
             // long as possible. Without the beginning, the window is of no use to it.
             let ahead = awaitedReaders > 0 ? windowBytes : currentWindowBytes
             let slowest = readers.cutOff(
                 before: fastest - windowBytes,
                 stillBefore: fastest - currentWindowBytes,
-                front: firstOffset == 0 ? endOffset - ahead : endOffset
+                front: bytes.firstOffset == 0 ? bytes.endOffset - ahead : bytes.endOffset
             )
-            drop(before: slowest)
+            bytes.drop(before: slowest)
         }
     }
 
@@ -464,32 +367,15 @@ extension GrowingBody {
     ///
     /// The requests that were told of the body, and have not come, need all that there is.
     private mutating func dropTaken() {
-        var limit = awaitedReaders > 0 ? 0 : readers.neededOffset() ?? endOffset
-        if isSpilled { limit = max(limit, endOffset - currentWindowBytes) }
-        drop(before: limit)
-    }
-
-    private mutating func drop(before offset: Int) {
-        var dropped = 0
-        while dropped < chunks.count, chunkOffsets[dropped] + chunks[dropped].count <= offset {
-            dropped += 1
-        }
-        guard dropped > 0 else { return }
-        firstOffset = chunkOffsets[dropped - 1] + chunks[dropped - 1].count
-        chunks.removeFirst(dropped)
-        chunkOffsets.removeFirst(dropped)
+        var limit = awaitedReaders > 0 ? 0 : readers.neededOffset() ?? bytes.endOffset
+        if bytes.isSpilled { limit = max(limit, bytes.endOffset - currentWindowBytes) }
+        bytes.drop(before: limit)
     }
 
     func checkInvariants() {
         #if ENGINE_CHECKS
-            var offset = firstOffset
-            for (chunk, start) in zip(chunks, chunkOffsets) {
-                precondition(start == offset)
-                offset += chunk.count
-            }
-            precondition(offset == endOffset)
             precondition(sleepers.count <= readers.count)
-            if case .whole = mode, isOpen { precondition(firstOffset == 0) }
+            bytes.checkInvariants()
             readers.checkInvariants()
         #endif
     }

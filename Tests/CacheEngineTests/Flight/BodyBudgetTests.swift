@@ -7,10 +7,6 @@ import Testing
 @Suite struct BodyBudgetTests {
     private typealias Body = GrowingBody<Int>
 
-    private static func piece(_ count: Int, from offset: Int = 0) -> ByteChunk {
-        ByteChunk((offset..<offset + count).map { UInt8(truncatingIfNeeded: $0) })
-    }
-
     /// A body that is being stored, 30 bytes ahead of its one reader, in a shortage.
     private static func heldUpBody() throws -> (body: Body, reader: BodyChain.ReaderID) {
         let (joined, reader) = try Self.bodyWithReader(leastWindowBytes: 20)
@@ -28,7 +24,7 @@ import Testing
         var body = Body(windowBytes: 100, leastWindowBytes: 20)
         let (asker, follower) = (body.join(at: 0, .asker), body.join(at: 0, .follower))
         let (slow, quick) = (try #require(asker), try #require(follower))
-        _ = body.append(Self.piece(30))
+        _ = body.append(piece(30))
         let waitsInPlenty = body.park(writer: 7)
         #expect(!waitsInPlenty)
         body.shortage.isForReaders = true
@@ -39,7 +35,7 @@ import Testing
         let wokenBySlow = body.step(slow, at: 0, limit: .max).writer
         #expect(wokenBySlow == 7)
         // Bytes within the least window delay no reader.
-        _ = body.append(Self.piece(19, from: 30))
+        _ = body.append(piece(19, from: 30))
         let waitsForLittle = body.park(writer: 7)
         #expect(!waitsForLittle)
     }
@@ -109,11 +105,11 @@ import Testing
         var body = joined
         _ = body.spill { _ in .empty }
         for offset in stride(from: 0, to: 200, by: 10) {
-            _ = body.append(Self.piece(10, from: offset))
+            _ = body.append(piece(10, from: offset))
         }
         #expect(body.heldBytes == 100)
         body.shortage.isForReaders = true
-        _ = body.append(Self.piece(10, from: 200))
+        _ = body.append(piece(10, from: 200))
         #expect(body.heldBytes == 20)
         guard case .readBack(_, let range) = body.step(reader, at: 0, limit: .max).step else {
             Issue.record("The reader finds nothing behind the window")
@@ -140,7 +136,7 @@ import Testing
             Issue.record("There are bytes already")
             return
         }
-        _ = body.append(Self.piece(20))
+        _ = body.append(piece(20))
         let waitsInPlenty = body.park(writer: 7)
         #expect(!waitsInPlenty)
         body.shortage.isForReaders = true
@@ -175,7 +171,7 @@ import Testing
             }
         }
         for offset in [0, 20] {
-            _ = body.append(Self.piece(20, from: offset))
+            _ = body.append(piece(20, from: offset))
             guard case .chunk = body.step(quick, at: offset, limit: .max).step else {
                 Issue.record("The quick reader has no bytes at \(offset)")
                 return
@@ -187,7 +183,7 @@ import Testing
                 _ = body.dismissStill(for: 10, nowNanoseconds: now)
             }
         }
-        _ = body.append(Self.piece(20, from: 40))
+        _ = body.append(piece(20, from: 40))
         guard case .failed(let error) = body.step(still, at: 0, limit: .max).step else {
             Issue.record("The reader that stood still was not cut off")
             return
@@ -204,7 +200,7 @@ import Testing
         let (asker, follower) = (body.join(at: 0, .asker), body.join(at: 0, .follower))
         let (slow, quick) = (try #require(asker), try #require(follower))
         for offset in stride(from: 0, to: 50, by: 10) {
-            _ = body.append(Self.piece(10, from: offset))
+            _ = body.append(piece(10, from: offset))
         }
         _ = body.finish()
         _ = body.step(slow, at: 0, limit: .max)
@@ -223,20 +219,20 @@ import Testing
             Issue.record("The reader has no bytes")
             return
         }
-        #expect(chunk.array == Self.piece(10, from: 20).array)
+        #expect(chunk.array == piece(10, from: 20).array)
     }
 
     @Test func smallCompleteBodyNeedsNoPlaceAmongTheReaders() {
         for (pieces, isTaken) in [(1, true), (2, true), (3, false)] {
             var body = Body(windowBytes: 100, leastWindowBytes: 20)
-            for number in 0..<pieces { _ = body.append(Self.piece(10, from: 10 * number)) }
+            for number in 0..<pieces { _ = body.append(piece(10, from: 10 * number)) }
             _ = body.finish()
             let whole = body.takeWhole()
             #expect((whole?.count == pieces) == isTaken, "\(pieces)")
             #expect(body.heldBytes == (isTaken ? 0 : 10 * pieces), "\(pieces)")
         }
         var body = Body(windowBytes: 100, leastWindowBytes: 20)
-        _ = body.append(Self.piece(90))
+        _ = body.append(piece(90))
         _ = body.finish()
         let whole = body.takeWhole()
         #expect(whole?.count == 1, "A reader would hold the one piece as well")
@@ -254,14 +250,14 @@ import Testing
         let chain = BodyChain(expectedCount: nil, windowBytes: 5_000, budget: budget)
         let record = BodyChainTests.Record(nil)
         let stream = try #require(chain.stream())
-        chain.append(Self.piece(1_000))
+        chain.append(piece(1_000))
         #expect(budget.owedBytes == 1_000 && chain.hasRoom)
-        chain.append(Self.piece(500))
+        chain.append(piece(500))
         #expect(budget.owedBytes == 1_500 && budget.shortage.isForReaders && !chain.hasRoom)
         _ = BodyChainTests.read(stream, into: record, on: executor)
         await executor.settle()
         #expect(budget.owedBytes == 0 && chain.hasRoom)
-        chain.append(Self.piece(700))
+        chain.append(piece(700))
         chain.finish()
         #expect(budget.owedBytes == 700)
         await executor.settle()
@@ -274,7 +270,7 @@ import Testing
         func hold() throws {
             let chain = BodyChain(expectedCount: nil, windowBytes: 5_000, budget: budget)
             let stream = try #require(chain.stream())
-            chain.append(Self.piece(500))
+            chain.append(piece(500))
             chain.finish()
             #expect(budget.owedBytes == 500)
             withExtendedLifetime(stream) {}
