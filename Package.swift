@@ -73,7 +73,11 @@ let package = Package(
 
         // The wire format of Redis: pure values.
         .target(name: "RESP", dependencies: ["Platform"], swiftSettings: house),
-        .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: house),
+        .testTarget(
+            name: "RESPTests",
+            dependencies: ["RESP", "CacheTestSupport"],
+            swiftSettings: house
+        ),
 
         // A client of Redis: one server, a cluster, or the master that sentinels name.
         .target(name: "RedisClient", dependencies: ["RESP", "Platform"], swiftSettings: house),

@@ -1,3 +1,4 @@
+import CacheTestSupport
 import RESP
 import Testing
 
@@ -24,7 +25,7 @@ import Testing
 
     @Test(arguments: 0..<32)
     func parserReadsWhatACommandWrites(seed: UInt64) {
-        var random = Random(seed)
+        var random = SeededRandom(seed: seed)
         var command = RESPCommand("X")
         var words: [RESPValue] = [.bulk([0x58])]
         var buffer: [UInt8] = []

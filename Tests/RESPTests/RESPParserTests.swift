@@ -1,3 +1,4 @@
+import CacheTestSupport
 import RESP
 import Testing
 
@@ -54,7 +55,7 @@ import Testing
 
     @Test(arguments: 0..<256)
     func anySplitGivesTheSameValues(seed: UInt64) {
-        var random = Random(seed)
+        var random = SeededRandom(seed: seed)
         let values = (0..<8).map { _ in RESPValue.random(&random, depth: 3) }
         var bytes = values.flatMap(\.encoded)
         #expect(Reading(bytes, pieceBytes: bytes.count) == Reading(values: values))

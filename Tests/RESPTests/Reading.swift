@@ -1,3 +1,4 @@
+import CacheTestSupport
 import RESP
 
 /// The values in some bytes, and the fault that ended them.
@@ -58,7 +59,7 @@ extension RESPValue {
         }
     }
 
-    static func random(_ random: inout Random, depth: Int) -> RESPValue {
+    static func random(_ random: inout SeededRandom, depth: Int) -> RESPValue {
         switch random.next() % (depth > 0 ? 8 : 6) {
         case 0: .simple(String(repeating: "ok", count: Int(random.next() % 20)))
         case 1: .error("ERR " + String(random.next()))
@@ -74,20 +75,5 @@ extension RESPValue {
                 (0..<Int(random.next() % 6)).map { _ in .random(&random, depth: depth - 1) }
             )
         }
-    }
-}
-
-/// A stream of numbers from a seed (SplitMix64).
-struct Random: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
     }
 }

@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Testing
 
 @testable import RedisClient
@@ -6,7 +7,7 @@ import Testing
     /// Against an array that is searched for its earliest deadline.
     @Test(arguments: 0..<64)
     func queueAgreesWithAPlainArray(seed: UInt64) {
-        var random = Random(seed)
+        var random = SeededRandom(seed: seed)
         var queue = BatchQueue()
         var model: [(name: String, deadline: UInt64)] = []
         var number = 0

@@ -38,7 +38,7 @@ struct RealRedisTests {
 
     @Test func everyByteOfAMegabyteComesBack() async throws {
         let (server, client) = try await startedServer()
-        var random = Random(1)
+        var random = SeededRandom(seed: 1)
         let value = (0..<1 << 20).map { _ in UInt8(truncatingIfNeeded: random.next()) }
         var set = RESPCommand("SET", key: "large")
         set.add(value)

@@ -35,21 +35,6 @@ extension NodeAddress {
     init(_ port: UInt16) { self.init(host: "127.0.0.1", port: port) }
 }
 
-/// A stream of numbers from a seed (SplitMix64).
-struct Random: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
-    }
-}
-
 extension RedisOptions {
     /// Limits that a busy machine keeps too.
     static var patient: RedisOptions {
