@@ -144,6 +144,11 @@ final class FakeServer: Sendable {
         thread.detach()
     }
 
+    /// A server that replies with the last word of each command.
+    static func echo() throws -> FakeServer {
+        try FakeServer { connection in connection.serve { "+\($0.last ?? "")\r\n" } }
+    }
+
     deinit { stop() }
 
     var address: NodeAddress { NodeAddress(port) }
