@@ -206,7 +206,7 @@ extension Transfer {
         set(CURLOPT_ERRORBUFFER, errorText)
         set(CURLOPT_NOSIGNAL, 1)
         ccurl_allow_http_only(easy)
-        configureRequest(configuration)
+        configureRequest()
         configureConnection(configuration)
         set(CURLOPT_HEADERDATA, context)
         ccurl_set_data_callback(easy, CURLOPT_HEADERFUNCTION, Callback.head)
@@ -223,7 +223,7 @@ extension Transfer {
         ccurl_set_seek_callback(easy, Callback.seek)
     }
 
-    private func configureRequest(_ configuration: CurlConfiguration) {
+    private func configureRequest() {
         set(CURLOPT_URL, request.connectionURL)
         set(CURLOPT_PATH_AS_IS, 1)
         set(CURLOPT_REQUEST_TARGET, request.requestTarget)

@@ -151,7 +151,7 @@ final class Ledger: Sendable {
         }
         let content = state.contents[serial]
         var problems = ownership(of: content, answer, to: plan)
-        problems += age(of: content, answer, to: plan, state)
+        problems += age(of: content, to: plan, state)
         problems += order(of: content, to: plan, state)
         if answer.isWhole, !plan.isHead, status != 304 {
             problems += body(of: content, answer, status)
@@ -222,12 +222,7 @@ final class Ledger: Sendable {
         return problems
     }
 
-    private func age(
-        of content: Content,
-        _ answer: Answer,
-        to plan: RequestPlan,
-        _ state: State
-    ) -> [String] {
+    private func age(of content: Content, to plan: RequestPlan, _ state: State) -> [String] {
         for removal in state.removals where removal.covers(content.path) {
             guard let ended = removal.ended, ended < plan.startedAt else { continue }
             if content.askedAt < removal.began { return ["removed content"] }

@@ -11,7 +11,7 @@ extension Workload {
     ) { plan in
         let keys = plan.sized(smoke: 300, quick: 6_000, full: 30_000)
         let fixture = SharedLater { try await FleetFixture(plan, keyCount: keys) }
-        return [64, 256].map { SharedHitCase(plan, fixture, callers: $0) }
+        return [64, 256].map { SharedHitCase(fixture, callers: $0) }
     }
 }
 
@@ -20,7 +20,7 @@ private final class SharedHitCase: WorkloadCase {
     private let callers: Int
     private var records: [String] = []
 
-    init(_ plan: WorkloadPlan, _ shared: SharedLater<FleetFixture>, callers: Int) {
+    init(_ shared: SharedLater<FleetFixture>, callers: Int) {
         self.shared = shared
         self.callers = callers
     }

@@ -67,7 +67,7 @@ extension Worker {
         if connection.response.framing != .none {
             let start = out.count
             lent.withBody { out.append($0) }
-            emitHead(connection, from: start)
+            emitHead(from: start)
         }
         if connection.logLine != nil { noteLog(connection, lent.status, lent.info) }
     }
@@ -145,7 +145,7 @@ extension Worker {
         guard !connection.response.hasBegun, status > 101, status < 200 else { return }
         let start = out.count
         writer.writeInformational(status: status, fields: fields, to: out)
-        emitHead(connection, from: start)
+        emitHead(from: start)
         counters.count(status: status)
     }
 
@@ -162,20 +162,20 @@ extension Worker {
         case .drop:
             connection.task?.acknowledge(chunk.count)
             return
-        case .send: emit(connection, chunk)
+        case .send: emit(chunk)
         case .sendLast(let count):
-            emit(connection, chunk[0..<count])
+            emit(chunk[0..<count])
             connection.task?.cancel()
             return finishResponse(connection)
         case .sendAsChunk:
             let start = out.count
             out.append(hexadecimal: chunk.count)
             out.append("\r\n")
-            emitHead(connection, from: start)
-            emit(connection, chunk)
+            emitHead(from: start)
+            emit(chunk)
             let end = out.count
             out.append("\r\n")
-            emitHead(connection, from: end)
+            emitHead(from: end)
         }
         connection.unacknowledgedBytes += chunk.count
     }
@@ -187,7 +187,7 @@ extension Worker {
         case .sendLastChunk:
             let start = out.count
             out.append("0\r\n\r\n")
-            emitHead(connection, from: start)
+            emitHead(from: start)
             endResponse(connection)
         case .cut: cutResponse(connection)
         }
@@ -238,7 +238,7 @@ extension Worker {
     private func answer(_ connection: Connection, _ response: CacheResponse, whole body: ByteChunk)
     {
         beginResponse(connection, response, bodyCount: body.count)
-        if connection.response.framing != .none { emit(connection, body) }
+        if connection.response.framing != .none { emit(body) }
         connection.response.endedWithHead()
         endResponse(connection)
     }
@@ -271,7 +271,7 @@ extension Worker {
             nowSeconds: nowSeconds,
             to: out
         )
-        emitHead(connection, from: start)
+        emitHead(from: start)
         counters.count(status: status)
     }
 

@@ -192,7 +192,7 @@ extension Worker {
         if connection.response.contentWanted() {
             let start = out.count
             out.append("HTTP/1.1 100 Continue\r\n\r\n")
-            emitHead(connection, from: start)
+            emitHead(from: start)
         }
         change(connection, connection.machine.contentWanted())
     }

@@ -15,7 +15,7 @@ enum OutputPiece {
 /// take.
 extension Worker {
     /// Appends the bytes of `out` from `start` on to the output.
-    func emitHead(_ connection: Connection, from start: Int) {
+    func emitHead(from start: Int) {
         batchBytes += out.count - start
         if case .head(let last)? = batch.last, last.upperBound == start {
             batch[batch.count - 1] = .head(last.lowerBound..<out.count)
@@ -24,7 +24,7 @@ extension Worker {
         }
     }
 
-    func emit(_ connection: Connection, _ chunk: ByteChunk) {
+    func emit(_ chunk: ByteChunk) {
         guard !chunk.isEmpty else { return }
         batchBytes += chunk.count
         batch.append(.body(chunk))

@@ -49,7 +49,7 @@ package struct RequestParser: Sendable {
             }
             let line = lineStart..<(lineEnd - 1)
             scanned = lineEnd + 1
-            if let fault = fault(of: line, bytes, limits) { return .refused(fault) }
+            if let fault = fault(of: line, limits) { return .refused(fault) }
             let isEmpty = line.isEmpty
             lineStart = lineEnd + 1
             switch phase {
@@ -74,11 +74,7 @@ package struct RequestParser: Sendable {
         return found
     }
 
-    private func fault(
-        of line: Range<Int>,
-        _ bytes: Span<UInt8>,
-        _ limits: WireLimits
-    ) -> RequestFault? {
+    private func fault(of line: Range<Int>, _ limits: WireLimits) -> RequestFault? {
         if line.upperBound + 2 > limits.headBytesMax { return .headTooLarge }
         guard line.count > limits.lineBytesMax else { return nil }
         return phase == .requestLine ? .targetTooLong : .lineTooLong
