@@ -20,56 +20,64 @@ public enum ConfigurationReader {
     ///
     /// - Throws: `ConfigurationError` with one line that names the value and what to do.
     public static func read(_ arguments: [String]) throws(ConfigurationError) -> Order {
-        var settings: [(key: ConfigurationKey, value: String)] = []
+        var settings: [Setting] = []
         var file: String?
         var isCheck = false
-        var index = 0
-        while index < arguments.count {
-            let argument = arguments[index]
-            index += 1
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
             switch argument {
             case "--help", "-h": return .help(usage)
             case "--version": return .version("cache-proxy \(EngineRelease.version)")
-            case "--check-config":
-                isCheck = true
-                continue
-            default: break
-            }
-            guard argument.hasPrefix("--") else {
-                throw ConfigurationError(
-                    .argumentUnexpected,
-                    "`\(argument)` is not an option; give options as --name value, see --help"
-                )
-            }
-            let name = String(argument.dropFirst(2).prefix { $0 != "=" })
-            let key = ConfigurationKey.all.first { $0.name == name }
-            guard name == "config" || key != nil else {
-                throw ConfigurationError(
-                    .optionUnknown,
-                    "--\(name): there is no such option; --help lists them"
-                )
-            }
-            let value: String
-            if let equals = argument.firstIndex(of: "=") {
-                value = String(argument[argument.index(after: equals)...])
-            } else if key?.isFlag == true {
-                value = ""
-            } else {
-                guard index < arguments.count else {
-                    throw ConfigurationError(
-                        .valueMissing,
-                        "--\(name): the value is missing; give \(key?.argument ?? "FILE")"
-                    )
-                }
-                value = arguments[index]
-                index += 1
-            }
-            if name == "config" {
-                file = value
-            } else if let key {
-                settings.append((key, value))
+            case "--check-config": isCheck = true
+            default:
+                let (key, value) = try option(argument, &rest)
+                if let key { settings.append((key, value)) } else { file = value }
             }
         }
+        let configuration = try Self.configuration(settings, file: file)
+        return isCheck ? .check(configuration) : .run(configuration)
+    }
+
+    private typealias Setting = (key: ConfigurationKey, value: String)
+
+    /// The option of `argument` and its value, which may be the next argument; the option is `nil`
+    /// for --config.
+    private static func option(
+        _ argument: String,
+        _ rest: inout ArraySlice<String>
+    ) throws(ConfigurationError) -> (key: ConfigurationKey?, value: String) {
+        guard argument.hasPrefix("--") else {
+            throw ConfigurationError(
+                .argumentUnexpected,
+                "`\(argument)` is not an option; give options as --name value, see --help"
+            )
+        }
+        let name = String(argument.dropFirst(2).prefix { $0 != "=" })
+        let key = ConfigurationKey.all.first { $0.name == name }
+        guard name == "config" || key != nil else {
+            throw ConfigurationError(
+                .optionUnknown,
+                "--\(name): there is no such option; --help lists them"
+            )
+        }
+        if let equals = argument.firstIndex(of: "=") {
+            return (key, String(argument[argument.index(after: equals)...]))
+        }
+        if key?.isFlag == true { return (key, "") }
+        guard let value = rest.popFirst() else {
+            throw ConfigurationError(
+                .valueMissing,
+                "--\(name): the value is missing; give \(key?.argument ?? "FILE")"
+            )
+        }
+        return (key, value)
+    }
+
+    /// The configuration of the file, and of the command line's settings, which replace the file's.
+    private static func configuration(
+        _ settings: [Setting],
+        file: String?
+    ) throws(ConfigurationError) -> ProxyConfiguration {
         var configuration = ProxyConfiguration()
         var given = settings.map(\.key.name)
         if let file { given += try apply(file: file, overriding: given, &configuration) }
@@ -83,7 +91,7 @@ public enum ConfigurationReader {
         configuration.file = file
         try validate(configuration)
         try requireEffects(of: given)
-        return isCheck ? .check(configuration) : .run(configuration)
+        return configuration
     }
 
     static var usage: String {
