@@ -238,28 +238,32 @@ extension LogLoop {
             // An older position is replayed at the next start, so a failure costs nothing else.
             try? await receiver.keep(note: bookmark.encoded)
         case .replay: counts.replays.count()
-        case .caughtUp:
-            let isNew = !counts.isLinked.load(ordering: .relaxed)
-            if let place = desk.place {
-                receiver.note(position: place.position.rawValue)
-                counts.readEpoch.store(place.position.epoch, ordering: .releasing)
-                // A purge waits for this machine before the cache serves.
-                if isNew { await presence.announce(place) }
-                await beginStore(place)
-            }
-            // Set before the start of the cache is told.
-            counts.isReplaying.store(false, ordering: .releasing)
-            counts.lastContact.store(surroundings.nowNanoseconds, ordering: .relaxed)
-            if isNew {
-                counts.isLinked.store(true, ordering: .relaxed)
-                desk.told = nil
-                receiver.report(.fleetLinked)
-            }
-            onLink()
-            await restore(&desk)
-            if isNew { await presence.removeGone() }
+        case .caughtUp: await noteCaughtUp(&desk, onLink)
         case .cutOff: counts.cutOffs.count()
         }
+    }
+
+    /// The reader is at the end of the log: the machine is linked, and appends what the log lost.
+    private func noteCaughtUp(_ desk: inout Desk, _ onLink: @Sendable () -> Void) async {
+        let isNew = !counts.isLinked.load(ordering: .relaxed)
+        if let place = desk.place {
+            receiver.note(position: place.position.rawValue)
+            counts.readEpoch.store(place.position.epoch, ordering: .releasing)
+            // A purge waits for this machine before the cache serves.
+            if isNew { await presence.announce(place) }
+            await beginStore(place)
+        }
+        // Set before the start of the cache is told.
+        counts.isReplaying.store(false, ordering: .releasing)
+        counts.lastContact.store(surroundings.nowNanoseconds, ordering: .relaxed)
+        if isNew {
+            counts.isLinked.store(true, ordering: .relaxed)
+            desk.told = nil
+            receiver.report(.fleetLinked)
+        }
+        onLink()
+        await restore(&desk)
+        if isNew { await presence.removeGone() }
     }
 
     /// Tells the shared store every purge that the log still has.
