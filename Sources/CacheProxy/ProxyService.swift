@@ -1,6 +1,6 @@
 public import CacheEngine
 import CacheEngineRedis
-package import CurlOrigin
+import CurlOrigin
 import Platform
 import Synchronization
 
@@ -35,7 +35,7 @@ public final class ProxyService: Sendable {
     }
 
     /// The same with another origin and clock, for tests.
-    package init(
+    init(
         _ configuration: ProxyConfiguration,
         upstream: any Origin,
         clock: any CacheClock = SystemClock(),
@@ -88,7 +88,7 @@ public final class ProxyService: Sendable {
     /// The address of the administration.
     public var adminAddress: ListenAddress? { admin?.address }
 
-    package var counters: [WorkerCounters] { server.counters }
+    var counters: [WorkerCounters] { server.counters }
 
     /// Opens the access log again.
     public func reopenLog() { server.reopenLog() }
@@ -170,7 +170,7 @@ public final class ProxyService: Sendable {
         return engine
     }
 
-    package static func curlConfiguration(
+    static func curlConfiguration(
         _ configuration: ProxyConfiguration
     ) -> CurlConfiguration {
         var curl = CurlConfiguration()

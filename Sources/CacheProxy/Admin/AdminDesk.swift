@@ -1,4 +1,4 @@
-package import CacheEngine
+import CacheEngine
 import Synchronization
 
 /// The administration of a proxy, on a listener of its own.
@@ -15,7 +15,7 @@ import Synchronization
 /// have applied it; its status is also 202 if these differ or are not known.
 ///
 /// Purges need `Authorization: Bearer <token>`; without a token file they are disabled.
-package final class AdminDesk: TaskResponder {
+final class AdminDesk: TaskResponder {
     private let cache: HTTPCache
     private let pool: OriginPool
     private let token: Mutex<String?>
@@ -24,18 +24,18 @@ package final class AdminDesk: TaskResponder {
     /// The number of tags one purge may name.
     private static let tagsMax = 256
 
-    package init(cache: HTTPCache, pool: OriginPool, token: String?) {
+    init(cache: HTTPCache, pool: OriginPool, token: String?) {
         self.cache = cache
         self.pool = pool
         self.token = Mutex(token)
     }
 
     /// Sets the server whose counters the metrics show.
-    package func show(_ server: ProxyServer) { self.server.withLock { $0 = server } }
+    func show(_ server: ProxyServer) { self.server.withLock { $0 = server } }
 
-    package func setToken(_ token: String?) { self.token.withLock { $0 = token } }
+    func setToken(_ token: String?) { self.token.withLock { $0 = token } }
 
-    nonisolated(nonsending) package func respond(to request: CacheRequest) async throws
+    nonisolated(nonsending) func respond(to request: CacheRequest) async throws
         -> CacheResponse
     {
         if request.method.name == "PURGE" { return try await purge(request) }

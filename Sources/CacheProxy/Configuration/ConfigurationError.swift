@@ -35,7 +35,7 @@ public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvert
     public let description: String
 
     /// Controls in `description` are escaped: it may quote an argument or a file.
-    package init(_ code: Code, _ description: String) {
+    init(_ code: Code, _ description: String) {
         self.code = code
         self.description = PlainText.escaped(description)
     }

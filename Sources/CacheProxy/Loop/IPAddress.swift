@@ -4,7 +4,7 @@ import Platform
 ///
 /// An IPv4 address inside an IPv6 one (`::ffff:192.0.2.1`) equals the IPv4 address: a listener for
 /// both families reports the former.
-package struct IPAddress: Hashable, Sendable {
+struct IPAddress: Hashable, Sendable {
     /// The address as IPv6, first and last 64 bits.
     let high: UInt64
     let low: UInt64
@@ -15,18 +15,18 @@ package struct IPAddress: Hashable, Sendable {
     /// Characters of the longest written form.
     private static let charactersMax = 45
 
-    package init(versionFour bits: UInt32) {
+    init(versionFour bits: UInt32) {
         high = 0
         low = Self.mappedPrefix << 32 | UInt64(bits)
     }
 
-    package init(high: UInt64, low: UInt64) {
+    init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
     /// Reads the written form; `nil` for a host name, a zone or another form.
-    package init?(_ text: String) {
+    init?(_ text: String) {
         let isPlausible = text.utf8.allSatisfy { byte in
             let folded = byte | 0x20
             return ByteClass.isDigit(byte) || byte == 0x2E || byte == 0x3A
@@ -53,7 +53,7 @@ package struct IPAddress: Hashable, Sendable {
     var isVersionFour: Bool { high == 0 && low >> 32 == Self.mappedPrefix }
 
     /// The canonical written form.
-    package var text: String {
+    var text: String {
         let isFour = isVersionFour
         var bytes = [high.bigEndian, low.bigEndian]
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))

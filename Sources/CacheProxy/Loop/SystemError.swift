@@ -32,7 +32,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The value of `errno`.
     public let code: Int32
 
-    package init(_ attempt: Attempt, _ subject: String = "", code: Int32 = errno) {
+    init(_ attempt: Attempt, _ subject: String = "", code: Int32 = errno) {
         self.attempt = attempt
         self.subject = subject
         self.code = code

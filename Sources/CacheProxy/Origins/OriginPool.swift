@@ -17,7 +17,7 @@ extension CurlOrigin: ConnectingOrigin {}
 /// One client request reaches at most one origin. Another origin is tried only if no connection
 /// could be made, because then nothing was sent. A task probes the origins that are left out; no
 /// client waits for it.
-package final class OriginPool: Origin {
+final class OriginPool: Origin {
     private struct State: Sendable {
         var ring: OriginRing
         var upstream: any Origin
@@ -34,7 +34,7 @@ package final class OriginPool: Origin {
 
     /// `name` is the proxy's name in `Via` and `CDN-Loop`; `report` gets a line when an origin goes
     /// down, and when it answers again.
-    package init(
+    init(
         _ addresses: [OriginAddress],
         name: String,
         upstream: any Origin,
@@ -45,7 +45,7 @@ package final class OriginPool: Origin {
         state = Mutex(State(ring: OriginRing(addresses), upstream: upstream))
     }
 
-    nonisolated(nonsending) package func fetch(_ request: OriginRequest) async throws
+    nonisolated(nonsending) func fetch(_ request: OriginRequest) async throws
         -> OriginResponse
     {
         var tried: Set<OriginAddress> = []
@@ -83,7 +83,7 @@ package final class OriginPool: Origin {
     /// Replaces the origins, and the way to them if one is given.
     ///
     /// Requests that were sent end on the old one.
-    package func replace(_ addresses: [OriginAddress], upstream: (any Origin)? = nil) {
+    func replace(_ addresses: [OriginAddress], upstream: (any Origin)? = nil) {
         state.withLock { state in
             state.ring.replace(addresses)
             if let upstream { state.upstream = upstream }
@@ -91,7 +91,7 @@ package final class OriginPool: Origin {
     }
 
     /// Ends the probes.
-    package func shutDown() {
+    func shutDown() {
         let prober = state.withLock { state in
             state.isOpen = false
             return state.prober.take()
@@ -103,7 +103,7 @@ package final class OriginPool: Origin {
     ///
     /// Copied under the lock: the ring would change a shared array in place as soon as the reader
     /// releases it, which ThreadSanitizer reports as a race (decision 0024).
-    package var members: [OriginRing.Member] {
+    var members: [OriginRing.Member] {
         state.withLock { state in
             var copy: [OriginRing.Member] = []
             copy.reserveCapacity(state.ring.members.count)

@@ -12,16 +12,16 @@
 /// Invariants:
 /// 1. `next` is below the number of members, unless there are none.
 /// 2. Only a member that is down is being probed, and one on trial is not down.
-package struct OriginRing: Sendable {
-    package static let failuresMax = 3
-    package static let backOffMillisecondsMin: Int64 = 1_000
-    package static let backOffMillisecondsMax: Int64 = 60_000
+struct OriginRing: Sendable {
+    static let failuresMax = 3
+    static let backOffMillisecondsMin: Int64 = 1_000
+    static let backOffMillisecondsMax: Int64 = 60_000
 
-    package struct Member: Hashable, Sendable {
-        package let address: OriginAddress
-        package internal(set) var failures = 0
+    struct Member: Hashable, Sendable {
+        let address: OriginAddress
+        var failures = 0
         /// The time of the next probe, while the member is down.
-        package internal(set) var downUntil: Int64?
+        var downUntil: Int64?
         /// The number of times it went down since its last response.
         var downCount = 0
         var isProbed = false
@@ -41,10 +41,10 @@ package struct OriginRing: Sendable {
         }
     }
 
-    package private(set) var members: [Member]
+    private(set) var members: [Member]
     private var next = 0
 
-    package init(_ addresses: [OriginAddress]) {
+    init(_ addresses: [OriginAddress]) {
         members = addresses.map { Member(address: $0) }
     }
 
@@ -52,7 +52,7 @@ package struct OriginRing: Sendable {
     ///
     /// If all are down, the member with the next probe is asked nevertheless: without that, the
     /// proxy would fail requests for longer than its origins do.
-    package mutating func choose(excluding tried: Set<OriginAddress> = []) -> OriginAddress? {
+    mutating func choose(excluding tried: Set<OriginAddress> = []) -> OriginAddress? {
         var fallback: Int?
         for step in 0..<members.count {
             let index = (next + step) % members.count
@@ -70,7 +70,7 @@ package struct OriginRing: Sendable {
 
     /// The origin answered; returns whether it had been down.
     @discardableResult
-    package mutating func answered(_ address: OriginAddress) -> Bool {
+    mutating func answered(_ address: OriginAddress) -> Bool {
         var wasDown = false
         change(address) { member in
             wasDown = member.downCount > 0
@@ -82,7 +82,7 @@ package struct OriginRing: Sendable {
     /// The origin was reached, and its response was an error of the exchange; returns whether it
     /// goes down, for the first time since its last answer.
     @discardableResult
-    package mutating func failed(_ address: OriginAddress, now: Int64) -> Bool {
+    mutating func failed(_ address: OriginAddress, now: Int64) -> Bool {
         countingDowns(of: address) { member in
             // A request that was sent before it went down tells nothing new.
             guard member.downUntil == nil else { return }
@@ -96,19 +96,19 @@ package struct OriginRing: Sendable {
     /// No connection could be made; returns whether the origin goes down, for the first time since
     /// its last answer.
     @discardableResult
-    package mutating func unreached(_ address: OriginAddress, now: Int64) -> Bool {
+    mutating func unreached(_ address: OriginAddress, now: Int64) -> Bool {
         countingDowns(of: address) { member in
             if member.downUntil == nil || member.isProbed { member.goDown(now: now) }
         }
     }
 
     /// The request ended without a result for the origin.
-    package mutating func gaveUp(_ address: OriginAddress) {
+    mutating func gaveUp(_ address: OriginAddress) {
         change(address) { $0.isTried = false }
     }
 
     /// Replaces the origins; those that stay keep their state.
-    package mutating func replace(_ addresses: [OriginAddress]) {
+    mutating func replace(_ addresses: [OriginAddress]) {
         let known = members
         members = addresses.map { address in
             known.first { $0.address == address } ?? Member(address: address)
@@ -119,12 +119,12 @@ package struct OriginRing: Sendable {
     // MARK: Probes
 
     /// The time of the next probe; `nil` while no member is down.
-    package var nextProbe: Int64? {
+    var nextProbe: Int64? {
         members.compactMap { $0.isProbed ? nil : $0.downUntil }.min()
     }
 
     /// Returns the origins to probe now; `reached`, `unreached` or `probeGaveUp` ends each probe.
-    package mutating func takeProbes(now: Int64) -> [OriginAddress] {
+    mutating func takeProbes(now: Int64) -> [OriginAddress] {
         var due: [OriginAddress] = []
         for index in members.indices where !members[index].isProbed {
             guard let until = members[index].downUntil, until <= now else { continue }
@@ -135,7 +135,7 @@ package struct OriginRing: Sendable {
     }
 
     /// A probe connected.
-    package mutating func reached(_ address: OriginAddress) {
+    mutating func reached(_ address: OriginAddress) {
         change(address) { member in
             guard member.isProbed else { return }
             member.isProbed = false
@@ -147,7 +147,7 @@ package struct OriginRing: Sendable {
     }
 
     /// A probe ended without a result for the origin; the next one follows after the shortest pause.
-    package mutating func probeGaveUp(_ address: OriginAddress, now: Int64) {
+    mutating func probeGaveUp(_ address: OriginAddress, now: Int64) {
         change(address) { member in
             guard member.isProbed else { return }
             member.isProbed = false

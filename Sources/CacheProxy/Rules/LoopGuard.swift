@@ -1,18 +1,18 @@
-package import HTTPCaching
+import HTTPCaching
 
 /// Recognizes a request that was here before (RFC 9110 §7.6.3, RFC 8586).
-package struct LoopGuard: Hashable, Sendable {
+struct LoopGuard: Hashable, Sendable {
     /// More proxies than this are taken for a loop whose members hide their names.
     ///
     /// A proxy may add itself to both fields, so each field is counted by itself.
-    package static let hopsMax = 20
+    static let hopsMax = 20
 
     /// The name of this proxy in Via and CDN-Loop.
-    package let name: String
+    let name: String
 
-    package init(name: String) { self.name = name }
+    init(name: String) { self.name = name }
 
-    package func isLooping(_ fields: FieldSection) -> Bool {
+    func isLooping(_ fields: FieldSection) -> Bool {
         var viaHops = 0
         var loopHops = 0
         var isKnown = false

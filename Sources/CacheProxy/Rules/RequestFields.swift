@@ -1,10 +1,10 @@
-package import CacheEngine
+import CacheEngine
 import HTTPCaching
 
 /// The fields of a request for the cache and the origin: without the fields of the client's
 /// connection and of its framing.
-package enum RequestFields {
-    package static func make(
+enum RequestFields {
+    static func make(
         _ head: RequestHead,
         _ bytes: UnsafeRawBufferPointer,
         hostOverride: String?

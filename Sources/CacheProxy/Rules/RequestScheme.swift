@@ -1,5 +1,5 @@
 /// The scheme of a request's URL.
-package enum RequestScheme: String, CaseIterable, Hashable, Sendable {
+enum RequestScheme: String, CaseIterable, Hashable, Sendable {
     case http
     case https
 

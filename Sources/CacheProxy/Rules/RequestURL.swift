@@ -9,16 +9,16 @@ import Platform
 /// origin decides the meaning of escapes, dot segments and double slashes, and a key that merged
 /// them could be made to answer one resource with another. A dot at the end of a host name stays
 /// for the same reason.
-package struct RequestURL: Hashable, Sendable {
-    package let text: String
+struct RequestURL: Hashable, Sendable {
+    let text: String
     /// The authority of the URL, if the request's Host field does not have it and must be replaced.
-    package let hostOverride: String?
+    let hostOverride: String?
 
     /// Reads a target of RFC 9112 §3.2, with the authority of `Host` or of the listener.
     ///
     /// `scheme` is the scheme of the client's connection if it is known. It replaces the scheme of an
     /// absolute target, which is only the client's claim.
-    package static func make(
+    static func make(
         _ head: RequestHead,
         _ bytes: UnsafeRawBufferPointer,
         defaultAuthority: String,

@@ -7,7 +7,7 @@ import Synchronization
 /// than it takes at once: the rest waits in memory for a later call, and lines beyond
 /// `waitingBytesMax` are dropped and counted. No worker waits for a reader; it may wait for the disk
 /// of a file.
-package final class AccessLogFile: Sendable {
+final class AccessLogFile: Sendable {
     /// Bytes that wait for the reader of a pipe, or for room on a device.
     static let waitingBytesMax = 1 << 20
     /// The time for which the end of a worker waits for the reader.
@@ -60,7 +60,7 @@ package final class AccessLogFile: Sendable {
     ///
     /// `report` gets a line when lines begin to be dropped, one with their number when the reader
     /// has caught up, and one when the path cannot be opened again.
-    package init(
+    init(
         _ path: String,
         report: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(SystemError) {
@@ -76,10 +76,10 @@ package final class AccessLogFile: Sendable {
     }
 
     /// The number of lines that were dropped.
-    package var droppedLines: Int { dropped.load(ordering: .relaxed) }
+    var droppedLines: Int { dropped.load(ordering: .relaxed) }
 
     /// Opens the path again, after the file was moved away; reports if the file that is open stays.
-    package func reopen() {
+    func reopen() {
         guard path != "-" else { return }
         guard let opened = LogOutput(path) else { return report("\(SystemError(.openLog, path))") }
         let old = state.withLock { state in
@@ -90,7 +90,7 @@ package final class AccessLogFile: Sendable {
     }
 
     /// Writes lines, behind those that wait.
-    package func write(_ lines: UnsafeRawBufferPointer) {
+    func write(_ lines: UnsafeRawBufferPointer) {
         let line = state.withLock { state -> String? in
             guard let code = state.take(lines) else {
                 guard state.lost > 0, !state.isDropping,

@@ -1,9 +1,9 @@
-package import CacheEngine
+import CacheEngine
 import Platform
 import Synchronization
 
 /// An HTTP/1.1 server: listening sockets, and one event loop per worker.
-package final class ProxyServer: Sendable {
+final class ProxyServer: Sendable {
     private struct Running: Sendable {
         var left: Int
         var isUnlinked = false
@@ -11,8 +11,8 @@ package final class ProxyServer: Sendable {
     }
 
     /// The address, with the port that the kernel chose for port 0.
-    package let address: ListenAddress
-    package let counters: [WorkerCounters]
+    let address: ListenAddress
+    let counters: [WorkerCounters]
     private let mailboxes: [Mailbox]
     private let log: AccessLogFile?
     private let running: Mutex<Running>
@@ -21,7 +21,7 @@ package final class ProxyServer: Sendable {
     /// Listens, and starts the workers.
     ///
     /// It answers requests from then on.
-    package convenience init(
+    convenience init(
         _ configuration: ServerConfiguration,
         responder: any Responder,
         clock: any CacheClock = SystemClock(),
@@ -126,19 +126,19 @@ package final class ProxyServer: Sendable {
     }
 
     /// The port, or 0 for a socket in the file system.
-    package var port: UInt16 {
+    var port: UInt16 {
         if case .tcp(_, let port) = address { return port }
         return 0
     }
 
     /// Whether a drain has begun.
-    package var isDraining: Bool { isEnding.load(ordering: .relaxed) }
+    var isDraining: Bool { isEnding.load(ordering: .relaxed) }
 
     /// Stops accepting, and returns when every open request is answered.
     ///
     /// Connections in the kernel's queue are accepted. A kept connection may send one more request
     /// for a short time, and its response says that it is the last.
-    package func drain() async {
+    func drain() async {
         isEnding.store(true, ordering: .relaxed)
         unlinkSocket()
         for mailbox in mailboxes { mailbox.post(.drain) }
@@ -146,21 +146,21 @@ package final class ProxyServer: Sendable {
     }
 
     /// Ends at once and cuts running responses.
-    package func stop() async {
+    func stop() async {
         for mailbox in mailboxes { mailbox.post(.stop) }
         await ended()
     }
 
     /// Changes limits, times and rules; address, workers, name and log stay.
-    package func configure(_ configuration: ServerConfiguration) {
+    func configure(_ configuration: ServerConfiguration) {
         for mailbox in mailboxes { mailbox.post(.configure(configuration)) }
     }
 
     /// The lines of the access log that were dropped.
-    package var droppedLogLines: Int { log?.droppedLines ?? 0 }
+    var droppedLogLines: Int { log?.droppedLines ?? 0 }
 
     /// Opens the access log again.
-    package func reopenLog() { mailboxes.first?.post(.reopenLog) }
+    func reopenLog() { mailboxes.first?.post(.reopenLog) }
 
     private func ended() async {
         await withUnsafeContinuation { continuation in

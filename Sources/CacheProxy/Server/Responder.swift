@@ -1,7 +1,7 @@
-package import CacheEngine
+import CacheEngine
 
 /// Answers the requests of a server: the cache, the administration, or a test's script.
-package protocol Responder: Sendable {
+protocol Responder: Sendable {
     /// Answers without waiting, on the event loop: calls `read` with a small response where it is
     /// stored, or returns the response, or neither.
     ///
@@ -22,20 +22,20 @@ package protocol Responder: Sendable {
 
 extension Responder {
     /// No response is available without waiting.
-    package func immediateAnswer(
+    func immediateAnswer(
         to request: CacheRequest,
         _ read: (borrowing BorrowedResponse) -> Void
     ) -> ImmediateAnswer { .none }
 }
 
 /// A responder that answers each request in a task of its own.
-package protocol TaskResponder: Responder {
+protocol TaskResponder: Responder {
     /// The response, however long it takes.
     nonisolated(nonsending) func respond(to request: CacheRequest) async throws -> CacheResponse
 }
 
 extension TaskResponder {
-    package func begin(
+    func begin(
         _ request: CacheRequest,
         _ answer: PendingAnswer,
         _ completion: @escaping PendingAnswer.Completion

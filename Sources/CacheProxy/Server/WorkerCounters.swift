@@ -3,8 +3,8 @@ import Synchronization
 /// The counters of a worker.
 ///
 /// Its thread alone writes them; every thread may read them.
-package final class WorkerCounters: Sendable {
-    package enum Counter: Int, CaseIterable, Sendable {
+final class WorkerCounters: Sendable {
+    enum Counter: Int, CaseIterable, Sendable {
         case connections
         case connectionsOpen
         case requests
@@ -36,9 +36,9 @@ package final class WorkerCounters: Sendable {
         let value = Atomic(0)
     }
 
-    package init() {}
+    init() {}
 
-    package subscript(counter: Counter) -> Int {
+    subscript(counter: Counter) -> Int {
         cells[counter.rawValue].value.load(ordering: .relaxed)
     }
 

@@ -5,9 +5,9 @@
 ///
 /// A pure value that keeps no bytes: data are ranges of the input. Extensions and trailers are
 /// checked, counted and dropped, as a recipient may (RFC 9112 §7.1.1, §7.1.2).
-package struct ChunkDecoder: Sendable {
+struct ChunkDecoder: Sendable {
     /// The message that the body belongs to.
-    package enum Message: Hashable, Sendable {
+    enum Message: Hashable, Sendable {
         /// The body of a client is decoded strictly.
         case request
         /// The body of an origin may have lines that end with LF alone, spaces behind a size, more
@@ -18,7 +18,7 @@ package struct ChunkDecoder: Sendable {
         case response
     }
 
-    package enum Step: Hashable, Sendable {
+    enum Step: Hashable, Sendable {
         /// These bytes of the input are content; the rest follows behind them.
         case data(Range<Int>)
         /// All input is used up.
@@ -54,12 +54,12 @@ package struct ChunkDecoder: Sendable {
     private var trailerCount = 0
     private let isTolerant: Bool
 
-    package init(_ message: Message = .request) { isTolerant = message == .response }
+    init(_ message: Message = .request) { isTolerant = message == .response }
 
-    package var isDone: Bool { state == .done }
+    var isDone: Bool { state == .done }
 
     /// Decodes from `offset` on; the caller repeats until the step is not `data`.
-    package mutating func decode(
+    mutating func decode(
         _ bytes: Span<UInt8>,
         from offset: Int,
         _ limits: WireLimits

@@ -1,6 +1,6 @@
 /// The decoder of a request's content, for either framing.
-package struct ContentDecoder: Sendable {
-    package enum Step: Hashable, Sendable {
+struct ContentDecoder: Sendable {
+    enum Step: Hashable, Sendable {
         case data(Range<Int>)
         case needsMore
         /// The content ended before this offset.
@@ -17,7 +17,7 @@ package struct ContentDecoder: Sendable {
     private var totalBytes = 0
 
     /// `nil` if there is no content.
-    package init?(_ framing: RequestHead.Framing) {
+    init?(_ framing: RequestHead.Framing) {
         switch framing {
         case .none, .length(0): return nil
         case .length(let count): form = .length(remaining: count)
@@ -26,12 +26,12 @@ package struct ContentDecoder: Sendable {
     }
 
     /// Whether the end is reached without another byte.
-    package var isAtEnd: Bool {
+    var isAtEnd: Bool {
         if case .length(remaining: 0) = form { true } else { false }
     }
 
     /// Decodes from `offset` on; the caller repeats until the step is not `data`.
-    package mutating func decode(
+    mutating func decode(
         _ bytes: Span<UInt8>,
         from offset: Int,
         _ limits: WireLimits

@@ -9,9 +9,9 @@ import Platform
 package final class OutputBuffer {
     @exclusivity(unchecked) private var base: UnsafeMutableRawPointer
     @exclusivity(unchecked) private var capacity: Int
-    @exclusivity(unchecked) package private(set) var count = 0
+    @exclusivity(unchecked) private(set) var count = 0
 
-    package init(capacity: Int = 16 * 1024) {
+    init(capacity: Int = 16 * 1024) {
         self.capacity = max(64, capacity)
         base = .allocate(byteCount: self.capacity, alignment: 16)
     }
@@ -19,37 +19,37 @@ package final class OutputBuffer {
     deinit { base.deallocate() }
 
     /// The bytes written, valid until the next change.
-    package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
-    package func removeAll() { count = 0 }
+    func removeAll() { count = 0 }
 
-    package func truncate(to count: Int) {
+    func truncate(to count: Int) {
         precondition(count <= self.count)
         self.count = count
     }
 
     /// Room for `extra` more bytes; the caller writes them and calls `advance`.
     @inline(__always)
-    package func room(for extra: Int) -> UnsafeMutableRawPointer {
+    func room(for extra: Int) -> UnsafeMutableRawPointer {
         if capacity - count < extra { grow(by: extra) }
         return base + count
     }
 
     @inline(__always)
-    package func advance(by extra: Int) {
+    func advance(by extra: Int) {
         precondition(count + extra <= capacity)
         count += extra
     }
 
     @inline(__always)
-    package func append(_ literal: StaticString) {
+    func append(_ literal: StaticString) {
         let extra = literal.utf8CodeUnitCount
         room(for: extra).copyMemory(from: literal.utf8Start, byteCount: extra)
         count += extra
     }
 
     @inline(__always)
-    package func append(_ bytes: UnsafeRawBufferPointer) {
+    func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress else { return }
         room(for: bytes.count).copyMemory(from: source, byteCount: bytes.count)
         count += bytes.count
@@ -57,7 +57,7 @@ package final class OutputBuffer {
 
     /// Appends a field line with its CRLF.
     @inline(__always)
-    package func append(field name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    func append(field name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         let target = room(for: name.count + value.count + 4)
         if let source = name.baseAddress { target.copyMemory(from: source, byteCount: name.count) }
         target.storeBytes(of: 0x3A, toByteOffset: name.count, as: UInt8.self)
@@ -71,18 +71,18 @@ package final class OutputBuffer {
         count += end + 2
     }
 
-    package func append(_ text: String) {
+    func append(_ text: String) {
         var text = text
         text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
     }
 
     @inline(__always)
-    package func append(byte: UInt8) {
+    func append(byte: UInt8) {
         room(for: 1).storeBytes(of: byte, as: UInt8.self)
         count += 1
     }
 
-    package func append(decimal number: Int) {
+    func append(decimal number: Int) {
         precondition(number >= 0)
         // 2^63 has 19 digits.
         let target = room(for: 20)
@@ -102,7 +102,7 @@ package final class OutputBuffer {
         count += length
     }
 
-    package func append(hexadecimal number: Int) {
+    func append(hexadecimal number: Int) {
         precondition(number >= 0)
         var shift = 60
         while shift > 0, number >> shift == 0 { shift -= 4 }

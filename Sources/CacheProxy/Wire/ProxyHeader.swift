@@ -1,7 +1,7 @@
 /// The client of a connection, as the PROXY header of the proxy in front states it.
 ///
 /// Source: "The PROXY protocol, versions 1 & 2", https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt
-package enum ProxyHeader: Hashable, Sendable {
+enum ProxyHeader: Hashable, Sendable {
     /// The proxy in front speaks for itself, as in a health check, or does not know its client
     /// (`LOCAL`, `UNKNOWN`): the socket's own address counts.
     case sender
@@ -10,7 +10,7 @@ package enum ProxyHeader: Hashable, Sendable {
 }
 
 /// Why a connection ends at its PROXY header.
-package enum ProxyHeaderFault: Error, Hashable, Sendable, CaseIterable {
+enum ProxyHeaderFault: Error, Hashable, Sendable, CaseIterable {
     case missing
     case lineMalformed
     case lineTooLong
@@ -23,7 +23,7 @@ package enum ProxyHeaderFault: Error, Hashable, Sendable, CaseIterable {
     case cut
     case late
 
-    package var text: String {
+    var text: String {
         switch self {
         case .missing: "the PROXY header is missing"
         case .lineMalformed: "the line of the PROXY header is malformed"
@@ -49,8 +49,8 @@ package enum ProxyHeaderFault: Error, Hashable, Sendable, CaseIterable {
 /// The scheme is `https` if the extension `PP2_TYPE_SSL` says that the client came over TLS. A
 /// header without that extension, as every one of version 1, cannot say so: there the client's
 /// destination port decides, 443 for `https`.
-package enum ProxyHeaderParser {
-    package enum Step: Hashable, Sendable {
+enum ProxyHeaderParser {
+    enum Step: Hashable, Sendable {
         case needsMore
         /// The header ends before this offset.
         case complete(ProxyHeader, Int)
@@ -67,7 +67,7 @@ package enum ProxyHeaderParser {
     private static let signature: [UInt8] = [13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10]
     private static let fixedBytes = 16
 
-    package static func parse(_ bytes: UnsafeRawBufferPointer) -> Step {
+    static func parse(_ bytes: UnsafeRawBufferPointer) -> Step {
         guard let first = bytes.first else { return .needsMore }
         let isBinary = first == signature[0]
         let start = isBinary ? signature : lineStart

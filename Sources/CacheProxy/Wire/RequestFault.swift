@@ -2,7 +2,7 @@
 ///
 /// The connection ends behind the response: the start of the next request is unknown behind a
 /// malformed one.
-package enum RequestFault: String, Hashable, Sendable, CaseIterable, Error {
+enum RequestFault: String, Hashable, Sendable, CaseIterable, Error {
     case malformedRequestLine
     case malformedField
     case malformedLineEnd
@@ -30,7 +30,7 @@ package enum RequestFault: String, Hashable, Sendable, CaseIterable, Error {
     case timedOut
 
     /// The status of the response.
-    package var status: Int {
+    var status: Int {
         switch self {
         case .malformedRequestLine, .malformedField, .malformedLineEnd, .malformedHost,
             .malformedTarget, .hostMissing, .hostRepeated, .contentLengthInvalid,

@@ -1,59 +1,59 @@
-package import HTTPCaching
+import HTTPCaching
 
 /// The head of a request as ranges of the parsed bytes; nothing is copied.
 ///
 /// The ranges are valid only for those bytes, and only until they move.
-package struct RequestHead: Sendable {
+struct RequestHead: Sendable {
     /// The name and value of a field line.
-    package struct FieldPlace: Hashable, Sendable {
-        package var name: Range<Int>
-        package var value: Range<Int>
+    struct FieldPlace: Hashable, Sendable {
+        var name: Range<Int>
+        var value: Range<Int>
     }
 
     /// How the content after the head is delimited (RFC 9112 §6).
-    package enum Framing: Hashable, Sendable {
+    enum Framing: Hashable, Sendable {
         case none
         case length(Int)
         case chunked
     }
 
     /// Facts of the head about itself and its connection.
-    package struct Flags: OptionSet, Hashable, Sendable {
-        package let rawValue: UInt16
-        package init(rawValue: UInt16) { self.rawValue = rawValue }
+    struct Flags: OptionSet, Hashable, Sendable {
+        let rawValue: UInt16
+        init(rawValue: UInt16) { self.rawValue = rawValue }
 
-        package static let isOldVersion = Self(rawValue: 1 << 0)
-        package static let wantsClose = Self(rawValue: 1 << 1)
-        package static let wantsKeepAlive = Self(rawValue: 1 << 2)
-        package static let expectsContinue = Self(rawValue: 1 << 3)
+        static let isOldVersion = Self(rawValue: 1 << 0)
+        static let wantsClose = Self(rawValue: 1 << 1)
+        static let wantsKeepAlive = Self(rawValue: 1 << 2)
+        static let expectsContinue = Self(rawValue: 1 << 3)
         /// Connection lists fields other than `close` and `keep-alive`.
-        package static let listsFields = Self(rawValue: 1 << 4)
+        static let listsFields = Self(rawValue: 1 << 4)
         /// A field belongs to the connection and must not be forwarded.
-        package static let hasConnectionFields = Self(rawValue: 1 << 5)
-        package static let hasVia = Self(rawValue: 1 << 6)
-        package static let hasContentLength = Self(rawValue: 1 << 7)
-        package static let hasTransferEncoding = Self(rawValue: 1 << 8)
-        package static let expectsElse = Self(rawValue: 1 << 9)
+        static let hasConnectionFields = Self(rawValue: 1 << 5)
+        static let hasVia = Self(rawValue: 1 << 6)
+        static let hasContentLength = Self(rawValue: 1 << 7)
+        static let hasTransferEncoding = Self(rawValue: 1 << 8)
+        static let expectsElse = Self(rawValue: 1 << 9)
     }
 
-    package internal(set) var method = 0..<0
-    package internal(set) var methodKind = MethodKind.other
-    package internal(set) var target = 0..<0
+    var method = 0..<0
+    var methodKind = MethodKind.other
+    var target = 0..<0
     /// The value of the Host field.
-    package internal(set) var host: Range<Int>?
-    package internal(set) var framing = Framing.none
-    package internal(set) var flags: Flags = []
-    package internal(set) var fields: [FieldPlace] = []
+    var host: Range<Int>?
+    var framing = Framing.none
+    var flags: Flags = []
+    var fields: [FieldPlace] = []
 
-    package init() {}
+    init() {}
 
     /// Whether another request may follow on the connection (RFC 9112 §9.3).
-    package var mayPersist: Bool {
+    var mayPersist: Bool {
         if flags.contains(.wantsClose) { return false }
         return !flags.contains(.isOldVersion) || flags.contains(.wantsKeepAlive)
     }
 
-    package var hasContent: Bool {
+    var hasContent: Bool {
         switch framing {
         case .none, .length(0): false
         case .length, .chunked: true

@@ -14,8 +14,8 @@ import Platform
 /// Invariants:
 /// 1. `lineStart <= scanned`, and neither is beyond the bytes given last.
 /// 2. `lineStart` is the byte behind a CRLF, or the first one.
-package struct RequestParser: Sendable {
-    package enum Step: Hashable, Sendable {
+struct RequestParser: Sendable {
+    enum Step: Hashable, Sendable {
         case needsMore
         /// The head ends before this offset.
         case complete(Int)
@@ -30,11 +30,11 @@ package struct RequestParser: Sendable {
     private var phase = Phase.requestLine
     private var lineStart = 0
     private var scanned = 0
-    package private(set) var head = RequestHead()
+    private(set) var head = RequestHead()
 
-    package init() {}
+    init() {}
 
-    package mutating func reset() {
+    mutating func reset() {
         phase = .requestLine
         lineStart = 0
         scanned = 0
@@ -42,7 +42,7 @@ package struct RequestParser: Sendable {
     }
 
     /// Parses the new lines in `bytes`.
-    package mutating func parse(_ bytes: Span<UInt8>, _ limits: WireLimits) -> Step {
+    mutating func parse(_ bytes: Span<UInt8>, _ limits: WireLimits) -> Step {
         while let lineEnd = nextLineFeed(in: bytes) {
             guard lineEnd > lineStart, bytes[lineEnd - 1] == 0x0D else {
                 return .refused(.malformedLineEnd)

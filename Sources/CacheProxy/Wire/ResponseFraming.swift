@@ -1,7 +1,7 @@
 import CacheEngine
 
 /// How the end of a response's content is marked (RFC 9112 §6.3).
-package enum ResponseFraming: Hashable, Sendable {
+enum ResponseFraming: Hashable, Sendable {
     /// No content; a Content-Length can only be the origin's own.
     case none
     /// Content-Length, and exactly that many bytes.
@@ -10,7 +10,7 @@ package enum ResponseFraming: Hashable, Sendable {
     /// The end of the connection, for HTTP/1.0 clients.
     case untilClose
 
-    package init(status: Int, isHead: Bool, bodyCount: Int?, isOldVersion: Bool) {
+    init(status: Int, isHead: Bool, bodyCount: Int?, isOldVersion: Bool) {
         if isHead || status < 200 || status == 204 || status == 304 {
             self = .none
         } else if let bodyCount {

@@ -1,8 +1,8 @@
-package import CacheEngine
-package import HTTPCaching
+import CacheEngine
+import HTTPCaching
 
 /// Field lines in the encoding of the engine, from which a head is written.
-package protocol FieldRuns: ~Copyable {
+protocol FieldRuns: ~Copyable {
     /// Calls `read` with the encoded lines, run by run.
     func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void)
     /// A copy of all lines.
@@ -12,16 +12,16 @@ package protocol FieldRuns: ~Copyable {
 extension HeaderFields: FieldRuns {}
 
 extension BorrowedResponse: FieldRuns {
-    package var section: FieldSection { response.fields.section }
+    var section: FieldSection { response.fields.section }
 }
 
 /// Writes response heads in the form of RFC 9112 §4.
 ///
 /// Fields of the origin's connection are left out; framing, a missing `Date`, `Via` and
 /// `Connection` are added.
-package struct ResponseHeadWriter {
+struct ResponseHeadWriter {
     /// The content of `Connection`.
-    package enum Persistence: Hashable, Sendable {
+    enum Persistence: Hashable, Sendable {
         /// No field: the connection goes on, as is usual in HTTP/1.1.
         case goesOn
         /// `keep-alive`, for an HTTP/1.0 client that asked for it.
@@ -30,12 +30,12 @@ package struct ResponseHeadWriter {
     }
 
     /// Whether `Cache-Tag` and `Surrogate-Key` are left out.
-    package var stripsTags = false
+    var stripsTags = false
     private let viaLine: [UInt8]
     private var dateLine = [UInt8](repeating: 0, count: 6 + HTTPDate.formattedBytes + 2)
     private var dateSeconds = Int64.min
 
-    package init(name: String) {
+    init(name: String) {
         viaLine = Array("Via: 1.1 \(name)\r\n".utf8)
         dateLine.withUnsafeMutableBytes { bytes in
             bytes.copyBytes(from: "Date: ".utf8)
@@ -45,7 +45,7 @@ package struct ResponseHeadWriter {
     }
 
     /// Appends a complete head with its empty line.
-    package mutating func write<Fields: FieldRuns & ~Copyable>(
+    mutating func write<Fields: FieldRuns & ~Copyable>(
         status: Int,
         fields: borrowing Fields,
         framing: ResponseFraming,
@@ -78,7 +78,7 @@ package struct ResponseHeadWriter {
     }
 
     /// Appends the head of a 1xx (RFC 9110 §15.2) with the origin's fields only.
-    package func writeInformational(
+    func writeInformational(
         status: Int,
         fields: HeaderFields,
         to out: OutputBuffer

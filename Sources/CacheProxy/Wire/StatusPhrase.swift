@@ -1,8 +1,8 @@
 /// The reason phrases of RFC 9110 §15 and of its registry.
 ///
 /// Other statuses have an empty phrase.
-package enum StatusPhrase {
-    package static func text(_ status: Int) -> StaticString {
+enum StatusPhrase {
+    static func text(_ status: Int) -> StaticString {
         switch status {
         case 200: "OK"
         case 304: "Not Modified"
