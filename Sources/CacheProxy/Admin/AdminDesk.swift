@@ -139,14 +139,8 @@ final class AdminDesk: TaskResponder {
     }
 
     private static func tags(_ fields: HeaderFields) -> [String] {
-        let listed = fields.values("Cache-Tag").flatMap { $0.split { $0 == "," } }
-        let spaced = fields.values("Surrogate-Key").flatMap { $0.split { $0 == " " } }
-        return (listed + spaced).map { tag in
-            var tag = tag
-            while tag.first == " " || tag.first == "\t" { tag.removeFirst() }
-            while tag.last == " " || tag.last == "\t" { tag.removeLast() }
-            return String(tag)
-        }.filter { !$0.isEmpty }
+        (fields.values("Cache-Tag") + fields.values("Surrogate-Key"))
+            .flatMap { CachingRules.tagNames(in: $0) }
     }
 
     /// The token behind `Bearer`, in any case (RFC 9110 §11.1); empty for another scheme.

@@ -128,6 +128,39 @@ import Testing
         }
     }
 
+    /// A purge that repeats the field of a response finds that response, whatever stands between
+    /// the tags.
+    @Test(arguments: [
+        ("Cache-Tag: a b", "Cache-Tag: a b"), ("Surrogate-Key: a,b c", "Surrogate-Key: a,b"),
+        ("Cache-Tag: a,\tb", "Cache-Tag: b"), ("Surrogate-Key: a\tb", "Surrogate-Key: b"),
+        ("Cache-Tag: a,\u{301}b", "Cache-Tag: a"), ("Cache-Tag: b a", "Cache-Tag: \u{301}c,a"),
+        ("Cache-Tag: a", "Cache-Tag: c,\u{301}b,a"), ("Surrogate-Key: a, b", "Cache-Tag: b"),
+    ])
+    func purgeReadsTagsAsResponsesDo(_ stored: String, _ purged: String) async throws {
+        let path = try ConfigurationReaderTests.file(Self.token + "\n")
+        defer { ConfigurationReaderTests.remove(path) }
+        try await withProxy(
+            { request, socket in
+                let tags = request.target == "/1" ? [stored] : []
+                return try socket.answer(200, ["Cache-Control: max-age=60"] + tags, "x")
+            },
+            configure: {
+                $0.admin = .tcp(host: "127.0.0.1", port: 0)
+                $0.purgeTokenFile = path
+            }
+        ) { proxy, _ async throws in
+            guard case .tcp(_, let port) = proxy.service.adminAddress else {
+                throw WireFailure("no admin")
+            }
+            for target in ["/1", "/2"] { _ = try await proxy.request(target) }
+            let auth = "Authorization: Bearer \(Self.token)"
+            let answer = try await Self.ask(port, "PURGE /", [auth, purged])
+            #expect(answer.text.contains("\"removed\":1"), "\(answer.text)")
+            #expect(try await !proxy.request("/1").isHit)
+            #expect(try await proxy.request("/2").isHit)
+        }
+    }
+
     @Test func softPurgeMakesStale() async throws {
         try await Self.withAdmin { proxy, origin, port async throws in
             for target in ["/1", "/2"] { _ = try await proxy.request(target) }

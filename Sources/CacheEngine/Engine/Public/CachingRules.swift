@@ -36,7 +36,7 @@ public struct CachingRules: Hashable, Sendable {
     /// of them are removed together. The most that can be counted is 65,535, and the fewest is 1; a
     /// number beyond either counts as that.
     public var maximumVariants = 64
-    /// The response fields that name its tags.
+    /// The response fields that name its tags, separated by commas, spaces or tabs.
     public var tagFields = ["Cache-Tag", "Surrogate-Key"]
     /// The most tags kept of one response.
     public var maximumTags = 256

@@ -2,16 +2,24 @@ import HTTPCaching
 
 /// The tags that responses name in their own fields.
 extension CachingRules {
-    /// The tags in `fields`, separated by comma or space; `nil` if there are too many.
+    /// The tags that one line names, whichever field it belongs to.
+    ///
+    /// Responses and purges are both read here, so that a purge by what a response says finds it.
+    /// Bytes are compared: a separator may be followed by a combining character.
+    package static func tagNames(in line: String) -> [String] {
+        line.utf8.split { $0 == 0x2C || $0 == 0x20 || $0 == 0x09 }.map { String(Substring($0)) }
+    }
+
+    /// The tags in `fields`; `nil` if there are too many.
     ///
     /// An entry must be found by each of its tags, or it could not be purged by them.
     func tags(in fields: FieldSection) -> [String]? {
         var tags: [String] = []
         for name in tagFields {
             for line in fields.values(name) {
-                for tag in line.split(whereSeparator: { $0 == "," || $0 == " " }) {
+                for tag in Self.tagNames(in: line) {
                     guard tags.count < maximumTags else { return nil }
-                    tags.append(String(tag))
+                    tags.append(tag)
                 }
             }
         }
