@@ -43,6 +43,27 @@ import Testing
         }
     }
 
+    /// RFC 9209 §2: a member begins with a token or a string of structured fields.
+    @Test(arguments: [
+        ("px", "px"), ("10.0.0.1", "\"10.0.0.1\""), ("3rd", "\"3rd\""), ("-a", "\"-a\""),
+    ])
+    func nameIsWrittenAsAStructuredField(_ name: String, _ written: String) async throws {
+        try await withProxy(
+            { request, socket in
+                if request.target == "/end" { return .end }
+                return try socket.answer(200, [], "x")
+            },
+            configure: { $0.name = name }
+        ) { proxy, _ async throws in
+            let failed = try await proxy.request("/end")
+            #expect(failed["Proxy-Status"]?.hasPrefix("\(written); detail=") == true)
+            let refused = try await proxy.request("/", method: "TRACE")
+            #expect(refused["Proxy-Status"]?.hasPrefix("\(written); detail=") == true)
+            let response = try await proxy.request("/")
+            #expect(response["Cache-Status"]?.hasPrefix("\(written); ") == true)
+        }
+    }
+
     @Test func originThatCannotBeReachedIs502() async throws {
         try await withProxy(origins: [ClosedPort.number]) { proxy async throws in
             let response = try await proxy.request("/")
