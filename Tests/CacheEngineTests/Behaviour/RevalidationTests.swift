@@ -23,6 +23,71 @@ import Testing
         await stage.end()
     }
 
+    /// A confirmation that ends the entry which it confirms.
+    struct Refusal: Sendable {
+        let directives: String
+        var request: HeaderFields = [:]
+        var tags = 0
+        let reason: String
+    }
+
+    static let refusals: [Refusal] = [
+        Refusal(directives: "no-store", reason: "response-no-store"),
+        Refusal(directives: "private, max-age=60", reason: "response-private"),
+        Refusal(
+            directives: "max-age=60",
+            request: ["Authorization": "Basic YTpi"],
+            reason: "request-authorized"
+        ),
+        Refusal(directives: "max-age=60", tags: 257, reason: "too-many-tags"),
+    ]
+
+    @Test("a confirmation that may not be stored is reported as refused", arguments: refusals)
+    func refusedConfirmationIsNotReportedAsStored(row: Refusal) async throws {
+        let resource = Resource()
+        let stage = try await Stage(resource) { $0.mode = .shared }
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        var fields: HeaderFields = ["Cache-Control": row.directives]
+        let tags = (0..<row.tags).map { "tag\($0)" }
+        if !tags.isEmpty { fields["Cache-Tag"] = tags.joined(separator: ", ") }
+        resource.change(fields: fields)
+        let answer = try await stage.get(Stage.url, row.request)
+        #expect(answer.source == .revalidated && answer.body == "one")
+        #expect(answer.info.isStored == false)
+        #expect(answer.info.refusal?.description == row.reason)
+        #expect(
+            answer.fields["Cache-Status"]
+                == "CacheEngine; fwd=stale; fwd-status=304; detail=\(row.reason)"
+        )
+        #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+
+    @Test("RFC 9211: a fresh response that a client wants confirmed is forwarded for the request")
+    func freshResponseIsForwardedForTheRequest() async throws {
+        let resource = Resource()
+        let stage = try await Stage(resource)
+        _ = try await stage.get()
+        let reload = try await stage.get(Stage.url, ["Cache-Control": "no-cache"])
+        #expect(
+            reload.fields["Cache-Status"]
+                == "CacheEngine; fwd=request; fwd-status=304; stored; ttl=60"
+        )
+        let unstored = try await stage.get(Stage.url, ["Cache-Control": "no-store"])
+        #expect(
+            unstored.fields["Cache-Status"]
+                == "CacheEngine; fwd=request; fwd-status=200; detail=request-no-store"
+        )
+        // The response's own directive makes each use of it that of a stale one.
+        resource.change(fields: ["Cache-Control": "no-cache, max-age=60"])
+        _ = try await stage.get(Stage.url, ["Cache-Control": "no-cache"])
+        #expect(try await stage.get().fields["Cache-Status"]?.contains("fwd=stale") == true)
+        resource.change(body: "two", tag: "\"2\"")
+        #expect(try await stage.get().fields["Cache-Status"]?.contains("fwd=stale") == true)
+        await stage.end()
+    }
+
     @Test("H7: a caller who set the condition gets the 304, from the store or from the origin")
     func callersOwnConditionIsAnsweredWith304() async throws {
         let stage = try await Stage(Resource())

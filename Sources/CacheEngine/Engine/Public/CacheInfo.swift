@@ -52,6 +52,7 @@ public struct CacheInfo: Sendable {
         static let wasOnDisk = Self(rawValue: 4)
         static let isMemoryOnly = Self(rawValue: 8)
         static let wasShared = Self(rawValue: 16)
+        static let wasFresh = Self(rawValue: 32)
     }
 
     /// Out of line, because most responses have no remarks.
@@ -112,6 +113,11 @@ extension CacheInfo {
             case nil: break
             }
         }
+    }
+    /// Whether a confirmed response was fresh, and only the request demanded the confirmation.
+    package var wasFresh: Bool {
+        get { marks.contains(.wasFresh) }
+        set { if newValue { marks.insert(.wasFresh) } else { marks.remove(.wasFresh) } }
     }
     /// Whether the response is now stored for later requests.
     public var isStored: Bool {

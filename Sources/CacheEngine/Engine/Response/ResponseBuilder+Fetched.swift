@@ -19,6 +19,8 @@ extension ResponseBuilder {
                 ageSeconds: stored.facts.ageSeconds(at: services.clock.nowSeconds)
             )
             info.originStatus = answer.status
+            info.wasFresh = forward(context) == .request
+            if let refusal = answer.refusal { info.refusal = refusal }
             if isLeader { info.originFields = HeaderFields(answer.fields) }
             return response(stored, to: context.request, context.facts, info)
         case .found(let stored): return found(stored, context)
@@ -177,10 +179,14 @@ extension ResponseBuilder {
         default: return context.lookup.miss
         }
         if !context.policy.reads { return context.policy.writes ? .request : .bypass }
-        guard let stored = context.lookup.stored else { return context.lookup.miss }
+        // A request with no-store uses no stored response, not even for a condition.
+        guard let stored = context.lookup.stored ?? context.found.stored else {
+            return context.lookup.miss
+        }
         if stored.facts.flags.contains(.isPartial) { return .partial }
         let facts = services.tiers.currentFacts(of: stored)
-        return facts.isFresh(at: services.clock.nowSeconds) ? .request : .stale
+        let isUsable = facts.isFresh(at: services.clock.nowSeconds)
+        return isUsable && !facts.flags.contains(.noCache) ? .request : .stale
     }
 
     // MARK: Standing in

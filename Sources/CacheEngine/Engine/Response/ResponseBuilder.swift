@@ -76,7 +76,7 @@ struct ResponseBuilder {
         var info = info
         info.remainingSeconds = remaining
         info.storedAtSeconds = stored.stored.createdSeconds
-        info.isStored = true
+        info.isStored = info.refusal == nil
         if stored.stored.isMemoryOnly { info.place = .memoryOnly }
         if let userInfo = stored.userInfo { info.userInfo = userInfo }
         let fields = ServedFields(
@@ -143,7 +143,7 @@ struct ResponseBuilder {
         guard services.configuration.cacheStatus == .added else { return .omitted }
         let forward: CacheStatus.Forward
         switch info.source {
-        case .revalidated: forward = .stale
+        case .revalidated: forward = info.wasFresh ? .request : .stale
         // RFC 9211 §2: a fallback response is not a hit; the request was forwarded and failed.
         case .fallback: forward = remainingSeconds > 0 ? .request : .stale
         default:
@@ -154,9 +154,10 @@ struct ResponseBuilder {
             outcome: .forwarded(forward)
         )
         status.forwardStatus = info.originStatus
-        status.ttlSeconds = remainingSeconds
+        if info.isStored { status.ttlSeconds = remainingSeconds }
         if info.source == .revalidated {
-            status.isStored = true
+            status.isStored = info.isStored
+            status.detail = info.refusal?.description
         } else {
             let error = info.fallbackError as? CacheError
             status.detail = error?.code.description ?? "fallback"
