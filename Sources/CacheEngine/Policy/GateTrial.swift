@@ -14,6 +14,8 @@ final class GateTrial: Sendable {
         var open: ShadowCache
         var closedGain = 0.0
         var openGain = 0.0
+        /// The sum of the squared gains of the hits that only one of the two had.
+        var disputedSquares = 0.0
         var sampleShift = 0
         var capacityBytes: Int
     }
@@ -22,6 +24,11 @@ final class GateTrial: Sendable {
     private static let remembrance = 0.9998
     /// The relative lead of the open gate that opens a closed one.
     private static let openingMargin = 0.07
+    /// A smaller lead opens it too, if it is this many times what chance would give.
+    ///
+    /// If each disputed hit had gone to either side by chance, the lead would be about the root of
+    /// the sum of their squares. Requests for one key are not independent, so more is asked.
+    private static let openingDeviations = 5.0
     private static let closingMargin = 0.01
     private static let slotCountMax = 1024
 
@@ -62,10 +69,14 @@ final class GateTrial: Sendable {
             let gain = exponent.gain(of: chargeBytes)
             state.closedGain *= Self.remembrance
             state.openGain *= Self.remembrance
-            if state.closed.access(identity, chargeBytes: chargeBytes) { state.closedGain += gain }
-            if state.open.access(identity, chargeBytes: chargeBytes) { state.openGain += gain }
+            state.disputedSquares *= Self.remembrance
+            let isInClosed = state.closed.access(identity, chargeBytes: chargeBytes)
+            let isInOpen = state.open.access(identity, chargeBytes: chargeBytes)
+            if isInClosed { state.closedGain += gain }
+            if isInOpen { state.openGain += gain }
+            if isInClosed != isInOpen { state.disputedSquares += gain * gain }
             if state.closed.isOutOfSlots || state.open.isOutOfSlots { thinOut(&state) }
-            decide(state.closedGain, state.openGain)
+            decide(state)
         }
     }
 
@@ -77,10 +88,13 @@ final class GateTrial: Sendable {
         }
     }
 
-    private func decide(_ closed: Double, _ open: Double) {
+    private func decide(_ state: borrowing State) {
+        let (closed, open) = (state.closedGain, state.openGain)
         let most = max(closed, open)
         if shared.gateIsOn.load(ordering: .relaxed) {
-            guard open - closed > Self.openingMargin * most else { return }
+            let chance = state.disputedSquares.squareRoot()
+            let lead = min(Self.openingMargin * most, Self.openingDeviations * chance)
+            guard open - closed > lead else { return }
             shared.gateIsOn.store(false, ordering: .relaxed)
         } else {
             guard closed - open > Self.closingMargin * most else { return }

@@ -80,6 +80,23 @@ import Testing
         }
     }
 
+    /// Objects are requested less as they age.
+    ///
+    /// Without the gate about a fiftieth more is hit, which is too steady a lead for chance.
+    @Test func aSmallLeadThatIsNoChanceOpensTheGate() {
+        let charge = 64 << 10
+        let shared = SharedPolicyState(objective: .balanced, capacityBytes: 2_400 * charge)
+        let trial = GateTrial(shared: shared)
+        var random = SeededRandom(seed: 5)
+        for step in 0..<60_000 {
+            let share = Double(random.next() % 1_000) / 1_000
+            let object = step / 5 - Int(share * share * share * 4_000)
+            guard object >= 0 else { continue }
+            trial.note(UInt64(object) &* 0x9E37_79B9_7F4A_7C15, chargeBytes: charge)
+        }
+        #expect(!shared.gateIsOn.load(ordering: .relaxed))
+    }
+
     /// A policy that evicts the oldest first never holds the next entry of a loop.
     @Test func loopLargerThanTheMemoryStillHits() async {
         let body = 8 << 10
