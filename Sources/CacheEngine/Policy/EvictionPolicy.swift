@@ -7,7 +7,7 @@ public enum EvictionPolicy: Hashable, Sendable {
     public enum Objective: String, Hashable, Sendable, CaseIterable {
         /// The share of requests answered from memory; large entries are evicted first.
         case requests
-        /// A compromise between the two others.
+        /// A compromise between the two others, nearer to `requests`.
         case balanced
         /// The share of bytes answered from memory; the size of an entry is ignored.
         case bytes

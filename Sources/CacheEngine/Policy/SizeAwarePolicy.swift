@@ -228,14 +228,14 @@ struct SizeAwarePolicy: ~Copyable {
 /// The power of the size in a priority.
 enum SizeExponent: Sendable {
     case zero
-    case half
+    case threeQuarters
     case one
 
     init(_ objective: EvictionPolicy.Objective) {
         self =
             switch objective {
             case .requests: .one
-            case .balanced: .half
+            case .balanced: .threeQuarters
             case .bytes: .zero
             }
     }
@@ -243,7 +243,7 @@ enum SizeExponent: Sendable {
     func power(of bytes: Int) -> Double {
         switch self {
         case .zero: 1
-        case .half: Double(bytes).squareRoot()
+        case .threeQuarters: Double(bytes) / Double(bytes).squareRoot().squareRoot()
         case .one: Double(bytes)
         }
     }
@@ -252,7 +252,7 @@ enum SizeExponent: Sendable {
     func gain(of bytes: Int) -> Double {
         switch self {
         case .zero: Double(bytes)
-        case .half: Double(bytes).squareRoot()
+        case .threeQuarters: Double(bytes).squareRoot().squareRoot()
         case .one: 1
         }
     }
