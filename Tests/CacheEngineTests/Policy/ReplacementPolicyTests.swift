@@ -1,4 +1,5 @@
 import CacheTestSupport
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -94,7 +95,8 @@ import Testing
             guard object >= 0 else { continue }
             trial.note(UInt64(object) &* 0x9E37_79B9_7F4A_7C15, chargeBytes: charge)
         }
-        #expect(!shared.gateIsOn.load(ordering: .relaxed))
+        let isOn = shared.gateIsOn.load(ordering: .relaxed)
+        #expect(!isOn)
     }
 
     /// A policy that evicts the oldest first never holds the next entry of a loop.
