@@ -77,6 +77,7 @@ enum Mutant: String {
     case gathersWithoutLimit
     case leavesLonersWaiting
     case keepsLeadsOfGoneClients
+    case keepsLeadsThatAreOver
 
     // Tiers
     case promotesWhatWasReplaced

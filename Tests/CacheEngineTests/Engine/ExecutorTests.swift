@@ -96,6 +96,43 @@ import Testing
         await cache.shutDown()
     }
 
+    /// An origin that keeps no request.
+    private struct ForgetfulOrigin: Origin {
+        let cacheControl: String
+
+        func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+            .whole(fields: ["Cache-Control": "\(cacheControl)"], body: "body")
+        }
+    }
+
+    /// A client of a server, which its request, its answer and the work for both refer to.
+    private final class Client: Sendable {
+        let answer = PendingAnswer()
+        func inform() {}
+    }
+
+    @Test("a request that has begun and ended holds nobody", arguments: ["max-age=60", "no-store"])
+    func aBegunRequestLeavesNothingBehind(cacheControl: String) async throws {
+        let cache = try await HTTPCache(origin: ForgetfulOrigin(cacheControl: cacheControl))
+        weak var gone: Client?
+        do {
+            let client = Client()
+            gone = client
+            var request = CacheRequest.page
+            request.options.onInformational = { _, _ in client.inform() }
+            let response = try await withUnsafeThrowingContinuation { continuation in
+                cache.begin(request, client.answer) { [client] result in
+                    client.inform()
+                    continuation.resume(with: result)
+                }
+            }
+            #expect(response.info.source == .origin)
+        }
+        await cache.waitUntilIdle()
+        #expect(await eventually(seconds: 5) { gone == nil })
+        await cache.shutDown()
+    }
+
     @Test("a request that is cancelled before it has begun any work ends")
     func aCancelledAnswerIsBegunInVain() async throws {
         var configuration = HTTPCache.Configuration()

@@ -41,6 +41,14 @@ package final class PendingAnswer: Sendable {
         attach(.lead(flight, waiter))
     }
 
+    /// Forgets a flight that has called.
+    ///
+    /// The flight holds its request, and that may hold this object through a hook of the request.
+    func detach() {
+        if Mutant.keepsLeadsThatAreOver.isOn { return }
+        state.withLock { $0.work = .none }
+    }
+
     private func attach(_ work: Work) {
         let isLate = state.withLock { state in
             state.work = work

@@ -23,6 +23,7 @@ extension RequestRunner {
         }
         answer.attach(flight, waiter)
         flight.whenKnown(waiter) { [self, isAlone] outcome in
+            answer.detach()
             do {
                 let next = try self.step(after: outcome, context, isAlone: isAlone)
                 goOn(with: next, answer, completion)
