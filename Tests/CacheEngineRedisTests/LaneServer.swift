@@ -1,3 +1,4 @@
+import CacheEngine
 import CacheTestSupport
 import RESP
 import RedisClient
@@ -11,13 +12,11 @@ import Synchronization
 /// The commands of a lane run in their order, also those whose callers have left: a later connection
 /// of a lane takes commands only once the server has answered its greeting, and by then the server
 /// has run what it had of the one before. A test holds a lane back, as a network does.
-final class LaneServer: FleetServer {
-    static let address = NodeAddress(host: "model", port: 1)
-
+final class LaneServer: ModelServer {
     /// Commands that wait in their lane.
     private struct Order {
         let commands: [[[UInt8]]]
-        let waiter: Waiter
+        let replies: Race<[RESPValue]>
     }
 
     private struct State {
@@ -56,7 +55,7 @@ final class LaneServer: FleetServer {
     func abandon(_ lane: RedisLane) {
         let orders = state.withLock { $0.orders[lane] ?? [] }
         for order in orders {
-            order.waiter.finish(.failure(RedisError(.timedOut, detail: "The caller has left")))
+            order.replies.finish(.failure(RedisError(.timedOut, detail: "The caller has left")))
         }
     }
 
@@ -73,24 +72,13 @@ final class LaneServer: FleetServer {
 
     // MARK: As a machine sees it
 
-    func send(
-        _ command: RESPCommand,
-        within limit: Duration?,
-        lane: RedisLane
-    ) async throws(RedisError) -> RESPValue {
-        let replies = try await together([command], by: [], within: limit, lane: lane)
-        if case .error(let text) = replies[0] { throw RedisError(reply: text, from: Self.address) }
-        return replies[0]
-    }
-
     func together(
         _ commands: [RESPCommand],
         by key: [UInt8],
         within limit: Duration?,
         lane: RedisLane
     ) async throws(RedisError) -> [RESPValue] {
-        let waiter = Waiter()
-        let order = Order(commands: commands.map(\.parsedWords), waiter: waiter)
+        let order = Order(commands: commands.map(\.parsedWords), replies: Race())
         state.withLock { state in
             state.orders[lane, default: []].append(order)
             state.names += order.commands.map { String(decoding: $0[0], as: UTF8.self) }
@@ -100,12 +88,15 @@ final class LaneServer: FleetServer {
             }
             run(lane, &state)
         }
-        return try await waiter.outcome()
+        do { return try await order.replies.result() } catch {
+            let gone = RedisError(.cancelled, detail: "The caller was cancelled")
+            throw error as? RedisError ?? gone
+        }
     }
 
     private func run(_ lane: RedisLane, _ state: inout State) {
         for order in state.orders.removeValue(forKey: lane) ?? [] {
-            order.waiter.finish(.success(replies(to: order.commands, &state)))
+            order.replies.finish(.success(replies(to: order.commands, &state)))
         }
     }
 
@@ -128,49 +119,4 @@ final class LaneServer: FleetServer {
     var isSuspended: Bool { false }
     var counts: RedisCounts { RedisCounts() }
     func shutDown() async { for lane in [RedisLane.data, .bulk, .appending] { abandon(lane) } }
-}
-
-/// One caller of a lane.
-private final class Waiter: Sendable {
-    typealias Outcome = Result<[RESPValue], RedisError>
-
-    private enum State {
-        case open
-        case waiting(UnsafeContinuation<Outcome, Never>)
-        case over(Outcome)
-    }
-
-    private let state = Mutex(State.open)
-
-    func outcome() async throws(RedisError) -> [RESPValue] {
-        let outcome = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let known = state.withLock { state -> Outcome? in
-                    if case .over(let outcome) = state { return outcome }
-                    state = .waiting(continuation)
-                    return nil
-                }
-                if let known { continuation.resume(returning: known) }
-            }
-        } onCancel: {
-            finish(.failure(RedisError(.cancelled, detail: "The caller was cancelled")))
-        }
-        return try outcome.get()
-    }
-
-    /// Only the first outcome counts.
-    func finish(_ outcome: Outcome) {
-        let continuation = state.withLock { state -> UnsafeContinuation<Outcome, Never>? in
-            switch state {
-            case .open:
-                state = .over(outcome)
-                return nil
-            case .waiting(let continuation):
-                state = .over(outcome)
-                return continuation
-            case .over: return nil
-            }
-        }
-        continuation?.resume(returning: outcome)
-    }
 }

@@ -8,7 +8,7 @@ import Synchronization
 /// Invariants:
 /// 1. Each waiter in the machine's line has a seat with the same ticket, until it is told its
 ///    outcome.
-/// 2. `told` holds the outcomes of waiters that were told before they suspended.
+/// 2. `told` holds the outcomes of waiters that were told before they waited.
 final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     typealias Outcome = FlightOutcome<Answer>
     typealias WaiterID = FlightStateMachine.WaiterID
@@ -26,20 +26,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         let terms: Terms
         let sinceNanoseconds: UInt64
         /// `nil` until the waiter waits.
-        var bell: Bell?
-    }
-
-    /// The way in which a waiter is told its outcome.
-    private enum Bell {
-        case continuation(UnsafeContinuation<Outcome, Never>)
-        case call(@Sendable (Outcome) -> Void)
-
-        func ring(_ outcome: Outcome) {
-            switch self {
-            case .continuation(let continuation): continuation.resume(returning: outcome)
-            case .call(let call): call(outcome)
-            }
-        }
+        var bell: OutcomeBell<Answer>?
     }
 
     private struct State {
@@ -164,7 +151,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// Lets `bell` ring when the outcome for the waiter is known, or now if it is known already.
-    private func hang(_ bell: Bell, for waiter: WaiterID) {
+    private func hang(_ bell: OutcomeBell<Answer>, for waiter: WaiterID) {
         let early = state.withLock { state -> Outcome? in
             if let early = state.told.removeValue(forKey: waiter) { return early }
             let isSeated = state.seats.update(waiter) { seat in
@@ -372,7 +359,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     private func tell(_ waiter: WaiterID, _ outcome: Outcome) {
-        let bell = state.withLock { state -> Bell? in
+        let bell = state.withLock { state -> OutcomeBell<Answer>? in
             guard let seat = state.seats.leave(waiter) else { return nil }
             assert(state.told[waiter] == nil, "a waiter is told once")
             if seat.bell == nil { state.told[waiter] = outcome }
@@ -386,10 +373,10 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
             if let only = waiters.first { tell(only, outcome(only)) }
             return
         }
-        var ready: [(WaiterID, Bell)] = []
+        var ready: [(WaiterID, OutcomeBell<Answer>)] = []
         ready.reserveCapacity(waiters.count)
         state.withLock { state in
-            func tell(_ waiter: WaiterID, _ bell: Bell?) {
+            func tell(_ waiter: WaiterID, _ bell: OutcomeBell<Answer>?) {
                 assert(state.told[waiter] == nil, "a waiter is told once")
                 if let bell {
                     ready.append((waiter, bell))

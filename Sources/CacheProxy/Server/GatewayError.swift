@@ -41,8 +41,8 @@ enum GatewayError {
     /// `detail` is one of the proxy's own codes, never a text from outside.
     private static func response(status: Int, detail: String, name: String) -> CacheResponse {
         let phrase = "\(StatusPhrase.text(status))"
-        // RFC 9209 §2 writes the name as RFC 9211 does: as a token or a string.
-        let name = CacheStatus(identifier: name, outcome: .hit).identifierText
+        // RFC 9209 §2 writes the name as RFC 9211 does.
+        let name = CacheStatus.identifierText(name)
         var fields = HeaderFields([
             ("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"),
             ("Proxy-Status", "\(name); detail=\"\(detail)\""),

@@ -40,12 +40,8 @@ extension TaskResponder {
         _ answer: PendingAnswer,
         _ completion: @escaping PendingAnswer.Completion
     ) {
-        answer.attach(
-            Task(executorPreference: request.options.taskExecutor) {
-                do {
-                    completion(.success(try await respond(to: request)))
-                } catch { completion(.failure(error)) }
-            }
-        )
+        answer.startTask(on: request.options.taskExecutor, completion) {
+            try await respond(to: request)
+        }
     }
 }

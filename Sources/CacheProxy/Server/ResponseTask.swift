@@ -43,8 +43,8 @@ final class ResponseTask: Sendable {
         mailbox.post(.informational(self, status: status, fields: fields))
     }
 
-    /// Passes on the response, and reads its body if that is not there at once; the worker sends a
-    /// body that is together with the head.
+    /// Passes on the response, and reads its body in a task, unless the body is there: the worker
+    /// then sends it together with the head.
     func start(_ response: CacheResponse) {
         mailbox.post(.answered(self, response))
         guard response.body.availableChunk == nil else { return }

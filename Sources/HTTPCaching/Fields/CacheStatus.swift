@@ -39,10 +39,10 @@ package struct CacheStatus: Hashable, Sendable {
         self.outcome = outcome
     }
 
-    /// The identifier in its serialised form.
-    package var identifierText: String {
+    /// The serialised form of the name of a cache or proxy: a token or a string.
+    package static func identifierText(_ name: String) -> String {
         var bytes: [UInt8] = []
-        Self.append(tokenOrString: identifier, to: &bytes)
+        append(tokenOrString: name, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
 

@@ -1,6 +1,6 @@
 /// The length that all members of all Content-Length lines share (RFC 9110 §8.6).
 package struct ContentLength {
-    /// The first number; `nil` if there is none.
+    /// The number of the first member that is one; `nil` if no member is.
     package private(set) var count: Int?
     /// A member is not a number, two differ, or a line has none: the end of the body is unknown.
     package private(set) var isInvalid = false

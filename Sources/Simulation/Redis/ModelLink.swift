@@ -6,7 +6,7 @@ import RedisClient
 import Synchronization
 
 /// The connection of one machine to a model of Redis, with the faults of a network.
-final class ModelLink: FleetServer {
+final class ModelLink: ModelServer {
     /// The faults of one exchange, as their numbers in a thousand, and its delays.
     struct Weather: Sendable {
         var lostRequests = 0
@@ -91,16 +91,6 @@ final class ModelLink: FleetServer {
 
     func shutDown() async { kill() }
 
-    func send(
-        _ command: RESPCommand,
-        within limit: Duration?,
-        lane: RedisLane
-    ) async throws(RedisError) -> RESPValue {
-        let replies = try await together([command], by: [], within: limit, lane: lane)
-        if case .error(let text) = replies[0] { throw RedisError(reply: text, from: Self.address) }
-        return replies[0]
-    }
-
     func together(
         _ commands: [RESPCommand],
         by key: [UInt8],
@@ -131,8 +121,6 @@ final class ModelLink: FleetServer {
             throw error
         }
     }
-
-    static let address = NodeAddress(host: "model", port: 1)
 
     private static func nanoseconds(_ limit: Duration) -> UInt64 {
         let (seconds, attoseconds) = limit.components

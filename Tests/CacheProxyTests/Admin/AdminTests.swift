@@ -8,8 +8,12 @@ import Testing
 @Suite struct AdminTests {
     static let token = "0123456789abcdef"
 
+    /// Runs a proxy with an administration; its origin adds `fields` to the response for a target.
     static func withAdmin(
         token: String? = Self.token,
+        fields: @escaping @Sendable (String) -> [String] = {
+            ["Cache-Tag: all, t\($0.dropFirst())", "ETag: \"e\""]
+        },
         _ body: (ProxyHarness, WireOrigin, UInt16) async throws -> Void
     ) async throws {
         let path = try token.map { try ConfigurationReaderTests.file($0 + "\n") }
@@ -18,10 +22,7 @@ import Testing
             { request, socket in
                 try socket.answer(
                     200,
-                    [
-                        "Cache-Control: max-age=60",
-                        "Cache-Tag: all, t\(request.target.dropFirst())", "ETag: \"e\"",
-                    ],
+                    ["Cache-Control: max-age=60"] + fields(request.target),
                     "\(request.number)"
                 )
             },
@@ -137,21 +138,7 @@ import Testing
         ("Cache-Tag: a", "Cache-Tag: c,\u{301}b,a"), ("Surrogate-Key: a, b", "Cache-Tag: b"),
     ])
     func purgeReadsTagsAsResponsesDo(_ stored: String, _ purged: String) async throws {
-        let path = try ConfigurationReaderTests.file(Self.token + "\n")
-        defer { ConfigurationReaderTests.remove(path) }
-        try await withProxy(
-            { request, socket in
-                let tags = request.target == "/1" ? [stored] : []
-                return try socket.answer(200, ["Cache-Control: max-age=60"] + tags, "x")
-            },
-            configure: {
-                $0.admin = .tcp(host: "127.0.0.1", port: 0)
-                $0.purgeTokenFile = path
-            }
-        ) { proxy, _ async throws in
-            guard case .tcp(_, let port) = proxy.service.adminAddress else {
-                throw WireFailure("no admin")
-            }
+        try await Self.withAdmin(fields: { $0 == "/1" ? [stored] : [] }) { proxy, _, port in
             for target in ["/1", "/2"] { _ = try await proxy.request(target) }
             let auth = "Authorization: Bearer \(Self.token)"
             let answer = try await Self.ask(port, "PURGE /", [auth, purged])

@@ -37,6 +37,21 @@ package final class PendingAnswer: Sendable {
 
     package func attach(_ task: Task<Void, Never>) { attach(.task(task)) }
 
+    /// Gets the response in a task on `executor`.
+    package func startTask(
+        on executor: (any TaskExecutor)?,
+        _ completion: @escaping Completion,
+        _ response: @escaping @Sendable () async throws -> CacheResponse
+    ) {
+        attach(
+            Task(executorPreference: executor) {
+                do {
+                    completion(.success(try await response()))
+                } catch { completion(.failure(error)) }
+            }
+        )
+    }
+
     func attach(_ flight: HTTPFlight, _ waiter: HTTPFlight.WaiterID) {
         attach(.lead(flight, waiter))
     }

@@ -57,12 +57,6 @@ extension RequestRunner {
             return completion(.success(response))
         }
         let executor = request.options.taskExecutor ?? services.configuration.taskExecutor
-        answer.attach(
-            Task(executorPreference: executor) { [self] in
-                do {
-                    completion(.success(try await response(from: step)))
-                } catch { completion(.failure(error)) }
-            }
-        )
+        answer.startTask(on: executor, completion) { [self] in try await response(from: step) }
     }
 }

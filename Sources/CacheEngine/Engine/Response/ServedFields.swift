@@ -148,7 +148,7 @@ struct StatusName: @unchecked Sendable {
 
     /// The name `name`, as a token or a quoted string.
     init(_ name: String) {
-        let text = CacheStatus(identifier: name, outcome: .hit).identifierText
+        let text = CacheStatus.identifierText(name)
         self = Self.known.withLock { known in
             if let name = known[text] { return name }
             let name = StatusName(copying: text)
