@@ -16,6 +16,13 @@ let house: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+/// No check for overlapping access at run time in the released proxy (decision 0060).
+///
+/// Test builds make the checks. No library may ask for such a flag, and none contains the target.
+let withoutOverlapChecks: [SwiftSetting] = [
+    .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))
+]
+
 let package = Package(
     name: "cache-engine",
     platforms: [.macOS(.v15)],
@@ -118,7 +125,7 @@ let package = Package(
                 "CacheEngine", "CacheEngineRedis", "HTTPCaching", "CurlOrigin", "CProxyShims",
                 "Platform",
             ],
-            swiftSettings: house
+            swiftSettings: house + withoutOverlapChecks
         ),
         .executableTarget(
             name: "cache-proxy",

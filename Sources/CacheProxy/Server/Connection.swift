@@ -14,18 +14,18 @@ final class Connection {
     let socket: Int32
     let id: ConnectionID
 
-    @exclusivity(unchecked) var machine: ConnectionMachine
-    @exclusivity(unchecked) var response = ResponseMachine()
+    var machine: ConnectionMachine
+    var response = ResponseMachine()
 
     /// Bytes read and not used yet.
     var pending: PendingInput?
-    @exclusivity(unchecked) var queue = OutputQueue()
+    var queue = OutputQueue()
     /// Body bytes of the task that are queued.
     var unacknowledgedBytes = 0
 
     var task: ResponseTask?
     /// The rest of the request's content.
-    @exclusivity(unchecked) var content: ContentDecoder?
+    var content: ContentDecoder?
     /// The reader of the content; `nil` if the content is dropped.
     var sink: RequestContent?
     /// The client's address, from the PROXY header or after its first use.

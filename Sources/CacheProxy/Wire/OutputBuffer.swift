@@ -7,9 +7,9 @@ import Platform
 /// Invariants:
 /// 1. `count <= capacity`, and `base` points to `capacity` bytes that this object owns.
 package final class OutputBuffer {
-    @exclusivity(unchecked) private var base: UnsafeMutableRawPointer
-    @exclusivity(unchecked) private var capacity: Int
-    @exclusivity(unchecked) private(set) var count = 0
+    private var base: UnsafeMutableRawPointer
+    private var capacity: Int
+    private(set) var count = 0
 
     init(capacity: Int = 16 * 1024) {
         self.capacity = max(64, capacity)
