@@ -18,12 +18,26 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible {
         return nil
     }
 
+    /// Whether the scheme is `http`.
+    var isPlain: Bool { description.hasPrefix("http://") }
+
     /// The same target at this origin.
     func url(for url: String) -> String {
-        guard let schemeEnd = url.utf8.firstIndex(of: UInt8(ascii: ":")) else { return url }
-        let start = url.utf8.index(schemeEnd, offsetBy: 3, limitedBy: url.utf8.endIndex)
-        let rest = url[(start ?? url.utf8.endIndex)...]
-        let path = rest.utf8.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? rest.utf8.endIndex
-        return description + rest[path...]
+        var url = url
+        return url.withUTF8 { url in
+            guard let schemeEnd = url.firstIndex(of: UInt8(ascii: ":")) else {
+                return String(decoding: url, as: UTF8.self)
+            }
+            let rest = url.dropFirst(schemeEnd + 3)
+            let path = rest.drop { $0 != 0x2F && $0 != 0x3F }
+            var address = description
+            return address.withUTF8 { address in
+                String(unsafeUninitializedCapacity: address.count + path.count) { target in
+                    _ = target.initialize(fromContentsOf: address)
+                    _ = target[address.count...].initialize(fromContentsOf: path)
+                    return address.count + path.count
+                }
+            }
+        }
     }
 }

@@ -202,13 +202,13 @@ extension ResponseParser {
     /// Appends the pending field to the section, which drops one that no message may contain.
     private mutating func takePending(_ bytes: Span<UInt8>) {
         guard let field = pending.take() else { return }
-        let value = folded
-        folded = []
         bytes.extracting(field.name).withUnsafeBytes { name in
             let name = ByteRun(name).trimmed
-            if value.isEmpty {
+            if folded.isEmpty {
                 bytes.extracting(field.value).withUnsafeBytes { append(name, ByteRun($0)) }
             } else {
+                var value: [UInt8] = []
+                swap(&value, &folded)
                 value.withUnsafeBytes { append(name, ByteRun($0)) }
             }
         }

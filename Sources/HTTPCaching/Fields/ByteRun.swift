@@ -33,7 +33,9 @@ package struct ByteRun {
 
     /// Whether these bytes equal `lowercased`, a literal in lower case, when ASCII case is ignored.
     package func equals(lowercased: StaticString) -> Bool {
-        lowercased.withByteRun { equalsIgnoringCase($0) }
+        // Most names differ in length already.
+        guard count == lowercased.utf8CodeUnitCount else { return false }
+        return lowercased.withByteRun { equalsIgnoringCase($0) }
     }
 
     package func equalsIgnoringCase(_ other: ByteRun) -> Bool {
@@ -58,6 +60,20 @@ package struct ByteRun {
             offset += 8
         }
         return areEqual(word(at: count - 8), other.word(at: count - 8))
+    }
+
+    /// Whether `isWanted` holds for all bytes, eight at a time; some may be given to it twice.
+    ///
+    /// `false` for fewer than eight bytes.
+    @inline(__always)
+    func everyWord(_ isWanted: (UInt64) -> Bool) -> Bool {
+        guard count >= 8 else { return false }
+        var offset = 0
+        while offset < count - 8 {
+            guard isWanted(word(at: offset)) else { return false }
+            offset += 8
+        }
+        return isWanted(word(at: count - 8))
     }
 
     /// The eight bytes from `offset` on, as one number.

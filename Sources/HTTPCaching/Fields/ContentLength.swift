@@ -5,11 +5,23 @@ package struct ContentLength {
     /// A member is not a number, two differ, or a line has none: the end of the body is unknown.
     package private(set) var isInvalid = false
 
+    /// Whether a line names a transfer coding, which overrides the length (RFC 9112 §6.3).
+    package private(set) var isOverridden = false
+    /// The number of all lines.
+    package private(set) var lineCount = 0
+
     init() {}
 
     /// Reads the lines of `fields`.
     package init(in fields: FieldSection) {
-        fields.forEachValue(of: "content-length") { add($0) }
+        fields.forEachLine { line in
+            lineCount += 1
+            switch line.name.count {
+            case 14 where line.name.equals(lowercased: "content-length"): add(line.value)
+            case 17 where line.name.equals(lowercased: "transfer-encoding"): isOverridden = true
+            default: break
+            }
+        }
     }
 
     mutating func add(_ line: ByteRun) {

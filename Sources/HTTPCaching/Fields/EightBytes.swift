@@ -18,6 +18,21 @@ extension UInt64 {
         return self | isUppercase >> 2
     }
 
+    /// Whether all bytes are letters or hyphens, as in most names of fields.
+    @inline(__always)
+    var areLettersOrHyphens: Bool {
+        let lower = self | Self.ones &* 0x20
+        let low = lower & ~Self.highBits
+        // The high bit of a byte is set from `a` on, and from the character after `z` on.
+        let fromA = low &+ Self.ones &* (0x80 - 0x61)
+        let afterZ = low &+ Self.ones &* (0x80 - 0x7B)
+        let isLetter = (fromA ^ afterZ) & ~self
+        // 0 for a hyphen; the addition then leaves the high bit clear.
+        let hyphen = self ^ Self.ones &* 0x2D
+        let isOther = (hyphen & ~Self.highBits) &+ ~Self.highBits | hyphen
+        return (isLetter | ~isOther) & Self.highBits == Self.highBits
+    }
+
     /// Whether a byte is a control character, a tab among them.
     @inline(__always)
     var hasControl: Bool {

@@ -126,6 +126,7 @@ extension FieldSection {
 
     package static func isValidName(_ name: ByteRun) -> Bool {
         guard !name.isEmpty, name.count <= nameBytesMax else { return false }
+        if name.everyWord(\.areLettersOrHyphens) { return true }
         for index in 0..<name.count where !name[index].isToken { return false }
         return true
     }
@@ -136,15 +137,8 @@ extension FieldSection {
         guard !value[0].isOptionalWhitespace, !value[value.count - 1].isOptionalWhitespace else {
             return false
         }
-        var index = 0
-        while index < value.count {
-            if index <= value.count - 8, !value.word(at: index).hasControl {
-                index += 8
-            } else {
-                guard value[index].isFieldContent else { return false }
-                index += 1
-            }
-        }
+        if value.everyWord({ !$0.hasControl }) { return true }
+        for index in 0..<value.count where !value[index].isFieldContent { return false }
         return true
     }
 }

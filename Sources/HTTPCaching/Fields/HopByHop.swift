@@ -24,7 +24,14 @@ package enum HopByHop {
     /// Returns the fields without those of one connection and without those that Connection lists.
     package static func strip(_ fields: FieldSection, for purpose: Purpose) -> FieldSection {
         var kept = fields
-        let listed = listedNames(in: fields)
+        var listed: Set<String> = []
+        var isOfConnection = false
+        fields.forEachLine { line in
+            guard belongsToConnection(line.name, purpose) else { return }
+            isOfConnection = true
+            if line.name.equals(lowercased: "connection") { addNames(line.value, to: &listed) }
+        }
+        guard isOfConnection else { return fields }
         kept.removeAll { name in
             belongsToConnection(name, purpose)
                 || !listed.isEmpty
@@ -33,23 +40,19 @@ package enum HopByHop {
         return kept
     }
 
-    /// The names that the Connection lines list, in lower case.
+    /// Adds the names that a Connection line lists, in lower case.
     ///
     /// Fields that describe the message, or restrict its users, are left out: a peer cannot remove
     /// them.
-    package static func listedNames(in fields: FieldSection) -> Set<String> {
-        var names: Set<String> = []
-        fields.forEachValue(of: "connection") { line in
-            var members = ListScanner(line)
-            while let member = members.next() {
-                // The usual member needs no list: its field is removed in any case.
-                guard !isProtected(member), !member.equals(lowercased: "keep-alive"),
-                    !Mutant.ignoresConnectionLists.isOn
-                else { continue }
-                names.insert(lower(member))
-            }
+    private static func addNames(_ line: ByteRun, to names: inout Set<String>) {
+        var members = ListScanner(line)
+        while let member = members.next() {
+            // The usual member needs no list: its field is removed in any case.
+            guard !member.equals(lowercased: "keep-alive"), !isProtected(member),
+                !Mutant.ignoresConnectionLists.isOn
+            else { continue }
+            names.insert(lower(member))
         }
-        return names
     }
 
     private static func lower(_ name: ByteRun) -> String { name.string.lowercased() }
