@@ -24,8 +24,14 @@ extension Worker {
         }
     }
 
+    /// Appends a piece of a body to the output; a small one is copied behind its head.
     func emit(_ chunk: ByteChunk) {
         guard !chunk.isEmpty else { return }
+        if chunk.count <= Self.copiedBytesMax {
+            let start = out.count
+            chunk.withUnsafeBytes { out.append($0) }
+            return emitHead(from: start)
+        }
         batchBytes += chunk.count
         batch.append(.body(chunk))
     }
@@ -85,7 +91,7 @@ extension Worker {
             }
             count += 1
         }
-        let sent = send(connection, count)
+        let sent = put(connection, pieces: count)
         guard sent >= 0 else { return false }
         counters.add(sent, to: .bytesOut)
         if sent < batchBytes {
@@ -106,7 +112,7 @@ extension Worker {
             count += 1
             bytes += part.count
         }
-        let sent = send(connection, count)
+        let sent = put(connection, pieces: count)
         guard sent >= 0 else { return false }
         counters.add(sent, to: .bytesOut)
         connection.queue.drop(sent)
@@ -119,12 +125,19 @@ extension Worker {
     }
 
     /// Returns the number of bytes taken, or -1 if the connection is broken.
-    private func send(_ connection: Connection, _ count: Int) -> Int {
+    private func put(_ connection: Connection, pieces count: Int) -> Int {
         var message = msghdr()
         message.msg_iov = vectors
         message.msg_iovlen = .init(count)
         while true {
-            let sent = sendmsg(connection.socket, &message, cp_send_flags())
+            let sent =
+                count == 1
+                ? send(
+                    connection.socket,
+                    vectors[0].iov_base,
+                    vectors[0].iov_len,
+                    cp_send_flags()
+                ) : sendmsg(connection.socket, &message, cp_send_flags())
             if sent >= 0 {
                 turnBytes += sent
                 return sent

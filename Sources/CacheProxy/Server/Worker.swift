@@ -9,10 +9,7 @@ import Platform
 /// mailbox. Readiness is edge-triggered and registered once per connection; a read that fills less
 /// than its buffer has emptied the socket, so no call is spent to find that out.
 ///
-/// Belongs to the thread that runs it, and is deliberately not `Sendable`. The properties that
-/// every hit uses are not checked for overlapping access at run time, here and in `Connection` and
-/// `OutputBuffer`: no call reenters one of them while it changes, and the checks are measurable in
-/// a hit.
+/// Belongs to the thread that runs it, and is deliberately not `Sendable`.
 final class Worker {
     /// The parts of a worker, passed to its thread.
     struct Seed: Sendable {
@@ -30,6 +27,11 @@ final class Worker {
     static let readBytes = 64 * 1024
     /// The time between two checks of the time limits, and their precision.
     static let sweepMilliseconds: Int64 = 250
+    /// The largest piece of a body that is copied behind its head.
+    ///
+    /// Copying it costs less than holding its entry, which all threads that hit one key would write
+    /// to, and than passing the kernel a second piece.
+    static let copiedBytesMax = 4 * 1024
     /// Pieces written with one call.
     static let piecesMax = 64
 
@@ -58,9 +60,9 @@ final class Worker {
     let isListeningToTCP: Bool
     var listener: Int32
     var isListening = false
-    @exclusivity(unchecked) var connections: [Connection?] = []
+    var connections: [Connection?] = []
     /// The end of the time limit of the connection of the same index; `Int64.max` for none.
-    @exclusivity(unchecked) var deadlines: [Int64] = []
+    var deadlines: [Int64] = []
     var generations: [UInt32] = []
     var free: [Int] = []
     var openCount = 0
@@ -68,10 +70,10 @@ final class Worker {
     let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: readBytes, alignment: 64)
     let vectors = UnsafeMutablePointer<iovec>.allocate(capacity: piecesMax * 2)
     let out = OutputBuffer()
-    @exclusivity(unchecked) var batch: [OutputPiece] = []
+    var batch: [OutputPiece] = []
     var batchBytes = 0
-    @exclusivity(unchecked) var writer: ResponseHeadWriter
-    @exclusivity(unchecked) var parser = RequestParser()
+    var writer: ResponseHeadWriter
+    var parser = RequestParser()
     /// The messages of the mailbox, taken up to `nextMessage`.
     var messages: [WorkerMessage] = []
     var nextMessage = 0
