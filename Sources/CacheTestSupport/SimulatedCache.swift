@@ -20,7 +20,11 @@ public struct SimulatedCache: Sendable {
         fleet: Fleet? = nil
     ) async throws {
         let world = SimulatedWorld(seed: seed, configuration: configuration, clock: clock)
-        let opening = world.open(origin, fleet: fleet)
+        let isLooped = Self.way == .beginningEverything
+        let opening = world.open(
+            isLooped ? LoopedOrigin(origin, on: world.executor) : origin,
+            fleet: fleet
+        )
         await world.executor.settle()
         cache = try await opening.value.get()
         executor = world.executor
@@ -33,6 +37,8 @@ public struct SimulatedCache: Sendable {
         case responding
         /// An event loop begins the request, and is called with the response.
         case beginning
+        /// The same, and the loop also begins the request to the origin.
+        case beginningEverything
     }
 
     /// The way of the requests that are created now, unless they have a policy of their own.
@@ -45,7 +51,7 @@ public struct SimulatedCache: Sendable {
         reading: Caller.Reading = .steadily
     ) -> Caller {
         let caller = Caller(reading)
-        let begins = Self.way == .beginning && policy == nil
+        let begins = Self.way != .responding && policy == nil
         caller.start(on: executor) { [cache] in
             begins
                 ? try await Self.begin(request, cache)
@@ -54,7 +60,8 @@ public struct SimulatedCache: Sendable {
         return caller
     }
 
-    private static func begin(
+    /// The response to a request that begins outside a task, as an event loop begins it.
+    package static func begin(
         _ request: CacheRequest,
         _ cache: HTTPCache
     ) async throws -> CacheResponse {

@@ -13,12 +13,27 @@ package protocol ExchangeLoop: Sendable {
 
 /// One request and its response, shared by the event thread that moves the bytes and the task that
 /// reads them.
-package final class Exchange: BodySource {
+package final class Exchange: BodySource, LoopExchange {
+    /// The reader, while no event is there for it.
+    private enum Waiter {
+        /// It is a task that sleeps.
+        case task(UnsafeContinuation<ExchangeEvent, Never>)
+        /// It has no task.
+        case call(@Sendable (ExchangeEvent) -> Void)
+
+        func wake(_ event: ExchangeEvent) {
+            switch self {
+            case .task(let continuation): continuation.resume(returning: event)
+            case .call(let call): call(event)
+            }
+        }
+    }
+
     private struct Shared: Sendable {
         var state: ExchangeState
-        var waiter: UnsafeContinuation<ExchangeEvent, Never>?
+        var waiter: Waiter?
 
-        mutating func takeWaiter() -> UnsafeContinuation<ExchangeEvent, Never>? {
+        mutating func takeWaiter() -> Waiter? {
             defer { waiter = nil }
             return waiter
         }
@@ -44,6 +59,26 @@ package final class Exchange: BodySource {
                 return response
             }
         }
+    }
+
+    /// Calls `told` once with the response, as soon as its head has arrived; takes the place of
+    /// `response`.
+    ///
+    /// The call comes from the thread that delivers the head or cancels, outside the lock.
+    package func whenAnswered(
+        onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?,
+        _ told: @escaping @Sendable (consuming LoopAnswer) -> Void
+    ) {
+        wait(
+            .call { [self] event in
+                do {
+                    guard let response = try response(of: event, onInformational) else {
+                        return whenAnswered(onInformational: onInformational, told)
+                    }
+                    told(.response(response))
+                } catch { told(.failure(error)) }
+            }
+        )
     }
 
     /// The response that begins with `event`; `nil` if that is not its final head.
@@ -79,7 +114,7 @@ package final class Exchange: BodySource {
     nonisolated(nonsending) package func nextEvent() async -> ExchangeEvent {
         if let event = take() { return event }
         return await withTaskCancellationHandler {
-            await withUnsafeContinuation { wait($0) }
+            await withUnsafeContinuation { wait(.task($0)) }
         } onCancel: {
             abandon(CancellationError())
         }
@@ -104,18 +139,18 @@ package final class Exchange: BodySource {
         return event
     }
 
-    private func wait(_ continuation: UnsafeContinuation<ExchangeEvent, Never>) {
+    private func wait(_ waiter: Waiter) {
         let (event, resumes) = shared.withLock { shared -> (ExchangeEvent?, Bool) in
             if shared.waiter != nil {
                 let error = CacheError(.originFailed, detail: "Two tasks read one body at once")
                 return (.failure(error), false)
             }
             let event = shared.state.take()
-            if event == nil { shared.waiter = continuation }
+            if event == nil { shared.waiter = waiter }
             return (event, shared.state.resume())
         }
         if resumes { loop.resume(id) }
-        if let event { continuation.resume(returning: event) }
+        if let event { waiter.wake(event) }
     }
 
     private func abandon(_ error: any Error) {
@@ -123,7 +158,7 @@ package final class Exchange: BodySource {
             shared.state.abandon(error)
             return shared.takeWaiter()
         }
-        waiter?.resume(returning: .failure(error))
+        waiter?.wake(.failure(error))
         loop.cancel(id)
     }
 
@@ -145,7 +180,7 @@ package final class Exchange: BodySource {
     package func admit() -> ExchangeState.Admission { shared.withLock { $0.state.admit() } }
 
     package func deliver(_ event: ExchangeEvent) {
-        let waiter = shared.withLock { shared -> UnsafeContinuation<ExchangeEvent, Never>? in
+        let waiter = shared.withLock { shared -> Waiter? in
             // A reader that waits has taken every earlier event.
             guard shared.state.isOpen, let waiter = shared.takeWaiter() else {
                 shared.state.append(event)
@@ -153,7 +188,7 @@ package final class Exchange: BodySource {
             }
             return waiter
         }
-        waiter?.resume(returning: event)
+        waiter?.wake(event)
     }
 
     package func finish(_ outcome: ExchangeEvent) {
@@ -164,6 +199,6 @@ package final class Exchange: BodySource {
             #endif
             return shared.takeWaiter()
         }
-        waiter?.resume(returning: outcome)
+        waiter?.wake(outcome)
     }
 }

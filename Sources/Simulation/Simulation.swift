@@ -132,11 +132,17 @@ public struct Simulation: Sendable {
 
     // MARK: Running
 
+    /// Whether an event loop begins the requests of clients, and those to the origin: in a third of
+    /// the lives; no die is thrown for it.
+    private var isOnLoop: Bool { seed % 3 == 2 }
+
     /// Runs the simulation; call it on a thread that runs no task.
     public func run() -> Verdict {
         let opening = Box<HTTPCache>()
-        world.executor.start { [world, origin, ledger] in
-            switch await world.open(RecordedOrigin(origin, ledger)).value {
+        world.executor.start { [world, origin, ledger, isOnLoop] in
+            let recorded = RecordedOrigin(origin, ledger)
+            let looped = LoopedOrigin(recorded, on: world.executor)
+            switch await world.open(isOnLoop ? looped : recorded).value {
             case .success(let cache): opening.put(cache)
             case .failure(let error): ledger.report("not opened: \(error)")
             }
@@ -212,11 +218,11 @@ public struct Simulation: Sendable {
 
     private func start(_ plan: RequestPlan, _ cache: HTTPCache, _ open: Unfinished) {
         open.begin(plan.name)
-        let task = world.executor.start { [dice, ledger] in
+        let task = world.executor.start { [dice, ledger, isOnLoop] in
             for _ in 0..<dice.below(10) { await Task.yield() }
             var plan = plan
             plan.startedAt = ledger.tick()
-            let answer = await Self.ask(plan, cache)
+            let answer = await Self.ask(plan, cache, begins: isOnLoop)
             ledger.judge(answer, to: plan)
             open.end(plan.name)
         }
@@ -227,10 +233,19 @@ public struct Simulation: Sendable {
         }
     }
 
-    private static func ask(_ plan: RequestPlan, _ cache: HTTPCache) async -> Answer {
+    private static func ask(
+        _ plan: RequestPlan,
+        _ cache: HTTPCache,
+        begins: Bool
+    ) async -> Answer {
         var answer = Answer()
         do {
-            let response = try await cache.respond(to: plan.request, policy: plan.policy)
+            var request = plan.request
+            request.options.policy = plan.policy ?? request.options.policy
+            let response =
+                begins
+                ? try await SimulatedCache.begin(request, cache)
+                : try await cache.respond(to: plan.request, policy: plan.policy)
             answer.take(response)
             var iterator = response.body.makeAsyncIterator()
             while answer.bytes.count < min(plan.bytesMax, 400_000) {

@@ -8,6 +8,8 @@ final class Services: Sendable {
     let configuration: HTTPCache.Configuration
     let clock: any CacheClock
     let origin: any Origin
+    /// The origin, if an event loop can ask it without a task.
+    let loopOrigin: (any LoopOrigin)?
     /// The way to the other machines; `nil` without a fleet.
     let relay: (any PurgeRelay)?
     let tiers: TieredStore
@@ -47,6 +49,7 @@ final class Services: Sendable {
         }
         self.configuration = configuration
         self.origin = origin
+        loopOrigin = origin as? any LoopOrigin
         self.relay = relay
         clock = configuration.clock
         supervisor = Supervisor(executor: configuration.taskExecutor)

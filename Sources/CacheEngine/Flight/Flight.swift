@@ -39,8 +39,9 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         var untilNanoseconds = UInt64.max
         /// Whether no attempt of this flight may store anything any more.
         var isRetired = false
-        var task: Task<Void, Never>?
-        /// Whether the fetch was cancelled, perhaps before its task was known.
+        /// The fetch of the current attempt.
+        var work: LeadingWork?
+        /// Whether the fetch was cancelled, perhaps before its work was known.
         var isCancelled = false
         /// A second key, known once the response states how it varies.
         var variantKey: KeyHash?
@@ -177,22 +178,22 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     // MARK: For the leader
 
-    /// Sets the leading task, so that a fetch without interested requests can be cancelled.
-    func attach(_ task: Task<Void, Never>) {
+    /// Sets the leading work, so that a fetch without interested requests can be cancelled.
+    func attach(_ work: LeadingWork) {
         // A flight that is over may still deliver the body of its answer.
         let isCancelled = state.withLock { state in
-            state.task = task
+            state.work = work
             return state.isCancelled
         }
-        if isCancelled { task.cancel() }
+        if isCancelled { work.cancel() }
     }
 
     private func cancel() {
-        let task = state.withLock { state in
+        let work = state.withLock { state in
             state.isCancelled = true
-            return state.task
+            return state.work
         }
-        task?.cancel()
+        work?.cancel()
     }
 
     /// The number of the current attempt.

@@ -52,7 +52,8 @@ final class OriginGate: Sendable {
         if !mayGo { throw CancellationError() }
     }
 
-    private func takePlace(_ key: KeyHash) -> Bool {
+    /// Takes a place if there is room; returns whether there was.
+    func takePlace(_ key: KeyHash) -> Bool {
         lanes.withLock { lanes in
             guard lanes[key, default: Lane()].active < perKeyMax else { return false }
             lanes[key, default: Lane()].active += 1

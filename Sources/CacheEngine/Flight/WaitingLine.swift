@@ -105,7 +105,8 @@ struct WaitingLine<Element> {
     private mutating func sweep() {
         while front < places.count, places[front].element == nil { front += 1 }
         if places.count > 2 * count + 16 {
-            places = places[front...].filter { $0.element != nil }
+            // In place, because a line in constant use would otherwise allocate again and again.
+            places.removeAll { $0.element == nil }
             front = 0
             assert(places.count == count, "only the places that are taken are kept")
         }

@@ -17,14 +17,33 @@ extension CurlOrigin: ConnectingOrigin {}
 /// One client request reaches at most one origin. Another origin is tried only if no connection
 /// could be made, because then nothing was sent. A task probes the origins that are left out; no
 /// client waits for it.
-final class OriginPool: Origin {
+final class OriginPool: LoopOrigin {
     private struct State: Sendable {
         var ring: OriginRing
         var upstream: any Origin
+        /// The upstream, if an event loop can ask each of the origins through it.
+        var loopUpstream: (any LoopOrigin)?
         /// Ends with the last probe that is due.
         var prober: TaskHandle?
         var isOpen = true
         var localFaults = ReportLimit()
+
+        init(_ addresses: [OriginAddress], _ upstream: any Origin) {
+            ring = OriginRing(addresses)
+            self.upstream = upstream
+            chooseUpstream()
+        }
+
+        mutating func replace(_ addresses: [OriginAddress], _ upstream: (any Origin)?) {
+            ring.replace(addresses)
+            if let upstream { self.upstream = upstream }
+            chooseUpstream()
+        }
+
+        private mutating func chooseUpstream() {
+            let arePlain = ring.members.allSatisfy { $0.address.isPlain }
+            loopUpstream = arePlain ? upstream as? any LoopOrigin : nil
+        }
     }
 
     /// The lines that name the proxy in requests to origins: `Via` and `CDN-Loop`.
@@ -42,7 +61,7 @@ final class OriginPool: Origin {
     ) {
         ownLines = FieldSection([("Via", "1.1 \(name)"), ("CDN-Loop", name)])
         self.report = report
-        state = Mutex(State(ring: OriginRing(addresses), upstream: upstream))
+        state = Mutex(State(addresses, upstream))
     }
 
     nonisolated(nonsending) func fetch(_ request: OriginRequest) async throws
@@ -65,29 +84,50 @@ final class OriginPool: Origin {
         throw lastError ?? CacheError(.originFailed, detail: "No origin is configured")
     }
 
+    var isOnLoop: Bool { state.withLock { $0.loopUpstream }?.isOnLoop ?? false }
+
+    func begin(
+        _ request: consuming OriginRequest,
+        _ completion: @escaping @Sendable (consuming LoopAnswer) -> Void
+    ) -> (any LoopExchange)? {
+        guard let upstream = state.withLock({ $0.loopUpstream }),
+            let address = state.withLock({ $0.ring.choose() })
+        else { return nil }
+        let exchange = upstream.begin(outgoing(request, to: address)) { [self] answer in
+            switch answer {
+            case .response: noteAnswer(of: address)
+            case .failure(let error):
+                note(error, of: address)
+                // Nothing was sent: `fetch` tries the other origins.
+                if Self.isUnreached(error), hasSeveral { return completion(.unsent) }
+            case .unsent: state.withLock { $0.ring.gaveUp(address) }
+            }
+            completion(answer)
+        }
+        if exchange == nil { state.withLock { $0.ring.gaveUp(address) } }
+        return exchange
+    }
+
+    private var hasSeveral: Bool { state.withLock { $0.ring.members.count > 1 } }
+
     /// The request as it is sent to the origin at `address`.
     @inline(never)
-    private func outgoing(_ request: OriginRequest, to address: OriginAddress) -> OriginRequest {
+    private func outgoing(
+        _ request: consuming OriginRequest,
+        to address: OriginAddress
+    ) -> OriginRequest {
         var fields = request.fields.section
         ownLines.withUnsafeBytes { fields.append(trusted: $0) }
-        return OriginRequest(
-            method: request.method,
-            url: address.url(for: request.url),
-            fields: HeaderFields(fields),
-            body: request.body,
-            timeout: request.timeout,
-            onInformational: request.onInformational
-        )
+        request.fields = HeaderFields(fields)
+        request.url = address.url(for: request.url)
+        return request
     }
 
     /// Replaces the origins, and the way to them if one is given.
     ///
     /// Requests that were sent end on the old one.
     func replace(_ addresses: [OriginAddress], upstream: (any Origin)? = nil) {
-        state.withLock { state in
-            state.ring.replace(addresses)
-            if let upstream { state.upstream = upstream }
-        }
+        state.withLock { $0.replace(addresses, upstream) }
     }
 
     /// Ends the probes.

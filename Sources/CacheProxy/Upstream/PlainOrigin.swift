@@ -8,7 +8,7 @@ import Synchronization
 /// task of no worker uses an event loop that the origin starts for them. Like `CurlOrigin`, whose
 /// configuration and rules it shares, it follows no redirects, decodes no content, and repeats only
 /// an idempotent request on a kept connection that was dead. `https` goes to `secure`.
-package final class PlainOrigin: ConnectingOrigin {
+package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
     /// Tells this origin from every other one, earlier ones included.
     ///
     /// The address of the object would not: an event loop keeps connections to the hosts of an
@@ -42,9 +42,25 @@ package final class PlainOrigin: ConnectingOrigin {
         return try await exchange.response(onInformational: request.onInformational)
     }
 
+    package var isOnLoop: Bool { Mailbox.current != nil }
+
+    package func begin(
+        _ request: consuming OriginRequest,
+        _ completion: @escaping @Sendable (consuming LoopAnswer) -> Void
+    ) -> (any LoopExchange)? {
+        // `fetch` throws the error again.
+        let onInformational = request.onInformational
+        guard isOnLoop, let exchange = try? start(request) else { return nil }
+        exchange.whenAnswered(onInformational: onInformational, completion)
+        return exchange
+    }
+
     /// Starts an exchange; returns `nil` if the URL is not one of plain `http`.
     @inline(never)
-    private func start(_ request: OriginRequest, isSent: Bool = true) throws -> Exchange? {
+    private func start(
+        _ request: consuming OriginRequest,
+        isSent: Bool = true
+    ) throws -> Exchange? {
         let url = try UpstreamURL(request.url)
         guard !url.isSecure else { return nil }
         try Task.checkCancellation()

@@ -109,12 +109,12 @@ import Testing
         let (endless, source) = AsyncStream<Void>.makeStream()
         defer { source.finish() }
         let delivering = Task<Void, Never> { for await _ in endless {} }
-        flight.attach(delivering)
+        flight.attach(.task(delivering))
         #expect(!delivering.isCancelled)
         flight.abort(CancellationError())
         #expect(delivering.isCancelled)
         let late = Task<Void, Never> { for await _ in endless {} }
-        flight.attach(late)
+        flight.attach(.task(late))
         #expect(late.isCancelled)
     }
 }

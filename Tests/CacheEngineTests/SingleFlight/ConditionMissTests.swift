@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// Conditional requests that find nothing stored, if the cache evaluates their conditions.
-@Suite(.bothWays) struct ConditionMissTests {
+@Suite(.eachWay) struct ConditionMissTests {
     private static func page(_ fields: HeaderFields) -> CacheRequest {
         CacheRequest.page.with { $0.fields = fields }
     }

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// S29: the counts of fetches, waiters and failures count each of them once, and nothing else.
-@Suite(.bothWays) struct CountingTests {
+@Suite(.eachWay) struct CountingTests {
     /// The failures of the origin that the application was told of.
     private final class Failures: Sendable {
         private let number = Mutex(0)

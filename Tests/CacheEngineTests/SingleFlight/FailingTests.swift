@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// Results of a crowd when its fetch, or one of its requests, fails.
-@Suite(.bothWays) struct FailingTests {
+@Suite(.eachWay) struct FailingTests {
     @Test func s06AttemptsAreBoundedForAnyNumberOfWaiters() async throws {
         let scene = try await FlightScene { $0.collapsing.maximumAttempts = 3 }
         let callers = await scene.crowd(100)

@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// The state that one request leaves behind, and the bound on its harm to other requests.
-@Suite(.bothWays) struct HarmTests {
+@Suite(.eachWay) struct HarmTests {
     private static let evil = CacheRequest.page.with { $0.fields["X-Evil"] = "closes" }
     private static let unreachable = CacheError(.originUnreachable, detail: "refused")
 

@@ -4,7 +4,7 @@ import Testing
 @testable import CacheEngine
 
 /// Requests that join a flight behind its head, while a body arrives that is too large to be kept.
-@Suite(.bothWays) struct LateReaderTests {
+@Suite(.eachWay) struct LateReaderTests {
     private static let url = "http://example.com/large"
     private static let pieceBytes = 64 << 10
     private static let pieces = 64

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// A response whose body arrives slowly does not take the place of one whose head came later.
-@Suite(.bothWays) struct OrderOfAnswersTests {
+@Suite(.eachWay) struct OrderOfAnswersTests {
     private static let fields: HeaderFields = ["Cache-Control": "max-age=60"]
     private static let alone = CacheRequest.page.with { $0.options.collapsing = .alone }
 

@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// Removals, refreshes and limits while a flight is under way.
-@Suite(.bothWays) struct RemovingTests {
+@Suite(.eachWay) struct RemovingTests {
     static let tagged: HeaderFields = ["Cache-Control": "max-age=60", "Cache-Tag": "news"]
 
     enum Removal: CaseIterable, Sendable {

@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// The responses of a crowd when its one fetch succeeds.
-@Suite(.bothWays) struct SharingTests {
+@Suite(.eachWay) struct SharingTests {
     @Test func s01TenThousandMissesAreOneRequest() async throws {
         let scene = try await FlightScene()
         let callers = await scene.crowd(10_000)

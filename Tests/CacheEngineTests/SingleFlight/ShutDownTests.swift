@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// The shutdown of a cache whose origin ignores the cancellation of its requests.
-@Suite(.bothWays) struct ShutDownTests {
+@Suite(.eachWay) struct ShutDownTests {
     /// Requests that share no fetch.
     private static let alone: [CacheRequest] = [
         .page.with { $0.method = .post },

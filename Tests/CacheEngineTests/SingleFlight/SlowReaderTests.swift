@@ -4,7 +4,7 @@ import Testing
 @testable import CacheEngine
 
 /// Slow readers of bodies that are being stored, while little memory is left for arriving bodies.
-@Suite(.bothWays) struct SlowReaderTests {
+@Suite(.eachWay) struct SlowReaderTests {
     private static let pieceBytes = 64 << 10
     /// The memory that arriving bodies have beside the entries.
     private static let totalBytes = 16 * pieceBytes

@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// Readers of different pace of one body that is too large to be kept.
-@Suite(.bothWays) struct SteadyReaderTests {
+@Suite(.eachWay) struct SteadyReaderTests {
     private static let piece = String(repeating: "x", count: 64 * 1_024)
     private static let pieces = 200
     private static let bodyBytes = pieces * 64 * 1_024

@@ -3,7 +3,7 @@ import CacheTestSupport
 import Testing
 
 /// Responses that must not be shared, and the requests they must be kept from.
-@Suite(.bothWays) struct UnshareableTests {
+@Suite(.eachWay) struct UnshareableTests {
     static let unstorable: HeaderFields = ["Cache-Control": "no-store"]
 
     @Test func s12UncacheableResponseReleasesAllWaitersTogether() async throws {

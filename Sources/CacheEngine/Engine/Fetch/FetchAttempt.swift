@@ -90,12 +90,24 @@ struct FetchAttempt {
     }
 
     nonisolated(nonsending) func ask(_ question: FetchQuestion) async throws -> OriginAnswer {
-        let exchange = OriginExchange(
+        try await exchange.ask(exchange.request(for: context, question))
+    }
+
+    /// Asks without a task, as `OriginExchange.begin` does.
+    func begin(
+        _ question: FetchQuestion,
+        at origin: any LoopOrigin,
+        _ completion: @escaping @Sendable (consuming BegunAnswer) -> Void
+    ) -> (any LoopExchange)? {
+        exchange.begin(exchange.request(for: context, question), at: origin, completion)
+    }
+
+    private var exchange: OriginExchange {
+        OriginExchange(
             services: services,
             key: context.lookup.flightKey.hash,
             resource: context.key.hash
         )
-        return try await exchange.ask(exchange.request(for: context, question))
     }
 
     /// Marks the response before the first wait: one with a later head may be stored meanwhile.

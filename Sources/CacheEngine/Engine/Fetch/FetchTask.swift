@@ -1,4 +1,5 @@
 import HTTPCaching
+import Synchronization
 
 /// The leading side of one flight: asks the origin, tries again with the next request, tells the
 /// waiters, and delivers the body.
@@ -15,6 +16,8 @@ final class FetchTask: Sendable {
     /// The context that the flight was started with.
     let context: FetchContext
     let progress: FlightProgress
+    /// The number at the watchdog.
+    private let watch = Atomic(0)
     /// The fetches that the flight was started in.
     private let ancestors = AncestorFetch.underWay
 
@@ -43,7 +46,7 @@ final class FetchTask: Sendable {
     ) {
         if desk != nil { services.recorder.counters.add(.flights) }
         let fetch = FetchTask(services, flight, desk, context)
-        services.watchdog.add(fetch)
+        fetch.watch.store(services.watchdog.add(fetch), ordering: .relaxed)
         fetch.startLeader(context, attempt: 1)
     }
 
@@ -52,29 +55,45 @@ final class FetchTask: Sendable {
         AncestorFetch.within(ancestors) { startLeader(context, attempt: attempt) }
     }
 
-    private func startLeader(_ context: FetchContext, attempt: Int) {
-        let leader = services.supervisor.start(on: executor) { [self] in
-            let last = await lead(context, attempt: attempt)
-            // Another leader may have taken over the flight: it then owns the flight, even if new
-            // requests can no longer join while its body still arrives.
-            guard flight.attempt == last else { return }
-            end()
-        }
+    /// Makes an attempt, and those that follow if it fails: without a task as far as possible.
+    func startLeader(_ context: FetchContext, attempt: Int) {
+        if !beginAttempt(context, attempt) { startTask(context, attempt: attempt) }
+    }
+
+    /// Starts a task that makes an attempt, and those that follow if it fails.
+    func startTask(_ context: FetchContext, attempt: Int) {
+        start { [self] in leaderEnded(await lead(context, attempt: attempt)) }
+    }
+
+    /// Starts a task that leads the flight.
+    func start(_ lead: @escaping @Sendable () async -> Void) {
+        attach(.task(services.supervisor.start(on: executor, lead)))
+    }
+
+    func attach(_ leader: LeadingWork) {
         flight.attach(leader)
         progress.attach(leader: leader)
+    }
+
+    /// Ends the flight after the last attempt of its leader.
+    func leaderEnded(_ attempt: Int) {
+        // Another leader may have taken over the flight: it then owns the flight, even if new
+        // requests can no longer join while its body still arrives.
+        guard flight.attempt == attempt else { return }
+        end()
     }
 
     func end() {
         desk?.withdraw(flight)
         flight.land()
         progress.end()
-        services.watchdog.remove(self)
+        services.watchdog.remove(watch.load(ordering: .relaxed))
     }
 
     /// Sends requests until the origin responds to one or no request is left to try.
     ///
     /// - Returns: The last attempt that this leader made.
-    nonisolated(nonsending) private func lead(_ context: FetchContext, attempt: Int) async -> Int {
+    nonisolated(nonsending) func lead(_ context: FetchContext, attempt: Int) async -> Int {
         var context = context
         var attempt = attempt
         while true {
@@ -130,15 +149,7 @@ final class FetchTask: Sendable {
         mayReplaceShared: Bool = true
     ) async throws -> Bool {
         guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
-        var ticket = context.ticket
-        ticket.permit = flight.permit
-        ticket.mayReplaceShared = mayReplaceShared
-        let fetch = FetchAttempt(
-            services: services,
-            context: context,
-            ticket: ticket,
-            isShared: desk != nil
-        )
+        let fetch = fetchAttempt(context, mayReplaceShared: mayReplaceShared)
         let question = fetch.question()
         let answer = try await fetch.ask(question)
         let landing = land(answer, to: question, fetch, attempt: attempt)
@@ -151,11 +162,23 @@ final class FetchTask: Sendable {
         return isWhole && !StatusFacts(answer.status).isServerError
     }
 
+    func fetchAttempt(_ context: FetchContext, mayReplaceShared: Bool = true) -> FetchAttempt {
+        var ticket = context.ticket
+        ticket.permit = flight.permit
+        ticket.mayReplaceShared = mayReplaceShared
+        return FetchAttempt(
+            services: services,
+            context: context,
+            ticket: ticket,
+            isShared: desk != nil
+        )
+    }
+
     /// Does the work of a landing that needs waits.
     ///
     /// Not inlined, so that the frame of a fetch that waits for its head stays small.
     @inline(never)
-    nonisolated(nonsending) private func finish(
+    nonisolated(nonsending) func finish(
         _ landing: Landing,
         of answer: OriginAnswer,
         to question: FetchQuestion,
@@ -246,7 +269,7 @@ final class FetchTask: Sendable {
     /// The work that is left when all that needs no wait has been done.
     ///
     /// Indirect, to keep the frame of a fetch that waits small.
-    private enum Landing {
+    enum Landing {
         /// `isAnswered` is false if the attempt had been given up.
         case done(isAnswered: Bool)
         indirect case decided(FetchDecision)
@@ -258,7 +281,7 @@ final class FetchTask: Sendable {
     ///
     /// Not inlined, for the reason of `finish`.
     @inline(never)
-    private func land(
+    func land(
         _ answer: OriginAnswer,
         to question: FetchQuestion,
         _ fetch: FetchAttempt,

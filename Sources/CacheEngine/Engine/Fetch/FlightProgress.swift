@@ -13,7 +13,7 @@ struct FlightProgress: ~Copyable, Sendable {
 
     /// Not private: without optimisation the compiler emits no usable symbol for a private one.
     struct State {
-        var leader: Task<Void, Never>?
+        var leader: LeadingWork?
         var chain: BodyChain?
         var seen = Mark(attempt: 1, isUnanswered: true, pieces: 0)
         var seenNanoseconds: UInt64
@@ -29,7 +29,7 @@ struct FlightProgress: ~Copyable, Sendable {
     /// Counts another piece of the body.
     func advance() { pieces.wrappingAdd(1, ordering: .relaxed) }
 
-    func attach(leader: Task<Void, Never>) { state.withLock { $0.leader = leader } }
+    func attach(leader: LeadingWork) { state.withLock { $0.leader = leader } }
 
     /// Notes that the body has failed; returns `false` if that was noted before.
     ///
@@ -73,7 +73,7 @@ struct FlightProgress: ~Copyable, Sendable {
     }
 
     /// The leader under way, and the body that it delivers.
-    var underWay: (leader: Task<Void, Never>?, chain: BodyChain?) {
+    var underWay: (leader: LeadingWork?, chain: BodyChain?) {
         state.withLock { ($0.leader, $0.chain) }
     }
 

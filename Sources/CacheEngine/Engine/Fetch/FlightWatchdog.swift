@@ -15,10 +15,12 @@ protocol WatchedFlight: AnyObject, Sendable {
 /// One task watches all of them: a task and a timer for each would cost a miss more than storing
 /// its response.
 final class FlightWatchdog: Sendable {
+    /// The number of a flight, in the order of the starts.
+    typealias Number = WaitingLine<Void>.Ticket
+
     private struct State {
-        /// With the number of each, which gives their order.
-        var flights: [ObjectIdentifier: (number: UInt64, flight: any WatchedFlight)] = [:]
-        var lastNumber: UInt64 = 0
+        /// In the order of their start.
+        var flights = WaitingLine<any WatchedFlight>()
         var isLooking = false
     }
 
@@ -34,23 +36,19 @@ final class FlightWatchdog: Sendable {
         self.tickNanoseconds = tickNanoseconds
     }
 
-    /// Watches a flight that begins.
-    func add(_ flight: any WatchedFlight) {
-        let isIdle = state.withLock { state in
-            assert(state.flights[ObjectIdentifier(flight)] == nil, "a flight is added once")
-            state.lastNumber += 1
-            state.flights[ObjectIdentifier(flight)] = (state.lastNumber, flight)
+    /// Watches a flight that begins; returns the number with which it is removed.
+    func add(_ flight: any WatchedFlight) -> Number {
+        let (number, isIdle) = state.withLock { state in
             defer { state.isLooking = true }
-            return !state.isLooking
+            return (state.flights.enter(flight), !state.isLooking)
         }
         if isIdle { start() }
+        return number
     }
 
-    /// Stops watching a flight that has ended.
-    func remove(_ flight: any WatchedFlight) {
-        let removed = state.withLock { state in
-            state.flights.removeValue(forKey: ObjectIdentifier(flight))
-        }
+    /// Stops watching a flight that has ended; does nothing the second time.
+    func remove(_ number: Number) {
+        let removed = state.withLock { $0.flights.leave(number) }
         // Released outside the lock, with everything that it held.
         _ = removed
     }
@@ -63,8 +61,7 @@ final class FlightWatchdog: Sendable {
 
     /// The flights in the order of their start.
     private var flightsInOrder: [any WatchedFlight] {
-        let flights = state.withLock { Array($0.flights.values) }
-        return flights.sorted { $0.number < $1.number }.map(\.flight)
+        state.withLock { $0.flights.everyone.map(\.element) }
     }
 
     /// Starts the task, which holds the watchdog only while it checks.

@@ -27,6 +27,14 @@ struct OriginAnswer: Sendable {
     }
 }
 
+/// The result of a request that began outside a task.
+enum BegunAnswer: Sendable {
+    case answer(OriginAnswer)
+    case failure(any Error)
+    /// Nothing was sent, and a task must ask.
+    case unsent
+}
+
 /// An origin's body: whole, if it arrived with the head, or yet to arrive.
 enum OriginBody: Sendable {
     case present(ByteChunk)

@@ -12,43 +12,97 @@ struct OriginExchange {
     ///
     /// The place in the key's gate is released when the body has ended or is released.
     nonisolated(nonsending) func ask(_ request: OriginRequest) async throws -> OriginAnswer {
-        let (key, gate, recorder) = (key, services.gate, services.recorder)
-        try await gate?.enter(key)
-        recorder.counters.add(.originRequests)
+        try await services.gate?.enter(key)
+        services.recorder.counters.add(.originRequests)
         let requestSeconds = services.clock.nowSeconds
         let fetch = AncestorFetch(resource)
         do {
             let response = try await fetch.run { try await services.origin.fetch(request) }
-            let expectedCount = try expectedBodyCount(of: response, to: request)
-            let body: OriginBody
-            if let chunk = Self.presentBody(of: response, expectedCount) {
-                gate?.leave(key)
-                fetch.end()
-                recorder.counters.add(.originBytes, chunk.count)
-                body = .present(chunk)
-            } else {
-                body = .arriving(
-                    MeasuredBody(response.body, expected: expectedCount) { bytes in
-                        gate?.leave(key)
-                        fetch.end()
-                        recorder.counters.add(.originBytes, bytes)
-                    }
-                )
-            }
-            return OriginAnswer(
-                status: response.status,
-                fields: HopByHop.strip(response.fields.section, for: .forwardingResponse),
-                body: body,
-                expectedCount: expectedCount,
+            return try answer(
+                response,
+                isHead: request.method == .head,
                 requestSeconds: requestSeconds,
-                responseSeconds: services.clock.nowSeconds,
-                order: services.tiers.arrivals.nextOrder()
+                fetch
             )
         } catch {
-            gate?.leave(key)
-            fetch.end()
+            release(fetch, bytes: 0)
             throw CacheError.originFailure(error)
         }
+    }
+
+    /// Sends the request without a task; `completion` gets what `ask` would return or throw.
+    ///
+    /// - Returns: The exchange; `nil`, and `completion` is not called, if the request needs a task.
+    func begin(
+        _ request: consuming OriginRequest,
+        at origin: any LoopOrigin,
+        _ completion: @escaping @Sendable (consuming BegunAnswer) -> Void
+    ) -> (any LoopExchange)? {
+        if let gate = services.gate, !gate.takePlace(key) { return nil }
+        let requestSeconds = services.clock.nowSeconds
+        let isHead = request.method == .head
+        let exchange = origin.begin(request) { answered in
+            switch consume answered {
+            case .response(let response):
+                services.recorder.counters.add(.originRequests)
+                do {
+                    let answer = try answer(
+                        response,
+                        isHead: isHead,
+                        requestSeconds: requestSeconds,
+                        nil
+                    )
+                    completion(.answer(answer))
+                } catch {
+                    release(nil, bytes: 0)
+                    completion(.failure(CacheError.originFailure(error)))
+                }
+            case .failure(let error):
+                services.recorder.counters.add(.originRequests)
+                release(nil, bytes: 0)
+                completion(.failure(CacheError.originFailure(error)))
+            case .unsent:
+                release(nil, bytes: 0)
+                completion(.unsent)
+            }
+        }
+        if exchange == nil { release(nil, bytes: 0) }
+        return exchange
+    }
+
+    /// Gives back the place in the gate, and ends the fetch: the body has ended, or none comes.
+    private func release(_ fetch: AncestorFetch?, bytes: Int) {
+        services.gate?.leave(key)
+        fetch?.end()
+        if bytes > 0 { services.recorder.counters.add(.originBytes, bytes) }
+    }
+
+    /// The origin's answer, if its head is within the limits.
+    private func answer(
+        _ response: OriginResponse,
+        isHead: Bool,
+        requestSeconds: Int64,
+        _ fetch: AncestorFetch?
+    ) throws -> OriginAnswer {
+        let expectedCount = try expectedBodyCount(of: response, isHead: isHead)
+        let body: OriginBody
+        if let chunk = Self.presentBody(of: response, expectedCount) {
+            release(fetch, bytes: chunk.count)
+            body = .present(chunk)
+        } else {
+            body = .arriving(
+                MeasuredBody(response.body, expected: expectedCount) { release(fetch, bytes: $0) }
+            )
+        }
+        return OriginAnswer(
+            status: response.status,
+            fields: HopByHop.strip(response.fields.section, for: .forwardingResponse),
+            body: body,
+            expectedCount: expectedCount,
+            requestSeconds: requestSeconds,
+            responseSeconds: services.clock.nowSeconds,
+            order: services.tiers.arrivals.nextOrder()
+        )
     }
 
     /// The body, if all of it arrived with the head.
@@ -61,31 +115,29 @@ struct OriginExchange {
     /// Checks the head, and returns the length of the body that it announces.
     private func expectedBodyCount(
         of response: OriginResponse,
-        to request: OriginRequest
+        isHead: Bool
     ) throws -> Int? {
         let limits = services.configuration.originLimits
         guard (200...999).contains(response.status) else {
             throw CacheError.misbehaved("The origin sent the invalid status \(response.status)")
         }
-        guard response.fields.section.bytes.count <= limits.maximumHeadSize.bytes,
-            response.fields.count <= limits.maximumFields
-        else {
-            throw CacheError.misbehaved(
-                "The origin's head has \(response.fields.count) fields and "
-                    + "\(response.fields.section.bytes.count) bytes; at most "
-                    + "\(limits.maximumFields) and \(limits.maximumHeadSize.bytes) are allowed"
-            )
-        }
-        if request.method == .head || response.status == 204 || response.status == 304 { return 0 }
         let fields = response.fields.section
         let length = ContentLength(in: fields)
+        guard fields.bytes.count <= limits.maximumHeadSize.bytes,
+            length.lineCount <= limits.maximumFields
+        else {
+            throw CacheError.misbehaved(
+                "The origin's head has \(length.lineCount) fields and \(fields.bytes.count) bytes; "
+                    + "at most \(limits.maximumFields) and \(limits.maximumHeadSize.bytes) are "
+                    + "allowed"
+            )
+        }
+        if isHead || response.status == 204 || response.status == 304 { return 0 }
         if length.isInvalid {
             let sent = PlainText.excerpt(response.fields["Content-Length"] ?? "")
             throw CacheError.misbehaved("The origin sent an invalid Content-Length: `\(sent)`")
         }
-        // RFC 9112 §6.3: a transfer coding overrides the length.
-        if fields.contains(lowercased: "transfer-encoding") { return response.body.count }
-        return length.count ?? response.body.count
+        return length.isOverridden ? response.body.count : length.count ?? response.body.count
     }
 
     // MARK: The request

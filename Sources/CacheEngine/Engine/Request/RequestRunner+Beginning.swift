@@ -13,7 +13,8 @@ extension RequestRunner {
         guard case .board(let context) = step else { return goOn(with: step, answer, completion) }
         var boarded = boarding.board(context)
         var isAlone = false
-        if case .outcome(.goAlone(.mayNotShare)) = boarded {
+        if case .outcome(.goAlone(let reason)) = boarded {
+            note(reason)
             boarded = boarding.boardAlone(context)
             isAlone = true
         }

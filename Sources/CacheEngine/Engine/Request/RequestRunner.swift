@@ -288,12 +288,17 @@ final class RequestRunner: Sendable {
         because reason: FlightEscape,
         leaving key: KeyHash? = nil
     ) async throws -> Step {
-        if reason != .mayNotShare { services.recorder.escaped(reason, request) }
+        note(reason)
         // A request that waited too long does not store: the fetch that it waited for does.
         let own = key == nil ? context : context.withoutStoring
         let outcome = await boarding.outcome(of: boarding.boardAlone(own), own)
         if let key { boarding.leaveEscape(from: key, outcome) }
         return try finishAlone(outcome, own)
+    }
+
+    /// Counts a request that goes alone although it would share its flight.
+    func note(_ reason: FlightEscape) {
+        if reason != .mayNotShare { services.recorder.escaped(reason, request) }
     }
 
     /// Turns the outcome of a flight for this request alone into its last step.

@@ -1,13 +1,15 @@
 import Synchronization
 
-/// Owns the tasks that outlive the call that started them: leading fetches, refreshes, writes.
+/// Owns the work that outlives the call that started it: leading fetches, refreshes, writes.
+///
+/// It is a task, or an exchange with an origin that runs in none.
 ///
 ///     open ──close──▶ closing ──shutDown──▶ closed
 ///
 /// While closing, tasks may still be started, so that accepted entries are written out and waiters
 /// get their results; they are owned like the others.
 ///
-/// Invariant: when `shutDown` has returned and its caller was not cancelled, none of these tasks
+/// Invariant: when `shutDown` has returned and its caller was not cancelled, none of this work
 /// runs.
 final class Supervisor: Sendable {
     /// The purpose of a task.
@@ -20,15 +22,27 @@ final class Supervisor: Sendable {
         case writing
     }
 
+    /// The number of a piece of work, in the order of the starts.
+    typealias Number = WaitingLine<Void>.Ticket
+
+    /// A task, or an exchange that runs in none.
+    private struct Member {
+        let work: Work
+        /// `nil` for the moment between the number and the start.
+        var running: LeadingWork?
+        /// The waits for the end of an exchange.
+        var waits: [UnsafeContinuation<Void, Never>] = []
+    }
+
     private struct State {
         var isOpen = true
-        /// A task is `nil` for the moment between its number and its start.
-        var tasks: [Int: (work: Work, task: Task<Void, Never>?)] = [:]
-        var nextID = 0
+        var members = WaitingLine<Member>()
 
-        /// The tasks in the order of their start, so that their ends have one order too.
-        var inOrder: [(work: Work, task: Task<Void, Never>?)] {
-            tasks.sorted { $0.key < $1.key }.map(\.value)
+        /// Notes what has started; returns whether it may go on.
+        mutating func started(_ number: Number, _ work: Work, _ running: LeadingWork) -> Bool {
+            // Work that has ended already is not a member any more.
+            _ = members.update(number) { $0.running = running }
+            return isOpen || work == .writing
         }
     }
 
@@ -43,9 +57,11 @@ final class Supervisor: Sendable {
     /// The number of tasks that work.
     var taskCount: Int { working.count }
 
-    private var working: [Task<Void, Never>] {
+    private var working: [(ticket: Number, element: Member)] {
         state.withLock { state in
-            state.inOrder.filter { $0.work != .watching }.compactMap(\.task)
+            state.members.everyone.filter {
+                $0.element.work != .watching && $0.element.running != nil
+            }
         }
     }
 
@@ -60,45 +76,66 @@ final class Supervisor: Sendable {
         _ body: @escaping @Sendable () async -> Void
     ) -> Task<Void, Never> {
         let executor = executor ?? self.executor
-        let id = state.withLock { state in
-            state.nextID += 1
-            state.tasks[state.nextID] = (work, nil)
-            return state.nextID
-        }
+        let number = state.withLock { $0.members.enter(Member(work: work)) }
         let task: Task<Void, Never>
         if work == .watching {
             // A task that watches all flights must not inherit from the first caller.
             task = Task.detached(executorPreference: executor) { [self] in
                 await body()
-                end(id)
+                end(number)
             }
         } else {
             task = Task(executorPreference: executor) { [self] in
                 await body()
-                end(id)
+                end(number)
             }
         }
-        let isOpen = state.withLock { state in
-            // A task that has ended already is not registered.
-            if state.tasks.keys.contains(id) { state.tasks[id] = (work, task) }
-            return state.isOpen
-        }
-        if !isOpen, work != .writing { task.cancel() }
+        let mayGoOn = state.withLock { $0.started(number, work, .task(task)) }
+        if !mayGoOn { task.cancel() }
         return task
     }
 
-    private func end(_ id: Int) {
-        let ended = state.withLock { $0.tasks.removeValue(forKey: id) }
+    /// Starts an exchange that runs in no task; `start` gets the number with which it calls `end`.
+    ///
+    /// - Returns: The exchange; `nil` if `start` has begun none.
+    func startExchange(
+        _ start: (_ number: Number) -> (any LoopExchange)?
+    ) -> (any LoopExchange)? {
+        let number = state.withLock { $0.members.enter(Member(work: .loading)) }
+        guard let exchange = start(number) else {
+            end(number)
+            return nil
+        }
+        let mayGoOn = state.withLock { $0.started(number, .loading, .exchange(exchange)) }
+        if !mayGoOn { exchange.cancel() }
+        return exchange
+    }
+
+    /// Notes the end of a task or an exchange.
+    func end(_ number: Number) {
+        let ended = state.withLock { $0.members.leave(number) }
         assert(ended != nil, "a task ends once")
+        for wait in ended?.waits ?? [] { wait.resume() }
+    }
+
+    /// Waits for the end of a task or an exchange.
+    private func waitForEnd(of number: Number, _ member: Member) async {
+        if case .task(let task)? = member.running { return await task.value }
+        await withUnsafeContinuation { continuation in
+            let waits = state.withLock { state in
+                state.members.update(number) { $0.waits.append(continuation) }
+            }
+            if !waits { continuation.resume() }
+        }
     }
 
     /// Closes the cache: cancels loading tasks, and lets writing tasks continue.
     func close() {
         let others = state.withLock { state in
             state.isOpen = false
-            return state.inOrder.filter { $0.work != .writing }
+            return state.members.everyone.map(\.element).filter { $0.work != .writing }
         }
-        for other in others { other.task?.cancel() }
+        for other in others { other.running?.cancel() }
     }
 
     /// Cancels loading tasks, and returns when all tasks have ended and accepted entries are
@@ -109,11 +146,9 @@ final class Supervisor: Sendable {
         close()
         await waitUnlessCancelled { [self] in
             while true {
-                let tasks = state.withLock { $0.inOrder.map(\.task) }
-                if tasks.isEmpty { return }
-                for task in tasks {
-                    if let task { await task.value } else { await Task.yield() }
-                }
+                let members = state.withLock { $0.members.everyone }
+                if members.isEmpty { return }
+                for (number, member) in members { await waitForEnd(of: number, member) }
             }
         }
     }
@@ -122,8 +157,8 @@ final class Supervisor: Sendable {
     func waitUntilIdle() async {
         let working = working
         if working.isEmpty { return }
-        await waitUnlessCancelled {
-            for task in working { await task.value }
+        await waitUnlessCancelled { [self] in
+            for (number, member) in working { await waitForEnd(of: number, member) }
         }
     }
 

@@ -2,7 +2,7 @@ import CacheTestSupport
 import Testing
 
 /// Runs each test of a suite once for each way to ask a simulated cache.
-struct BothWays: SuiteTrait, TestTrait, TestScoping {
+struct EachWay: SuiteTrait, TestTrait, TestScoping {
     var isRecursive: Bool { true }
 
     func scopeProvider(for test: Test, testCase: Test.Case?) -> Self? {
@@ -20,7 +20,7 @@ struct BothWays: SuiteTrait, TestTrait, TestScoping {
     }
 }
 
-extension Trait where Self == BothWays {
+extension Trait where Self == EachWay {
     /// Tasks that await their responses, and event loops that are called with them.
-    static var bothWays: Self { Self() }
+    static var eachWay: Self { Self() }
 }

@@ -1,0 +1,65 @@
+/// Attempts that begin outside a task, on the event loop of a server.
+///
+/// The origin calls with its response. If it has arrived whole and is judged without a wait, which is
+/// so for most responses, the flight lands in that call; everything else goes on in a task.
+extension FetchTask {
+    /// Sends the request; returns `false` if that needs a task.
+    func beginAttempt(_ context: FetchContext, _ attempt: Int) -> Bool {
+        guard let origin = services.loopOrigin, origin.isOnLoop, services.tiers.outlet == nil,
+            services.supervisor.isOpen
+        else { return false }
+        let fetch = fetchAttempt(context)
+        let question = fetch.question()
+        let exchange = services.supervisor.startExchange { number in
+            fetch.begin(question, at: origin) { [self] begun in
+                arrived(begun, to: question, fetch, attempt)
+                services.supervisor.end(number)
+            }
+        }
+        guard let exchange else { return false }
+        attach(.exchange(exchange))
+        return true
+    }
+
+    private func arrived(
+        _ begun: consuming BegunAnswer,
+        to question: FetchQuestion,
+        _ fetch: FetchAttempt,
+        _ attempt: Int
+    ) {
+        switch consume begun {
+        case .unsent: startTask(fetch.context, attempt: attempt)
+        case .failure(let error):
+            switch giveUp(fetch.context, error, attempt: attempt) {
+            case .elected(let next, let nextAttempt): startLeader(next, attempt: nextAttempt)
+            case .over, .superseded: leaderEnded(attempt)
+            }
+        case .answer(let answer):
+            let landing = land(answer, to: question, fetch, attempt: attempt)
+            if case .done = landing { return leaderEnded(attempt) }
+            start { [self] in
+                leaderEnded(await finish(landing, of: answer, to: question, fetch, attempt))
+            }
+        }
+    }
+
+    /// Does the work of a landing that needs waits, and makes the attempts that follow if it fails.
+    ///
+    /// - Returns: The last attempt.
+    nonisolated(nonsending) private func finish(
+        _ landing: Landing,
+        of answer: OriginAnswer,
+        to question: FetchQuestion,
+        _ fetch: FetchAttempt,
+        _ attempt: Int
+    ) async -> Int {
+        do {
+            _ = try await finish(landing, of: answer, to: question, fetch, attempt, nil)
+            return attempt
+        } catch {
+            let failure = giveUp(fetch.context, error, attempt: attempt)
+            guard case .elected(let next, let nextAttempt) = failure else { return attempt }
+            return await lead(next, attempt: nextAttempt)
+        }
+    }
+}
