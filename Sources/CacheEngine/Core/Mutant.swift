@@ -94,6 +94,7 @@ enum Mutant: String {
     case sharesOlderVariants
     case staleMarksEndEarly
     case servesWhatIsDoubted
+    case overlooksMarksOnDisk
     case keepsTheReplaced
     case keepsTheOutdated
     case storesOverlongBodies

@@ -45,7 +45,7 @@ extension MemoryTier {
             lookUps.add(1, to: LookUp.miss.rawValue, by: gate.index)
             return nil
         }
-        if table.countHit(slot), trial.isSampled(hash.identity) {
+        if table.countHit(slot), trial.isSampled(hash.identity), commons.isTrialWatching {
             note(found, to: trial)
         }
         let result = found._withUnsafeGuaranteedRef { read(Entry(unchecked: $0)) }

@@ -72,9 +72,10 @@ package final class MemoryTier: Sendable {
         onlyIf isCurrent: () -> Bool = { true }
     ) -> Bool {
         let hash = entry.head.hash
+        // Most entries are not kept, so the present one is looked up last.
         guard !isTooLarge(entry),
-            shards.door(of: hash).lockedEntry(hash) == nil,
-            shards.wouldKeep(entry) || Mutant.promotesEverything.isOn
+            shards.wouldKeep(entry) || Mutant.promotesEverything.isOn,
+            shards.door(of: hash).lockedEntry(hash) == nil
         else { return false }
         let outcome = put(
             entry,

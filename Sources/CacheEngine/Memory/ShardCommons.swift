@@ -15,6 +15,8 @@ final class ShardCommons: @unchecked Sendable {
     ///
     /// It samples the keys of all shards, because those of one shard are too few.
     let trial: GateTrial
+    /// Whether entries were read from a tier behind the memory.
+    private let hasTierBehind = Atomic(false)
     private let ranks: UnsafeMutablePointer<Atomic<UInt64>>
     private let tables: UnsafeMutablePointer<Atomic<UnsafeMutableRawPointer?>>
 
@@ -57,6 +59,24 @@ final class ShardCommons: @unchecked Sendable {
         assert(rank >= 0, "the bits of a negative rank would be the largest")
         (ranks + part.rawValue * shardCount + shard).pointee
             .store(rank.bitPattern, ordering: .relaxed)
+    }
+
+    /// Whether requests are told to the trial now.
+    ///
+    /// With a tier behind the memory every request that the memory cannot answer would be told, at
+    /// the cost of an eviction in each shadow cache. There the trial watches one of four ages of the
+    /// sketches: long enough to see the memory's contents change, at a quarter of the cost.
+    var isTrialWatching: Bool {
+        !hasTierBehind.load(ordering: .relaxed)
+            || shared.sketchAge.halvings % Self.trialAges == 0
+    }
+
+    private static let trialAges: UInt64 = 4
+
+    /// Notes that an entry was read from a tier behind the memory.
+    func noteTierBehind() {
+        // Read first: a write would take the cache line from all other threads.
+        if !hasTierBehind.load(ordering: .relaxed) { hasTierBehind.store(true, ordering: .relaxed) }
     }
 
     /// The shard that shows the least rank, or `nil` if the part is empty in every shard.

@@ -103,6 +103,7 @@ final class ShardSet: Sendable {
     /// If it is not, the request is counted, so that a later one finds it worth more. A promotion
     /// that is undone at once would cost a copy, an eviction and a wait for readers.
     func wouldKeep(_ entry: Entry) -> Bool {
+        commons.noteTierBehind()
         let charge = entry.chargeBytes
         guard commons.used.excess(with: charge) > -commons.used.slackBytes,
             commons.shared.gateIsOn.load(ordering: .relaxed),
@@ -125,7 +126,7 @@ final class ShardSet: Sendable {
     private func noteRequest(_ entry: Entry, _ charge: Int) {
         guard entry.head.storageClass != .pinned else { return }
         let identity = entry.head.hash.identity
-        guard commons.trial.isSampled(identity) else { return }
+        guard commons.trial.isSampled(identity), commons.isTrialWatching else { return }
         commons.trial.note(identity, chargeBytes: charge)
     }
 

@@ -7,9 +7,10 @@
 /// 1. A slot is in at most one queue, the one that `queue(of:)` returns.
 /// 2. `tailStamps[q]` is the stamp of the oldest slot of queue `q`, infinite if the queue is empty.
 /// 3. The tail's stamp plus the delays of the slots after it is `newestStamps[q]`.
+/// 4. Bit `q` of `occupied` is set if and only if queue `q` is not empty.
 ///
-/// Not `Copyable`: it owns its slab. The queues are few and their heads are contiguous, so that the
-/// search for the least stamp reads a few cache lines and no slot.
+/// Not `Copyable`: it owns its slab. The queues are few, most of them are empty, and their heads are
+/// contiguous, so that the search for the least stamp reads a few cache lines and no slot.
 struct SlotQueues: ~Copyable {
     /// The place of a slot in its queue.
     private struct Link {
@@ -24,7 +25,10 @@ struct SlotQueues: ~Copyable {
 
     /// The bytes of the slab for each slot, and for each queue.
     static let slotSizeBytes = MemoryLayout<Link>.stride
-    static let queueSizeBytes = 2 * MemoryLayout<UInt32>.stride + 2 * MemoryLayout<Double>.stride
+    ///
+    /// The bit of a queue counts as a byte.
+    static let queueSizeBytes =
+        2 * MemoryLayout<UInt32>.stride + 2 * MemoryLayout<Double>.stride + 1
     /// The low bits of a link are the number of a slot; all of them set mean no slot.
     private static let slotBits: UInt32 = 28
     fileprivate static let none: UInt32 = (1 << slotBits) - 1
@@ -38,6 +42,8 @@ struct SlotQueues: ~Copyable {
     private let oldest: UnsafeMutablePointer<UInt32>
     private let tailStamps: UnsafeMutablePointer<Double>
     private let newestStamps: UnsafeMutablePointer<Double>
+    private let occupied: UnsafeMutablePointer<UInt64>
+    private var occupiedWords: Int { (queueCount + 63) / 64 }
 
     init(queueCount: Int, slotCount: Int) {
         precondition(queueCount < Self.noQueue && slotCount < Int(Self.none))
@@ -53,6 +59,9 @@ struct SlotQueues: ~Copyable {
         tailStamps.initialize(repeating: .infinity, count: queueCount)
         newestStamps = .allocate(capacity: queueCount)
         newestStamps.initialize(repeating: 0, count: queueCount)
+        let words = (queueCount + 63) / 64
+        occupied = .allocate(capacity: words)
+        occupied.initialize(repeating: 0, count: words)
     }
 
     deinit {
@@ -61,6 +70,7 @@ struct SlotQueues: ~Copyable {
         oldest.deallocate()
         tailStamps.deallocate()
         newestStamps.deallocate()
+        occupied.deallocate()
     }
 
     func queue(of slot: Int) -> Int? {
@@ -88,6 +98,7 @@ struct SlotQueues: ~Copyable {
             oldest[queue] = UInt32(slot)
             tailStamps[queue] = stamp
             newestStamps[queue] = stamp
+            occupied[queue >> 6] |= 1 << UInt64(queue & 63)
         }
         links[slot] = Link(
             newer: UInt32(queue >> 4) << Self.slotBits | Self.none,
@@ -105,6 +116,7 @@ struct SlotQueues: ~Copyable {
         switch (newer, older) {
         case (nil, nil):
             tailStamps[queue] = .infinity
+            occupied[queue >> 6] &= ~(1 << UInt64(queue & 63))
         case (let newer?, nil):
             tailStamps[queue] += Double(links[newer].delay)
         case (nil, _?):
@@ -132,9 +144,15 @@ struct SlotQueues: ~Copyable {
     func queueOfLeastStamp(in range: Range<Int>) -> (queue: Int, stamp: Double)? {
         var least = Double.infinity
         var found = -1
-        for queue in range where tailStamps[queue] < least {
-            least = tailStamps[queue]
-            found = queue
+        for word in 0..<occupiedWords {
+            var bits = occupied[word]
+            while bits != 0 {
+                let queue = word << 6 + bits.trailingZeroBitCount
+                bits &= bits - 1
+                guard tailStamps[queue] < least, range.contains(queue) else { continue }
+                least = tailStamps[queue]
+                found = queue
+            }
         }
         return found < 0 ? nil : (found, least)
     }
@@ -163,6 +181,7 @@ struct SlotQueues: ~Copyable {
             larger.tailStamps[queue] = tailStamps[queue]
             larger.newestStamps[queue] = newestStamps[queue]
         }
+        larger.occupied.update(from: occupied, count: occupiedWords)
         return count
     }
 

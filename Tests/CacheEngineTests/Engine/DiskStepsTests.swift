@@ -33,6 +33,40 @@ import Testing
         await second.shutDown()
     }
 
+    @Test func hitOnDiskIsAnsweredAsTheLongerWayAnswersIt() async throws {
+        let folder = TemporaryFolder()
+        let origin = ScriptedOrigin(
+            fields: ["Cache-Control": "max-age=60", "Cache-Tag": "green", "ETag": "\"1\""],
+            body: "hello"
+        )
+        let cache = try await cache(origin, folder)
+        // Nothing is promoted, so every hit is one on disk.
+        await cache.setMemoryCapacity(.bytes(0))
+        let request = CacheRequest(url: "http://example.com/a")
+        _ = try await cache.respond(to: request).body.collect()
+        clock.advance(seconds: 3)
+        var considered = request
+        // A directive that changes nothing for a fresh response.
+        considered.fields["Cache-Control"] = "max-stale=1"
+        let plain = try await cache.respond(to: request)
+        let other = try await cache.respond(to: considered)
+        #expect(plain.info.tier == .disk && other.info.tier == .disk)
+        #expect(plain.info.source == .fresh && other.info.source == .fresh)
+        #expect(plain.status == other.status && plain.fields == other.fields)
+        #expect(plain.info.ageSeconds == 3 && other.info.ageSeconds == 3)
+        #expect(plain.info.remainingSeconds == other.info.remainingSeconds)
+        #expect(plain.info.storedAtSeconds == other.info.storedAtSeconds)
+        #expect(plain.info.isStored == other.info.isStored)
+        #expect(try await plain.body.collect().text == "hello")
+        #expect(try await other.body.collect().text == "hello")
+        #expect(origin.count == 1)
+
+        try await cache.markStale(tagged: "green")
+        #expect(try await cache.respond(to: request).info.source != .fresh)
+        #expect(origin.count == 2)
+        await cache.shutDown()
+    }
+
     @Test func largeBodyGoesToAFileOfItsOwnAndComesBackInPieces() async throws {
         let folder = TemporaryFolder()
         let text = String(repeating: "0123456789abcdef", count: 160_000)

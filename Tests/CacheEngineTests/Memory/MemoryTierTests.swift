@@ -56,6 +56,21 @@ import Testing
         #expect(tier.usage().bytes <= 1 << 20)
     }
 
+    @Test func trialWatchesOneOfFourAgesIfThereIsADisk() {
+        let tier = MemoryTier(.init(capacityBytes: 1 << 20))
+        let age = tier.commons.shared.sketchAge
+        func watchesInEightAges() -> [Bool] {
+            (0..<8).map { _ in
+                let now = age.halvings
+                while age.halvings == now { age.note(1) }
+                return tier.commons.isTrialWatching
+            }
+        }
+        #expect(watchesInEightAges() == Array(repeating: true, count: 8))
+        _ = tier.promote(MemoryFixtures.entry("from disk", version: 1))
+        #expect(watchesInEightAges().filter { $0 }.count == 2)
+    }
+
     @Test func victimWithHitsKeepsNoPromotionOut() {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20, policy: .sizeAware(.bytes)))
         for index in 0..<2_000 {

@@ -78,6 +78,11 @@ import Testing
                     }
             }
             #expect(doubtful == nil, "queue \(doubtful ?? 0), step \(step)")
+            // Queue 93 is outside the range.
+            let least = (0..<93).map { queues.tailStamp(of: $0) }.min()
+            let found = queues.queueOfLeastStamp(in: 0..<93)
+            #expect(found?.stamp ?? .infinity == least, "step \(step)")
+            #expect(found.map { queues.tailStamp(of: $0.queue) } == found?.stamp)
         }
     }
 

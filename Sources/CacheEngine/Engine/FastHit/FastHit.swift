@@ -34,7 +34,8 @@ struct FastHit {
         let isPlain = terms.servesFresh && request.isPlain
         let nowSeconds = services.clock.nowSeconds
         guard let entry = entryInMemory(for: request) else {
-            return reach == .memory ? nil : responseBehindMemory(to: request, terms, nowSeconds)
+            guard reach == .pageCache else { return nil }
+            return responseBehindMemory(to: request, terms, isPlain: isPlain, nowSeconds)
         }
         if isPlain, !services.tiers.mayBeMarkedStale(entry),
             let hit = PlainHit(entry, nowSeconds: nowSeconds)
@@ -83,7 +84,9 @@ struct FastHit {
         }
         guard isFound else {
             guard reach == .pageCache else { return .none }
-            return ImmediateAnswer(responseBehindMemory(to: request, terms, nowSeconds))
+            return ImmediateAnswer(
+                responseBehindMemory(to: request, terms, isPlain: true, nowSeconds)
+            )
         }
         guard let retained else {
             // Counted outside the gate: the application's hook may take its time.
@@ -183,10 +186,13 @@ struct FastHit {
     }
 
     /// The response from behind the memory, if it is read there without waiting and leaves no work.
+    ///
+    /// `isPlain` says whether the request is, under these terms.
     @inline(never)
     private func responseBehindMemory(
         to request: CacheRequest,
         _ terms: ReuseTerms,
+        isPlain: Bool,
         _ nowSeconds: Int64
     ) -> CacheResponse? {
         // A response that may be validated or refreshed ahead is read once, by the longer way.
@@ -194,12 +200,30 @@ struct FastHit {
         let tiers = services.tiers
         let ticket = tiers.ledger.ticket()
         let found = services.withKey(of: request) { key, _ in tiers.findBehindAtOnce(key) }
-        guard let found = found ?? nil, let stored = StoredResponse(found.entry),
-            let response = reuse(stored, in: .disk, for: request, terms, nowSeconds)
+        guard let found = found ?? nil,
+            let response = self.response(from: found, to: request, terms, isPlain, nowSeconds)
         else { return nil }
         found.countUse()
         tiers.use(found, since: ticket)
         return response
+    }
+
+    private func response(
+        from found: BackingEntry,
+        to request: CacheRequest,
+        _ terms: ReuseTerms,
+        _ isPlain: Bool,
+        _ nowSeconds: Int64
+    ) -> CacheResponse? {
+        let entry = found.entry.entry
+        assert(found.entry.detachedBody == nil, "the body lies in the entry")
+        if isPlain, !services.tiers.mayBeMarkedStale(entry) || Mutant.overlooksMarksOnDisk.isOn,
+            let hit = PlainHit(entry, in: .disk, nowSeconds: nowSeconds)
+        {
+            return response(hit, of: entry, to: request)
+        }
+        guard let stored = StoredResponse(found.entry) else { return nil }
+        return reuse(stored, in: .disk, for: request, terms, nowSeconds)
     }
 
     private func reuse(

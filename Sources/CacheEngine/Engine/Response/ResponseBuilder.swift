@@ -186,7 +186,7 @@ extension CacheInfo {
     /// The description of a plain hit.
     @inline(__always)
     init(_ hit: PlainHit) {
-        self.init(source: .fresh, tier: .memory)
+        self.init(source: .fresh, tier: hit.tier)
         ageSeconds = hit.fresh.ageSeconds
         remainingSeconds = hit.remainingSeconds
         storedAtSeconds = hit.createdSeconds

@@ -9,6 +9,8 @@ struct PlainHit {
     let fresh: StoredFacts.Fresh
     let createdSeconds: Int64
     let isMemoryOnly: Bool
+    /// Where the entry was found.
+    let tier: CacheInfo.Tier
     var remainingSeconds: Int { fresh.lifetimeSeconds - fresh.ageSeconds }
     /// The position of the stored fields in the entry.
     let fields: Range<Int>
@@ -17,7 +19,7 @@ struct PlainHit {
 
     /// Returns `nil` if the entry is not a response, is stale, or needs more than its fields and
     /// body.
-    init?(_ entry: borrowing Entry, nowSeconds: Int64) {
+    init?(_ entry: borrowing Entry, in tier: CacheInfo.Tier = .memory, nowSeconds: Int64) {
         defer { extendLifetime(entry) }
         let layout = EntryLayout(trusted: entry.storage.unsafeHead)
         let metadata = layout.metadata
@@ -37,6 +39,7 @@ struct PlainHit {
         else { return nil }
         self.fresh = fresh
         let flags = EntryHead.Flags(rawValue: bytes.littleEndian(at: EntryHead.Offset.flags))
+        self.tier = tier
         isMemoryOnly = flags.contains(.memoryOnly)
         let created = bytes.littleEndian(at: EntryHead.Offset.createdSeconds, as: UInt32.self)
         createdSeconds = Int64(created)

@@ -110,11 +110,30 @@ protocol BackingTier: Sendable {
 
 /// An entry found behind the memory.
 struct BackingEntry: Sendable {
+    /// What tells whether the entry is current.
+    ///
+    /// A closure would be an allocation for each hit on disk.
+    enum Source: Sendable {
+        case disk(DiskTier, KeyHash, DiskToken)
+        case store(isCurrent: @Sendable () -> Bool)
+    }
+
     let entry: StoredEntry
+    let source: Source
+
     /// Whether it is still the newest copy; called while the key is locked.
-    let isCurrent: @Sendable () -> Bool
+    func isCurrent() -> Bool {
+        switch source {
+        case .disk(let disk, let hash, let token): disk.isCurrent(token, hash)
+        case .store(let isCurrent): isCurrent()
+        }
+    }
+
     /// Counts the use of an entry that `findAtOnce` found; `find` has counted it.
-    var countUse: @Sendable () -> Void = {}
+    func countUse() {
+        guard case .disk(let disk, let hash, let token) = source else { return }
+        disk.countUse(hash, of: token)
+    }
 }
 
 /// The outcome of a look-up behind the memory.

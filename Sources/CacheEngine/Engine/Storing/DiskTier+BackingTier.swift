@@ -9,11 +9,7 @@ extension DiskTier: BackingTier {
         guard case .hit(let found, let token) = result, found.detachedBody == nil else {
             return nil
         }
-        return BackingEntry(entry: found) { [self] in
-            isCurrent(token, hash)
-        } countUse: { [self] in
-            countUse(hash, of: token)
-        }
+        return BackingEntry(entry: found, source: .disk(self, hash, token))
     }
 
     /// A hit in the page cache does not suspend.
@@ -29,7 +25,7 @@ extension DiskTier: BackingTier {
         }
         switch result {
         case .hit(let found, let token):
-            return .entry(BackingEntry(entry: found) { [self] in isCurrent(token, hash) })
+            return .entry(BackingEntry(entry: found, source: .disk(self, hash, token)))
         case .miss: return .nothing
         case .mustWait: return .refused
         }

@@ -12,10 +12,10 @@ extension QueuedStore: BackingTier {
             return .nothing
         }
         let hash = key.hash
-        let entry = BackingEntry(entry: found) { [self] in
+        let source = BackingEntry.Source.store { [self] in
             replacements.isCurrent(hash, since: reading)
         }
-        return .entry(entry)
+        return .entry(BackingEntry(entry: found, source: source))
     }
 
     /// A look-up that failed proves nothing.
