@@ -242,6 +242,7 @@ import Testing
         hasEnded.store(true, ordering: .releasing)
         exchange.end(.failure(CancellationError()))
         #expect(await closing.value)
+        #expect(await eventually { client.end != nil })
         guard case .failure(let error as CacheError)? = client.end else {
             Issue.record("the client got an error")
             return
