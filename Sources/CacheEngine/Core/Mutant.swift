@@ -78,6 +78,8 @@ enum Mutant: String {
     case leavesLonersWaiting
     case keepsLeadsOfGoneClients
     case keepsLeadsThatAreOver
+    case leavesExchangesRunning
+    case keepsPlacesOfUnsent
 
     // Tiers
     case promotesWhatWasReplaced

@@ -156,15 +156,21 @@ extension UpstreamTable {
         from start: Int
     ) {
         var offset = start
+        // Only an origin's smallest chunks come several to a read.
+        var content = 0..<0
+        var joined: [UInt8] = []
         while true {
             let span = Span<UInt8>(_unsafeBytes: bytes)
             guard let step = connection.decoder?.decode(span, from: offset) else { return }
-            switch step {
-            case .data(let range):
-                let chunk = ByteChunk(copying: UnsafeRawBufferPointer(rebasing: bytes[range]))
+            if case .data(let range) = step {
+                if !content.isEmpty { joined.append(contentsOf: bytes[content]) }
+                content = range
                 offset = range.upperBound
-                takePiece(connection, chunk)
-            case .needsMore: return
+                continue
+            }
+            takeContent(connection, UnsafeRawBufferPointer(rebasing: bytes[content]), after: joined)
+            switch step {
+            case .data, .needsMore: return
             case .end(let end): return endBody(connection, isInputLeft: end < bytes.count)
             case .refused(let fault):
                 deliverHead(connection)
@@ -174,6 +180,18 @@ extension UpstreamTable {
                 return
             }
         }
+    }
+
+    /// Takes the content of one read as one piece: a piece for each chunk would let an origin that
+    /// sends single bytes cost a message for each of them.
+    private func takeContent(
+        _ connection: UpstreamConnection,
+        _ content: UnsafeRawBufferPointer,
+        after joined: [UInt8]
+    ) {
+        guard !content.isEmpty else { return }
+        if joined.isEmpty { return takePiece(connection, ByteChunk(copying: content)) }
+        takePiece(connection, ByteChunk(joined + content))
     }
 
     private func takePiece(_ connection: UpstreamConnection, _ chunk: ByteChunk) {

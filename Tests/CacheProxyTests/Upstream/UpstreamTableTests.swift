@@ -43,6 +43,31 @@ import Testing
         #expect(server.connectionCount == 2)
     }
 
+    @Test("chunks that one read brings are one piece, however small the origin makes them")
+    func chunksOfOneReadAreOnePiece() async throws {
+        let gate = LoopbackGate()
+        defer { gate.open() }
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            gate.wait()
+            connection.send((0..<900).map { "1\r\n\($0 % 10)\r\n" }.joined() + "0\r\n\r\n")
+        }
+        let stepper = try UpstreamStepper()
+        let exchange = try stepper.start(OriginRequest(url: server.baseURL), at: origin())
+        stepper.turn { stepper.table.connections.values.first?.machine.phase == .receiving }
+        gate.open()
+        stepper.turn { stepper.table.isIdle }
+        var (pieces, text) = (0, "")
+        let response = try await exchange.response(onInformational: nil)
+        for try await piece in response.body {
+            pieces += 1
+            text += piece.text
+        }
+        #expect(text == (0..<900).map { "\($0 % 10)" }.joined())
+        // One packet is one read, or a few.
+        #expect(pieces <= 8)
+    }
+
     @Test(arguments: [false, true])
     func idleConnectionThatTheOriginClosesIsNotUsed(isSeen: Bool) async throws {
         let server = try LoopbackServer { request, connection in

@@ -62,7 +62,7 @@ struct OriginExchange {
                 release(nil, bytes: 0)
                 completion(.failure(CacheError.originFailure(error)))
             case .unsent:
-                release(nil, bytes: 0)
+                if !Mutant.keepsPlacesOfUnsent.isOn { release(nil, bytes: 0) }
                 completion(.unsent)
             }
         }
