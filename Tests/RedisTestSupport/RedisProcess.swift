@@ -45,17 +45,28 @@ package final class RedisProcess {
     /// The URL of a fleet whose namespace is `test`.
     package var url: String { "redis://\(address)/test" }
 
+    /// The password that the server demands, as a URL gives it.
+    ///
+    /// Without it the client would pause after the first refusal, and a server that came up behind
+    /// that refusal would seem not to answer.
+    private var login: String {
+        guard let option = words.firstIndex(of: "--requirepass"), option + 1 < words.count else {
+            return ""
+        }
+        return ":\(words[option + 1])@"
+    }
+
     /// Starts the server, also after `kill`.
     package func start() async throws {
         guard let program = RedisTool.server else { throw RedisFailure("no redis-server") }
         process = try ChildProgram.start(program, words, output: "/dev/null")
-        client = try Self.client("redis://\(address)")
+        client = try Self.client("redis://\(login)\(address)")
         let isUp = await eventually {
             do throws(RedisError) {
                 _ = try await client?.send(RESPCommand("PING"))
                 return true
             } catch {
-                // A server with a password answers so.
+                // A server whose default user may not send PING answers so.
                 return error.code == .notPermitted
             }
         }

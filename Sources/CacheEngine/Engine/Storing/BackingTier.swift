@@ -110,7 +110,7 @@ protocol BackingTier: Sendable {
 
 /// An entry found behind the memory.
 struct BackingEntry: Sendable {
-    /// What tells whether the entry is current.
+    /// The tier that knows whether the entry is current.
     ///
     /// A closure would be an allocation for each hit on disk.
     enum Source: Sendable {
