@@ -140,7 +140,10 @@ import Testing
         }
         let client = Client().ask(cache)
         origin.begun[0].end(.unsent)
-        #expect(await eventually { client.body == "fetched" })
+        guard await eventually(seconds: 5, { client.body == "fetched" }) else {
+            Issue.record("the task got no place at the origin")
+            return
+        }
         await cache.waitUntilIdle()
         #expect(origin.fetchCount == 1)
         #expect(await cache.statistics.originRequests == 1)
