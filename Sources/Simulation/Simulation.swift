@@ -245,7 +245,7 @@ public struct Simulation: Sendable {
             let response =
                 begins
                 ? try await SimulatedCache.begin(request, cache)
-                : try await cache.respond(to: plan.request, policy: plan.policy)
+                : try await cache.respond(to: request)
             answer.take(response)
             var iterator = response.body.makeAsyncIterator()
             while answer.bytes.count < min(plan.bytesMax, 400_000) {

@@ -23,10 +23,9 @@ struct SlotQueues: ~Copyable {
         static let unlinked = Self(newer: .max, older: .max, delay: 0)
     }
 
-    /// The bytes of the slab for each slot, and for each queue.
+    /// The bytes of the slab for each slot.
     static let slotSizeBytes = MemoryLayout<Link>.stride
-    ///
-    /// The bit of a queue counts as a byte.
+    /// The bytes of the slab for each queue, whose bit counts as a byte.
     static let queueSizeBytes =
         2 * MemoryLayout<UInt32>.stride + 2 * MemoryLayout<Double>.stride + 1
     /// The low bits of a link are the number of a slot; all of them set mean no slot.

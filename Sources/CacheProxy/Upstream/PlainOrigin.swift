@@ -48,8 +48,8 @@ package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
         _ request: consuming OriginRequest,
         _ completion: @escaping @Sendable (consuming LoopAnswer) -> Void
     ) -> (any LoopExchange)? {
-        // `fetch` throws the error again.
         let onInformational = request.onInformational
+        // After an error `fetch` is called, and throws it again.
         guard isOnLoop, let exchange = try? start(request) else { return nil }
         exchange.whenAnswered(onInformational: onInformational, completion)
         return exchange

@@ -7,7 +7,7 @@ package struct ContentLength {
 
     /// Whether a line names a transfer coding, which overrides the length (RFC 9112 §6.3).
     package private(set) var isOverridden = false
-    /// The number of all lines.
+    /// The number of lines that `init(in:)` has read, of all names.
     package private(set) var lineCount = 0
 
     init() {}

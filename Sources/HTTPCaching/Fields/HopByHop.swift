@@ -23,7 +23,6 @@ package enum HopByHop {
 
     /// Returns the fields without those of one connection and without those that Connection lists.
     package static func strip(_ fields: FieldSection, for purpose: Purpose) -> FieldSection {
-        var kept = fields
         var listed: Set<String> = []
         var isOfConnection = false
         fields.forEachLine { line in
@@ -32,6 +31,7 @@ package enum HopByHop {
             if line.name.equals(lowercased: "connection") { addNames(line.value, to: &listed) }
         }
         guard isOfConnection else { return fields }
+        var kept = fields
         kept.removeAll { name in
             belongsToConnection(name, purpose)
                 || !listed.isEmpty

@@ -1,10 +1,38 @@
-/// Attempts that begin outside a task, on the event loop of a server.
+/// The beginning of attempts: outside a task on the event loop of a server, and else in one.
 ///
 /// The origin calls with its response. If it has arrived whole and is judged without a wait, which is
 /// so for most responses, the flight lands in that call; everything else goes on in a task.
 extension FetchTask {
+    /// Makes an attempt, and those that follow if it fails: without a task as far as possible.
+    func startLeader(_ context: FetchContext, attempt: Int) {
+        if !beginAttempt(context, attempt) { startTask(context, attempt: attempt) }
+    }
+
+    /// Starts a task that makes an attempt, and those that follow if it fails.
+    private func startTask(_ context: FetchContext, attempt: Int) {
+        start { [self] in leaderEnded(await lead(context, attempt: attempt)) }
+    }
+
+    /// Starts a task that leads the flight.
+    private func start(_ lead: @escaping @Sendable () async -> Void) {
+        attach(.task(services.supervisor.start(on: executor, lead)))
+    }
+
+    private func attach(_ leader: LeadingWork) {
+        flight.attach(leader)
+        progress.attach(leader: leader)
+    }
+
+    /// Ends the flight after the last attempt of its leader.
+    private func leaderEnded(_ attempt: Int) {
+        // Another leader may have taken over the flight: it then owns the flight, even if new
+        // requests can no longer join while its body still arrives.
+        guard flight.attempt == attempt else { return }
+        end()
+    }
+
     /// Sends the request; returns `false` if that needs a task.
-    func beginAttempt(_ context: FetchContext, _ attempt: Int) -> Bool {
+    private func beginAttempt(_ context: FetchContext, _ attempt: Int) -> Bool {
         guard let origin = services.loopOrigin, origin.isOnLoop, services.tiers.outlet == nil,
             services.supervisor.isOpen
         else { return false }

@@ -55,34 +55,6 @@ final class FetchTask: Sendable {
         AncestorFetch.within(ancestors) { startLeader(context, attempt: attempt) }
     }
 
-    /// Makes an attempt, and those that follow if it fails: without a task as far as possible.
-    func startLeader(_ context: FetchContext, attempt: Int) {
-        if !beginAttempt(context, attempt) { startTask(context, attempt: attempt) }
-    }
-
-    /// Starts a task that makes an attempt, and those that follow if it fails.
-    func startTask(_ context: FetchContext, attempt: Int) {
-        start { [self] in leaderEnded(await lead(context, attempt: attempt)) }
-    }
-
-    /// Starts a task that leads the flight.
-    func start(_ lead: @escaping @Sendable () async -> Void) {
-        attach(.task(services.supervisor.start(on: executor, lead)))
-    }
-
-    func attach(_ leader: LeadingWork) {
-        flight.attach(leader)
-        progress.attach(leader: leader)
-    }
-
-    /// Ends the flight after the last attempt of its leader.
-    func leaderEnded(_ attempt: Int) {
-        // Another leader may have taken over the flight: it then owns the flight, even if new
-        // requests can no longer join while its body still arrives.
-        guard flight.attempt == attempt else { return }
-        end()
-    }
-
     func end() {
         desk?.withdraw(flight)
         flight.land()
