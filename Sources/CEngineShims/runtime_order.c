@@ -79,5 +79,39 @@ ASYNC void swift_continuation_await(struct continuation *continuation) {
     return BEHIND(await_function, "swift_continuation_await")(continuation);
 }
 
+// An array, or another value of shared storage, that one thread drops and another then changes in
+// place. The one releases its reference; the other finds that it is alone, and acquires what the one
+// did before. The runtime takes other values than pointers for objects, and ignores them.
+typedef void release_function(void *object);
+typedef void release_many_function(void *object, uint32_t count);
+typedef bool is_alone_function(void *object);
+
+// Any thread may be the first to look behind, and all find the same.
+#define UNSEEN __attribute__((no_sanitize("thread")))
+
+static bool is_object(void *object) { return (intptr_t)object > 0; }
+
+UNSEEN void swift_release(void *object) {
+    static release_function *behind;
+    if (!behind) behind = BEHIND(release_function, "swift_release");
+    if (is_object(object)) __tsan_release(object);
+    behind(object);
+}
+
+UNSEEN void swift_release_n(void *object, uint32_t count) {
+    static release_many_function *behind;
+    if (!behind) behind = BEHIND(release_many_function, "swift_release_n");
+    if (is_object(object)) __tsan_release(object);
+    behind(object, count);
+}
+
+UNSEEN bool swift_isUniquelyReferenced_nonNull_native(void *object) {
+    static is_alone_function *behind;
+    if (!behind) behind = BEHIND(is_alone_function, "swift_isUniquelyReferenced_nonNull_native");
+    bool is_alone = behind(object);
+    if (is_alone) __tsan_acquire(object);
+    return is_alone;
+}
+
 #endif
 #endif

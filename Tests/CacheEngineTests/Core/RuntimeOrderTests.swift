@@ -8,6 +8,7 @@ import Testing
 @Suite struct RuntimeOrderTests {
     private final class Counter: Sendable {
         let counts = Mutex([0])
+        let isOver = Mutex(false)
     }
 
     @Test func mutexOrdersItsHolders() async {
@@ -22,6 +23,29 @@ import Testing
             }
         }
         #expect(counter.counts.withLock { $0 } == [80_000])
+    }
+
+    @Test func dropOfACopyHappensBeforeTheNextChangeInPlace() async {
+        let counter = Counter()
+        await withTaskGroup { group in
+            group.addTask {
+                await PlainThread.run {
+                    for number in 1...20_000 { counter.counts.withLock { $0.append(number) } }
+                    counter.isOver.withLock { $0 = true }
+                }
+            }
+            group.addTask {
+                let isRight = await PlainThread.run {
+                    while !counter.isOver.withLock({ $0 }) {
+                        let copy = counter.counts.withLock { $0 }
+                        if copy.last != copy.count - 1 { return false }
+                    }
+                    return true
+                }
+                #expect(isRight)
+            }
+        }
+        #expect(counter.counts.withLock { $0.count } == 20_001)
     }
 
     @Test func resumeHappensBeforeTheContinuation() async {
