@@ -231,16 +231,6 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         return told.leader == nil ? 0 : 1
     }
 
-    /// The consequence of a failed attempt.
-    enum Failure {
-        /// This request is sent next.
-        case elected(Request, attempt: Int)
-        /// All waiters have been told; no attempt follows.
-        case over
-        /// The attempt had already been given up.
-        case superseded
-    }
-
     /// Handles an attempt that failed before a head arrived.
     ///
     /// The next request may lead and has time left at `nowNanoseconds`. A request that `isUnlike`

@@ -15,6 +15,18 @@ enum FlightOutcome<Answer: Sendable>: Sendable {
     case failed(any Error, isShared: Bool)
 }
 
+extension Flight {
+    /// The consequence of a failed attempt.
+    enum Failure {
+        /// This request is sent next.
+        case elected(Request, attempt: Int)
+        /// All waiters have been told; no attempt follows.
+        case over
+        /// The attempt had already been given up.
+        case superseded
+    }
+}
+
 /// The requests that may have an answer.
 enum FlightAudience: Hashable, Sendable, CaseIterable {
     /// Waiters, and requests that arrive while the body does.
