@@ -73,5 +73,5 @@ public struct RedisFleetOptions: Hashable, Sendable {
     public init() {}
 
     /// The lag as a time that may be added to any moment.
-    var lagNanoseconds: UInt64 { min(maximumLag.nanoseconds, 1_000_000_000_000_000_000) }
+    var lagNanoseconds: UInt64 { maximumLag.nanoseconds }
 }

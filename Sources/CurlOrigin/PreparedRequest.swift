@@ -10,7 +10,7 @@ struct PreparedRequest: Sendable {
     /// The field lines for libcurl, each ended by a NUL.
     let lines: [[UInt8]]
     let content: UploadPipe.Content
-    let headTimeoutSeconds: Double?
+    let headTimeout: Duration?
     /// Whether only a connection is made and no request is sent.
     let isConnectOnly: Bool
 
@@ -29,7 +29,7 @@ struct PreparedRequest: Sendable {
         isSecure = target.scheme == .https
         requestTarget = isProxied && !isSecure ? target.absoluteForm : target.originForm
         lines = Self.lines(request.fields)
-        headTimeoutSeconds = request.timeout?.seconds
+        headTimeout = request.timeout
         self.isConnectOnly = isConnectOnly
     }
 

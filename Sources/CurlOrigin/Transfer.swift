@@ -42,7 +42,7 @@ final class Transfer {
         self.book = book
         deadlines = TransferDeadlines(
             configuration.deadlines,
-            headSeconds: request.headTimeoutSeconds,
+            head: request.headTimeout,
             now: clock.now
         )
         parser = HeadParser(

@@ -24,19 +24,19 @@ package struct TransferDeadlines: Sendable {
 
     package init(
         _ limits: CurlConfiguration.Deadlines,
-        headSeconds own: Double?,
+        head own: Duration?,
         now: UInt64
     ) {
-        let own = own.map(UInt64.init(nanosecondsIn:))
-        let limit = (limits.head?.seconds).map(UInt64.init(nanosecondsIn:))
+        let own = own?.nanoseconds
+        let limit = limits.head?.nanoseconds
         let head = own.map { min($0, limit ?? .max) } ?? limit
         headNanoseconds = head
-        idleNanoseconds = (limits.idle?.seconds).map(UInt64.init(nanosecondsIn:))
-        totalBy = Self.moment(limits.total?.seconds, after: now)
+        idleNanoseconds = limits.idle?.nanoseconds
+        totalBy = limits.total.map { now &+ $0.nanoseconds } ?? .max
         // A request's own limit counts from its start, including the wait for a connection.
         phaseBy =
             own.map { now &+ $0 }
-            ?? head.map { now &+ $0 &+ UInt64(nanosecondsIn: limits.connect?.seconds ?? 0) }
+            ?? head.map { now &+ $0 &+ (limits.connect?.nanoseconds ?? 0) }
             ?? .max
     }
 
@@ -99,9 +99,5 @@ package struct TransferDeadlines: Sendable {
     private mutating func enter(_ phase: Phase, for nanoseconds: UInt64?, now: UInt64) {
         self.phase = phase
         phaseBy = nanoseconds.map { now &+ $0 } ?? .max
-    }
-
-    private static func moment(_ seconds: Double?, after now: UInt64) -> UInt64 {
-        seconds.map { now &+ UInt64(nanosecondsIn: $0) } ?? .max
     }
 }

@@ -1,11 +1,9 @@
 /// Durations and seconds as the nanoseconds that clocks and limits count.
 extension Duration {
-    /// Whole nanoseconds, from 0 to 2^63 - 1.
+    /// Whole nanoseconds: 0 if negative, and 1e18 at most, so that sums stay in range.
     package var nanoseconds: UInt64 {
-        let (seconds, attoseconds) = components
-        guard seconds >= 0, attoseconds >= 0 else { return 0 }
-        guard seconds < 9_000_000_000 else { return UInt64(Int64.max) }
-        return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds) / 1_000_000_000
+        guard self > .zero else { return 0 }
+        return UInt64(Swift.min(attoseconds / 1_000_000_000, 1_000_000_000_000_000_000))
     }
 }
 

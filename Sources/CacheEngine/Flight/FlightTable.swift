@@ -95,7 +95,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     /// Removes the flight of `key` if it has waited for a head for too long; its caller gives it up.
     mutating func takeOverdue(_ key: KeyHash, nowNanoseconds: UInt64) -> Member? {
         guard let flight = flights[key], flight.isUnanswered else { return nil }
-        let limit = flight.startedNanoseconds + UInt64(nanosecondsIn: limits.maximumAge.seconds)
+        let limit = flight.startedNanoseconds + limits.maximumAge.nanoseconds
         guard nowNanoseconds >= limit else { return nil }
         flight.retire()
         remove(flight)
@@ -193,7 +193,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     ) {
         guard isCurrent(flight) else { return }
         Self.makeRoom(in: &sharedErrors)
-        let until = nowNanoseconds + UInt64(nanosecondsIn: limits.sharedErrorTime.seconds)
+        let until = nowNanoseconds + limits.sharedErrorTime.nanoseconds
         sharedErrors[flight.key] = SharedError(error: error, untilNanoseconds: until)
     }
 
@@ -205,7 +205,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         } else {
             Self.makeRoom(in: &hitForMissUntil)
             hitForMissUntil[key] =
-                nowNanoseconds + UInt64(nanosecondsIn: limits.hitForMissTime.seconds)
+                nowNanoseconds + limits.hitForMissTime.nanoseconds
         }
     }
 
@@ -213,7 +213,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         if Mutant.marksNoLargeResponses.isOn { return }
         Self.makeRoom(in: &tooLargeUntil)
         tooLargeUntil[key] =
-            nowNanoseconds + UInt64(nanosecondsIn: limits.hitForMissTime.seconds)
+            nowNanoseconds + limits.hitForMissTime.nanoseconds
     }
 
     mutating func isTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) -> Bool {

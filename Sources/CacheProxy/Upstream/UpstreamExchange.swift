@@ -81,7 +81,7 @@ final class UpstreamExchange {
         self.upload = upload
         deadlines = TransferDeadlines(
             wish.origin.configuration.deadlines,
-            headSeconds: wish.request.timeout.map(\.seconds),
+            head: wish.request.timeout,
             now: now
         )
         isIdempotent =

@@ -89,8 +89,8 @@ extension UpstreamTable {
                 close(connection)
             }
         }
-        if let seconds = exchange.origin.configuration.deadlines.connect?.seconds {
-            exchange.connectBy = nanoseconds &+ UInt64(nanosecondsIn: seconds)
+        if let limit = exchange.origin.configuration.deadlines.connect {
+            exchange.connectBy = nanoseconds &+ limit.nanoseconds
         }
         findAddress(exchange)
     }

@@ -59,7 +59,7 @@ import Testing
 
     @Test func markOfALargeResponseLastsForItsTimeOrUntilAnotherResponse() {
         var table = FlightTable<Int, Int>(limits: CollapsingOptions(), desks: 1)
-        let time = UInt64(nanosecondsIn: CollapsingOptions().hitForMissTime.seconds)
+        let time = CollapsingOptions().hitForMissTime.nanoseconds
         table.noteTooLarge(Self.key(1), nowNanoseconds: 1)
         var isMarked: [Bool] = []
         for now in [1, time, time + 1] {
@@ -81,7 +81,7 @@ import Testing
     @Test("a flight that waits too long for its head gives its key to a new one")
     func anOverdueFlightGivesUpItsKey() {
         let desk = Desk(limits: CollapsingOptions(), desks: 1)
-        let limit = UInt64(nanosecondsIn: CollapsingOptions().maximumAge.seconds)
+        let limit = CollapsingOptions().maximumAge.nanoseconds
         let first = desk.board(Self.key(1), 0, nowNanoseconds: 0, Checks())
         let joined = desk.board(Self.key(1), 0, nowNanoseconds: limit - 1, Checks())
         let second = desk.board(Self.key(1), 0, nowNanoseconds: limit, Checks())

@@ -15,7 +15,7 @@ extension FetchTask: WatchedFlight {
             let (mark, still) = progress.look(
                 at: flight,
                 uploadedPieces: upload?.pieceCount ?? 0,
-                idleNanoseconds: UInt64(nanosecondsIn: limits.maximumIdleTime.seconds),
+                idleNanoseconds: limits.maximumIdleTime.nanoseconds,
                 nowNanoseconds: now
             )
         else { return }
@@ -83,7 +83,7 @@ extension FetchTask: WatchedFlight {
     /// Lets waiters that have waited too long send their own requests, as many as the desk allows.
     private func releaseLateWaiters(nowNanoseconds: UInt64) {
         guard let desk else { return }
-        let limit = UInt64(nanosecondsIn: services.configuration.collapsing.maximumWait.seconds)
+        let limit = services.configuration.collapsing.maximumWait.nanoseconds
         guard nowNanoseconds >= limit else { return }
         for waiter in flight.waiters(since: nowNanoseconds - limit) {
             guard desk.enterEscape(flight.key) else { return }

@@ -20,9 +20,9 @@ struct Boarding {
     ) {
         self.services = services
         startedNanoseconds = services.clock.monotonicNanoseconds
-        let limit = services.configuration.originLimits.maximumHeadTime.seconds
-        let seconds = max(limit, request.options.timeout?.seconds ?? 0)
-        untilNanoseconds = startedNanoseconds &+ UInt64(nanosecondsIn: seconds)
+        let limit = services.configuration.originLimits.maximumHeadTime
+        let longest = max(limit, request.options.timeout ?? .zero)
+        untilNanoseconds = startedNanoseconds &+ longest.nanoseconds
         demandsOrigin = services.configuration.caching.demandsOrigin(facts, policy)
     }
 
@@ -198,7 +198,7 @@ struct Boarding {
         let desk = services.desk(key)
         desk.leaveEscape(key)
         guard case .answered(let answer, _) = outcome, answer.status < 500 else { return }
-        let patience = UInt64(nanosecondsIn: services.configuration.collapsing.maximumWait.seconds)
+        let patience = services.configuration.collapsing.maximumWait.nanoseconds
         desk.isolateFlight(of: key, startedBefore: startedNanoseconds &+ patience)
     }
 
@@ -245,7 +245,7 @@ struct Boarding {
 
     /// The moment at which `limit` has passed since the request began; `nil` without a limit.
     func moment(after limit: Duration?) -> UInt64? {
-        limit.map { startedNanoseconds &+ UInt64(nanosecondsIn: $0.seconds) }
+        limit.map { startedNanoseconds &+ $0.nanoseconds }
     }
 
     /// The time since the request began.

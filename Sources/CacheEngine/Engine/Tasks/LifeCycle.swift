@@ -35,7 +35,7 @@ struct LifeCycle {
             await supervisor.shutDown()
             await tiers.backing.finish()
         }
-        let limit = UInt64(nanosecondsIn: services.configuration.maximumShutDownTime.seconds)
+        let limit = services.configuration.maximumShutDownTime.nanoseconds
         let timer = Task(executorPreference: executor) { [clock = services.clock] in
             guard (try? await clock.sleep(nanoseconds: limit)) != nil else { return }
             ending.cancel()

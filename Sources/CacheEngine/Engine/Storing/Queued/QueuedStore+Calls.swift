@@ -17,7 +17,7 @@ extension QueuedStore {
         let race = Race<Result>()
         let handle = TaskHandle()
         let deadline =
-            clock.monotonicNanoseconds &+ UInt64(nanosecondsIn: limits.maximumOperationTime.seconds)
+            clock.monotonicNanoseconds &+ limits.maximumOperationTime.nanoseconds
         let id = state.withLock { state in
             state.calls.begin(untilNanoseconds: deadline, isLookUp: isLookUp) {
                 race.finish(.failure(CacheError.storeLate))

@@ -185,7 +185,7 @@ final class QueuedStore: Sendable {
 
     private func start(_ next: StoreBacklog.Start, _ nowNanoseconds: UInt64) {
         let handle = TaskHandle()
-        let deadline = nowNanoseconds &+ UInt64(nanosecondsIn: limits.maximumOperationTime.seconds)
+        let deadline = nowNanoseconds &+ limits.maximumOperationTime.nanoseconds
         let id = state.withLock { state in
             state.calls.begin(untilNanoseconds: deadline, isLookUp: false, of: next.hash) {
                 [recorder] in
