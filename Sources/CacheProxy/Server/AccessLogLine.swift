@@ -35,7 +35,7 @@ final class AccessLogLine {
 
     /// Writes the line; bytes that could end a quoted part or the line are written as `\xNN`.
     func write(nowSeconds: Int64, nowNanoseconds: UInt64, to out: OutputBuffer) {
-        out.append(client.isEmpty ? "-" : client)
+        out.append(text: client.isEmpty ? "-" : client)
         out.append(" - - [")
         Self.append(date: nowSeconds, to: out)
         out.append("] \"")
@@ -49,13 +49,13 @@ final class AccessLogLine {
         out.append("\" \"")
         Self.append(escaped: agent, to: out)
         out.append("\" ")
-        out.append(source?.rawValue ?? "-")
+        out.append(text: source?.rawValue ?? "-")
         out.append(" ")
         let micros = Int((nowNanoseconds &- startedNanoseconds) / 1_000)
         out.append(decimal: micros / 1_000_000)
         out.append(".")
         let fraction = String(micros % 1_000_000)
-        out.append(String(repeating: "0", count: 6 - fraction.utf8.count) + fraction)
+        out.append(text: String(repeating: "0", count: 6 - fraction.utf8.count) + fraction)
         out.append(" ")
         Self.append(escaped: host, to: out)
         out.append("\n")
@@ -77,10 +77,10 @@ final class AccessLogLine {
     /// `01/Jan/2024:00:00:00 +0000`, taken from HTTP's form of the date.
     private static func append(date seconds: Int64, to out: OutputBuffer) {
         let text = Array(HTTPDate.string(seconds).utf8)
-        out.append(String(decoding: text[5..<7], as: UTF8.self) + "/")
-        out.append(String(decoding: text[8..<11], as: UTF8.self) + "/")
-        out.append(String(decoding: text[12..<16], as: UTF8.self) + ":")
-        out.append(String(decoding: text[17..<25], as: UTF8.self) + " +0000")
+        out.append(text: String(decoding: text[5..<7], as: UTF8.self) + "/")
+        out.append(text: String(decoding: text[8..<11], as: UTF8.self) + "/")
+        out.append(text: String(decoding: text[12..<16], as: UTF8.self) + ":")
+        out.append(text: String(decoding: text[17..<25], as: UTF8.self) + " +0000")
     }
 }
 

@@ -17,7 +17,7 @@ package enum RequestHeadWriter {
     ) throws(CacheError) -> OriginRequest.Framing {
         let content = try request.framing()
         request.url.withByteRun { text in
-            out.append(request.method.name)
+            out.append(text: request.method.name)
             writeTarget(text[url.target], request.method, to: out)
             if !writeHost(of: request.fields, to: out) { writeHost(of: url, text, to: out) }
         }

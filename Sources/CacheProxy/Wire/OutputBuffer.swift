@@ -71,7 +71,7 @@ package final class OutputBuffer {
         count += end + 2
     }
 
-    func append(_ text: String) {
+    func append(text: String) {
         var text = text
         text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
     }
