@@ -24,7 +24,6 @@ package struct CacheStatus: Hashable, Sendable {
         case onlyIfCached = "only-if-cached"
     }
 
-    package var identifier: String
     package var outcome: Outcome
     package var forwardStatus: Int?
     /// Seconds of freshness left, negative if stale.
@@ -34,10 +33,7 @@ package struct CacheStatus: Hashable, Sendable {
     package var key: String?
     package var detail: String?
 
-    package init(identifier: String, outcome: Outcome) {
-        self.identifier = identifier
-        self.outcome = outcome
-    }
+    package init(_ outcome: Outcome) { self.outcome = outcome }
 
     /// The serialised form of the name of a cache or proxy: a token or a string.
     package static func identifierText(_ name: String) -> String {
@@ -46,16 +42,17 @@ package struct CacheStatus: Hashable, Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The member in its serialised form.
-    package var text: String { String(decoding: bytes, as: UTF8.self) }
+    /// The member of the cache with this name in its serialised form.
+    package func text(of name: String) -> String {
+        Self.identifierText(name) + String(decoding: parameters, as: UTF8.self)
+    }
 
-    /// The bytes of `text`.
-    package var bytes: [UInt8] {
+    /// The bytes behind the name of the cache.
+    package var parameters: [UInt8] {
         var bytes: [UInt8] = []
         // Enough for most members, so that the buffer rarely grows: every response carries a
         // member.
         bytes.reserveCapacity(Self.usualBytes)
-        Self.append(tokenOrString: identifier, to: &bytes)
         switch outcome {
         case .hit: Self.append("; hit", to: &bytes)
         case .forwarded(let reason):

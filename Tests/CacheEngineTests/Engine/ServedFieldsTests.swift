@@ -36,7 +36,7 @@ import Testing
             ]
         ),
         (
-            served(age: nil, .other(CacheStatus(identifier: "c", outcome: .forwarded(.stale)))),
+            served(age: nil, .other(StatusName("c"), CacheStatus(.forwarded(.stale)))),
             [("Cache-Status", "c; fwd=stale")]
         ),
     ]

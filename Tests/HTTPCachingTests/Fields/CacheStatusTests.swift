@@ -8,9 +8,9 @@ struct CacheStatusTests {
         _ outcome: CacheStatus.Outcome,
         _ change: (inout CacheStatus) -> Void = { _ in }
     ) -> String {
-        var status = CacheStatus(identifier: "CacheEngine", outcome: outcome)
+        var status = CacheStatus(outcome)
         change(&status)
-        return status.text
+        return status.text(of: "CacheEngine")
     }
 
     @Test("§2: a member and its parameters")
@@ -54,8 +54,8 @@ struct CacheStatusTests {
         #expect(detail("") == "CacheEngine; hit; detail=\"\"")
         let key = Self.status(.hit) { $0.key = "https://h/a" }
         #expect(key == "CacheEngine; hit; key=\"https://h/a\"")
-        let name = CacheStatus(identifier: "cache.example.net:80", outcome: .hit)
-        #expect(name.text == "cache.example.net:80; hit")
-        #expect(CacheStatus(identifier: "Node 7", outcome: .hit).text == "\"Node 7\"; hit")
+        let hit = CacheStatus(.hit)
+        #expect(hit.text(of: "cache.example.net:80") == "cache.example.net:80; hit")
+        #expect(hit.text(of: "Node 7") == "\"Node 7\"; hit")
     }
 }

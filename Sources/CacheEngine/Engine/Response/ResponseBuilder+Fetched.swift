@@ -160,16 +160,13 @@ extension ResponseBuilder {
         isLeader: Bool
     ) -> OwnLines.Status {
         guard services.configuration.cacheStatus == .added else { return .omitted }
-        var status = CacheStatus(
-            identifier: services.configuration.name,
-            outcome: .forwarded(forward(context))
-        )
+        var status = CacheStatus(.forwarded(forward(context)))
         status.forwardStatus = answer.status
         status.isStored = info.isStored
         status.isCollapsed = !isLeader
         status.ttlSeconds = info.isStored ? info.remainingSeconds : nil
         status.detail = answer.refusal?.description
-        return .other(status)
+        return .other(services.statusName, status)
     }
 
     /// The reason why the request was forwarded, in the words of RFC 9211 §2.2.

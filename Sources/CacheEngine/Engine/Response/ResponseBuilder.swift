@@ -149,10 +149,7 @@ struct ResponseBuilder {
         default:
             return .hit(services.statusName, remainingSeconds: remainingSeconds)
         }
-        var status = CacheStatus(
-            identifier: services.configuration.name,
-            outcome: .forwarded(forward)
-        )
+        var status = CacheStatus(.forwarded(forward))
         status.forwardStatus = info.originStatus
         if info.isStored { status.ttlSeconds = remainingSeconds }
         if info.source == .revalidated {
@@ -162,7 +159,7 @@ struct ResponseBuilder {
             let error = info.fallbackError as? CacheError
             status.detail = error?.code.description ?? "fallback"
         }
-        return .other(status)
+        return .other(services.statusName, status)
     }
 
     // MARK: Of the cache's own
@@ -172,11 +169,8 @@ struct ResponseBuilder {
     func gatewayTimeout() -> CacheResponse {
         var fields: HeaderFields = ["Content-Length": "0"]
         if services.configuration.cacheStatus == .added {
-            let status = CacheStatus(
-                identifier: services.configuration.name,
-                outcome: .generated(.onlyIfCached)
-            )
-            fields["Cache-Status"] = status.text
+            let status = CacheStatus(.generated(.onlyIfCached))
+            fields["Cache-Status"] = status.text(of: services.configuration.name)
         }
         return CacheResponse(status: 504, fields: fields, info: CacheInfo(source: .generated))
     }

@@ -67,7 +67,7 @@ struct OwnLines: Sendable {
         case omitted
         /// A hit; written without building a string first.
         case hit(StatusName, remainingSeconds: Int)
-        indirect case other(CacheStatus)
+        indirect case other(StatusName, CacheStatus)
     }
 
     init(ageSeconds: Int?, _ status: Status) {
@@ -81,7 +81,7 @@ struct OwnLines: Sendable {
         switch status {
         case .omitted: break
         case .hit(let name, let remaining): withHitLine(name, remaining, read)
-        case .other(let status): withLine(status.bytes, read)
+        case .other(let name, let status): withLine(name, status.parameters, read)
         }
     }
 
@@ -96,12 +96,17 @@ struct OwnLines: Sendable {
         }
     }
 
-    private func withLine(_ status: [UInt8], _ read: (UnsafeRawBufferPointer) -> Void) {
-        let room = FieldSection.lineBytes(around: "Cache-Status") + status.count
+    private func withLine(
+        _ name: StatusName,
+        _ parameters: [UInt8],
+        _ read: (UnsafeRawBufferPointer) -> Void
+    ) {
+        let room = FieldSection.lineBytes(around: "Cache-Status") + name.count + parameters.count
         withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
             let end = FieldSection.writeLine(trusted: "Cache-Status", to: target, at: 0) { value in
-                value.copyBytes(from: status)
-                return status.count
+                name.write(to: value)
+                parameters.withUnsafeBytes { value.copy($0, at: name.count) }
+                return name.count + parameters.count
             }
             read(UnsafeRawBufferPointer(rebasing: target[..<end]))
         }
