@@ -68,7 +68,8 @@ package struct ResponseParser: Sendable {
                 if let fault = parseField(line, bytes) { return .refused(fault) }
             } else {
                 takePending(bytes)
-                return finish(limits)
+                let hasNUL = ByteClass.place(of: 0, in: bytes, 0..<lineStart) != nil
+                return hasNUL ? .refused(.nulInHead) : finish(limits)
             }
         }
         return checkUnfinishedLine(bytes, limits)
@@ -91,8 +92,7 @@ package struct ResponseParser: Sendable {
         lineBytes += line.count
         if isTooLarge(lines: lineCount, bytes: lineBytes, limits) { return .headTooLarge }
         guard !line.isEmpty else { return nil }
-        if bytes[line.lowerBound] == 0x0D { return .malformedLineEnd }
-        return ByteClass.place(of: 0, in: bytes, line) == nil ? nil : .nulInHead
+        return bytes[line.lowerBound] == 0x0D ? .malformedLineEnd : nil
     }
 
     /// The status line and the empty line are not counted as fields.

@@ -3,6 +3,7 @@ extension UInt8 {
     package static let tab: UInt8 = 0x09
     package static let space: UInt8 = 0x20
     package static let quote: UInt8 = 0x22
+    package static let numberSign: UInt8 = 0x23
     package static let percent: UInt8 = 0x25
     package static let asterisk: UInt8 = 0x2A
     package static let comma: UInt8 = 0x2C

@@ -8,6 +8,11 @@ package struct ByteRun {
 
     package init(_ buffer: UnsafeRawBufferPointer) { self.buffer = buffer }
 
+    /// The bytes of a literal, which stay in place for ever.
+    package init(_ literal: StaticString) {
+        buffer = UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount)
+    }
+
     package var count: Int { buffer.count }
     package var isEmpty: Bool { buffer.isEmpty }
 
@@ -24,6 +29,9 @@ package struct ByteRun {
 
     /// The run without leading and trailing optional whitespace (RFC 9110 §5.6.3).
     package var trimmed: ByteRun {
+        guard !isEmpty, self[0].isOptionalWhitespace || self[count - 1].isOptionalWhitespace else {
+            return self
+        }
         var lower = 0
         var upper = count
         while lower < upper, self[lower].isOptionalWhitespace { lower += 1 }
@@ -35,7 +43,7 @@ package struct ByteRun {
     package func equals(lowercased: StaticString) -> Bool {
         // Most names differ in length already.
         guard count == lowercased.utf8CodeUnitCount else { return false }
-        return lowercased.withByteRun { equalsIgnoringCase($0) }
+        return hasEqualWords(ByteRun(lowercased)) { $0.lowercasedBytes == $1 }
     }
 
     package func equalsIgnoringCase(_ other: ByteRun) -> Bool {
@@ -46,7 +54,7 @@ package struct ByteRun {
 
     /// Compares with a literal, for case-sensitive names (methods, units).
     package func equals(exactly literal: StaticString) -> Bool {
-        literal.withByteRun { equals($0) }
+        equals(ByteRun(literal))
     }
 
     /// Whether both runs are of one length, and `areEqual` holds for each eight bytes of them.
@@ -112,12 +120,6 @@ extension String {
     package func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
         var copy = self
         return copy.withUTF8 { body(ByteRun(UnsafeRawBufferPointer($0))) }
-    }
-}
-
-extension StaticString {
-    package func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
-        withUTF8Buffer { body(ByteRun(UnsafeRawBufferPointer($0))) }
     }
 }
 

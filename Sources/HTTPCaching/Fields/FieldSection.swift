@@ -179,10 +179,9 @@ extension FieldSection {
 
     /// Adds a line whose value is field content by construction, such as digits or tokens.
     package mutating func append(trusted name: StaticString, _ value: UnsafeRawBufferPointer) {
-        name.withByteRun { name in
-            assert(Self.isValidName(name) && Self.isValidValue(ByteRun(value)))
-            appendUnchecked(name: name, value: ByteRun(value))
-        }
+        let (name, value) = (ByteRun(name), ByteRun(value))
+        assert(Self.isValidName(name) && Self.isValidValue(value))
+        appendUnchecked(name: name, value: value)
     }
 
     /// Replaces all lines of that name by one line, at the place of the first.
@@ -219,7 +218,11 @@ extension FieldSection {
 
     /// Removes every line whose name satisfies the predicate.
     package mutating func removeAll(where isDropped: (ByteRun) -> Bool) {
-        rebuild { isDropped($0.name) ? .drop : .keep }
+        removeLines { isDropped($0.name) }
+    }
+
+    mutating func removeLines(where isDropped: (FieldCursor.Line) -> Bool) {
+        rebuild { isDropped($0) ? .drop : .keep }
     }
 
     private enum Fate {

@@ -86,11 +86,11 @@ package enum HTTPDate {
     }
 
     private static func zone(_ text: ByteRun, at start: Int) -> Bool {
-        text[start] == .space && text[(start + 1)..<(start + 4)].equals(lowercased: "gmt")
+        text[start] == .space && letters(text, at: start + 1) == gmt
     }
 
     private static func weekday(_ text: ByteRun, at start: Int) -> Bool {
-        index(of: text, at: start, in: "sunmontuewedthufrisat") != nil
+        weekdays.contains(letters(text, at: start))
     }
 
     private static func longWeekday(_ name: ByteRun) -> Bool {
@@ -101,25 +101,25 @@ package enum HTTPDate {
     }
 
     private static func month(_ text: ByteRun, at start: Int) -> Int? {
-        index(of: text, at: start, in: monthNames).map { $0 + 1 }
+        months.firstIndex(of: letters(text, at: start)).map { $0 + 1 }
     }
 
     static let monthNames: StaticString = "janfebmaraprmayjunjulaugsepoctnovdec"
 
-    /// The index of the three letters at `start` among names of three letters in lower case.
-    private static func index(of text: ByteRun, at start: Int, in names: StaticString) -> Int? {
-        let (first, second) = (text[start].lowercased, text[start + 1].lowercased)
-        let third = text[start + 2].lowercased
-        return names.withByteRun { names in
-            var place = 0
-            while place < names.count {
-                if names[place] == first, names[place + 1] == second, names[place + 2] == third {
-                    return place / 3
-                }
-                place += 3
-            }
-            return nil
-        }
+    private static let months = names(monthNames)
+    private static let weekdays = names("sunmontuewedthufrisat")
+    private static let gmt = names("gmt")[0]
+
+    /// The names of three letters that `text` joins, as numbers.
+    private static func names(_ text: StaticString) -> [UInt32] {
+        let text = ByteRun(text)
+        return stride(from: 0, to: text.count, by: 3).map { letters(text, at: $0) }
+    }
+
+    /// The three letters at `start` in lower case, as one number.
+    private static func letters(_ text: ByteRun, at start: Int) -> UInt32 {
+        UInt32(text[start].lowercased) | UInt32(text[start + 1].lowercased) << 8
+            | UInt32(text[start + 2].lowercased) << 16
     }
 
     // MARK: - The calendar

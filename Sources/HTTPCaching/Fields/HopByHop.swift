@@ -24,18 +24,15 @@ package enum HopByHop {
     /// Returns the fields without those of one connection and without those that Connection lists.
     package static func strip(_ fields: FieldSection, for purpose: Purpose) -> FieldSection {
         var listed: Set<String> = []
-        var isOfConnection = false
-        fields.forEachLine { line in
-            guard belongsToConnection(line.name, purpose) else { return }
-            isOfConnection = true
-            if line.name.equals(lowercased: "connection") { addNames(line.value, to: &listed) }
-        }
-        guard isOfConnection else { return fields }
         var kept = fields
+        kept.removeLines { line in
+            guard belongsToConnection(line.name, purpose) else { return false }
+            if line.name.equals(lowercased: "connection") { addNames(line.value, to: &listed) }
+            return true
+        }
+        guard !listed.isEmpty else { return kept }
         kept.removeAll { name in
-            belongsToConnection(name, purpose)
-                || !listed.isEmpty
-                    && listed.contains { $0.utf8.count == name.count && $0 == lower(name) }
+            listed.contains { $0.utf8.count == name.count && $0 == lower(name) }
         }
         return kept
     }

@@ -167,7 +167,7 @@ extension CacheRequest {
     }
 
     var urlWithoutFragment: String {
-        guard let hash = url.utf8.firstIndex(of: UInt8(ascii: "#")) else { return url }
-        return String(url[..<hash])
+        guard let length = url.withByteRun({ $0.index(of: .numberSign) }) else { return url }
+        return String(url.utf8.prefix(length)) ?? url
     }
 }
