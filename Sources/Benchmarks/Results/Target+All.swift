@@ -1,5 +1,5 @@
 extension Target {
-    /// The targets of the engine; the limits are those of perf/README.md.
+    /// The targets of the engine.
     package static let all: [Target] = memory + disk + hitRatio + fleet
 
     private static let memory: [Target] = [

@@ -20,7 +20,7 @@ package struct Target: Sendable {
         }
     }
 
-    /// The comparison that contains the target: memory, disk, proxy or hit-ratio.
+    /// The comparison that contains the target: memory, disk, hit-ratio or fleet.
     package let comparison: String
     package let title: String
     package let workload: String

@@ -235,7 +235,7 @@ final class AdminDesk: TaskResponder {
         ("connections_displaced_total", .displaced, "Idle connections closed to make room."),
         ("requests_total", .requests, "Requests read whole up to the end of their head."),
         ("loop_hits_total", .hits, "Requests answered at once, from memory or the page cache."),
-        ("exchanges_total", .exchanges, "Requests answered by a task."),
+        ("exchanges_total", .exchanges, "Requests not answered at once."),
         ("refused_total", .refused, "Requests refused before anything was done with them."),
         ("aborted_total", .aborted, "Responses that broke off before their end."),
         ("timeouts_total", .timeouts, "Connections that exceeded a time limit."),

@@ -83,7 +83,7 @@ public struct ProxyConfiguration: Sendable {
 
     /// The treatment of responses with `Set-Cookie` in a shared cache.
     public enum Cookies: String, CaseIterable, Hashable, Sendable {
-        /// The response is stored with its cookies if the origin gives a lifetime.
+        /// The response is stored with its cookies if the origin gives a lifetime or `public`.
         case store
         /// The response is stored without its cookies.
         case strip
