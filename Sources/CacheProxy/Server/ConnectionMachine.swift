@@ -206,27 +206,35 @@ extension ConnectionMachine {
     /// Content follows the head; `isAwaited` is false while the client waits for a 100.
     mutating func contentBegan(isAwaited: Bool) -> DeadlineChange {
         content = isAwaited ? .flowing : .paused
-        return isAwaited ? start(.content) : stop()
+        return limitContent(isAwaited)
     }
 
-    mutating func contentCame() -> DeadlineChange { start(.content) }
+    mutating func contentCame() -> DeadlineChange { limitContent(true) }
 
     /// The reader of the content has no room for more.
     mutating func contentFilled() -> DeadlineChange {
         content = .paused
-        return stop()
+        return limitContent(false)
     }
 
     /// The reader has begun, or has room again.
     mutating func contentWanted() -> DeadlineChange {
         guard content != .none else { return .keep }
         content = .flowing
-        return start(.content)
+        return limitContent(true)
+    }
+
+    /// Starts the limit of the content, or stops it.
+    ///
+    /// A client that takes nothing of its response gets no more time for that by sending.
+    private mutating func limitContent(_ isAwaited: Bool) -> DeadlineChange {
+        if hasQueuedOutput, deadline == .write { return .keep }
+        return isAwaited ? start(.content) : stop()
     }
 
     mutating func contentEnded() -> DeadlineChange {
         content = .none
-        return openRequests > 0 ? stop() : .keep
+        return openRequests > 0 ? limitContent(false) : .keep
     }
 
     enum ContentFaultAction: Hashable {
@@ -285,7 +293,7 @@ extension ConnectionMachine {
         hasAnswered = true
         guard content != .none else { return .keep }
         content = .flowing
-        return start(.content)
+        return limitContent(true)
     }
 
     /// Bytes wait for the socket.
@@ -301,9 +309,9 @@ extension ConnectionMachine {
     /// The socket took bytes of those that waited.
     mutating func outputSent(hasMore: Bool) -> DeadlineChange {
         hasQueuedOutput = hasMore
-        // The client has taken everything, and now waits for the proxy.
-        let clientWaits = !hasMore && openRequests > 0 && content == .none
-        return clientWaits ? stop() : start(.write)
+        if hasMore { return start(.write) }
+        // The client has taken everything, and now waits for the proxy, unless its content flows.
+        return content == .flowing ? start(.content) : openRequests > 0 ? stop() : start(.write)
     }
 }
 

@@ -183,6 +183,42 @@ extension ConnectionMachineTests {
             readsOn: false
         ),
         Row(
+            "client is up to date, and its content goes on",
+            upload + [.answer, .queued, .sent(hasMore: false)],
+            "start(content)",
+            readsOn: true
+        ),
+        Row(
+            "client is up to date, and its content waits for the reader",
+            upload + [.answer, .contentFilled, .queued, .sent(hasMore: false)],
+            "stop",
+            readsOn: false
+        ),
+        Row(
+            "content buys no time to take nothing",
+            upload + [.answer, .queued, .contentCame],
+            "keep",
+            readsOn: true
+        ),
+        Row(
+            "nor does a full reader",
+            upload + [.answer, .queued, .contentFilled],
+            "keep",
+            readsOn: false
+        ),
+        Row(
+            "nor one that has room again",
+            upload + [.answer, .queued, .contentFilled, .contentWanted],
+            "keep",
+            readsOn: true
+        ),
+        Row(
+            "nor the end of the content",
+            upload + [.answer, .queued, .contentEnded],
+            "keep",
+            readsOn: false
+        ),
+        Row(
             "queued behind a pending answer",
             hit + [.queued, .request, .pending, .settled],
             "wait start(write)",
