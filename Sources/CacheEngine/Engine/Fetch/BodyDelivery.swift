@@ -26,6 +26,8 @@ struct BodyDelivery {
         do {
             var total = 0
             while let piece = try await arriving.next() {
+                // Pieces that wait already come also after a cancellation.
+                try Task.checkCancellation()
                 fetch.progress.advance()
                 total += piece.count
                 if keeper.isKeeping {
