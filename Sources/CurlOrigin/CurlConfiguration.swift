@@ -96,6 +96,9 @@ public struct CurlConfiguration: Hashable, Sendable {
             self.maximumInformational = maximumInformational
             self.maximumWindow = maximumWindow
         }
+
+        /// The bytes of the window; without any, nothing would move.
+        package var windowBytesMax: Int { max(1, maximumWindow.bytes) }
     }
 
     /// The versions of HTTP to use.

@@ -37,7 +37,7 @@ public final class CurlOrigin: Origin {
         let loop = try loop.get()
         let exchange = Exchange(
             loop: loop,
-            windowBytesMax: configuration.limits.maximumWindow.bytes
+            windowBytesMax: configuration.limits.windowBytesMax
         )
         loop.start(exchange, request)
         return exchange

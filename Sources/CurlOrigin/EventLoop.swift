@@ -59,7 +59,7 @@ final class EventLoop: Sendable {
     func start(_ exchange: Exchange, _ request: PreparedRequest) {
         let upload = UploadPipe(
             request.content,
-            windowBytesMax: configuration.limits.maximumWindow.bytes,
+            windowBytesMax: configuration.limits.windowBytesMax,
             onBytes: { [self, id = exchange.id] in resumeUpload(id) }
         )
         guard post(.start(request, upload, exchange)) else {

@@ -67,7 +67,7 @@ package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
         let mailbox = try Mailbox.current ?? spareMailbox()
         let exchange = Exchange(
             loop: mailbox,
-            windowBytesMax: configuration.limits.maximumWindow.bytes
+            windowBytesMax: configuration.limits.windowBytesMax
         )
         let host = url.hostText(in: request.url)
         let wish = UpstreamWish(exchange, request, isSent: isSent, url, host: host, self)

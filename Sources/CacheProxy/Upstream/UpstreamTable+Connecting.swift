@@ -31,7 +31,7 @@ extension UpstreamTable {
         if case .none = content { return nil }
         return UploadPipe(
             content,
-            windowBytesMax: wish.origin.configuration.limits.maximumWindow.bytes,
+            windowBytesMax: wish.origin.configuration.limits.windowBytesMax,
             onBytes: { [mailbox, id = wish.exchange.id] in mailbox.resumeUpload(id) }
         )
     }

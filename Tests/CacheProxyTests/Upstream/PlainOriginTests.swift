@@ -143,9 +143,10 @@ import Testing
         }
     }
 
-    /// The window of a small configuration bounds the body that is read with its head, too.
-    @Test func windowBoundsTheBodyThatArrivesWithItsHead() async throws {
-        let window = 16 * 1024
+    /// The window of a small configuration bounds the body that is read with its head, too; one
+    /// without any bytes counts as one byte.
+    @Test(arguments: [0, 16 * 1024])
+    func windowBoundsTheBodyThatArrivesWithItsHead(_ window: Int) async throws {
         let server = try LoopbackServer { _, connection in
             connection.respond(bytes: [UInt8](repeating: 1, count: 200_000))
         }
