@@ -23,8 +23,7 @@ package struct ExchangeState {
     package enum Admission { case accepted, held, refused }
 
     private let windowBytesMax: Int
-    private var events: [ExchangeEvent] = []
-    private var firstIndex = 0
+    private var events = FIFO<ExchangeEvent>()
     private var waitingBytes = 0
     private var outcome: ExchangeEvent?
     /// Whether the sender was told to hold and not yet told to continue.
@@ -58,8 +57,7 @@ package struct ExchangeState {
     mutating func abandon(_ error: any Error) {
         finish(.failure(error))
         if case .end? = outcome { outcome = .failure(error) }
-        events = []
-        firstIndex = 0
+        events.removeAll()
         waitingBytes = 0
         isHeld = false
     }
@@ -67,17 +65,7 @@ package struct ExchangeState {
     /// Removes and returns the next event; `nil` if there is none.
     mutating func take() -> ExchangeEvent? {
         if Mutant.endsBeforeWhatWaits.isOn, let outcome { return outcome }
-        guard firstIndex < events.count else { return outcome }
-        let event = events[firstIndex]
-        events[firstIndex] = .end
-        firstIndex += 1
-        if firstIndex == events.count {
-            events.removeAll(keepingCapacity: true)
-            firstIndex = 0
-        } else if firstIndex >= Self.compactionCount {
-            events.removeFirst(firstIndex)
-            firstIndex = 0
-        }
+        guard let event = events.popFirst() else { return outcome }
         waitingBytes -= Self.charge(event)
         return event
     }
@@ -89,8 +77,6 @@ package struct ExchangeState {
         return true
     }
 
-    private static let compactionCount = 64
-
     private static func charge(_ event: ExchangeEvent) -> Int {
         if case .chunk(let chunk) = event { return chunk.count + ByteChunk.overheadBytes }
         return 0
@@ -98,7 +84,7 @@ package struct ExchangeState {
 
     #if ENGINE_CHECKS
         func checkInvariants() {
-            let charges = events[firstIndex...].map(Self.charge)
+            let charges = events.elements.map(Self.charge)
             precondition(charges.reduce(0, +) == waitingBytes)
         }
     #endif

@@ -8,8 +8,7 @@ import Synchronization
 final class RequestContent: BodySource {
     static let windowBytes = 64 * 1024
     private struct State {
-        var chunks: [ByteChunk] = []
-        var first = 0
+        var chunks = FIFO<ByteChunk>()
         /// The cost of the waiting chunks.
         var bytes = 0
         var ending: Result<Void, CacheError>?
@@ -84,8 +83,7 @@ final class RequestContent: BodySource {
     func cancel() {
         state.withLock { state in
             state.isAbandoned = true
-            state.chunks = []
-            state.first = 0
+            state.chunks.removeAll()
             state.bytes = 0
         }
         onWanted()
@@ -100,17 +98,11 @@ final class RequestContent: BodySource {
     private func take(_ state: inout State) -> (Step, callsWorker: Bool) {
         let begins = !state.hasBegun
         state.hasBegun = true
-        guard state.first < state.chunks.count else {
+        guard let chunk = state.chunks.popFirst() else {
             if let ending = state.ending { return (.ended(ending), false) }
             return (.wait, begins)
         }
-        let chunk = state.chunks[state.first]
-        state.first += 1
         state.bytes -= chunk.count + ByteChunk.overheadBytes
-        if state.first == state.chunks.count {
-            state.chunks.removeAll(keepingCapacity: true)
-            state.first = 0
-        }
         let hasRoom = state.isPaused && state.bytes <= Self.windowBytes / 2
         if hasRoom { state.isPaused = false }
         return (.chunk(chunk), begins || hasRoom)
@@ -120,7 +112,7 @@ final class RequestContent: BodySource {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let isReady = state.withLock { state in
-                    if state.first < state.chunks.count || state.ending != nil || Task.isCancelled {
+                    if !state.chunks.isEmpty || state.ending != nil || Task.isCancelled {
                         return true
                     }
                     state.waiter = continuation

@@ -61,10 +61,8 @@ package final class IOPool: Sendable {
 final class IOPoolCore: @unchecked Sendable {
     private let gate = ce_gate_make()
     private let jobsMax: Int
-    private var jobs: [(@Sendable () -> Void)?] = []
-    private var jobsHead = 0
-    private var lanes: [IOLane?] = []
-    private var lanesHead = 0
+    private var jobs = FIFO<@Sendable () -> Void>()
+    private var lanes = FIFO<IOLane>()
     private var appointments: [(lane: IOLane, nanoseconds: UInt64)] = []
     private var idleThreads = 0
     private var lanesInRow = 0
@@ -78,7 +76,7 @@ final class IOPoolCore: @unchecked Sendable {
 
     func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
         locked {
-            guard jobs.count - jobsHead < jobsMax, !isStopped else { return false }
+            guard jobs.count < jobsMax, !isStopped else { return false }
             jobs.append(job)
             wakeOne()
             return true
@@ -150,8 +148,8 @@ final class IOPoolCore: @unchecked Sendable {
     /// Runs one piece of work that waits; returns `false` if no work waits.
     func runOne() -> Bool {
         let work: Work? = locked {
-            if let lane = Self.removeFirst(from: &lanes, head: &lanesHead) { return .lane(lane) }
-            return Self.removeFirst(from: &jobs, head: &jobsHead).map { .job($0) }
+            if let lane = lanes.popFirst() { return .lane(lane) }
+            return jobs.popFirst().map { .job($0) }
         }
         switch work {
         case .job(let job): job()
@@ -167,14 +165,14 @@ final class IOPoolCore: @unchecked Sendable {
                 movePastAppointments()
                 // Lanes run first, because every queued write and flush waits for one. The limit
                 // keeps many bodies that are written at once from delaying reads and closings.
-                if lanesInRow < Self.lanesInRowMax || jobs.count == jobsHead,
-                    let lane = Self.removeFirst(from: &lanes, head: &lanesHead)
+                if lanesInRow < Self.lanesInRowMax || jobs.isEmpty,
+                    let lane = lanes.popFirst()
                 {
                     lanesInRow += 1
                     return .lane(lane)
                 }
                 lanesInRow = 0
-                if let job = Self.removeFirst(from: &jobs, head: &jobsHead) { return .job(job) }
+                if let job = jobs.popFirst() { return .job(job) }
                 if isStopped { return nil }
                 idleThreads += 1
                 ce_gate_wait(gate, nanosecondsToNextAppointment)
@@ -204,19 +202,6 @@ final class IOPoolCore: @unchecked Sendable {
     }
 
     private func wakeOne() { if idleThreads > 0 { ce_gate_signal(gate) } }
-
-    /// Removes the first item in amortized constant time: the empty front is dropped when it is
-    /// half of the array.
-    private static func removeFirst<Item>(from items: inout [Item?], head: inout Int) -> Item? {
-        guard head < items.count else { return nil }
-        let item = items[head].take()
-        head += 1
-        if head * 2 >= items.count {
-            items.removeFirst(head)
-            head = 0
-        }
-        return item
-    }
 
     private func locked<Result>(_ body: () -> Result) -> Result {
         ce_gate_lock(gate)

@@ -1,0 +1,43 @@
+/// Elements that leave in the order in which they came.
+///
+/// An element that has left is not held any more, and what is left of its place goes away before
+/// such places are half of the memory.
+package struct FIFO<Element> {
+    @usableFromInline var places: [Element?] = []
+    /// The number of places whose elements have left.
+    @usableFromInline var head = 0
+
+    @inlinable package init() {}
+
+    @inlinable package var count: Int { places.count - head }
+    @inlinable package var isEmpty: Bool { places.count == head }
+
+    @inlinable package mutating func append(_ element: Element) { places.append(element) }
+
+    /// Removes the first element in amortised constant time; `nil` if there is none.
+    @inlinable package mutating func popFirst() -> Element? {
+        guard head < places.count else { return nil }
+        let element = places[head].take()
+        head += 1
+        if head == places.count {
+            places.removeAll(keepingCapacity: head <= Self.keptMax)
+            head = 0
+        } else if head * 2 >= places.count {
+            places.removeFirst(head)
+            head = 0
+        }
+        return element
+    }
+
+    @inlinable package mutating func removeAll() { self = FIFO() }
+
+    /// The number of places that stay reserved for an empty line.
+    @usableFromInline static var keptMax: Int { 1_024 }
+
+    #if ENGINE_CHECKS
+        /// The elements, the first to leave first.
+        package var elements: [Element] { places[head...].compactMap(\.self) }
+    #endif
+}
+
+extension FIFO: Sendable where Element: Sendable {}
