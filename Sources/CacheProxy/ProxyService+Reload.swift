@@ -22,9 +22,9 @@ extension ProxyService {
         applied.betweenBytesSeconds = configuration.betweenBytesSeconds
         applied.workers = configuration.workers
         let curl = Self.curlConfiguration(applied)
-        let isChanged = wire.withLock { wire in
-            defer { wire = curl }
-            return wire != curl
+        let isChanged = originSettings.withLock { settings in
+            defer { settings = curl }
+            return settings != curl
         }
         pool.replace(
             new.origins,

@@ -11,7 +11,7 @@ public final class ProxyService: Sendable {
     let configuration: ProxyConfiguration
     let pool: OriginPool
     /// The present limits of connections to origins.
-    let wire: Mutex<CurlConfiguration>
+    let originSettings: Mutex<CurlConfiguration>
     let desk: AdminDesk
     let server: ProxyServer
     private let admin: ProxyServer?
@@ -42,7 +42,7 @@ public final class ProxyService: Sendable {
         adjust: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws {
         self.configuration = configuration
-        wire = Mutex(Self.curlConfiguration(configuration))
+        originSettings = Mutex(Self.curlConfiguration(configuration))
         pool = OriginPool(
             configuration.origins,
             name: configuration.name,

@@ -29,7 +29,7 @@ struct FlightStateMachine {
     /// The asker: the waiter whose request is under way, while it waits.
     ///
     /// Here, in `Flight` and in `FlightOutcome` the word leader means this waiter. Elsewhere the
-    /// leader is the task that sends the request (`FetchTask`).
+    /// leader is the task, or the exchange without one, that sends the request (`LeadingWork`).
     private(set) var leader: WaiterID?
     private(set) var attempts = 1
     private let isWanted: Bool

@@ -7,7 +7,7 @@ import CacheEngine
 /// holds no buffer.
 ///
 /// Invariants:
-/// 1. `task` is set only while `machine` has an open request.
+/// 1. `pendingResponse` is set only while `machine` has an open request.
 /// 2. `content` is set exactly while `machine` has content, and `sink` only while `content` is.
 /// 3. `pending` is set exactly while `machine` holds input or awaits the PROXY header.
 final class Connection {
@@ -20,10 +20,10 @@ final class Connection {
     /// Bytes read and not used yet.
     var pending: PendingInput?
     var queue = OutputQueue()
-    /// Body bytes of the task that are queued.
+    /// Body bytes of the pending response that are queued.
     var unacknowledgedBytes = 0
 
-    var task: ResponseTask?
+    var pendingResponse: PendingResponse?
     /// The rest of the request's content.
     var content: ContentDecoder?
     /// The reader of the content; `nil` if the content is dropped.

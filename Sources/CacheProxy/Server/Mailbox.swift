@@ -4,15 +4,15 @@ import CurlOrigin
 import Platform
 import Synchronization
 
-/// A message of a task or another thread to a worker.
+/// A message of a pending response or another thread to a worker.
 enum WorkerMessage: Sendable {
-    indirect case informational(ResponseTask, status: Int, fields: HeaderFields)
-    case answered(ResponseTask, CacheResponse)
-    case chunk(ResponseTask, ByteChunk)
-    case ended(ResponseTask)
-    case failed(ResponseTask, any Error)
+    indirect case informational(PendingResponse, status: Int, fields: HeaderFields)
+    case answered(PendingResponse, CacheResponse)
+    case chunk(PendingResponse, ByteChunk)
+    case ended(PendingResponse)
+    case failed(PendingResponse, any Error)
     /// The reader of the request's content has begun, or has room again.
-    case wantsContent(ResponseTask)
+    case wantsContent(PendingResponse)
     /// Stop accepting, finish the open requests, and end.
     case drain
     /// End now.
@@ -30,7 +30,7 @@ enum WorkerMessage: Sendable {
 /// The messages to a worker in the order of posting, and the descriptor that wakes it.
 ///
 /// As a task executor it runs the tasks of the worker's requests on the worker's own thread, so that
-/// a request does not change threads. The senders bound its size: a response task has at most a
+/// a request does not change threads. The senders bound its size: a pending response has at most a
 /// window of chunks in it, and each task at most one job.
 final class Mailbox: TaskExecutor {
     private struct State {

@@ -46,7 +46,7 @@ extension Worker {
         {
             return counters.add(1, to: .hits)
         }
-        startTask(connection, head, request)
+        waitForResponse(connection, head, request)
     }
 
     /// Answers if that needs no waiting.
@@ -72,29 +72,29 @@ extension Worker {
         if connection.logLine != nil { noteLog(connection, lent.status, lent.info) }
     }
 
-    /// Answers with a body that is available, or starts a task that waits for it.
+    /// Answers with a body that is available, or waits for it.
     private func answer(_ connection: Connection, _ response: CacheResponse) {
         if let body = response.body.availableChunk {
             answer(connection, response, whole: body)
         } else {
-            let task = ResponseTask(connection.id, mailbox)
-            connection.task = task
+            let pending = PendingResponse(connection.id, mailbox)
+            connection.pendingResponse = pending
             change(connection, connection.machine.responsePending())
-            task.start(response)
+            pending.start(response)
         }
     }
 
-    private func startTask(
+    private func waitForResponse(
         _ connection: Connection,
         _ head: RequestHead,
         _ request: consuming CacheRequest
     ) {
         counters.add(1, to: .exchanges)
-        let task = ResponseTask(connection.id, mailbox)
-        connection.task = task
+        let pending = PendingResponse(connection.id, mailbox)
+        connection.pendingResponse = pending
         change(connection, connection.machine.responsePending())
         if let decoder = ContentDecoder(head.framing) {
-            let sink = RequestContent { [mailbox] in mailbox.post(.wantsContent(task)) }
+            let sink = RequestContent { [mailbox] in mailbox.post(.wantsContent(pending)) }
             connection.content = decoder
             connection.sink = sink
             // A client that waits for 100 has sent nothing yet: its time does not run.
@@ -116,9 +116,9 @@ extension Worker {
             request.body = .empty
         }
         if !connection.response.isOldVersion {
-            request.options.onInformational = { task.inform(status: $0, fields: $1) }
+            request.options.onInformational = { pending.inform(status: $0, fields: $1) }
         }
-        task.start(request, from: responder)
+        pending.start(request, from: responder)
     }
 
     private static func method(_ head: RequestHead, _ bytes: UnsafeRawBufferPointer) -> HTTPMethod {
@@ -160,12 +160,12 @@ extension Worker {
     func takeChunk(_ connection: Connection, _ chunk: ByteChunk) {
         switch connection.response.chunk(chunk.count) {
         case .drop:
-            connection.task?.acknowledge(chunk.count)
+            connection.pendingResponse?.acknowledge(chunk.count)
             return
         case .send: emit(chunk)
         case .sendLast(let count):
             emit(chunk[0..<count])
-            connection.task?.cancel()
+            connection.pendingResponse?.cancel()
             return finishResponse(connection)
         case .sendAsChunk:
             let start = out.count
@@ -200,7 +200,7 @@ extension Worker {
         case .cut: cutResponse(connection)
         case .reset:
             counters.add(1, to: .aborted)
-            connection.task = nil
+            connection.pendingResponse = nil
             flushLast(connection)
             finishLog(connection)
             if !connection.machine.isClosed { reset(connection) }
@@ -280,7 +280,7 @@ extension Worker {
         // The rest of the content is read and dropped, within its limit.
         connection.sink?.fail()
         connection.sink = nil
-        connection.task = nil
+        connection.pendingResponse = nil
         connection.unacknowledgedBytes = 0
         change(connection, connection.machine.responseEnded())
     }

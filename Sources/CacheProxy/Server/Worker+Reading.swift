@@ -181,8 +181,8 @@ extension Worker {
         switch connection.machine.contentFailed(hasResponseBegun: connection.response.hasBegun) {
         case .endBehindResponse: break
         case .refuse:
-            connection.task?.cancel()
-            connection.task = nil
+            connection.pendingResponse?.cancel()
+            connection.pendingResponse = nil
             refuse(connection, fault)
         }
     }

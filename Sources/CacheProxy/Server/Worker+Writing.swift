@@ -171,7 +171,7 @@ extension Worker {
         guard connection.unacknowledgedBytes > 0,
             connection.queue.bytes <= configuration.queuedBytesMax / 2
         else { return }
-        connection.task?.acknowledge(connection.unacknowledgedBytes)
+        connection.pendingResponse?.acknowledge(connection.unacknowledgedBytes)
         connection.unacknowledgedBytes = 0
     }
 

@@ -4,9 +4,9 @@ import Platform
 
 /// One event loop: a thread, its listening socket, and all connections accepted from it.
 ///
-/// A request whose response is in memory is answered in the event that brought it: one read, one
-/// look into the cache, one write. Every other request gets a `ResponseTask`, which posts to the
-/// mailbox. Readiness is edge-triggered and registered once per connection; a read that fills less
+/// A request whose response is in memory, or in a file in the page cache, is answered in the event
+/// that brought it: one read, one look into the cache, one write. Every other request gets a
+/// `PendingResponse`, which posts to the mailbox. Readiness is edge-triggered and registered once per connection; a read that fills less
 /// than its buffer has emptied the socket, so no call is spent to find that out.
 ///
 /// Belongs to the thread that runs it, and is deliberately not `Sendable`.
@@ -230,13 +230,13 @@ extension Worker {
         case .close: break
         case .reset: Self.endsWithReset(connection.socket)
         }
-        if let task = connection.task {
+        if let pending = connection.pendingResponse {
             counters.add(1, to: .aborted)
-            task.cancel()
+            pending.cancel()
             finishLog(connection)
         }
         connection.sink?.fail()
-        connection.task = nil
+        connection.pendingResponse = nil
         connection.sink = nil
         closeDescriptor(connection.socket)
         let index = Int(connection.id.index)
@@ -342,16 +342,16 @@ extension Worker {
 
     private func take(_ message: WorkerMessage) {
         switch message {
-        case .informational(let task, let status, let fields):
-            withConnection(of: task) { inform($0, status: status, fields: fields) }
-        case .answered(let task, let response):
-            withConnection(of: task) { takeResponse($0, response) }
-        case .chunk(let task, let chunk):
-            withConnection(of: task) { takeChunk($0, chunk) }
-        case .ended(let task): withConnection(of: task) { finishResponse($0) }
-        case .failed(let task, let error):
-            withConnection(of: task) { takeFailure($0, error) }
-        case .wantsContent(let task): withConnection(of: task) { resumeContent($0) }
+        case .informational(let pending, let status, let fields):
+            withConnection(of: pending) { inform($0, status: status, fields: fields) }
+        case .answered(let pending, let response):
+            withConnection(of: pending) { takeResponse($0, response) }
+        case .chunk(let pending, let chunk):
+            withConnection(of: pending) { takeChunk($0, chunk) }
+        case .ended(let pending): withConnection(of: pending) { finishResponse($0) }
+        case .failed(let pending, let error):
+            withConnection(of: pending) { takeFailure($0, error) }
+        case .wantsContent(let pending): withConnection(of: pending) { resumeContent($0) }
         case .drain: beginDrain()
         case .stop: isStopped = true
         case .reopenLog: log?.reopen()
@@ -363,9 +363,10 @@ extension Worker {
         }
     }
 
-    /// Messages of a task count only while its connection waits for it.
-    private func withConnection(of task: ResponseTask, _ body: (Connection) -> Void) {
-        guard let connection = connection(task.connection), connection.task === task
+    /// Messages of a response count only while its connection waits for it.
+    private func withConnection(of pending: PendingResponse, _ body: (Connection) -> Void) {
+        guard let connection = connection(pending.connection),
+            connection.pendingResponse === pending
         else { return }
         body(connection)
         advance(connection)

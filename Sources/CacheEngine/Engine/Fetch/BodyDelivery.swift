@@ -2,8 +2,8 @@ import HTTPCaching
 
 /// Delivers one body to its readers while it arrives from the origin, and stores it.
 struct BodyDelivery {
-    /// The flight's task, which the delivery is part of.
-    let fetch: FetchTask
+    /// The fetch that the delivery is part of.
+    let fetch: FlightFetch
     let context: FetchContext
     let body: PendingBody
     let arriving: MeasuredBody

@@ -45,7 +45,7 @@ struct Boarding {
             checks(context, mayLead: mayLead)
         )
         if case .leading(let flight, _) = boarding {
-            FetchTask.start(services, flight, desk, context)
+            FlightFetch.start(services, flight, desk, context)
         }
         return boarding
     }
@@ -59,7 +59,7 @@ struct Boarding {
             nowNanoseconds: services.clock.monotonicNanoseconds,
             checks(context, mayLead: true)
         )
-        if let flight { FetchTask.start(services, flight, desk, context) }
+        if let flight { FlightFetch.start(services, flight, desk, context) }
     }
 
     private enum Company {
@@ -188,7 +188,7 @@ struct Boarding {
             HTTPFlight.Terms(untilNanoseconds: until),
             nowNanoseconds: startedNanoseconds
         )
-        FetchTask.start(services, flight, nil, context)
+        FlightFetch.start(services, flight, nil, context)
         return .leading(flight, place)
     }
 

@@ -8,7 +8,7 @@ import HTTPCaching
 ///      └─────▶ board ─┴─answered────────────────────┤
 ///                └──goAlone, escape──▶ fetchAlone ──┘
 ///
-/// Each step names the next one. `FetchTask` fetches; its outcome is handled once, in `finish`.
+/// Each step names the next one. `FlightFetch` fetches; its outcome is handled once, in `finish`.
 ///
 /// An object, like the contexts of its fetches: ten thousand requests may wait for one response,
 /// and each frame that waits holds only references. For the same reason the steps around the wait

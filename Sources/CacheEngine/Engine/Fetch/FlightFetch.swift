@@ -1,14 +1,14 @@
 import HTTPCaching
 import Synchronization
 
-/// The leading side of one flight: asks the origin, tries again with the next request, tells the
-/// waiters, and delivers the body.
+/// The fetch of one flight: asks the origin, tries again with the next request, tells the waiters,
+/// and delivers the body.
 ///
 ///     lead ──outcome──▶ land ──▶ end
 ///       │ ▲
 ///       │ └──elected── giveUp ──over──▶ end
 ///       └──────────fails──┘
-final class FetchTask: Sendable {
+final class FlightFetch: Sendable {
     let services: Services
     let flight: HTTPFlight
     /// The desk at which other requests join; `nil` for a request that is alone.
@@ -45,7 +45,7 @@ final class FetchTask: Sendable {
         _ context: FetchContext
     ) {
         if desk != nil { services.recorder.counters.add(.flights) }
-        let fetch = FetchTask(services, flight, desk, context)
+        let fetch = FlightFetch(services, flight, desk, context)
         fetch.watch.store(services.watchdog.add(fetch), ordering: .relaxed)
         fetch.startLeader(context, attempt: 1)
     }

@@ -2,7 +2,7 @@
 ///
 /// The origin calls with its response. If it has arrived whole and is judged without a wait, which is
 /// so for most responses, the flight lands in that call; everything else goes on in a task.
-extension FetchTask {
+extension FlightFetch {
     /// Makes an attempt, and those that follow if it fails: without a task as far as possible.
     func startLeader(_ context: FetchContext, attempt: Int) {
         if !beginAttempt(context, attempt) { startTask(context, attempt: attempt) }

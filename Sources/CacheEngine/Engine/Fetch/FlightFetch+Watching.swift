@@ -2,7 +2,7 @@ import Platform
 
 /// The time limits of a flight: for the head, for the next piece of the body, and for a wait for
 /// another request's response.
-extension FetchTask: WatchedFlight {
+extension FlightFetch: WatchedFlight {
     func look() {
         let now = services.clock.monotonicNanoseconds
         releaseLateWaiters(nowNanoseconds: now)

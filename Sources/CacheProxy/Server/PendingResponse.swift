@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// At most a window of the body is between its reader, a task, and the socket; a slow client makes
 /// the reader wait, and with it the origin or the store.
-final class ResponseTask: Sendable {
+final class PendingResponse: Sendable {
     static let windowBytes = 256 * 1024
 
     private struct State {
