@@ -23,7 +23,7 @@ public final class ManualBody: BodySource {
     /// Returns the stream that reads the body.
     public func stream(count: Int? = nil) -> BodyStream { BodyStream(self, count: count) }
 
-    /// Whether the reader has cancelled the body.
+    /// Whether the reader has cancelled the body, or its task was cancelled while it waited.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     /// The number of pieces that have not been read.
@@ -51,7 +51,11 @@ public final class ManualBody: BodySource {
                 if let event { continuation.resume(returning: event) }
             }
         } onCancel: {
-            state.withLock { $0.reader.take() }?.resume(returning: .failure(CancellationError()))
+            let reader = state.withLock { state in
+                state.isCancelled = true
+                return state.reader.take()
+            }
+            reader?.resume(returning: .failure(CancellationError()))
         }
         switch event {
         case .chunk(let chunk): return chunk

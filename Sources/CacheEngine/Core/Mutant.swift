@@ -71,6 +71,7 @@ enum Mutant: String {
     case waitsForTheFastestOnly
     case waitsForStillReaders
     case writesForDoneReaders
+    case waitsForSilentOrigins
     case joinsFarParts
     case runsAheadOfSlowReaders
     case holdsUpTheStoreForEver

@@ -95,9 +95,18 @@ final class BodyChain: Sendable {
     /// own.
     func fail(_ error: any Error) {
         if Mutant.endsBrokenBodiesCleanly.isOn { return finish() }
-        let gone = CacheError(.originFailed, detail: "The fetch of this body was cancelled")
-        change { $0.fail(error is CancellationError ? gone : error) }
+        change { $0.fail(error is CancellationError ? Self.cancelled : error) }
     }
+
+    /// Ends a body that is not stored and that no reader needs; returns whether it was one.
+    ///
+    /// Its writer would find that out with the next piece of the origin, which may be silent.
+    func failIfDeserted() -> Bool { withBody { $0.failIfDeserted(Self.cancelled) } }
+
+    private static let cancelled = CacheError(
+        .originFailed,
+        detail: "The fetch of this body was cancelled"
+    )
 
     /// Lets the writer wait no longer for the readers that have stood still for so long.
     func dismissStill(for limitNanoseconds: UInt64, nowNanoseconds: UInt64) {

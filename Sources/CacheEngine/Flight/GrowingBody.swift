@@ -145,6 +145,17 @@ extension GrowingBody {
     /// Ends the body with an error; only the first end counts.
     mutating func fail(_ error: any Error) -> Woken { end(.broken(error)) }
 
+    /// Marks the body as broken if no reader needs more of it and it is not kept.
+    ///
+    /// - Returns: Whether it was such a body; it has no waiters.
+    mutating func failIfDeserted(_ error: any Error) -> Bool {
+        guard isOpen, !needsBytes, writer == nil, !Mutant.waitsForSilentOrigins.isOn else {
+            return false
+        }
+        _ = fail(error)
+        return true
+    }
+
     private mutating func end(_ ending: ArrivedBytes.Ending) -> Woken {
         bytes.end(ending)
         trim()

@@ -106,6 +106,25 @@ import Testing
         await scene.close()
     }
 
+    /// The next piece of the origin would tell the writer, but none comes.
+    @Test func s26SilentOriginIsLeftSoonAfterTheLastReader() async throws {
+        let scene = try await Self.scene()
+        let reader = try #require(await scene.crowd(1).first)
+        let body = try await scene.begin(
+            0,
+            fields: ["Cache-Control": "max-age=600", "Content-Length": "\(Self.bodyBytes)"]
+        )
+        for _ in 0..<8 { await body.feed(Self.piece, scene.world) }
+        await scene.world.advance(seconds: 20)
+        #expect(reader.bytes.count == 8 * Self.piece.utf8.count && !body.isCancelled)
+        reader.cancel()
+        await scene.world.settle()
+        await scene.world.advance(seconds: 5)
+        #expect(body.isCancelled)
+        #expect(await scene.world.statistics.originFailures == 0)
+        await scene.close()
+    }
+
     /// The reader has taken the last bytes before the origin's end is read.
     @Test func s26TransferIsNotBrokenOffBehindItsLastByte() async throws {
         let scene = try await Self.scene()

@@ -57,6 +57,7 @@ struct BodyDelivery {
             assert(total == body.origin.expectedCount ?? total, "as long as announced")
             assert(total == keeper.bytesInMemory ?? total, "each piece is kept once")
         } catch {
+            arriving.cancel()
             if let last { chain.append(last) }
             // A body that broke off is not stored, and its readers get an error.
             let error = services.supervisor.isOpen ? error : CacheError.cacheShutDown

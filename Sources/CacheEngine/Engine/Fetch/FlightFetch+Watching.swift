@@ -5,6 +5,11 @@ import Platform
 extension FlightFetch: WatchedFlight {
     func look() {
         let now = services.clock.monotonicNanoseconds
+        if progress.underWay.chain?.failIfDeserted() == true {
+            // The origin has not failed.
+            _ = progress.noteBodyFailure()
+            return endDelivery(nil)
+        }
         releaseLateWaiters(nowNanoseconds: now)
         // For a request with content, the time for its response begins once the content has been
         // sent.
@@ -59,14 +64,14 @@ extension FlightFetch: WatchedFlight {
         }
     }
 
-    /// Breaks off the body that the leader delivers, and cancels the leader.
+    /// Breaks off the body that the leader delivers, if there is an error, and cancels the leader.
     ///
     /// This runs in its own task, as an origin may react slowly and the other flights must be
     /// watched meanwhile.
-    private func endDelivery(_ error: CacheError) {
+    private func endDelivery(_ error: CacheError?) {
         let (leader, chain) = progress.underWay
         services.supervisor.start(on: executor) {
-            chain?.fail(error)
+            if let error { chain?.fail(error) }
             leader?.cancel()
         }
     }
