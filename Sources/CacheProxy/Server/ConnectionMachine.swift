@@ -100,12 +100,21 @@ struct ConnectionMachine {
         return .stop
     }
 
+    /// Starts the limit for what the client sends, or stops it; while bytes wait for the client, the
+    /// limit for taking them goes on.
+    private mutating func limit(_ deadline: Deadline?) -> DeadlineChange {
+        if hasQueuedOutput { return .keep }
+        guard let deadline else { return stop() }
+        return start(deadline)
+    }
+
     private mutating func end(_ ending: Course = .ending) { course = max(course, ending) }
 
     func checkInvariants() {
         #if ENGINE_CHECKS
             precondition(order == .interleaved || openRequests <= 1)
             precondition(openRequests >= 0)
+            precondition(!hasQueuedOutput || deadline == .write)
             if course == .announcing {
                 precondition(openRequests == 0 && content == .none && !hasQueuedOutput)
                 precondition(deadline == .head)
@@ -169,7 +178,7 @@ extension ConnectionMachine {
     mutating func inputHeld() -> DeadlineChange {
         hasHeldInput = true
         if course == .announcing { return .keep }
-        return openRequests == 0 && content == .none ? start(.head) : .keep
+        return openRequests == 0 && content == .none ? limit(.head) : .keep
     }
 
     /// No bytes are kept any more.
@@ -201,40 +210,32 @@ extension ConnectionMachine {
     }
 
     /// The response has to be waited for; no limit of the client runs meanwhile.
-    mutating func responsePending() -> DeadlineChange { stop() }
+    mutating func responsePending() -> DeadlineChange { limit(nil) }
 
     /// Content follows the head; `isAwaited` is false while the client waits for a 100.
     mutating func contentBegan(isAwaited: Bool) -> DeadlineChange {
         content = isAwaited ? .flowing : .paused
-        return limitContent(isAwaited)
+        return limit(isAwaited ? .content : nil)
     }
 
-    mutating func contentCame() -> DeadlineChange { limitContent(true) }
+    mutating func contentCame() -> DeadlineChange { limit(.content) }
 
     /// The reader of the content has no room for more.
     mutating func contentFilled() -> DeadlineChange {
         content = .paused
-        return limitContent(false)
+        return limit(nil)
     }
 
     /// The reader has begun, or has room again.
     mutating func contentWanted() -> DeadlineChange {
         guard content != .none else { return .keep }
         content = .flowing
-        return limitContent(true)
-    }
-
-    /// Starts the limit of the content, or stops it.
-    ///
-    /// A client that takes nothing of its response gets no more time for that by sending.
-    private mutating func limitContent(_ isAwaited: Bool) -> DeadlineChange {
-        if hasQueuedOutput, deadline == .write { return .keep }
-        return isAwaited ? start(.content) : stop()
+        return limit(.content)
     }
 
     mutating func contentEnded() -> DeadlineChange {
         content = .none
-        return openRequests > 0 ? limitContent(false) : .keep
+        return openRequests > 0 ? limit(nil) : .keep
     }
 
     enum ContentFaultAction: Hashable {
@@ -293,7 +294,7 @@ extension ConnectionMachine {
         hasAnswered = true
         guard content != .none else { return .keep }
         content = .flowing
-        return limitContent(true)
+        return limit(.content)
     }
 
     /// Bytes wait for the socket.
@@ -310,8 +311,7 @@ extension ConnectionMachine {
     mutating func outputSent(hasMore: Bool) -> DeadlineChange {
         hasQueuedOutput = hasMore
         if hasMore { return start(.write) }
-        // The client has taken everything, and now waits for the proxy, unless its content flows.
-        return content == .flowing ? start(.content) : openRequests > 0 ? stop() : start(.write)
+        return content == .flowing ? start(.content) : stop()
     }
 }
 
@@ -330,7 +330,7 @@ extension ConnectionMachine {
     /// requests.
     mutating func settled(endsIdle: Bool) -> SettleAction {
         defer { checkInvariants() }
-        if hasQueuedOutput { return .wait(startIfNone(.write)) }
+        if hasQueuedOutput { return .wait(.keep) }
         if openRequests > 0 || course == .lingering { return .wait(.keep) }
         if course > .open { return finish() }
         // The held bytes can never become a complete request.
@@ -338,7 +338,7 @@ extension ConnectionMachine {
         if content != .none { return .wait(.keep) }
         if hasHeldInput { return .wait(startIfNone(.head)) }
         if endsIdle { return .close }
-        return .wait(hasAnswered ? start(.idle) : .keep)
+        return .wait(hasAnswered ? start(.idle) : startIfNone(.head))
     }
 
     private mutating func finish() -> SettleAction {

@@ -201,6 +201,19 @@ extension ConnectionMachineTests {
             readsOn: true
         ),
         Row(
+            "nor does a request behind it",
+            hit + [.queued, .request, .pending, .content(isAwaited: true), .contentCame, .settled],
+            "wait keep",
+            readsOn: true
+        ),
+        Row("nor half a request", hit + [.queued, .inputHeld], "keep", readsOn: true),
+        Row(
+            "half a request has its time once all is taken",
+            hit + [.queued, .inputHeld, .sent(hasMore: false), .settled],
+            "wait start(head)",
+            readsOn: true
+        ),
+        Row(
             "nor does a full reader",
             upload + [.answer, .queued, .contentFilled],
             "keep",
@@ -221,7 +234,7 @@ extension ConnectionMachineTests {
         Row(
             "queued behind a pending answer",
             hit + [.queued, .request, .pending, .settled],
-            "wait start(write)",
+            "wait keep",
             readsOn: false
         ),
         Row(
