@@ -152,7 +152,8 @@ extension GrowingBody {
         guard isOpen, !needsBytes, writer == nil, !Mutant.waitsForSilentOrigins.isOn else {
             return false
         }
-        _ = fail(error)
+        let woken = fail(error)
+        assert(woken.readers.isEmpty && woken.writer == nil, "who waits needs bytes")
         return true
     }
 

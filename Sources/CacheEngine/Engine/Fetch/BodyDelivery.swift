@@ -19,6 +19,7 @@ struct BodyDelivery {
         var keeper = BodyKeeper(services, context.request, body, chain, builder)
         defer { keeper.release() }
         if !keeper.isKeeping { await pass(entry) }
+        fetch.progress.reading()
         // The last piece, which the length tells, is held back until the body is stored and the
         // flight has left its desk: a reader of the whole body that asks again finds it stored, and
         // no flight to join.

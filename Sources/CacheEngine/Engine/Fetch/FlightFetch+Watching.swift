@@ -5,9 +5,8 @@ import Platform
 extension FlightFetch: WatchedFlight {
     func look() {
         let now = services.clock.monotonicNanoseconds
-        if progress.underWay.chain?.failIfDeserted() == true {
-            // The origin has not failed.
-            _ = progress.noteBodyFailure()
+        if progress.endDeserted() {
+            desk?.withdraw(flight)
             return endDelivery(nil)
         }
         releaseLateWaiters(nowNanoseconds: now)

@@ -15,6 +15,8 @@ struct FlightProgress: ~Copyable, Sendable {
     struct State {
         var leader: LeadingWork?
         var chain: BodyChain?
+        /// Whether the delivery of the body has begun to read from the origin.
+        var isReading = false
         var seen = Mark(attempt: 1, isUnanswered: true, pieces: 0)
         var seenNanoseconds: UInt64
         var hasEnded = false
@@ -42,6 +44,18 @@ struct FlightProgress: ~Copyable, Sendable {
     }
 
     func arriving(_ chain: BodyChain) { state.withLock { $0.chain = chain } }
+
+    /// From now on the delivery waits for the origin, if it waits, or for its readers.
+    func reading() { state.withLock { $0.isReading = true } }
+
+    /// Ends the body that is read if it is not stored and no reader needs it; returns whether it did.
+    func endDeserted() -> Bool {
+        let chain = state.withLock { $0.isReading ? $0.chain : nil }
+        guard chain?.failIfDeserted() == true else { return false }
+        // The origin has not failed.
+        _ = noteBodyFailure()
+        return true
+    }
 
     /// The progress of the flight, and the time without progress; `nil` if it has ended.
     ///
