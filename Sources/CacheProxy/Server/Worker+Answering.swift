@@ -138,7 +138,7 @@ extension Worker {
     }
 }
 
-// MARK: - Messages of response tasks
+// MARK: - Messages of pending responses
 
 extension Worker {
     func inform(_ connection: Connection, status: Int, fields: HeaderFields) {

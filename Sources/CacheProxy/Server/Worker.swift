@@ -6,8 +6,9 @@ import Platform
 ///
 /// A request whose response is in memory, or in a file in the page cache, is answered in the event
 /// that brought it: one read, one look into the cache, one write. Every other request gets a
-/// `PendingResponse`, which posts to the mailbox. Readiness is edge-triggered and registered once per connection; a read that fills less
-/// than its buffer has emptied the socket, so no call is spent to find that out.
+/// `PendingResponse`, which posts to the mailbox. Readiness is edge-triggered and registered once
+/// per connection; a read that fills less than its buffer has emptied the socket, so no call is
+/// spent to find that out.
 ///
 /// Belongs to the thread that runs it, and is deliberately not `Sendable`.
 final class Worker {

@@ -199,7 +199,7 @@ extension UpstreamTable {
         guard connection.arrived != nil else { return exchange.exchange.deliver(.chunk(chunk)) }
         connection.pieces.append(chunk)
         connection.piecesBytes += chunk.count + ByteChunk.overheadBytes
-        let windowBytesMax = exchange.origin.configuration.limits.maximumWindow.bytes
+        let windowBytesMax = exchange.origin.configuration.limits.windowBytesMax
         if connection.piecesBytes > min(Self.wholeBytesMax, windowBytesMax) {
             deliverHead(connection)
         }
