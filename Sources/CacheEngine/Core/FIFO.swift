@@ -1,7 +1,7 @@
 /// Elements that leave in the order in which they came.
 ///
-/// An element that has left is not held any more, and what is left of its place goes away before
-/// such places are half of the memory.
+/// The line releases an element that leaves, and drops the places of such elements once they are
+/// half of its array.
 package struct FIFO<Element> {
     @usableFromInline var places: [Element?] = []
     /// The number of places whose elements have left.
@@ -14,7 +14,7 @@ package struct FIFO<Element> {
 
     @inlinable package mutating func append(_ element: Element) { places.append(element) }
 
-    /// Removes the first element in amortised constant time; `nil` if there is none.
+    /// Removes and returns the first element; `nil` if there is none.
     @inlinable package mutating func popFirst() -> Element? {
         guard head < places.count else { return nil }
         let element = places[head].take()

@@ -195,41 +195,41 @@ extension ConnectionMachineTests {
             readsOn: false
         ),
         Row(
-            "content buys no time to take nothing",
+            "content buys a client that takes nothing no time",
             upload + [.answer, .queued, .contentCame],
             "keep",
             readsOn: true
         ),
         Row(
-            "nor does a request behind it",
+            "a request behind it buys none",
             hit + [.queued, .request, .pending, .content(isAwaited: true), .contentCame, .settled],
             "wait keep",
             readsOn: true
         ),
-        Row("nor half a request", hit + [.queued, .inputHeld], "keep", readsOn: true),
+        Row("half a request buys none", hit + [.queued, .inputHeld], "keep", readsOn: true),
         Row(
-            "half a request has its time once all is taken",
-            hit + [.queued, .inputHeld, .sent(hasMore: false), .settled],
-            "wait start(head)",
-            readsOn: true
-        ),
-        Row(
-            "nor does a full reader",
+            "a full reader buys none",
             upload + [.answer, .queued, .contentFilled],
             "keep",
             readsOn: false
         ),
         Row(
-            "nor one that has room again",
+            "a reader that has room again buys none",
             upload + [.answer, .queued, .contentFilled, .contentWanted],
             "keep",
             readsOn: true
         ),
         Row(
-            "nor the end of the content",
+            "the end of the content buys none",
             upload + [.answer, .queued, .contentEnded],
             "keep",
             readsOn: false
+        ),
+        Row(
+            "half a request has its time once all is taken",
+            hit + [.queued, .inputHeld, .sent(hasMore: false), .settled],
+            "wait start(head)",
+            readsOn: true
         ),
         Row(
             "queued behind a pending answer",
