@@ -106,7 +106,7 @@ final class ShardSet: Sendable {
         commons.noteTierBehind()
         let charge = entry.chargeBytes
         guard commons.used.excess(with: charge) > -commons.used.slackBytes,
-            commons.shared.gateIsOn.load(ordering: .relaxed),
+            !commons.shared.promotesFreely,
             entry.head.storageClass != .pinned,
             let index = commons.shardOfLeastRank(in: .main)
         else { return true }

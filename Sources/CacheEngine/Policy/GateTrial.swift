@@ -30,6 +30,8 @@ final class GateTrial: Sendable {
     /// the sum of their squares. Requests for one key are not independent, so more is asked.
     private static let openingDeviations = 5.0
     private static let closingMargin = 0.01
+    /// The lead of the open gate that is clear, as a multiple of what chance would give.
+    private static let clearDeviations = 2.0
     private static let slotCountMax = 1024
 
     private let state: Mutex<State>
@@ -91,8 +93,9 @@ final class GateTrial: Sendable {
     private func decide(_ state: borrowing State) {
         let (closed, open) = (state.closedGain, state.openGain)
         let most = max(closed, open)
+        let chance = state.disputedSquares.squareRoot()
+        shared.setOpenLeadClear(open - closed > Self.clearDeviations * chance)
         if shared.gateIsOn.load(ordering: .relaxed) {
-            let chance = state.disputedSquares.squareRoot()
             let lead = min(Self.openingMargin * most, Self.openingDeviations * chance)
             guard open - closed > lead else { return }
             shared.gateIsOn.store(false, ordering: .relaxed)

@@ -22,6 +22,7 @@ final class SharedPolicyState: Sendable {
     private let sequence = Atomic<UInt64>(0)
     /// Whether a newcomer must be worth more than the victim.
     let gateIsOn = Atomic(true)
+    private let openLeadIsClear = Atomic(false)
 
     init(
         objective: EvictionPolicy.Objective,
@@ -31,6 +32,22 @@ final class SharedPolicyState: Sendable {
         self.pinnedShareMax = pinnedShareMax
         self.objective = objective
         self.capacityBytes = Atomic(capacityBytes)
+    }
+
+    /// Whether newcomers that were read from disk need not be worth more than the victim.
+    ///
+    /// The gate also opens, and stays open, within what chance would give: where nearly all requests
+    /// miss, that changes every few thousand requests. An entry that stays on disk is not lost, so
+    /// it needs a clear lead.
+    var promotesFreely: Bool {
+        !gateIsOn.load(ordering: .relaxed) && openLeadIsClear.load(ordering: .relaxed)
+    }
+
+    /// Sets whether the open gate leads by more than chance would give.
+    func setOpenLeadClear(_ isClear: Bool) {
+        // Every shard reads it: it is written only if it changes.
+        guard isClear != openLeadIsClear.load(ordering: .relaxed) else { return }
+        openLeadIsClear.store(isClear, ordering: .relaxed)
     }
 
     var age: Double { Double(bitPattern: ageBits.load(ordering: .relaxed)) }

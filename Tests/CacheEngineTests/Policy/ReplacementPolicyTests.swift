@@ -102,6 +102,24 @@ import Testing
         }
         let isOn = shared.gateIsOn.load(ordering: .relaxed)
         #expect(!isOn)
+        #expect(shared.promotesFreely)
+    }
+
+    /// Neither choice is better if all objects are requested equally often; only chance opens the gate.
+    @Test func aGateThatChanceHasOpenedPromotesNothingFreely() {
+        let charge = 64 << 10
+        let shared = SharedPolicyState(objective: .balanced, capacityBytes: 500 * charge)
+        let trial = GateTrial(shared: shared)
+        var random = SeededRandom(seed: 6)
+        let steps = 60_000
+        var freeSteps = 0
+        for _ in 0..<steps {
+            let object = random.next() % 8_000
+            trial.note(object &* 0x9E37_79B9_7F4A_7C15, chargeBytes: charge)
+            shared.gateIsOn.store(false, ordering: .relaxed)
+            if shared.promotesFreely { freeSteps += 1 }
+        }
+        #expect(freeSteps < steps / 10)
     }
 
     /// A policy that evicts the oldest first never holds the next entry of a loop.
