@@ -39,14 +39,14 @@ extension Worker {
         let request = CacheRequest(
             method: Self.method(head, bytes),
             url: url.text,
-            fields: fields
+            fields: consume fields
         )
         if !head.hasContent, head.methodKind == .get || head.methodKind == .head,
             answerAtOnce(connection, request)
         {
             return counters.add(1, to: .hits)
         }
-        waitForResponse(connection, head, request)
+        waitForResponse(connection, head, consume request)
     }
 
     /// Answers if that needs no waiting.
@@ -249,7 +249,7 @@ extension Worker {
         if connection.logLine != nil { noteLog(connection, response.status, response.info) }
     }
 
-    private func beginResponse<Fields: FieldRuns & ~Copyable>(
+    private func beginResponse<Fields: FieldLines & ~Copyable>(
         _ connection: Connection,
         status: Int,
         _ fields: borrowing Fields,

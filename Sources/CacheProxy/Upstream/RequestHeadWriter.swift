@@ -77,12 +77,8 @@ package enum RequestHeadWriter {
     }
 
     private static func writeFields(_ fields: HeaderFields, to out: OutputBuffer) {
-        fields.forEachRun { run in
-            var cursor = FieldCursor(run)
-            while let line = cursor.next() {
-                let name = line.name.buffer
-                if !isOwnedByConnection(name) { out.append(field: name, line.value.buffer) }
-            }
+        fields.forEachLine { name, value in
+            if !isOwnedByConnection(name) { out.append(field: name, value) }
         }
     }
 

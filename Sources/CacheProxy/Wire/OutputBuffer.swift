@@ -1,3 +1,4 @@
+import HTTPCaching
 import Platform
 
 /// Output bytes, gathered in one piece of memory that is used again.
@@ -83,23 +84,12 @@ package final class OutputBuffer {
     }
 
     func append(decimal number: Int) {
-        precondition(number >= 0)
-        // 2^63 has 19 digits.
-        let target = room(for: 20)
-        var rest = number
-        var length = 1
-        while rest >= 10 {
-            rest /= 10
-            length += 1
-        }
-        rest = number
-        var position = length - 1
-        while position >= 0 {
-            target.storeBytes(of: UInt8(0x30 + rest % 10), toByteOffset: position, as: UInt8.self)
-            rest /= 10
-            position -= 1
-        }
-        count += length
+        assert(number >= 0, "a length or a status")
+        let room = UnsafeMutableRawBufferPointer(
+            start: room(for: DecimalText.bytesMax),
+            count: DecimalText.bytesMax
+        )
+        count += DecimalText.write(number, into: room)
     }
 
     func append(hexadecimal number: Int) {

@@ -1,17 +1,19 @@
 import CacheEngine
 import HTTPCaching
 
-/// Field lines in the encoding of the engine, from which a head is written.
-protocol FieldRuns: ~Copyable {
-    /// Calls `read` with the encoded lines, run by run.
-    func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void)
+/// Field lines from which a head is written.
+protocol FieldLines: ~Copyable {
+    /// Calls `visit` with the name and value of each line.
+    func forEachLine(
+        _ visit: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
+    )
     /// A copy of all lines.
     var section: FieldSection { get }
 }
 
-extension HeaderFields: FieldRuns {}
+extension HeaderFields: FieldLines {}
 
-extension BorrowedResponse: FieldRuns {
+extension BorrowedResponse: FieldLines {
     var section: FieldSection { response.fields.section }
 }
 
@@ -45,7 +47,7 @@ struct ResponseHeadWriter {
     }
 
     /// Appends a complete head with its empty line.
-    mutating func write<Fields: FieldRuns & ~Copyable>(
+    mutating func write<Fields: FieldLines & ~Copyable>(
         status: Int,
         fields: borrowing Fields,
         framing: ResponseFraming,
@@ -110,7 +112,7 @@ struct ResponseHeadWriter {
         var hasDate = false
     }
 
-    private static func writeFields<Fields: FieldRuns & ~Copyable>(
+    private static func writeFields<Fields: FieldLines & ~Copyable>(
         _ fields: borrowing Fields,
         _ omitted: Omitted,
         to out: OutputBuffer
@@ -118,21 +120,17 @@ struct ResponseHeadWriter {
         let start = out.count
         var kept = Kept()
         var hasConnection = false
-        fields.forEachRun { run in
-            var cursor = FieldCursor(run)
-            while let line = cursor.next() {
-                let name = line.name.buffer
-                switch name.count {
-                case 2, 7, 9, 10, 13, 14, 16, 17, 19:
-                    guard let belongs = drops(name, omitted) else { break }
-                    if belongs { hasConnection = true }
-                    continue
-                case 4:
-                    if RequestParser.equals(name, "date") { kept.hasDate = true }
-                default: break
-                }
-                out.append(field: name, line.value.buffer)
+        fields.forEachLine { name, value in
+            switch name.count {
+            case 2, 7, 9, 10, 13, 14, 16, 17, 19:
+                guard let belongs = drops(name, omitted) else { break }
+                if belongs { hasConnection = true }
+                return
+            case 4:
+                if RequestParser.equals(name, "date") { kept.hasDate = true }
+            default: break
             }
+            out.append(field: name, value)
         }
         guard hasConnection else { return kept }
         let stripped = HopByHop.strip(fields.section, for: .forwardingResponse)

@@ -32,6 +32,17 @@ package struct FieldCursor {
         return nil
     }
 
+    /// Calls `visit` with the name and value of each line in `lines`.
+    ///
+    /// Another module reads many lines faster by this than by `next`, which is not inlined there.
+    package static func forEachLine(
+        in lines: UnsafeRawBufferPointer,
+        _ visit: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
+    ) {
+        var cursor = FieldCursor(lines)
+        while let line = cursor.next() { visit(line.name.buffer, line.value.buffer) }
+    }
+
     package mutating func next() -> Line? {
         let start = offset
         let room = bytes.count - start

@@ -60,7 +60,7 @@ public struct BorrowedResponse: ~Copyable {
     public func forEachLine(
         _ visit: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
     ) {
-        forEachRun { HeaderFields.forEachLine(of: $0, visit) }
+        forEachRun { FieldCursor.forEachLine(in: $0, visit) }
     }
 
     /// Calls `read` with the encoded field lines, run by run.

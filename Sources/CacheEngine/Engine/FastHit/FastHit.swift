@@ -199,8 +199,10 @@ struct FastHit {
         guard services.tiers.readsBehindAtOnce, terms.servesFresh else { return nil }
         let tiers = services.tiers
         let ticket = tiers.ledger.ticket()
-        let found = services.withKey(of: request) { key, _ in tiers.findBehindAtOnce(key) }
-        guard let found = found ?? nil,
+        // Not the result of the closure: an optional of an optional is copied twice.
+        var found: BackingEntry?
+        _ = services.withKey(of: request) { key, _ in found = tiers.findBehindAtOnce(key) }
+        guard let found,
             let response = self.response(from: found, to: request, terms, isPlain, nowSeconds)
         else { return nil }
         found.countUse()

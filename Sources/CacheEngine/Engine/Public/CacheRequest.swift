@@ -65,6 +65,9 @@ public struct RequestOptions: Sendable {
         case alone
     }
 
+    /// Creates options that change nothing.
+    public init() {}
+
     /// Creates options; the defaults change nothing.
     public init(
         policy: CachePolicy? = nil,

@@ -113,16 +113,7 @@ public struct HeaderFields: Sendable {
     public func forEachLine(
         _ visit: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
     ) {
-        forEachRun { Self.forEachLine(of: $0, visit) }
-    }
-
-    /// Calls `visit` with the name and value of each line of an encoded run.
-    static func forEachLine(
-        of run: UnsafeRawBufferPointer,
-        _ visit: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
-    ) {
-        var cursor = FieldCursor(run)
-        while let line = cursor.next() { visit(line.name.buffer, line.value.buffer) }
+        forEachRun { FieldCursor.forEachLine(in: $0, visit) }
     }
 
     /// The name and value of every line.

@@ -1,0 +1,33 @@
+/// Writes numbers as decimal text without allocating.
+package enum DecimalText {
+    /// The bytes that the longest number needs: a sign and the 19 digits of 2^63.
+    package static let bytesMax = 20
+
+    /// Writes `value` at the front of `target`.
+    ///
+    /// - Returns: The number of bytes written.
+    package static func write(_ value: Int, into target: UnsafeMutableRawBufferPointer) -> Int {
+        precondition(target.count >= bytesMax)
+        let count = (value < 0 ? 1 : 0) + digitCount(value.magnitude)
+        assert(count <= bytesMax, "the longest number fits")
+        var rest = value.magnitude
+        var place = count
+        repeat {
+            place -= 1
+            target[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        } while rest > 0
+        if value < 0 { target[0] = UInt8(ascii: "-") }
+        return count
+    }
+
+    private static func digitCount(_ magnitude: UInt) -> Int {
+        var count = 1
+        var limit: UInt = 10
+        while magnitude >= limit {
+            count += 1
+            limit &*= 10
+        }
+        return count
+    }
+}
