@@ -245,11 +245,11 @@ final class OriginPool: LoopOrigin {
         do {
             // If the origin cannot connect without a request, the next request is the probe.
             try await (upstream as? any ConnectingOrigin)?.connect(to: "\(address)/")
-            state.withLock { $0.ring.reached(address) }
+            state.withLock { $0.ring.probeConnected(address) }
         } catch is LocalLack {
             state.withLock { $0.ring.probeGaveUp(address, now: coarseMilliseconds()) }
         } catch {
-            _ = state.withLock { $0.ring.unreached(address, now: coarseMilliseconds()) }
+            state.withLock { $0.ring.probeFailed(address, now: coarseMilliseconds()) }
         }
     }
 }

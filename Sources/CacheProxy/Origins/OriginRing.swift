@@ -98,7 +98,7 @@ struct OriginRing: Sendable {
     @discardableResult
     mutating func unreached(_ address: OriginAddress, now: Int64) -> Bool {
         countingDowns(of: address) { member in
-            if member.downUntil == nil || member.isProbed { member.goDown(now: now) }
+            if member.downUntil == nil { member.goDown(now: now) }
         }
     }
 
@@ -123,7 +123,8 @@ struct OriginRing: Sendable {
         members.compactMap { $0.isProbed ? nil : $0.downUntil }.min()
     }
 
-    /// Returns the origins to probe now; `reached`, `unreached` or `probeGaveUp` ends each probe.
+    /// Returns the origins to probe now; one of `probeConnected`, `probeFailed` and `probeGaveUp` ends
+    /// each probe.
     mutating func takeProbes(now: Int64) -> [OriginAddress] {
         var due: [OriginAddress] = []
         for index in members.indices where !members[index].isProbed {
@@ -135,7 +136,7 @@ struct OriginRing: Sendable {
     }
 
     /// A probe connected.
-    mutating func reached(_ address: OriginAddress) {
+    mutating func probeConnected(_ address: OriginAddress) {
         change(address) { member in
             guard member.isProbed else { return }
             member.isProbed = false
@@ -143,6 +144,15 @@ struct OriginRing: Sendable {
             member.isOnTrial = member.hasFailed
             // One more failure takes it down again.
             member.failures = member.hasFailed ? Self.failuresMax - 1 : 0
+        }
+    }
+
+    /// A probe could not connect.
+    ///
+    /// It tells nothing if a request that was sent before has been answered meanwhile.
+    mutating func probeFailed(_ address: OriginAddress, now: Int64) {
+        change(address) { member in
+            if member.isProbed { member.goDown(now: now) }
         }
     }
 

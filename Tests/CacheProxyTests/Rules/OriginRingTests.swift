@@ -27,14 +27,14 @@ import Testing
         // Until the probe ends, no request goes to the origin and no second probe begins.
         #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
         #expect(ring.takeProbes(now: 1_000).isEmpty && ring.nextProbe == nil)
-        ring.reached(bad)
+        ring.probeConnected(bad)
         #expect((0..<9).count { _ in ring.choose() == bad } == 1)
         ring.gaveUp(bad)
         #expect((0..<9).count { _ in ring.choose() == bad } == 1)
         ring.failed(bad, now: 1_000)
         #expect(ring.nextProbe == 3_000)
         #expect(ring.takeProbes(now: 3_000) == [bad])
-        ring.reached(bad)
+        ring.probeConnected(bad)
         #expect((0..<3).contains { _ in ring.choose() == bad })
         ring.answered(bad)
         #expect((0..<9).count { _ in ring.choose() == bad } == 3)
@@ -51,10 +51,10 @@ import Testing
         ring.unreached(bad, now: 500)
         #expect(ring.nextProbe == 1_000)
         #expect(ring.takeProbes(now: 1_000) == [bad])
-        ring.unreached(bad, now: 1_100)
+        ring.probeFailed(bad, now: 1_100)
         #expect(ring.nextProbe == 3_100)
         #expect(ring.takeProbes(now: 3_100) == [bad])
-        ring.reached(bad)
+        ring.probeConnected(bad)
         #expect((0..<9).count { _ in ring.choose() == bad } == 3)
         #expect(ring.nextProbe == nil)
     }
@@ -67,9 +67,31 @@ import Testing
         ring.probeGaveUp(bad, now: 1_100)
         #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
         #expect(ring.nextProbe == 2_100 && ring.takeProbes(now: 2_100) == [bad])
-        ring.unreached(bad, now: 2_100)
+        ring.probeFailed(bad, now: 2_100)
         // The pause has grown once.
         #expect(ring.nextProbe == 4_100)
+    }
+
+    @Test func probeThatFailsAfterAnAnswerTakesNothingDown() {
+        var ring = OriginRing(Self.addresses)
+        let bad = Self.addresses[0]
+        ring.unreached(bad, now: 0)
+        #expect(ring.takeProbes(now: 1_000) == [bad])
+        // A request that was sent before the origin went down.
+        ring.answered(bad)
+        ring.probeFailed(bad, now: 1_100)
+        #expect(ring.nextProbe == nil && (0..<9).count { _ in ring.choose() == bad } == 3)
+    }
+
+    @Test func requestThatFailsDuringAProbeDoesNotEndTheProbe() {
+        var ring = OriginRing(Self.addresses)
+        let bad = Self.addresses[0]
+        ring.unreached(bad, now: 0)
+        #expect(ring.takeProbes(now: 1_000) == [bad])
+        ring.unreached(bad, now: 1_050)
+        #expect(ring.takeProbes(now: 9_000).isEmpty)
+        ring.probeConnected(bad)
+        #expect(ring.nextProbe == nil)
     }
 
     @Test func pauseIsBounded() {
@@ -81,7 +103,7 @@ import Testing
             #expect(next - now <= OriginRing.backOffMillisecondsMax)
             now = next
             #expect(ring.takeProbes(now: now) == Self.addresses.prefix(1).map { $0 })
-            ring.unreached(Self.addresses[0], now: now)
+            ring.probeFailed(Self.addresses[0], now: now)
         }
         #expect(ring.nextProbe == now + OriginRing.backOffMillisecondsMax)
     }
@@ -126,9 +148,9 @@ import Testing
             for probed in ring.takeProbes(now: now) {
                 lastLookedAt[probed] = now
                 if Bool.random(using: &random) {
-                    ring.reached(probed)
+                    ring.probeConnected(probed)
                 } else {
-                    ring.unreached(probed, now: now)
+                    ring.probeFailed(probed, now: now)
                 }
             }
         }
