@@ -40,10 +40,15 @@ package struct ByteRun {
     }
 
     /// Whether these bytes equal `lowercased`, a literal in lower case, when ASCII case is ignored.
+    @inline(__always)
     package func equals(lowercased: StaticString) -> Bool {
         // Most names differ in length already.
-        guard count == lowercased.utf8CodeUnitCount else { return false }
-        return hasEqualWords(ByteRun(lowercased)) { $0.lowercasedBytes == $1 }
+        count == lowercased.utf8CodeUnitCount && hasLetters(lowercased: ByteRun(lowercased))
+    }
+
+    @inline(never)
+    private func hasLetters(lowercased: ByteRun) -> Bool {
+        hasEqualWords(lowercased) { $0.lowercasedBytes == $1 }
     }
 
     package func equalsIgnoringCase(_ other: ByteRun) -> Bool {

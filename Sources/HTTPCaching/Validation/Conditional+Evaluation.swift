@@ -157,6 +157,7 @@ private struct Candidate {
         } ?? false
     }
 
+    /// Whether a field of that name has `*`, or a tag that equals the stored one.
     private func anyTag(
         _ name: StaticString,
         _ equals: (EntityTag, EntityTag) -> Bool
@@ -164,11 +165,14 @@ private struct Candidate {
         var isFound = false
         request.forEachValue(of: name) { line in
             if line.trimmed.equals(exactly: "*") { isFound = true }
-            var tags = EntityTagScanner(line)
-            while !isFound, let tag = tags.next() {
-                isFound = withTag { equals($0, tag) }
-            }
         }
-        return isFound
+        guard !isFound else { return true }
+        return withTag { stored in
+            request.forEachValue(of: name) { line in
+                var tags = EntityTagScanner(line)
+                while !isFound, let tag = tags.next() { isFound = equals(stored, tag) }
+            }
+            return isFound
+        }
     }
 }

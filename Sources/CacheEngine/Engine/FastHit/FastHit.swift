@@ -20,18 +20,28 @@ struct FastHit {
     }
 
     /// The response if it needs no work; `nil` if the request would wait.
-    ///
-    /// Not inlined: its copies would occupy the frame of a caller that waits.
-    @inline(never)
     func response(
         to request: CacheRequest,
         _ policy: CachePolicy?,
         reach: Reach = .memory
     ) -> CacheResponse? {
         let terms = services.terms(of: request, policy)
-        guard terms.reads, request.isAnsweredByKey else { return nil }
         // Before the look-up, so that the processor fetches fields and key at the same time.
         let isPlain = terms.servesFresh && request.isPlain
+        return response(to: request, terms, isPlain: isPlain, reach)
+    }
+
+    /// `isPlain` says whether the request is, under these terms.
+    ///
+    /// Not inlined: its copies would occupy the frame of a caller that waits.
+    @inline(never)
+    private func response(
+        to request: CacheRequest,
+        _ terms: ReuseTerms,
+        isPlain: Bool,
+        _ reach: Reach
+    ) -> CacheResponse? {
+        guard terms.reads, request.isAnsweredByKey else { return nil }
         let nowSeconds = services.clock.nowSeconds
         guard let entry = entryInMemory(for: request) else {
             guard reach == .pageCache else { return nil }
@@ -64,8 +74,9 @@ struct FastHit {
         _ read: (borrowing BorrowedResponse) -> Void
     ) -> ImmediateAnswer {
         let terms = services.terms(of: request, policy)
-        guard terms.servesFresh, request.isAnsweredByKey, request.isPlain
-        else { return ImmediateAnswer(response(to: request, policy, reach: reach)) }
+        guard terms.servesFresh, request.isAnsweredByKey, request.isPlain else {
+            return ImmediateAnswer(response(to: request, terms, isPlain: false, reach))
+        }
         let nowSeconds = services.clock.nowSeconds
         // As in `entryInMemory`, the closure must not retain the services.
         let lent = Unmanaged.passUnretained(services)

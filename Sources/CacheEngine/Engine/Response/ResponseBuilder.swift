@@ -126,8 +126,7 @@ struct ResponseBuilder {
     }
 
     /// The response as a 304.
-    func notModified(_ response: CacheResponse) -> CacheResponse {
-        var response = response
+    func notModified(_ response: consuming CacheResponse) -> CacheResponse {
         response.status = 304
         response.fields = response.fields.ofNotModified
         response.body = .empty
