@@ -58,8 +58,7 @@ package struct DirectiveScanner {
 
     private mutating func quotedArgument() -> Argument {
         let start = position + 1
-        guard let end = ListScanner.endOfQuotedString(in: text, from: position) else {
-            hasUnclosedQuote = true
+        guard let end = endOfQuotedString() else {
             position = start
             return .malformed
         }
@@ -81,13 +80,19 @@ package struct DirectiveScanner {
                 position += 1
                 continue
             }
-            if let end = ListScanner.endOfQuotedString(in: text, from: position) {
-                position = end
-            } else {
-                hasUnclosedQuote = true
-                position += 1
-            }
+            position = endOfQuotedString() ?? position + 1
         }
+    }
+
+    /// The index after the quoted string that opens here; `nil` if it never closes.
+    ///
+    /// Every quote behind an unclosed one is escaped in it, and closes as little: it is not looked
+    /// for again, or a line of such quotes would take the square of its length.
+    private mutating func endOfQuotedString() -> Int? {
+        guard !hasUnclosedQuote else { return nil }
+        let end = ListScanner.endOfQuotedString(in: text, from: position)
+        hasUnclosedQuote = end == nil
+        return end
     }
 
     private mutating func skip(while isSkipped: (UInt8) -> Bool) {

@@ -31,9 +31,7 @@ package enum HopByHop {
             return true
         }
         guard !listed.isEmpty else { return kept }
-        kept.removeAll { name in
-            listed.contains { $0.utf8.count == name.count && $0 == lower(name) }
-        }
+        kept.removeAll { listed.contains(lower($0)) }
         return kept
     }
 

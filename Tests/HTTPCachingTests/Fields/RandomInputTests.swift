@@ -6,6 +6,30 @@ import Testing
 /// Seeded random text for every parser: no parser may trap, and its results must be consistent.
 @Suite("Random input")
 struct RandomInputTests {
+    /// Where a parser looks again from each quote, or at each name of a list, this takes minutes.
+    @Test("Hostile fields take time by their length, not by its square")
+    func longFieldsAreReadInOnePass() {
+        let clock = ContinuousClock()
+        let quotes = "a=\"" + String(repeating: "\\\"", count: 200_000)
+        let directives = clock.measure {
+            for opening in ["", "b c"] {
+                let facts = RequestFacts(
+                    method: .get,
+                    fields: FieldSection([("Cache-Control", opening + quotes)])
+                )
+                #expect(!facts.isConditional)
+            }
+        }
+        #expect(directives < .seconds(10))
+        let names = (0..<20_000).map { "x\($0)" }
+        let lines = [("Connection", names.joined(separator: ","))] + names.map { ($0, "1") }
+        let lists = clock.measure {
+            let kept = HopByHop.strip(FieldSection(lines), for: .forwardingRequest)
+            #expect(kept.isEmpty)
+        }
+        #expect(lists < .seconds(10))
+    }
+
     /// Pieces that parsers look for, so that random text reaches deep branches.
     private static let pieces: [String] = [
         "max-age", "s-maxage", "no-cache", "no-store", "private", "public", "must-understand",
