@@ -50,6 +50,51 @@ import Testing
         await stage.end()
     }
 
+    @Test(
+        "H15: a key of the caller's own keeps no unsafe request from the origin",
+        arguments: [HTTPMethod.put, .patch, .delete, "FROBNICATE"],
+        [false, true]
+    )
+    func keyedUnsafeRequestIsForwarded(method: HTTPMethod, isStored: Bool) async throws {
+        let stage = try await Stage()
+        let options = RequestOptions(key: "mine")
+        let get = CacheRequest(url: Self.target, options: options)
+        if isStored { _ = try await stage.send(get) }
+        _ = try await stage.get(Self.target)
+        let before = stage.origin.count
+        let change = CacheRequest(method: method, url: Self.target, options: options)
+        #expect(try await stage.send(change).source == .origin)
+        #expect(stage.origin.count == before + 1)
+        // Neither the old response nor that to the change answers a later GET.
+        #expect(try await stage.cache.storedResponse(for: get) == nil)
+        #expect(try await stage.holds(Self.target) == false)
+        await stage.end()
+    }
+
+    @Test("H15: an unsafe request that fails takes no stored response for its own")
+    func keyedUnsafeRequestGetsTheError() async throws {
+        let stage = try await Stage { $0.caching.staleIfError = .seconds(600) }
+        let options = RequestOptions(key: "mine")
+        let get = CacheRequest(url: Self.target, options: options)
+        _ = try await stage.send(get)
+        stage.origin.follow { _, _ in throw CacheError(.originUnreachable, detail: "gone") }
+        let change = CacheRequest(method: .put, url: Self.target, options: options)
+        await #expect(throws: CacheError.self) { _ = try await stage.send(change) }
+        #expect(try await stage.cache.storedResponse(for: get) != nil)
+        await stage.end()
+    }
+
+    @Test("H15: the hook is asked for the key of the GET that is invalidated")
+    func hookNamesTheEntryThatGoes() async throws {
+        let stage = try await Stage {
+            $0.hooks.key = { $0.method == .get ? "one for all" : nil }
+        }
+        _ = try await stage.get(Self.target)
+        _ = try await stage.get(Self.target, method: .delete)
+        #expect(try await stage.holds(Self.target) == false)
+        await stage.end()
+    }
+
     @Test("H15: all variants of the target go")
     func invalidationTakesAllVariants() async throws {
         let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Vary": "Accept"])

@@ -148,18 +148,20 @@ extension RequestOptions {
 }
 
 extension CacheRequest {
-    /// Whether the key determines the response: GET and HEAD without content, and every request
-    /// that has a key of the caller's own.
+    /// Whether the key determines the response: GET and HEAD without content, and these two, POST
+    /// and QUERY under a key of the caller's own.
     ///
     /// The content of a GET has no meaning (RFC 9110 §9.3.1). A response of an origin that reads it
-    /// must not be served to requests without content.
+    /// must not be served to requests without content. Other methods change what is stored: they
+    /// are sent to the origin, whatever their key (RFC 9111 §4).
     var isAnsweredByKey: Bool {
-        if !options.isUsual, options.key != nil { return true }
         switch method.kind {
         case .get, .head: break
+        case .post, .query: return options.key != nil
         default: return false
         }
         if case .none = body { return true }
+        if !options.isUsual, options.key != nil { return true }
         return body?.count == 0
     }
 

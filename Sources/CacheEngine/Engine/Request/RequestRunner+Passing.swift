@@ -7,7 +7,7 @@ extension RequestRunner {
     nonisolated(nonsending) func pass() async throws -> CacheResponse {
         guard policy.onMiss == .load else { throw Self.notCached }
         let response: CacheResponse
-        if mustNotAsk, request.method.kind.isSafe {
+        if facts.onlyIfCached, request.method.kind.isSafe {
             response = builder.gatewayTimeout()
         } else {
             let context = passingContext()
@@ -54,16 +54,24 @@ extension RequestRunner {
             requestURL: request.urlWithoutFragment,
             responseFields: answer.fields
         )
-        for target in targets {
-            var other = request
-            other.url = target
-            other.options.key = nil
-            guard let key = try? services.key(of: other).key else { continue }
+        var keys = targets.compactMap { keyOfGet($0) }
+        if !targets.isEmpty, request.options.key != nil { keys.append(key) }
+        for key in keys {
             // The response to the POST is stored under this key, and the old entry is removed
             // already.
             if answer.facts != nil, key == self.key { continue }
             guard await services.tiers.remove(key) else { continue }
             services.recorder.counters.add(.invalidations)
         }
+    }
+
+    /// The key under which the response to a GET of that URL is stored.
+    private func keyOfGet(_ url: String) -> RequestKey? {
+        var other = request
+        other.method = .get
+        other.body = nil
+        other.url = url
+        other.options.key = nil
+        return try? services.key(of: other).key
     }
 }
