@@ -8,7 +8,7 @@ extension StoreDecision {
         case nothing
     }
 
-    /// Decides by the response's own fields; `no-store` in the request is ignored.
+    /// Decides by the response's own fields; `no-store` and the cookie of the request are ignored.
     ///
     /// Errors have no effect, except 404 and 410: the resource is gone.
     package static func supersession(
@@ -22,7 +22,7 @@ extension StoreDecision {
         default: return .nothing
         }
         var request = request
-        request.flags.remove(.noStore)
+        request.flags.subtract([.noStore, .hasCookie])
         let decision = decide(
             request: request,
             response: response,

@@ -34,11 +34,6 @@ import Testing
     static let refusals: [Refusal] = [
         Refusal(directives: "no-store", reason: "response-no-store"),
         Refusal(directives: "private, max-age=60", reason: "response-private"),
-        Refusal(
-            directives: "max-age=60",
-            request: ["Authorization": "Basic YTpi"],
-            reason: "request-authorized"
-        ),
         Refusal(directives: "max-age=60", tags: 257, reason: "too-many-tags"),
     ]
 
@@ -61,6 +56,68 @@ import Testing
                 == "CacheEngine; fwd=stale; fwd-status=304; detail=\(row.reason)"
         )
         #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+
+    /// A request whose own credentials or cookie keep what confirms an entry from being stored.
+    struct PersonalRequest: Sendable {
+        var fields: HeaderFields = ["Cache-Control": "max-age=60"]
+        var ageSeconds = 61.0
+        let request: HeaderFields
+        let reason: String
+    }
+
+    static let personalRequests: [PersonalRequest] = [
+        PersonalRequest(
+            request: ["Authorization": "Basic YTpi"],
+            reason: "request-authorized"
+        ),
+        PersonalRequest(
+            ageSeconds: 1,
+            request: ["Authorization": "Basic YTpi", "Cache-Control": "no-cache"],
+            reason: "request-authorized"
+        ),
+        PersonalRequest(
+            fields: ["Last-Modified": Stage.date(-864_000)],
+            ageSeconds: 172_800,
+            request: ["Cookie": "a=b"],
+            reason: "not-fresh-nor-cacheable"
+        ),
+    ]
+
+    @Test(
+        "a confirmation that only this request keeps from being stored leaves the entry as it was",
+        arguments: personalRequests
+    )
+    func confirmationForOneClientEndsNoEntry(row: PersonalRequest) async throws {
+        let resource = Resource(row.fields)
+        let stage = try await Stage(resource) { $0.mode = .shared }
+        _ = try await stage.get()
+        stage.clock.advance(seconds: row.ageSeconds)
+        let answer = try await stage.get(Stage.url, row.request)
+        #expect(answer.source == .revalidated && answer.body == "one")
+        #expect(answer.info.isStored == false)
+        #expect(answer.info.refusal?.description == row.reason)
+        #expect(try await stage.holds())
+        // It was not freshened either: the next client asks if it must.
+        let isFresh = row.ageSeconds < 60
+        #expect(try await stage.get().source == (isFresh ? .fresh : .revalidated))
+        #expect(stage.origin.count == (isFresh ? 2 : 3))
+        #expect(try await stage.get().source == .fresh)
+        await stage.end()
+    }
+
+    @Test("a refresh with one client's credentials ends no entry")
+    func refreshWithCredentialsEndsNoEntry() async throws {
+        let resource = Resource(["Cache-Control": "max-age=60, stale-while-revalidate=600"])
+        let stage = try await Stage(resource) { $0.mode = .shared }
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        let authorized: HeaderFields = ["Authorization": "Basic YTpi"]
+        #expect(try await stage.get(Stage.url, authorized).source == .stale)
+        #expect(stage.origin.count == 2)
+        #expect(try await stage.get().source == .stale)
+        #expect(try await stage.get().source == .fresh)
         await stage.end()
     }
 

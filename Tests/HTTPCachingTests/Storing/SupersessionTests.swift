@@ -40,6 +40,9 @@ struct SupersessionTests {
         for request in [("Cache-Control", "no-store"), ("Authorization", "x")] {
             #expect(Self.effect(Self.fresh, request: [request]) == .endsAnotherVersion)
         }
+        // A lifetime that is guessed is not for the response to a cookie.
+        let guessed: Lines = [("Last-Modified", Scene.date(-864_000))]
+        #expect(Self.effect(guessed, request: [("Cookie", "a=b")]) == .endsAnotherVersion)
         #expect(Self.effect(Self.fresh, method: .head) == .endsAnotherVersion)
         #expect(Self.effect([], method: .head) == .endsAnotherVersion)
         #expect(Self.effect(Self.fresh, status: 304) == .endsAnotherVersion)

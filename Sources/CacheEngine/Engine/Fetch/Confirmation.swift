@@ -63,7 +63,9 @@ struct Confirmation {
         if blueprint.isEncodable(bodyCount: stored.entry.bodyCount) {
             new = await tiers.renewed(new, as: blueprint)
         }
-        if context.policy.writes { await put(new, for: stored, isKept: refusal == nil) }
+        if context.policy.writes, !merged.isRefusedToThisRequestAlone {
+            await put(new, for: stored, isKept: refusal == nil)
+        }
         return (StoredResponse(new) ?? stored, refusal)
     }
 

@@ -44,6 +44,24 @@ struct ReceivedResponse: Sendable {
         )
     }
 
+    /// Whether only this request keeps the response from being stored: its credentials, its cookie
+    /// or its `no-store`.
+    ///
+    /// That says nothing against the stored response, which another request brought.
+    var isRefusedToThisRequestAlone: Bool {
+        var impersonal = request
+        impersonal.flags.subtract([.hasAuthorization, .hasCookie, .noStore])
+        guard case .refuse = decision,
+            case .store = StoreDecision.decide(
+                request: impersonal,
+                response: facts,
+                rules: rules,
+                receivedAtSeconds: responseSeconds
+            )
+        else { return false }
+        return true
+    }
+
     /// The effect of the response on an older one if it is not stored itself.
     var supersession: StoreDecision.Supersession {
         StoreDecision.supersession(
