@@ -164,8 +164,8 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
 
     private static func seconds(_ date: Date) -> Int64 {
         let seconds = date.timeIntervalSince1970.rounded(.down)
-        // Every calendar date lies within these bounds.
-        return Int64(min(max(seconds, -1e15), 1e15))
+        // Every calendar date lies within these bounds. What is no time is before all of them.
+        return seconds.isNaN ? -1_000_000_000_000_000 : Int64(min(max(seconds, -1e15), 1e15))
     }
 
     // MARK: - For URLSession

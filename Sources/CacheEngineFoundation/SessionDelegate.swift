@@ -47,9 +47,11 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         completionHandler(nil)
     }
 
-    /// Ends the exchange with the 401, whose body has arrived.
+    /// Answers a challenge with no credential: the origin's 401 is the response.
     ///
-    /// URLSession on Linux never ends a task whose challenge has no answer.
+    /// URLSession on Linux never ends a task whose challenge has no answer, and asks once the body
+    /// of the 401 has arrived: the exchange ends here. Elsewhere it asks before the head, and also
+    /// about the origin's certificate, which it then checks itself.
     func urlSession(
         _ session: URLSession,
         task: URLSessionTask,
@@ -57,8 +59,12 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         completionHandler:
             @Sendable @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        exchange(task)?.finish(nil)
-        completionHandler(.cancelAuthenticationChallenge, nil)
+        #if canImport(FoundationNetworking)
+            exchange(task)?.finish(nil)
+            completionHandler(.cancelAuthenticationChallenge, nil)
+        #else
+            completionHandler(.performDefaultHandling, nil)
+        #endif
     }
 
     private func exchange(_ task: URLSessionTask) -> SessionExchange? {

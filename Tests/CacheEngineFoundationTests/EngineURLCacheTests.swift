@@ -113,6 +113,10 @@ import Testing
         #expect(try text("/a") == nil)
         cache.removeCachedResponses(since: .distantPast)
         cache.removeCachedResponses(since: .distantFuture)
+        // Not a time at all.
+        cache.storeCachedResponse(try answer("z"), for: try request("/a"))
+        cache.removeCachedResponses(since: Date(timeIntervalSince1970: .nan))
+        #expect(try text("/a") == nil)
     }
 
     @Test func usageFollowsWhatIsStored() throws {

@@ -25,6 +25,12 @@ import Testing
         Mistake("memory.maximumPinnedShare is -1.0; give a number from 0 to 1") {
             $0.memory.maximumPinnedShare = -1
         },
+        Mistake("caching.heuristic.share is -0.1; give a number from 0 to 1") {
+            $0.caching.heuristic?.share = -0.1
+        },
+        Mistake("caching.heuristic.share is nan; give a number from 0 to 1") {
+            $0.caching.heuristic?.share = .nan
+        },
         Mistake("originLimits.windowSize is 0; give a number above 0") {
             $0.originLimits.windowSize = .zero
         },

@@ -19,7 +19,9 @@ public struct CachePolicy: Hashable, Sendable {
     public var fallback: Fallback
     /// The lifetime that replaces the origin's.
     public var lifetimeOverride: Duration?
-    /// Whether `no-store`, `no-cache` and `private` of the origin are obeyed.
+    /// Whether `no-store` and `no-cache` of the origin, and a request's own `no-store`, are obeyed.
+    ///
+    /// A shared cache stores no `private` response in either case.
     public var respectsOriginDirectives: Bool
     /// The storage class of the stored entry; `nil` for the cache's default.
     public var storageClass: StorageClass?

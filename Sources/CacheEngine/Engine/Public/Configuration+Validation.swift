@@ -16,6 +16,12 @@ extension HTTPCache.Configuration {
             (0...1).contains(pinned),
             "memory.maximumPinnedShare is \(pinned); give a number from 0 to 1"
         )
+        if let share = caching.heuristic?.share {
+            try Self.require(
+                (0...1).contains(share),
+                "caching.heuristic.share is \(share); give a number from 0 to 1"
+            )
+        }
         try backing.storeLimits.validate()
         try Self.requirePositive(originLimits.windowSize.bytes, "originLimits.windowSize")
         try Self.requirePositive(collapsing.maximumWaiters, "collapsing.maximumWaiters")
