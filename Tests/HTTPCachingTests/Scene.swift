@@ -86,11 +86,13 @@ struct Scene {
     func reuse(
         after seconds: Int64,
         request: Lines = [],
+        isDeaf: Bool = false,
         preferences: ReusePreferences = .standard
     ) -> ReuseDecision {
-        ReuseDecision.decide(
+        let facts = RequestFacts(method: .get, fields: FieldSection(request))
+        return ReuseDecision.decide(
             stored: stored,
-            request: RequestFacts(method: .get, fields: FieldSection(request)),
+            request: isDeaf ? facts.withoutDirectives : facts,
             nowSeconds: Self.now + seconds,
             preferences: preferences
         )

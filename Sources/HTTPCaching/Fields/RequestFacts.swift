@@ -70,6 +70,13 @@ package struct RequestFacts: Hashable, Sendable {
         }
     }
 
+    /// The facts of a cache that does not read the directives of its clients.
+    package var withoutDirectives: RequestFacts {
+        var facts = RequestFacts(method: method)
+        facts.flags = flags.subtracting([.noCache, .noStore, .onlyIfCached, .maxStaleAny])
+        return facts
+    }
+
     package var isConditional: Bool { !flags.isDisjoint(with: .conditionals) }
     package var onlyIfCached: Bool { flags.contains(.onlyIfCached) }
     package var hasRange: Bool { flags.contains(.hasRange) }

@@ -37,29 +37,22 @@ extension ReuseDecision {
             }
         case .alwaysValidate: break
         case .respect:
-            if preferences.requestDirectives == .honour, request.flags.contains(.noStore) {
-                return askingOrigin(.fetch, request, preferences)
-            }
+            if request.flags.contains(.noStore) { return askingOrigin(.fetch, request) }
             if let served = serve(stored, request, age: age, preferences) { return served }
         }
-        return askingOrigin(.revalidate, request, preferences)
+        return askingOrigin(.revalidate, request)
     }
 
     /// Decides for a request without a stored response.
-    package static func decideMiss(
-        request: RequestFacts,
-        preferences: ReusePreferences
-    ) -> ReuseDecision {
-        askingOrigin(.fetch, request, preferences)
+    package static func decideMiss(request: RequestFacts) -> ReuseDecision {
+        askingOrigin(.fetch, request)
     }
 
     private static func askingOrigin(
         _ decision: ReuseDecision,
-        _ request: RequestFacts,
-        _ preferences: ReusePreferences
+        _ request: RequestFacts
     ) -> ReuseDecision {
-        let isForbidden = request.onlyIfCached && preferences.requestDirectives == .honour
-        return isForbidden ? .gatewayTimeout : decision
+        request.onlyIfCached ? .gatewayTimeout : decision
     }
 
     private static func serve(
@@ -71,7 +64,7 @@ extension ReuseDecision {
         guard !stored.flags.contains(.noCache) || Mutant.servesNoCache.isOn else { return nil }
         let lifetime = Int(stored.freshnessLifetimeSeconds)
         let staleness = age - lifetime - (Mutant.staysFreshTooLong.isOn ? 1 : 0)
-        let wish = ClientWish(request, stored: stored, preferences: preferences)
+        let wish = ClientWish(request, stored: stored)
         guard !wish.demandsValidation else { return nil }
         if staleness < 0 {
             return wish.accepts(ageSeconds: age, freshForSeconds: -staleness)
@@ -101,14 +94,7 @@ private struct ClientWish {
     private let maxStale: UInt32?
     let demandsValidation: Bool
 
-    init(_ request: RequestFacts, stored: StoredFacts, preferences: ReusePreferences) {
-        guard preferences.requestDirectives == .honour else {
-            maxAge = nil
-            minFresh = nil
-            maxStale = nil
-            demandsValidation = false
-            return
-        }
+    init(_ request: RequestFacts, stored: StoredFacts) {
         // RFC 8246 §2: a plain reload sends max-age=0; an immutable response needs no validation.
         let isReload = request.maxAgeSeconds == 0 && stored.flags.contains(.immutable)
         maxAge = isReload ? nil : request.maxAgeSeconds

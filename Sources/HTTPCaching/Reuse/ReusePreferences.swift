@@ -13,14 +13,7 @@ package struct ReusePreferences: Hashable, Sendable {
         case ignoreMustRevalidate
     }
 
-    package enum RequestDirectives: UInt8, Hashable, Sendable {
-        case honour
-        /// A client cannot force this cache to ask the origin.
-        case ignore
-    }
-
     package var freshness: Freshness = .respect
-    package var requestDirectives: RequestDirectives = .honour
     /// Used if the response has no stale-while-revalidate of its own.
     package var staleWhileRevalidateSeconds: UInt32 = 0
     /// The maximum staleness of a response that is served when the origin answers with an error.

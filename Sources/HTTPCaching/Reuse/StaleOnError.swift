@@ -31,7 +31,7 @@ package enum StaleOnError {
         _ request: RequestFacts,
         _ preferences: ReusePreferences
     ) -> Int {
-        var window: UInt32
+        let window: UInt32
         if stored.flags.contains(.hasStaleIfError) {
             window = stored.staleIfErrorSeconds
         } else if case .noResponse = failure {
@@ -39,9 +39,6 @@ package enum StaleOnError {
         } else {
             window = preferences.staleOnErrorSeconds
         }
-        if preferences.requestDirectives == .honour {
-            window = max(window, request.staleIfErrorSeconds ?? 0)
-        }
-        return Int(window)
+        return Int(max(window, request.staleIfErrorSeconds ?? 0))
     }
 }

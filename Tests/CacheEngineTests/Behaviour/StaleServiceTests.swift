@@ -190,6 +190,21 @@ import Testing
         await stage.end()
     }
 
+    @Test("H20: what clients may not demand is collapsed, stored and freshened as usual")
+    func ignoredNoStoreIsStoredAndFreshened() async throws {
+        let resource = Resource()
+        let stage = try await Stage(resource) { $0.caching.requestDirectives = .ignore }
+        let wish: HeaderFields = ["Cache-Control": "no-store"]
+        async let first = stage.get(Stage.url, wish)
+        async let second = stage.get(Stage.url, wish)
+        #expect(try await [first.body, second.body] == ["one", "one"])
+        #expect(stage.origin.count == 1)
+        stage.clock.advance(seconds: 61)
+        #expect(try await stage.get(Stage.url, wish).source == .revalidated)
+        #expect(try await stage.get().source == .fresh)
+        await stage.end()
+    }
+
     @Test("H20: an error nobody may be spared is not stored in place of the answer")
     func errorDoesNotReplaceTheAnswer() async throws {
         let stage = try await Self.begin("max-age=60", ageSeconds: 61)

@@ -12,7 +12,8 @@ import Testing
     ) -> Bool {
         var rules = CachingRules()
         rules.requestDirectives = directives
-        return rules.demandsOrigin(RequestFacts(method: .get, fields: fields.section), policy)
+        let request = CacheRequest(url: "http://example.com/", fields: fields)
+        return rules.demandsOrigin(rules.facts(of: request), policy)
     }
 
     @Test(

@@ -129,21 +129,19 @@ struct ReuseDecisionTests {
 
     @Test("A cache may be deaf to its clients")
     func ignoredRequestDirectives() {
-        var preferences = ReusePreferences()
-        preferences.requestDirectives = .ignore
         let all = ["no-cache", "no-store", "max-age=0", "min-fresh=99", "only-if-cached, no-cache"]
         for control in all {
             let decision = Self.minute().reuse(
                 after: 1,
                 request: Self.asked(control),
-                preferences: preferences
+                isDeaf: true
             )
             #expect(decision == .serve(ageSeconds: 1), "\(control)")
         }
         let stale = Self.minute().reuse(
             after: 61,
             request: Self.asked("max-stale, only-if-cached"),
-            preferences: preferences
+            isDeaf: true
         )
         #expect(stale.verdict == "revalidate")
     }
@@ -193,12 +191,8 @@ struct ReuseDecisionTests {
     func misses() {
         let plain = RequestFacts(method: .get)
         let cached = RequestFacts(method: .get, fields: FieldSection(Self.asked("only-if-cached")))
-        #expect(ReuseDecision.decideMiss(request: plain, preferences: .standard) == .fetch)
-        #expect(
-            ReuseDecision.decideMiss(request: cached, preferences: .standard) == .gatewayTimeout
-        )
-        var deaf = ReusePreferences()
-        deaf.requestDirectives = .ignore
-        #expect(ReuseDecision.decideMiss(request: cached, preferences: deaf) == .fetch)
+        #expect(ReuseDecision.decideMiss(request: plain) == .fetch)
+        #expect(ReuseDecision.decideMiss(request: cached) == .gatewayTimeout)
+        #expect(ReuseDecision.decideMiss(request: cached.withoutDirectives) == .fetch)
     }
 }

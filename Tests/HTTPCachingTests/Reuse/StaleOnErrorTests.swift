@@ -9,12 +9,14 @@ struct StaleOnErrorTests {
         _ control: String,
         after seconds: Int64,
         request: Lines = [],
+        isDeaf: Bool = false,
         preferences: ReusePreferences = .standard
     ) -> Bool {
-        StaleOnError.allows(
+        let facts = RequestFacts(method: .get, fields: FieldSection(request))
+        return StaleOnError.allows(
             failure,
             stored: Scene([("Cache-Control", control)]).stored,
-            request: RequestFacts(method: .get, fields: FieldSection(request)),
+            request: isDeaf ? facts.withoutDirectives : facts,
             nowSeconds: Scene.now + seconds,
             preferences: preferences
         )
@@ -92,14 +94,12 @@ struct StaleOnErrorTests {
         #expect(Self.allows(.status(503), "max-age=60", after: 79, request: request))
         #expect(!Self.allows(.status(503), "max-age=60", after: 80, request: request))
         #expect(!Self.allows(.status(503), "max-age=60, no-cache", after: 61, request: request))
-        var deaf = ReusePreferences()
-        deaf.requestDirectives = .ignore
         let isAllowed = Self.allows(
             .status(503),
             "max-age=60",
             after: 61,
             request: request,
-            preferences: deaf
+            isDeaf: true
         )
         #expect(!isAllowed)
     }

@@ -246,7 +246,7 @@ struct FastHit {
         _ terms: ReuseTerms,
         _ nowSeconds: Int64
     ) -> CacheResponse? {
-        let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        let facts = services.configuration.caching.facts(of: request)
         let step = ReuseStep(
             stored,
             for: facts,

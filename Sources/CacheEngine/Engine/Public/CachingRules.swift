@@ -181,11 +181,18 @@ extension CachingRules {
         return rules
     }
 
+    /// The facts of the request that the rules use.
+    ///
+    /// Directives that are ignored are left out here, so that no rule can obey them.
+    func facts(of request: CacheRequest) -> RequestFacts {
+        let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        return requestDirectives == .honour ? facts : facts.withoutDirectives
+    }
+
     /// Whether a request demands a response that the origin sends or confirms after it.
     func demandsOrigin(_ facts: RequestFacts, _ policy: CachePolicy) -> Bool {
-        if policy.freshness == .alwaysValidate { return true }
-        return requestDirectives == .honour
-            && (facts.flags.contains(.noCache) || facts.maxAgeSeconds == 0)
+        policy.freshness == .alwaysValidate || facts.flags.contains(.noCache)
+            || facts.maxAgeSeconds == 0
     }
 
     func preferences(policy: CachePolicy) -> ReusePreferences {
@@ -193,7 +200,6 @@ extension CachingRules {
         preferences.staleWhileRevalidateSeconds = Self.seconds(staleWhileRevalidate)
         preferences.staleOnErrorSeconds = Self.seconds(staleIfError)
         preferences.staleOnDisconnectSeconds = Self.seconds(staleOnDisconnect)
-        preferences.requestDirectives = requestDirectives == .honour ? .honour : .ignore
         switch policy.freshness {
         case .respect: preferences.freshness = .respect
         case .acceptAnyAge, .acceptAnyAgeThenRefresh:

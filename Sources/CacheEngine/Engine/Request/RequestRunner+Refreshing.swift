@@ -25,7 +25,7 @@ extension RequestRunner {
         Conditional.removeConditions(from: &fields)
         request.fields = HeaderFields(fields)
         for name in Self.ownFields { request.fields.remove(name) }
-        let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        let facts = services.configuration.caching.facts(of: request)
         return FetchContext(
             request,
             facts,

@@ -67,7 +67,7 @@ final class RequestRunner: Sendable {
         self.isStorable = isStorable
         self.policy = services.policy(of: request, policy)
         terms = services.terms(of: request, policy)
-        facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
+        facts = services.configuration.caching.facts(of: request)
         boarding = Boarding(services, request, facts, self.policy)
         self.request = request
     }
@@ -201,15 +201,10 @@ final class RequestRunner: Sendable {
                 return (response, isRefreshed)
             }
             // Only the origin can answer this request: it refreshes the stored response itself.
-            return mustNotAsk ? (builder.gatewayTimeout(), false) : nil
+            return facts.onlyIfCached ? (builder.gatewayTimeout(), false) : nil
         case .gatewayTimeout: return (builder.gatewayTimeout(), false)
         case .revalidate, .fetch: return nil
         }
-    }
-
-    /// Whether the client forbids a request to the origin, and its directives are honoured.
-    var mustNotAsk: Bool {
-        facts.onlyIfCached && services.configuration.caching.requestDirectives == .honour
     }
 
     static let notCached = CacheError(

@@ -35,7 +35,7 @@ enum ReuseStep {
 
     /// The step for a request that selects nothing.
     init(missing facts: RequestFacts, _ terms: ReuseTerms) {
-        let decision = ReuseDecision.decideMiss(request: facts, preferences: terms.preferences)
+        let decision = ReuseDecision.decideMiss(request: facts)
         self.init(decision, terms, dueSeconds: nil)
     }
 
