@@ -2,6 +2,7 @@ import CacheEngine
 import CacheProxy
 import CacheTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 /// Exchanges of each client with origins that break off, send wrong framing or send too much.
@@ -338,6 +339,25 @@ import Testing
         #expect(server.connectionCount == 9)
         _ = try await origin.fetch(warm).body.collect()
         #expect(server.connectionCount == 9)
+    }
+
+    /// An origin that is merely not reached would let the request go to another one.
+    @Test(arguments: OriginKind.allCases)
+    func requestThatEndsItsServerFailsAsOneThatWasSent(kind: OriginKind) async throws {
+        let held = Mutex<LoopbackServer?>(nil)
+        let server = try LoopbackServer { request, connection in
+            guard request.target != "/warm" else { return connection.respond(body: "warm") }
+            held.withLock { $0?.stop() }
+            connection.close()
+        }
+        held.withLock { $0 = server }
+        defer { held.withLock { $0 = nil } }
+        let origin = kind.make()
+        _ = try await origin.fetch(OriginRequest(url: server.baseURL + "/warm")).body.collect()
+        let killer = OriginRequest(url: server.baseURL + "/kill")
+        #expect(await failure(of: origin, killer) == .originFailed)
+        #expect(server.requests.count { $0.target == "/kill" } == 1)
+        #expect(await failure(of: origin, killer) == .originUnreachable)
     }
 
     @Test(arguments: OriginKind.allCases, [nil, "content"])

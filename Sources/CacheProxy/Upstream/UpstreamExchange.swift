@@ -73,6 +73,14 @@ final class UpstreamExchange {
         return isIdempotent && (isRepeatable || Mutant.sendsStreamsOnKept.isOn)
     }
 
+    /// The error that ends it without a connection, because of `error`.
+    ///
+    /// If the request was sent before, on a kept connection that the origin closed, that is what
+    /// failed: an origin that is merely not reached would let the request go to another one.
+    func failure(because error: any Error) -> any Error {
+        sendCount == 0 || error is LocalLack ? error : UpstreamFailure.closedUnanswered
+    }
+
     enum Permit { case none, awaited, held }
 
     init(_ wish: UpstreamWish, _ host: UpstreamHost, _ upload: UploadPipe?, now: UInt64) {

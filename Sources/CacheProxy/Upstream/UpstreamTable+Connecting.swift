@@ -148,7 +148,7 @@ extension UpstreamTable {
         where host.mayUseOldAddresses(now: now) && !Mutant.discardsAddresses.isOn:
             host.keepAddresses(now: now)
         case .failure(let error):
-            for exchange in waiting { finish(exchange, .failure(error)) }
+            for exchange in waiting { finish(exchange, .failure(exchange.failure(because: error))) }
             return
         }
         for exchange in waiting { connectToAddresses(exchange) }
@@ -199,7 +199,7 @@ extension UpstreamTable {
             exchange.host.name.description,
             code: failure ?? ECONNREFUSED
         )
-        finish(exchange, .failure(error))
+        finish(exchange, .failure(exchange.failure(because: error)))
     }
 
     /// A socket that does not block; an idle connection ends if no other file can be opened.

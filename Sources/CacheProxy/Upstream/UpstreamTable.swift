@@ -184,7 +184,7 @@ final class UpstreamTable {
         nextSweep = now + Self.sweepMilliseconds
         for exchange in Array(exchanges.values) {
             if nanoseconds >= exchange.connectBy {
-                cut(exchange, UpstreamFailure.connectTimedOut)
+                cut(exchange, exchange.failure(because: UpstreamFailure.connectTimedOut))
             } else if nanoseconds >= exchange.addressBy, exchange.awaitsLookUp {
                 useOldAddresses(exchange)
             } else if nanoseconds >= exchange.addressBy, let connection = exchange.connection {
