@@ -28,7 +28,7 @@ package struct DiskConfiguration: Sendable {
     /// The size of a segment, a power of two from 64 KiB to 256 MiB; `nil` derives it from the
     /// capacity.
     package var segmentBytes: Int?
-    /// The maximum bytes of unwritten entries in one shard.
+    /// The maximum bytes of unwritten entries in one shard; a larger entry waits alone.
     package var queueBytesMax = 16 << 20
     /// The number of unwritten bytes at which a shard starts to write.
     package var batchBytes = 256 << 10

@@ -226,6 +226,26 @@ import Testing
         await store.close()
     }
 
+    /// A body that finds no file is lost after the call has begun, and so is its old version.
+    @Test func settledReplacementThatIsLostDoesNotRestoreTheOldEntry() async throws {
+        let store = DiskStore(segments: 4, volume: .replaced(files))
+        store.configuration.flushMilliseconds = 60_000
+        store.configuration.entryBytesMax = 100_000
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        try await tier.flush()
+        files.plan = Self.plan { $0.openFilesMax = 0 }
+        #expect(tier.enqueue(try store.entry(1, version: 1, bytes: 60_000)) == .stored)
+        try await tier.settle(try store.storeKey(1).hash)
+        let kill = files.snapshot()
+        files.plan = .init()
+        await store.close()
+        files.restore(kill)
+        _ = try await store.open()
+        #expect(try await store.version(1) == nil)
+        await store.close()
+    }
+
     /// The removal found no entry and wrote no record: the segment itself shows that it is
     /// reclaimed.
     @Test func removalOfWhatWasReclaimedHoldsAfterAKill() async throws {

@@ -6,6 +6,32 @@ import Testing
 @testable import CacheEngine
 
 @Suite struct DiskPoolTests {
+    /// The readers wait for the device while their segments become clean.
+    @Test func segmentsWithReadersOfTheirOldLifeFailNoWrite() async throws {
+        let store = DiskStore(segments: 6)
+        let tier = try await store.open()
+        for number in 0..<400 { _ = tier.enqueue(try store.entry(number, version: 1)) }
+        try await tier.flush()
+        let state = tier.shard(try store.storeKey(399).hash)
+        var leases: [ReadLease] = []
+        for number in 0..<400 {
+            let identity = try store.storeKey(number).hash.identity
+            guard case .onDisk(let lease) = state.state.withLock({ $0.lookUp(identity) }) else {
+                continue
+            }
+            leases.append(lease)
+        }
+        for number in 400..<1_600 {
+            #expect(tier.enqueue(try store.entry(number)) == .stored)
+            if number % 40 == 0 { try await tier.flush() }
+        }
+        try await tier.flush()
+        #expect(tier.statistics.writeErrors == 0)
+        #expect(try await store.version(1_599) == 0)
+        for lease in leases { state.state.withLock { $0.giveBack(lease) } }
+        await store.close()
+    }
+
     @Test func readersOfOneKeyShareOneRead() async throws {
         let files = FaultyFileSystem(seed: 1)
         let store = DiskStore(volume: .replaced(files))

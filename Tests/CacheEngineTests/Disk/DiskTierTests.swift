@@ -5,6 +5,22 @@ import Testing
 @testable import CacheEngine
 
 @Suite struct DiskTierTests {
+    @Test func entryLargerThanTheQueueWaitsAloneInIt() async throws {
+        let store = DiskStore()
+        store.configuration.queueBytesMax = 8 << 10
+        store.configuration.flushMilliseconds = 60_000
+        let tier = try await store.open()
+        #expect(tier.enqueue(try store.entry(1, bytes: 20_000)) == .stored)
+        #expect(tier.enqueue(try store.entry(2)) == .refused(.queueFull))
+        try await tier.flush()
+        #expect(tier.enqueue(try store.entry(2)) == .stored)
+        #expect(tier.enqueue(try store.entry(3, bytes: 20_000)) == .refused(.queueFull))
+        _ = try await store.reopen()
+        #expect(try await store.version(1, bytes: 20_000) == 0)
+        #expect(try await store.version(2) == 0)
+        await store.close()
+    }
+
     @Test func queuedEntryIsReadableAtOnceAndStillAfterItIsWritten() async throws {
         let store = DiskStore()
         let tier = try await store.open()

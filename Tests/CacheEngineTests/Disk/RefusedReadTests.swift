@@ -12,14 +12,14 @@ import Testing
     private let gate = DispatchSemaphore(value: 0)
 
     /// A cache with one entry, which is on disk only; each read of it waits for the device.
-    private func stage() async throws -> Stage {
+    private func stage(body: String = "old") async throws -> Stage {
         let origin = ScriptedOrigin(
             fields: ["Cache-Control": "max-age=600", "ETag": "\"1\""],
-            body: "old"
+            body: body
         )
         let stage = try await Stage(origin) {
             $0.memory = .disabled
-            $0.backing = .disk(path: "/cache", capacity: .megabytes(16))
+            $0.backing = .disk(path: "/cache", capacity: .megabytes(64))
             $0.backing.fileSystem = .replaced(files)
             $0.backing.pool = pool
             $0.hooks.willStore = { $0.fields.contains("X-Refused") ? nil : $0 }
@@ -49,6 +49,20 @@ import Testing
         #expect(disk.statistics.readsRefused > 0)
         gate.signal()
         while await pool.run({ true }) == nil { await Task.yield() }
+    }
+
+    /// The head of the response has left: its body waits like the others.
+    @Test func bodyInAFileIsReadThoughReadsAreRefused() async throws {
+        let body = String(repeating: "0123456789abcdef", count: 100_000)
+        let stage = try await stage(body: body)
+        let response = try await stage.cache.respond(to: CacheRequest(url: Stage.url))
+        #expect(response.info.tier == .disk && response.body.availableChunk == nil)
+        await stall()
+        async let whole = response.body.collect()
+        for _ in 0..<1_000 { await Task.yield() }
+        gate.signal()
+        #expect(try await whole.text == body)
+        await stage.end()
     }
 
     @Test func softPurgeOfAURLHoldsThoughReadsAreRefused() async throws {

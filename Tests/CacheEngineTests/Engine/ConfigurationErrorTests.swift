@@ -22,6 +22,9 @@ import Testing
         Mistake("memory.maximumEntryShare is 1.5; give a number above 0 and at most 1") {
             $0.memory.maximumEntryShare = 1.5
         },
+        Mistake("backing.maximumEntryShare is nan; give a number above 0 and at most 1") {
+            $0.backing.maximumEntryShare = .nan
+        },
         Mistake("memory.maximumPinnedShare is -1.0; give a number from 0 to 1") {
             $0.memory.maximumPinnedShare = -1
         },

@@ -31,13 +31,8 @@ package final class DiskBody: BodyReader {
         if let last = opened.withLock({ $0.lastBlock }), last.number == number {
             return Self.part(range, of: last.bytes, number)
         }
-        let block = await file.pool.run { self.readBlock(number) }
-        guard let block else {
-            throw CacheError(
-                .storageFailed,
-                detail: "Too many reads wait for the device of \(file.path)"
-            )
-        }
+        // Never refused: the head of the response has been sent. Each reader waits for one block.
+        let block = await file.pool.runAlways { self.readBlock(number) }
         return Self.part(range, of: try block.get(), number)
     }
 

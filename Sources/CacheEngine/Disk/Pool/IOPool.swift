@@ -47,6 +47,15 @@ package final class IOPool: Sendable {
         }
     }
 
+    /// Runs `work` even if too many jobs are waiting, for what cannot be refused any more.
+    package func runAlways<Result: Sendable>(
+        _ work: @escaping @Sendable () -> Result
+    ) async -> Result {
+        await withUnsafeContinuation { continuation in
+            core.submitAlways { continuation.resume(returning: work()) }
+        }
+    }
+
     /// Creates a lane on these threads, without work.
     package func makeLane() -> IOLane { IOLane(core) }
 }

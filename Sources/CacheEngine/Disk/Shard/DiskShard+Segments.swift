@@ -9,13 +9,13 @@ extension DiskShard {
     /// Opens the next segment for writing; returns `false` if none is available.
     func openNextSegment() -> Bool {
         precondition(writer.segment == nil && writer.placed.isEmpty)
-        if clean.isEmpty, !createSegment(), !reclaimOldestSegment() { return false }
-        guard let position = clean.firstIndex(where: { isUnread($0) }) else { return false }
-        let slot = clean.remove(at: position)
-        guard begin(slot) else {
-            clean.append(slot)
-            return false
+        // A clean segment may still have readers of its old life, which wait for the device.
+        for _ in 0..<Self.segmentsTriedMax where !clean.contains(where: { isUnread($0) }) {
+            guard createSegment() || reclaimOldestSegment() else { break }
         }
+        var hasBegun = false
+        for slot in clean where !hasBegun && isUnread(slot) { hasBegun = beginClean(slot) }
+        guard hasBegun else { return false }
         state.withLock { if $0.condition == .failed { $0.condition = .working } }
         while clean.count < cleanSegmentsWanted, order.count > 1 {
             guard !createSegment() else { continue }
@@ -23,6 +23,16 @@ extension DiskShard {
             guard reclaimOldestSegment(), writer.segment != nil else { break }
         }
         return writer.segment != nil
+    }
+
+    /// The segments that are made or reclaimed in search of one that nothing reads.
+    private static let segmentsTriedMax = 8
+
+    private func beginClean(_ slot: Int) -> Bool {
+        clean.removeAll { $0 == slot }
+        if begin(slot) { return true }
+        clean.append(slot)
+        return false
     }
 
     private func isUnread(_ slot: Int) -> Bool { state.withLock { $0.segments[slot].leases == 0 } }

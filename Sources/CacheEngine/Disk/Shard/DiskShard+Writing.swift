@@ -20,17 +20,26 @@ extension DiskShard {
     }
 
     /// Writes everything accepted before the call; returns `false` if that failed.
+    ///
+    /// Also the tombstones of entries that were lost on the way: they are accepted later, but until
+    /// they are written the older records of those keys can come back.
     func drainAll() -> Bool {
-        let limit = state.withLock { state -> UInt64? in
+        let start = state.withLock { state -> (limit: UInt64, lostEntries: Int)? in
             guard state.condition != .closed else { return nil }
             state.flushDeadline = 0
-            return state.nextSequence
+            return (state.nextSequence, state.lostEntries)
         }
-        guard let limit else { return false }
+        guard var (limit, lostEntries) = start else { return false }
         defer { requestWriting() }
         guard tryFailedDevice() else { return false }
+        var hasDrained = false
         for _ in 0..<Self.failuresMax {
-            if drain(below: limit) { return true }
+            let isDrained = drain(below: limit)
+            let (next, lost) = state.withLock { ($0.nextSequence, $0.lostEntries) }
+            // What was lost in a second round was accepted after the call.
+            if isDrained, lost == lostEntries || hasDrained { return true }
+            hasDrained = hasDrained || isDrained
+            if lost != lostEntries { (limit, lostEntries) = (next, lost) }
             if failures >= Self.failuresMax { break }
         }
         return false

@@ -121,8 +121,10 @@ struct ShardState: ~Copyable {
         let around = head.entrySizeBytes - head.rawCount + recordUnitBytes
         if head.entrySizeBytes + bodyBytes > settings.entryBytesMax { return .tooLarge }
         if around + BodyReference.sizeBytes > settings.recordBytesMax { return .tooLarge }
-        guard queue.bytes + head.entrySizeBytes <= settings.queueBytesMax, !queue.isAtNodeLimit
-        else { return .queueFull }
+        // An entry that is larger than the queue waits alone in it.
+        let hasRoom =
+            queue.bytes == 0 || queue.bytes + head.entrySizeBytes <= settings.queueBytesMax
+        guard hasRoom, !queue.isAtNodeLimit else { return .queueFull }
         // This check is last, because it adopts the file: the file of a refused body must stay
         // doomed.
         if let body, !body.adopt(by: head.hash.identity) { return .notAdmitted }

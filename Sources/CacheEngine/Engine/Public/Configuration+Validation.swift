@@ -11,6 +11,11 @@ extension HTTPCache.Configuration {
             share > 0 && share <= 1,
             "memory.maximumEntryShare is \(share); give a number above 0 and at most 1"
         )
+        let diskShare = backing.maximumEntryShare
+        try Self.require(
+            diskShare > 0 && diskShare <= 1,
+            "backing.maximumEntryShare is \(diskShare); give a number above 0 and at most 1"
+        )
         let pinned = memory.maximumPinnedShare
         try Self.require(
             (0...1).contains(pinned),
