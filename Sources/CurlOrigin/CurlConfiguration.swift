@@ -57,8 +57,8 @@ public struct CurlConfiguration: Hashable, Sendable {
     public struct Connections: Hashable, Sendable {
         /// The maximum number of connections in use at once to one host.
         ///
-        /// Further requests wait for one of them, for at most `Deadlines.head` and
-        /// `connect` together.
+        /// Further requests wait for one of them, for at most `Deadlines.head` and `connect`
+        /// together, or for the time of their own.
         public var maximumPerHost: Int
         /// The maximum number of connections in use at once to all hosts.
         public var maximumTotal: Int

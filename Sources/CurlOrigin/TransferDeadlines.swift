@@ -56,7 +56,7 @@ package struct TransferDeadlines: Sendable {
         }
     }
 
-    /// The origin has accepted content.
+    /// Content was taken from its source, to be sent.
     package mutating func contentTaken(now: UInt64) {
         if phase == .uploading { enter(.uploading, for: idleNanoseconds, now: now) }
         progressed(now: now)

@@ -60,6 +60,12 @@ package struct DiskGeometry: Hashable {
         max(0, capacityBytes - reservedBytes(shardCount: shardCount)) / shardCount
     }
 
+    /// The largest body for whose file a shard with this share makes room: half of it, without the
+    /// file's header and table.
+    static func bodyBytesMax(shareBytes: Int) -> Int {
+        max(0, shareBytes / 2 - shareBytes / 64 - 2 * pageBytes)
+    }
+
     /// The largest number of segments in the directory with this capacity; 0 if it is too small.
     ///
     /// The tier keeps the file of each segment open. A directory that exists keeps the division that

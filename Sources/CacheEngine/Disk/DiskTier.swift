@@ -121,7 +121,10 @@ package final class DiskTier: Sendable {
                 queueBytesMax: configuration.queueBytesMax,
                 batchBytes: configuration.batchBytes,
                 flushNanoseconds: UInt64(max(1, configuration.flushMilliseconds)) * 1_000_000,
-                entryBytesMax: configuration.entryBytesMax ?? share / 8,
+                entryBytesMax: min(
+                    configuration.entryBytesMax ?? share / 8,
+                    DiskGeometry.bodyBytesMax(shareBytes: share)
+                ),
                 inlineBodyBytesMax: min(
                     configuration.inlineBodyBytesMax,
                     manifest.segmentBytes / 4
@@ -143,6 +146,9 @@ package final class DiskTier: Sendable {
             )
         }
     }
+
+    /// The size of the largest entry, body included; the same in every shard.
+    var entryBytesMax: Int { shards[0].settings.entryBytesMax }
 
     func shard(_ hash: KeyHash) -> DiskShard {
         // With a single shard the shift by 64 gives zero.

@@ -91,7 +91,7 @@ final class OriginPool: LoopOrigin {
         _ completion: @escaping @Sendable (consuming LoopAnswer) -> Void
     ) -> (any LoopExchange)? {
         guard let upstream = state.withLock({ $0.loopUpstream }),
-            let address = state.withLock({ $0.ring.choose() })
+            let address = state.withLock({ $0.ring.choose(now: coarseMilliseconds()) })
         else { return nil }
         let exchange = upstream.begin(outgoing(request, to: address)) { [self] answer in
             switch answer {
@@ -157,7 +157,8 @@ final class OriginPool: LoopOrigin {
         excluding tried: Set<OriginAddress>
     ) -> (OriginAddress, any Origin)? {
         state.withLock { state in
-            state.ring.choose(excluding: tried).map { ($0, state.upstream) }
+            state.ring.choose(excluding: tried, now: coarseMilliseconds())
+                .map { ($0, state.upstream) }
         }
     }
 
@@ -246,10 +247,14 @@ final class OriginPool: LoopOrigin {
             // If the origin cannot connect without a request, the next request is the probe.
             try await (upstream as? any ConnectingOrigin)?.connect(to: "\(address)/")
             state.withLock { $0.ring.probeConnected(address) }
-        } catch is LocalLack {
-            state.withLock { $0.ring.probeGaveUp(address, now: coarseMilliseconds()) }
         } catch {
-            state.withLock { $0.ring.probeFailed(address, now: coarseMilliseconds()) }
+            let now = coarseMilliseconds()
+            switch Self.code(of: error) {
+            case .originUnreachable, .originFailed, .originTimedOut, .originMisbehaved:
+                state.withLock { $0.ring.probeFailed(address, now: now) }
+            // A lack of this machine, or a wait for a free connection, tells nothing of the origin.
+            default: state.withLock { $0.ring.probeGaveUp(address, now: now) }
+            }
         }
     }
 }

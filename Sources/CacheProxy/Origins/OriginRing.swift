@@ -26,8 +26,10 @@ struct OriginRing: Sendable {
         var downCount = 0
         var isProbed = false
         var isOnTrial = false
-        /// Whether the request of the trial was sent.
-        var isTried = false
+        /// The time until which the request of the trial may take; `nil` if none is under way.
+        ///
+        /// Its client may send slowly, and keep its content for hours.
+        var trialEnd: Int64?
         /// Whether it went down although it was reachable.
         var hasFailed = false
 
@@ -37,7 +39,7 @@ struct OriginRing: Sendable {
             downCount += 1
             isProbed = false
             isOnTrial = false
-            isTried = false
+            trialEnd = nil
         }
     }
 
@@ -52,14 +54,20 @@ struct OriginRing: Sendable {
     ///
     /// If all are down, the member with the next probe is asked nevertheless: without that, the
     /// proxy would fail requests for longer than its origins do.
-    mutating func choose(excluding tried: Set<OriginAddress> = []) -> OriginAddress? {
+    mutating func choose(
+        excluding tried: Set<OriginAddress> = [],
+        now: Int64
+    ) -> OriginAddress? {
         var fallback: Int?
         for step in 0..<members.count {
             let index = (next + step) % members.count
             let member = members[index]
             if tried.contains(member.address) { continue }
-            if member.downUntil == nil, !member.isTried || Mutant.probesManyAtOnce.isOn {
-                members[index].isTried = member.isOnTrial
+            let isFree = now >= member.trialEnd ?? .min || Mutant.probesManyAtOnce.isOn
+            if member.downUntil == nil, isFree {
+                if member.isOnTrial {
+                    members[index].trialEnd = now + Self.backOffMillisecondsMax
+                }
                 return take(index)
             }
             let until = member.downUntil ?? .min
@@ -104,7 +112,7 @@ struct OriginRing: Sendable {
 
     /// The request ended without a result for the origin.
     mutating func gaveUp(_ address: OriginAddress) {
-        change(address) { $0.isTried = false }
+        change(address) { $0.trialEnd = nil }
     }
 
     /// Replaces the origins; those that stay keep their state.

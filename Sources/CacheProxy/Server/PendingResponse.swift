@@ -2,10 +2,10 @@ import CacheEngine
 import Synchronization
 
 /// The work for a response which is not there at once, and the count of its bytes that the worker
-/// has not sent.
+/// has not acknowledged.
 ///
-/// At most a window of the body is between its reader, a task, and the socket; a slow client makes
-/// the reader wait, and with it the origin or the store.
+/// At most a window of the body is on its way to the worker, which acknowledges what its output has
+/// room for; a slow client makes the reader, a task, wait, and with it the origin or the store.
 final class PendingResponse: Sendable {
     static let windowBytes = 256 * 1024
 
@@ -62,7 +62,7 @@ final class PendingResponse: Sendable {
         waiter?.resume()
     }
 
-    /// The worker has sent `count` bytes.
+    /// The worker's output has room for `count` bytes more.
     func acknowledge(_ count: Int) {
         let waiter = state.withLock { state in
             state.pendingBytes -= count

@@ -28,6 +28,25 @@ import Testing
         #expect(segments == row.2)
     }
 
+    /// With many shards, the share of one is little more than an entry may take.
+    @Test func bodyOfEverySizeThatIsAllowedHasRoom() async throws {
+        let store = DiskStore()
+        store.configuration.capacityBytes = 64 << 20
+        store.configuration.segmentBytes = nil
+        store.configuration.shardCount = 16
+        store.configuration.entryBytesMax = (64 << 20) / 20
+        let tier = try await store.open()
+        let sizes = stride(from: 1 << 20, to: 4 << 20, by: 64 << 10)
+        let allowed = sizes.filter { tier.hasRoom(entryBytes: $0, bodyBytes: $0) }
+        #expect(allowed.count > 5 && allowed.count < 32)
+        let hash = try store.storeKey(1).hash
+        for size in allowed {
+            let writer = try await tier.beginBody(for: hash, expectedBytes: size)
+            await writer.abandon()
+        }
+        await store.close()
+    }
+
     /// Segments of 4 MiB, as in a directory of 1 GiB, are 1,600 in one of 10 GiB; laid out anew it
     /// would have 8 times 79.
     @Test func grownDirectoryKeepsItsSegments() async throws {

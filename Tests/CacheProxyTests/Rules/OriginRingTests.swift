@@ -12,7 +12,7 @@ import Testing
 
     @Test func membersTakeTurns() {
         var ring = OriginRing(Self.addresses)
-        let chosen = (0..<6).compactMap { _ in ring.choose()?.description }
+        let chosen = (0..<6).compactMap { _ in ring.choose(now: 0)?.description }
         #expect(chosen == ["http://a", "http://b", "http://c", "http://a", "http://b", "http://c"])
     }
 
@@ -20,33 +20,45 @@ import Testing
         var ring = OriginRing(Self.addresses)
         let bad = Self.addresses[0]
         for _ in 0..<OriginRing.failuresMax { ring.failed(bad, now: 0) }
-        #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
+        #expect((0..<9).allSatisfy { _ in ring.choose(now: 0) != bad })
         #expect(ring.nextProbe == OriginRing.backOffMillisecondsMin)
         #expect(ring.takeProbes(now: 999).isEmpty)
         #expect(ring.takeProbes(now: 1_000) == [bad])
         // Until the probe ends, no request goes to the origin and no second probe begins.
-        #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
+        #expect((0..<9).allSatisfy { _ in ring.choose(now: 0) != bad })
         #expect(ring.takeProbes(now: 1_000).isEmpty && ring.nextProbe == nil)
         ring.probeConnected(bad)
-        #expect((0..<9).count { _ in ring.choose() == bad } == 1)
+        #expect((0..<9).count { _ in ring.choose(now: 0) == bad } == 1)
         ring.gaveUp(bad)
-        #expect((0..<9).count { _ in ring.choose() == bad } == 1)
+        #expect((0..<9).count { _ in ring.choose(now: 0) == bad } == 1)
         ring.failed(bad, now: 1_000)
         #expect(ring.nextProbe == 3_000)
         #expect(ring.takeProbes(now: 3_000) == [bad])
         ring.probeConnected(bad)
-        #expect((0..<3).contains { _ in ring.choose() == bad })
+        #expect((0..<3).contains { _ in ring.choose(now: 0) == bad })
         ring.answered(bad)
-        #expect((0..<9).count { _ in ring.choose() == bad } == 3)
+        #expect((0..<9).count { _ in ring.choose(now: 0) == bad } == 3)
         ring.failed(bad, now: 4_000)
         #expect(ring.nextProbe == nil)
+    }
+
+    @Test func trialThatLastsTooLongIsFollowedByAnother() {
+        var ring = OriginRing(Self.addresses)
+        let bad = Self.addresses[0]
+        for _ in 0..<OriginRing.failuresMax { ring.failed(bad, now: 0) }
+        #expect(ring.takeProbes(now: 1_000) == [bad])
+        ring.probeConnected(bad)
+        #expect((0..<9).count { _ in ring.choose(now: 2_000) == bad } == 1)
+        let end = 2_000 + OriginRing.backOffMillisecondsMax
+        #expect((0..<9).allSatisfy { _ in ring.choose(now: end - 1) != bad })
+        #expect((0..<9).count { _ in ring.choose(now: end) == bad } == 1)
     }
 
     @Test func memberOutOfReachIsLeftOutAtOnceAndBackWithTheFirstProbe() {
         var ring = OriginRing(Self.addresses)
         let bad = Self.addresses[0]
         ring.unreached(bad, now: 0)
-        #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
+        #expect((0..<9).allSatisfy { _ in ring.choose(now: 0) != bad })
         // A concurrent failure of the same origin changes nothing.
         ring.unreached(bad, now: 500)
         #expect(ring.nextProbe == 1_000)
@@ -55,7 +67,7 @@ import Testing
         #expect(ring.nextProbe == 3_100)
         #expect(ring.takeProbes(now: 3_100) == [bad])
         ring.probeConnected(bad)
-        #expect((0..<9).count { _ in ring.choose() == bad } == 3)
+        #expect((0..<9).count { _ in ring.choose(now: 0) == bad } == 3)
         #expect(ring.nextProbe == nil)
     }
 
@@ -65,7 +77,7 @@ import Testing
         ring.unreached(bad, now: 0)
         #expect(ring.takeProbes(now: 1_000) == [bad])
         ring.probeGaveUp(bad, now: 1_100)
-        #expect((0..<9).allSatisfy { _ in ring.choose() != bad })
+        #expect((0..<9).allSatisfy { _ in ring.choose(now: 0) != bad })
         #expect(ring.nextProbe == 2_100 && ring.takeProbes(now: 2_100) == [bad])
         ring.probeFailed(bad, now: 2_100)
         // The pause has grown once.
@@ -80,7 +92,7 @@ import Testing
         // A request that was sent before the origin went down.
         ring.answered(bad)
         ring.probeFailed(bad, now: 1_100)
-        #expect(ring.nextProbe == nil && (0..<9).count { _ in ring.choose() == bad } == 3)
+        #expect(ring.nextProbe == nil && (0..<9).count { _ in ring.choose(now: 0) == bad } == 3)
     }
 
     @Test func requestThatFailsDuringAProbeDoesNotEndTheProbe() {
@@ -113,8 +125,8 @@ import Testing
         for address in Self.addresses {
             for _ in 0..<OriginRing.failuresMax { ring.failed(address, now: 0) }
         }
-        #expect(ring.choose() != nil)
-        #expect(ring.choose(excluding: Set(Self.addresses)) == nil)
+        #expect(ring.choose(now: 0) != nil)
+        #expect(ring.choose(excluding: Set(Self.addresses), now: 0) == nil)
     }
 
     @Test func replacedMembersKeepTheirHealth() {
@@ -123,7 +135,7 @@ import Testing
         ring.replace([Self.addresses[1], Self.addresses[2]])
         #expect(ring.members.map { $0.downUntil == nil } == [false, true])
         ring.replace([])
-        #expect(ring.choose() == nil)
+        #expect(ring.choose(now: 0) == nil)
     }
 
     @Test(arguments: UInt64(0)..<64)
@@ -134,7 +146,7 @@ import Testing
         var lastLookedAt: [OriginAddress: Int64] = [:]
         for _ in 0..<2_000 {
             now += Int64.random(in: 0...500, using: &random)
-            guard let chosen = ring.choose() else {
+            guard let chosen = ring.choose(now: now) else {
                 Issue.record("Nobody was chosen")
                 return
             }
@@ -247,6 +259,33 @@ import Testing
         #expect(pool.members.allSatisfy { $0.downUntil == nil })
         let told = lines.withLock { $0 }
         #expect(told.map { $0.hasPrefix("Cannot open a socket to the origin: ") } == [true])
+        pool.shutDown()
+    }
+
+    /// A client for origins whose connections are all in use; the first requests find none.
+    private actor CrowdedOrigin: ConnectingOrigin {
+        var probes = 0
+
+        func fetch(_ request: OriginRequest) async throws -> OriginResponse {
+            throw CacheError(.originUnreachable, detail: "Cannot connect")
+        }
+
+        func connect(to url: String) async throws {
+            probes += 1
+            throw CacheError(.deadlineExceeded, detail: "No connection was free")
+        }
+    }
+
+    @Test func probeThatWaitsForAConnectionCountsAgainstNoOrigin() async throws {
+        let upstream = CrowdedOrigin()
+        let pool = OriginPool([Self.addresses[0]], name: "me", upstream: upstream)
+        _ = try? await pool.fetch(OriginRequest(url: "http://x/"))
+        for _ in 0..<500 {
+            if await upstream.probes > 1 { break }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        #expect(await upstream.probes > 1)
+        #expect(pool.members.map(\.downCount) == [1])
         pool.shutDown()
     }
 

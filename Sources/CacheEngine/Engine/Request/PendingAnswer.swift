@@ -22,7 +22,14 @@ package final class PendingAnswer: Sendable {
         }
     }
 
-    private let state = Mutex<(work: Work, isCancelled: Bool)>((.none, false))
+    private struct State {
+        var work = Work.none
+        /// The number of works so far.
+        var turn = 0
+        var isCancelled = false
+    }
+
+    private let state = Mutex(State())
 
     package init() {}
 
@@ -43,13 +50,13 @@ package final class PendingAnswer: Sendable {
         _ completion: @escaping Completion,
         _ response: @escaping @Sendable () async throws -> CacheResponse
     ) {
-        attach(
-            Task(executorPreference: executor) {
-                do {
-                    completion(.success(try await response()))
-                } catch { completion(.failure(error)) }
-            }
-        )
+        let turn = state.withLock { $0.turn }
+        let task = Task(executorPreference: executor) {
+            do {
+                completion(.success(try await response()))
+            } catch { completion(.failure(error)) }
+        }
+        attach(.task(task), unlessAfter: turn)
     }
 
     func attach(_ flight: HTTPFlight, _ waiter: HTTPFlight.WaiterID) {
@@ -64,8 +71,12 @@ package final class PendingAnswer: Sendable {
         state.withLock { $0.work = .none }
     }
 
-    private func attach(_ work: Work) {
+    /// Notes the work, unless another one was noted after `turn`: a task may have ended, and its
+    /// response have brought new work, before it is noted itself.
+    private func attach(_ work: Work, unlessAfter turn: Int? = nil) {
         let isLate = state.withLock { state in
+            guard turn == nil || turn == state.turn else { return false }
+            state.turn += 1
             state.work = work
             return state.isCancelled
         }

@@ -38,7 +38,7 @@ extension DiskTier: BackingTier {
     var gatheredBytesMax: Int { configuration.inlineBodyBytesMax }
 
     func hasRoom(entryBytes: Int, bodyBytes: Int) -> Bool {
-        entryBytes <= configuration.entryBytesMax ?? .max
+        entryBytes <= entryBytesMax
     }
 
     func openBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter? {
