@@ -1,5 +1,6 @@
 import CacheTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -223,6 +224,25 @@ import Testing
         try await tier.flush()
         _ = try await store.reopen()
         #expect(try await store.version(1) == nil)
+        await store.close()
+    }
+
+    @Test func deviceThatFailsForEverCollectsNoPurges() async throws {
+        let store = DiskStore(segments: 4, volume: .replaced(files))
+        let tier = try await store.open()
+        for number in 0..<3 { _ = tier.enqueue(try store.entry(number)) }
+        try await tier.flush()
+        files.plan = Self.plan { $0.writeError = 1_000 }
+        _ = tier.enqueue(try store.entry(3))
+        for _ in 0..<10 where tier.statistics.shardsFailed == 0 { try? await tier.flush() }
+        #expect(tier.statistics.shardsFailed == 1)
+        let shard = tier.shard(try store.storeKey(1).hash)
+        for number in 0..<70_000 { _ = try shard.forgetAll(in: .tag("tag\(number)")) }
+        #expect(shard.state.withLock { $0.queue.liveCount } <= PurgeTable.tagsMax + 10)
+        #expect(try await store.version(1) == nil)
+        files.plan = .init()
+        _ = try await store.reopen()
+        for number in 0..<4 { #expect(try await store.version(number) == nil) }
         await store.close()
     }
 

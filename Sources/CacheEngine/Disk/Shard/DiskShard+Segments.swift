@@ -16,7 +16,11 @@ extension DiskShard {
         var hasBegun = false
         for slot in clean where !hasBegun && isUnread(slot) { hasBegun = beginClean(slot) }
         guard hasBegun else { return false }
-        state.withLock { if $0.condition == .failed { $0.condition = .working } }
+        state.withLock { state in
+            guard state.condition == .failed else { return }
+            state.condition = .working
+            state.purgesEverything = false
+        }
         while clean.count < cleanSegmentsWanted, order.count > 1 {
             guard !createSegment() else { continue }
             guard clean.isEmpty || hasRoomForKept else { break }

@@ -40,6 +40,16 @@ extension ShardState {
         guard record.recordBytes <= settings.recordBytesMax || Mutant.writesEveryPurge.isOn else {
             return
         }
+        var record = record
+        if condition == .failed, queue.purgeCount >= PurgeTable.tagsMax {
+            // A device that fails for ever must not let the queue grow for ever. No entry is stored
+            // meanwhile that a later purge would have to cover.
+            guard !purgesEverything else { return }
+            purgesEverything = true
+            purges.insert(.everything, sequence: sequence)
+            _ = dropPlaces(in: .everything)
+            record = .removal(.everything)
+        }
         _ = queue.push(
             .purge(record),
             hash: KeyHash(placement: 0, identity: 0),

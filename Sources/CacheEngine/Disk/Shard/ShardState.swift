@@ -22,6 +22,8 @@ struct ShardState: ~Copyable {
     var reads: [UInt64: JoinedRead] = [:]
     var nextSequence: UInt64 = 1
     var condition = Condition.working
+    /// Whether a record that removes everything stands for all purges until the device works again.
+    var purgesEverything = false
     var counters = DiskStatistics()
     /// The deadline for writing the queue, on the machine's monotonic clock; 0 if nothing is
     /// queued.

@@ -6,9 +6,9 @@
 /// Invariants:
 /// 1. Every queued and cancelled node is in the list exactly once; no other node is.
 /// 2. `bytes` is the sum of the entries' sizes over queued and writing nodes.
-/// 3. At most `RecordPlace.queueNodesMax` nodes exist. Stores are refused long before that; the
+/// 3. At most `RecordPlace.queueNodesMax` nodes exist. Stores are refused long before that. The
 ///    number of tombstones is bounded by the number of entries that left the index, and so by the
-///    device.
+///    device; that of purges by `PurgeTable.tagsMax` while the device fails.
 struct WriteQueue: ~Copyable {
     enum State: UInt8, Sendable { case free, queued, cancelled, writing }
 
@@ -37,6 +37,10 @@ struct WriteQueue: ~Copyable {
             guard let content, case .entry = content else { return content != nil }
             return false
         }
+
+        var isPurge: Bool {
+            if case .purge = content { true } else { false }
+        }
     }
 
     /// The older copy of a key, under a node of the queue.
@@ -61,6 +65,8 @@ struct WriteQueue: ~Copyable {
     private(set) var bytes = 0
     /// Removals among the nodes that are queued or being written.
     private(set) var removalCount = 0
+    /// Purges among them.
+    private(set) var purgeCount = 0
     /// Nodes that are queued or being written.
     private(set) var liveCount = 0
 
@@ -102,6 +108,7 @@ struct WriteQueue: ~Copyable {
         bytes += sizeBytes
         liveCount += 1
         if nodes[index].isRemoval { removalCount += 1 }
+        if nodes[index].isPurge { purgeCount += 1 }
         if tail >= 0 { nodes[Int(tail)].next = Int32(index) } else { head = Int32(index) }
         tail = Int32(index)
         return index
@@ -170,6 +177,7 @@ struct WriteQueue: ~Copyable {
         bytes -= nodes[node].sizeBytes
         liveCount -= 1
         if nodes[node].isRemoval { removalCount -= 1 }
+        if nodes[node].isPurge { purgeCount -= 1 }
         assert(bytes >= 0 && liveCount >= 0 && removalCount >= 0)
         release(node)
         return replaced
