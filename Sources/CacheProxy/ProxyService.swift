@@ -181,9 +181,11 @@ public final class ProxyService: Sendable {
         let maximumPerHost =
             configuration.originConnectionsMax
             ?? configuration.connectionsMax * configuration.workers
+        // Origins with TLS and without have a client each, which counts its own connections.
+        let clients = Set(configuration.origins.map(\.isPlain)).count
         let maximumTotal = min(
             maximumPerHost * max(1, configuration.origins.count),
-            configuration.originConnectionsTotalMax ?? .max
+            (configuration.originConnectionsTotalMax ?? .max) / max(1, clients)
         )
         curl.connections.maximumPerHost = min(maximumPerHost, maximumTotal)
         curl.connections.maximumTotal = maximumTotal

@@ -121,6 +121,10 @@ import Testing
                 == "320 connections per worker and 224 to origins, because the process may open "
                 + "1024 files; raise the limit with ulimit -n"
         )
+        var mixed = bounded
+        mixed.origins = ["http://a", "https://b"].compactMap { OriginAddress($0) }
+        let each = ProxyService.curlConfiguration(mixed).connections
+        #expect(each.maximumTotal == 112, "each of the two clients counts its own")
         let enough = try wanted.bounded(openFilesMax: 1 << 20)
         #expect(enough.connectionsMax == wanted.connectionsMax)
         #expect(enough.note(wanted: wanted, openFilesMax: 1 << 20) == nil)

@@ -36,7 +36,7 @@ extension DiskShard {
         for _ in 0..<Self.failuresMax {
             let isDrained = drain(below: limit)
             let (next, lost) = state.withLock { ($0.nextSequence, $0.lostEntries) }
-            // What was lost in a second round was accepted after the call.
+            // An entry that is lost in a second round was accepted after the call.
             if isDrained, lost == lostEntries || hasDrained { return true }
             hasDrained = hasDrained || isDrained
             if lost != lostEntries { (limit, lostEntries) = (next, lost) }
