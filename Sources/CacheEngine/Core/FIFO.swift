@@ -14,7 +14,7 @@ package struct FIFO<Element> {
 
     @inlinable package mutating func append(_ element: Element) { places.append(element) }
 
-    /// Removes and returns the first element; `nil` if there is none.
+    /// Removes and returns the first element; `nil` if the line is empty.
     @inlinable package mutating func popFirst() -> Element? {
         guard head < places.count else { return nil }
         let element = places[head].take()

@@ -200,6 +200,15 @@ final class OriginPool: LoopOrigin {
         )
     }
 
+    /// Whether the error is the origin's: a lack of this machine, and a wait for a free connection,
+    /// are not.
+    static func tellsOfOrigin(_ error: any Error) -> Bool {
+        switch code(of: error) {
+        case .originUnreachable, .originFailed, .originTimedOut, .originMisbehaved: true
+        default: false
+        }
+    }
+
     /// The code of an error that the origin caused; `nil` for a fault of this machine.
     private static func code(of error: any Error) -> CacheError.Code? {
         if let error = error as? CacheError { return error.code }
@@ -249,11 +258,13 @@ final class OriginPool: LoopOrigin {
             state.withLock { $0.ring.probeConnected(address) }
         } catch {
             let now = coarseMilliseconds()
-            switch Self.code(of: error) {
-            case .originUnreachable, .originFailed, .originTimedOut, .originMisbehaved:
-                state.withLock { $0.ring.probeFailed(address, now: now) }
-            // A lack of this machine, or a wait for a free connection, tells nothing of the origin.
-            default: state.withLock { $0.ring.probeGaveUp(address, now: now) }
+            let isFailure = Self.tellsOfOrigin(error)
+            state.withLock { state in
+                if isFailure {
+                    state.ring.probeFailed(address, now: now)
+                } else {
+                    state.ring.probeGaveUp(address, now: now)
+                }
             }
         }
     }

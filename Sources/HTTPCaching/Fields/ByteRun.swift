@@ -43,11 +43,12 @@ package struct ByteRun {
     @inline(__always)
     package func equals(lowercased: StaticString) -> Bool {
         // Most names differ in length already.
-        count == lowercased.utf8CodeUnitCount && hasLetters(lowercased: ByteRun(lowercased))
+        count == lowercased.utf8CodeUnitCount && hasSameLetters(as: ByteRun(lowercased))
     }
 
+    /// Not inlined: every comparison of a name would carry its loop.
     @inline(never)
-    private func hasLetters(lowercased: ByteRun) -> Bool {
+    private func hasSameLetters(as lowercased: ByteRun) -> Bool {
         hasEqualWords(lowercased) { $0.lowercasedBytes == $1 }
     }
 

@@ -12,11 +12,11 @@ import Testing
         let tier = try await store.open()
         for number in 0..<400 { _ = tier.enqueue(try store.entry(number, version: 1)) }
         try await tier.flush()
-        let state = tier.shard(try store.storeKey(399).hash)
+        let shard = tier.shard(try store.storeKey(399).hash)
         var leases: [ReadLease] = []
         for number in 0..<400 {
             let identity = try store.storeKey(number).hash.identity
-            guard case .onDisk(let lease) = state.state.withLock({ $0.lookUp(identity) }) else {
+            guard case .onDisk(let lease) = shard.state.withLock({ $0.lookUp(identity) }) else {
                 continue
             }
             leases.append(lease)
@@ -28,7 +28,7 @@ import Testing
         try await tier.flush()
         #expect(tier.statistics.writeErrors == 0)
         #expect(try await store.version(1_599) == 0)
-        for lease in leases { state.state.withLock { $0.giveBack(lease) } }
+        for lease in leases { shard.state.withLock { $0.giveBack(lease) } }
         await store.close()
     }
 

@@ -10,6 +10,14 @@ import Testing
 @Suite struct OriginRingTests {
     static let addresses = ["http://a", "http://b", "http://c"].compactMap { OriginAddress($0) }
 
+    /// A ring with one member out of reach, which is probed since second 1.
+    private static func ringThatProbes(_ bad: OriginAddress) -> OriginRing {
+        var ring = OriginRing(addresses)
+        ring.unreached(bad, now: 0)
+        #expect(ring.takeProbes(now: 1_000) == [bad])
+        return ring
+    }
+
     @Test func membersTakeTurns() {
         var ring = OriginRing(Self.addresses)
         let chosen = (0..<6).compactMap { _ in ring.choose(now: 0)?.description }
@@ -72,10 +80,8 @@ import Testing
     }
 
     @Test func probeWithoutAResultIsRepeatedAfterTheShortestPause() {
-        var ring = OriginRing(Self.addresses)
         let bad = Self.addresses[0]
-        ring.unreached(bad, now: 0)
-        #expect(ring.takeProbes(now: 1_000) == [bad])
+        var ring = Self.ringThatProbes(bad)
         ring.probeGaveUp(bad, now: 1_100)
         #expect((0..<9).allSatisfy { _ in ring.choose(now: 0) != bad })
         #expect(ring.nextProbe == 2_100 && ring.takeProbes(now: 2_100) == [bad])
@@ -85,10 +91,8 @@ import Testing
     }
 
     @Test func probeThatFailsAfterAnAnswerTakesNothingDown() {
-        var ring = OriginRing(Self.addresses)
         let bad = Self.addresses[0]
-        ring.unreached(bad, now: 0)
-        #expect(ring.takeProbes(now: 1_000) == [bad])
+        var ring = Self.ringThatProbes(bad)
         // A request that was sent before the origin went down.
         ring.answered(bad)
         ring.probeFailed(bad, now: 1_100)
@@ -96,10 +100,8 @@ import Testing
     }
 
     @Test func requestThatFailsDuringAProbeDoesNotEndTheProbe() {
-        var ring = OriginRing(Self.addresses)
         let bad = Self.addresses[0]
-        ring.unreached(bad, now: 0)
-        #expect(ring.takeProbes(now: 1_000) == [bad])
+        var ring = Self.ringThatProbes(bad)
         ring.unreached(bad, now: 1_050)
         #expect(ring.takeProbes(now: 9_000).isEmpty)
         ring.probeConnected(bad)
@@ -262,27 +264,15 @@ import Testing
         pool.shutDown()
     }
 
-    /// A client for origins whose connections are all in use; the first requests find none.
-    private final class CrowdedOrigin: ConnectingOrigin {
-        let probes = Atomic(0)
-
-        func fetch(_ request: OriginRequest) async throws -> OriginResponse {
-            throw CacheError(.originUnreachable, detail: "Cannot connect")
+    @Test func onlyErrorsOfTheOriginCountAgainstItAfterAProbe() {
+        for code in [
+            CacheError.Code.originUnreachable, .originFailed, .originTimedOut, .originMisbehaved,
+        ] {
+            #expect(OriginPool.tellsOfOrigin(CacheError(code, detail: "")))
         }
-
-        func connect(to url: String) async throws {
-            probes.add(1, ordering: .relaxed)
-            throw CacheError(.deadlineExceeded, detail: "No connection was free")
-        }
-    }
-
-    @Test func probeThatWaitsForAConnectionCountsAgainstNoOrigin() async {
-        let upstream = CrowdedOrigin()
-        let pool = OriginPool([Self.addresses[0]], name: "me", upstream: upstream)
-        _ = try? await pool.fetch(OriginRequest(url: "http://x/"))
-        #expect(await eventually { upstream.probes.load(ordering: .relaxed) > 1 })
-        #expect(pool.members.map(\.downCount) == [1])
-        pool.shutDown()
+        let waited = CacheError(.deadlineExceeded, detail: "No connection was free")
+        let others: [any Error] = [waited, LocalLack.ofSocket(code: EMFILE), CancellationError()]
+        #expect(others.allSatisfy { !OriginPool.tellsOfOrigin($0) })
     }
 
     @Test func onlyAFailedConnectionMovesARequestToAnotherOrigin() {

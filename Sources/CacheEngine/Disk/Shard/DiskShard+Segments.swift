@@ -32,6 +32,7 @@ extension DiskShard {
     /// The segments that are made or reclaimed in search of one that nothing reads.
     private static let segmentsTriedMax = 8
 
+    /// Begins a new life of a clean segment, which stays clean if that fails.
     private func beginClean(_ slot: Int) -> Bool {
         clean.removeAll { $0 == slot }
         if begin(slot) { return true }
