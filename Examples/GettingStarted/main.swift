@@ -7,7 +7,7 @@ import CurlOrigin
 
 let url = CommandLine.arguments.dropFirst().first ?? "https://example.com/"
 let cache = try await HTTPCache(
-    configuration: HTTPCache.Configuration(memory: .megabytes(256), mode: .shared),
+    configuration: HTTPCache.Configuration(memory: .megabytes(256), mode: .private),
     origin: CurlOrigin()
 )
 let response = try await cache.respond(to: CacheRequest(url: url))

@@ -1,11 +1,10 @@
 /// One origin fetch shared by every request that asked for the same key while it ran.
 ///
 ///     fetching ──answered──▶ answered ──landed──▶ landed
-///      │    ▲ │                                     ▲
-///      │    │ └──answered for few, abandoned────────┤
-///    failed │ elected                               │
-///      ▼    │                                       │
-///     re-electing ──no waiter, or no attempt left───┘
+///      │   ▲  │                                     ▲
+///      │   │  └──answered for few, abandoned, ──────┘
+///      └───┘     failed without a successor
+///     failed, and a waiter is elected
 ///
 /// A pure value: it never suspends, reads no clock and holds no task. `Flight` performs the actions
 /// it returns.

@@ -74,6 +74,25 @@ import Testing
         }
     }
 
+    /// A document names declarations in parentheses after a link to their file.
+    @Test func declarationsBesideALinkStandInTheLinkedFile() throws {
+        var count = 0
+        for document in try SourceFile.documents() {
+            for match in document.text.matches(
+                of: /\]\(([\w\/.+-]+\.swift)\) \(((?:`[^`]+`(?:, | and )?)+)/
+            ) {
+                let folder = URL(filePath: "/" + document.path).deletingLastPathComponent()
+                let path = folder.appending(path: String(match.1)).standardized.path().dropFirst()
+                let text = try SourceFile.read(String(path))
+                for name in match.2.matches(of: /`(?:\w+\.)?(\w+)`/) {
+                    count += 1
+                    #expect(text.contains(name.1), "\(document.path) names \(name.1) in \(path)")
+                }
+            }
+        }
+        #expect(count > 60)
+    }
+
     /// A decision must state the conditions that would reopen it.
     @Test func everyDecisionSaysWhatWouldReopenIt() throws {
         for page in try SourceFile.all(in: ["docs/decisions"], endings: [".md"]) {
