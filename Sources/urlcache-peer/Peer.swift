@@ -8,7 +8,8 @@ import Foundation
 final class Peer {
     private let cache: PeerCache
     private let bodies: Data?
-    private var requests: [String: [URLRequest]] = [:]
+    /// The requests for the responses in memory, once these are stored.
+    private var requests: [URLRequest] = []
     /// The number of stores so far, by size.
     private var storeCounts: [Int: Int] = [:]
 
@@ -22,6 +23,9 @@ final class Peer {
     private static let bodyStride = 506_816
     private static let keyPrefix = "https://example.test/assets/"
     private static let keyBytes = 46
+    /// The look-ups between two readings of the clock, as in bench-cli.
+    private static let chunkSize = 256
+    private static let sequenceLength = 1 << 16
 
     init(_ cache: PeerCache, bodies: Data?) {
         self.cache = cache
@@ -43,7 +47,11 @@ final class Peer {
             let note = bodies == nil ? "" : bounds
             return "{\"configuration\": \"\(cache.description)\(note)\"}"
         case "http-hit":
-            return hits(settings["keys"] ?? 1024, milliseconds: settings["milliseconds"] ?? 200)
+            return hits(
+                settings["keys"] ?? 1_024,
+                size: settings["size"] ?? 1_024,
+                milliseconds: settings["milliseconds"] ?? 200
+            )
         case "disk-store":
             return stores(settings["size"] ?? 4096, settings["entries"] ?? 1)
         case "disk-hit":
@@ -58,22 +66,30 @@ final class Peer {
 
     // MARK: - Work
 
-    private func hits(_ count: Int, milliseconds: Int) -> String {
-        let requests = stored(kind: "", count, bodySizeBytes: 128)
-        let end = DispatchTime.now().uptimeNanoseconds + UInt64(milliseconds) * 1_000_000
-        let start = DispatchTime.now().uptimeNanoseconds
-        var operations = 0
+    /// Looks up responses in memory, in the order of bench-cli.
+    private func hits(_ count: Int, size: Int, milliseconds: Int) -> String {
+        let requests = stored(count, bodySizeBytes: size)
+        let sequence = Self.sequence(count)
+        let nanoseconds = UInt64(milliseconds) * 1_000_000
+        var chunks: [UInt64] = []
+        chunks.reserveCapacity(1 << 17)
+        var step = 0
         var correct = 0
-        var random = SystemRandomNumberGenerator()
-        while DispatchTime.now().uptimeNanoseconds < end {
-            for _ in 0..<256 {
-                let number = Int.random(in: 0..<requests.count, using: &random)
+        let start = DispatchTime.now().uptimeNanoseconds
+        var last = start
+        repeat {
+            for _ in 0..<Self.chunkSize {
+                let number = Int(sequence[step & (Self.sequenceLength - 1)])
                 let byte = cache.firstByte(requests[number])
                 correct += byte == UInt8(truncatingIfNeeded: number) ? 1 : 0
+                step += 1
             }
-            operations += 256
-        }
-        return report(start, operations: operations, correct: correct)
+            let now = DispatchTime.now().uptimeNanoseconds
+            chunks.append(now - last)
+            last = now
+        } while last - start < nanoseconds
+        let each = Self.median(chunks) / Double(Self.chunkSize)
+        return report(each, operations: step, correct: correct)
     }
 
     /// Stores all entries if it is the first round of that size.
@@ -84,7 +100,6 @@ final class Peer {
         let count = min(entries, Self.diskEntriesMax)
         let keys = (0..<count).map { Self.key("\(size)-", $0) }
         let contents = (0..<count).map { body($0, size) }
-        requests["\(size)-"] = nil
         let first = storeCounts[size] ?? 0
         let start = DispatchTime.now().uptimeNanoseconds
         var operations = 0
@@ -94,7 +109,13 @@ final class Peer {
             operations += 1
         }
         storeCounts[size] = first + operations
-        return report(start, operations: operations, correct: operations)
+        // The whole time, as for every other peer: a store may go on after its call.
+        let time = DispatchTime.now().uptimeNanoseconds - start
+        return report(
+            Double(time) / Double(max(1, operations)),
+            operations: operations,
+            correct: operations
+        )
     }
 
     private func diskHits(size: Int, entries: Int, operations: Int) -> String {
@@ -103,15 +124,16 @@ final class Peer {
         let requests = (0..<count).compactMap { Self.request(Self.key("\(size)-", $0)) }
         guard requests.count == count, count > 0 else { return "{\"error\": \"no entries\"}" }
         let start = DispatchTime.now().uptimeNanoseconds
-        var operations = 0
+        var times: [UInt64] = []
         var correct = 0
-        while operations < most, operations == 0 || !isRoundOver(start) {
-            let number = operations &* 7919 % count
+        while times.count < most, times.isEmpty || !isRoundOver(start) {
+            let number = times.count &* 7919 % count
+            let before = DispatchTime.now().uptimeNanoseconds
             let byte = cache.firstByte(requests[number])
+            times.append(DispatchTime.now().uptimeNanoseconds - before)
             correct += byte == UInt8(truncatingIfNeeded: number) ? 1 : 0
-            operations += 1
         }
-        return report(start, operations: operations, correct: correct)
+        return report(Self.median(times), operations: times.count, correct: correct)
     }
 
     private func isRoundOver(_ start: UInt64) -> Bool {
@@ -120,17 +142,27 @@ final class Peer {
 
     // MARK: - Keys and bodies
 
-    /// Returns the requests of that kind and stores their responses on first use.
-    private func stored(kind: String, _ count: Int, bodySizeBytes: Int) -> [URLRequest] {
-        if let made = requests[kind], made.count == count { return made }
-        let keys = (0..<count).map { Self.key(kind, $0) }
+    /// Returns the requests for the responses in memory, and stores these on first use.
+    private func stored(_ count: Int, bodySizeBytes: Int) -> [URLRequest] {
+        if requests.count == count { return requests }
+        let keys = (0..<count).map { Self.key("", $0) }
         for (number, key) in keys.enumerated() {
             let bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: bodySizeBytes)
             cache.store(Data(bytes), key: key)
         }
-        let made = keys.compactMap(Self.request)
-        requests[kind] = made
-        return made
+        requests = keys.compactMap(Self.request)
+        return requests
+    }
+
+    /// The numbers of the look-ups, drawn as bench-cli draws them: SplitMix64 with the seed 1.
+    private static func sequence(_ count: Int) -> [UInt32] {
+        var state: UInt64 = 1
+        return (0..<sequenceLength).map { _ in
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+            return UInt32((mixed ^ (mixed >> 31)) % UInt64(count))
+        }
     }
 
     private func body(_ number: Int, _ size: Int) -> Data {
@@ -152,10 +184,13 @@ final class Peer {
         URL(string: key).map { URLRequest(url: $0) }
     }
 
-    private func report(_ start: UInt64, operations: Int, correct: Int) -> String {
-        let time = DispatchTime.now().uptimeNanoseconds - start
-        let each = Double(time) / Double(max(1, operations))
-        return "{\"nanoseconds_per_operation\": \(each), \"operations\": \(operations), "
+    /// The median, as in bench-cli: a time in which the thread lost its processor does not count.
+    private static func median(_ times: [UInt64]) -> Double {
+        times.isEmpty ? 0 : Double(times.sorted()[(times.count - 1) / 2])
+    }
+
+    private func report(_ nanoseconds: Double, operations: Int, correct: Int) -> String {
+        "{\"nanoseconds_per_operation\": \(nanoseconds), \"operations\": \(operations), "
             + "\"correct\": \(correct)}"
     }
 }

@@ -5,7 +5,7 @@
 // The program reads one command a line and answers each with a line of JSON:
 //
 //     describe
-//     http-hit keys=1024 threads=1 milliseconds=200
+//     http-hit keys=1024 size=1024 threads=1 milliseconds=200
 //     disk-store size=4096 entries=1000
 //     disk-hit size=4096 entries=1000 operations=500
 

@@ -50,6 +50,17 @@ import Testing
         }
     }
 
+    /// A fixed order would give one side the processor's caches and the other side's writes.
+    @Test(arguments: 2...5)
+    func everySideHasEveryPlaceInTheOrder(count: Int) {
+        let orders = (0..<count).map { RoundOrder.sides(count, round: $0) }
+        for order in orders { #expect(order.sorted() == Array(0..<count)) }
+        for place in 0..<count {
+            #expect(Set(orders.map { $0[place] }) == Set(0..<count))
+        }
+        #expect(RoundOrder.sides(2, round: 3) == [1, 0])
+    }
+
     @Test func theLastLineNeedsNoEnd() throws {
         let process = try Subprocess(["printf", "a\\nb"])
         #expect(try process.receiveLine() == "a")

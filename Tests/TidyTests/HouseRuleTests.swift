@@ -53,6 +53,14 @@ import Testing
         #expect(!(try SourceFile.read(path)).contains(newer))
     }
 
+    /// A draw is a system call, and costs a tenth of a hit: the numbers exist before the clock runs.
+    @Test func noPeerDrawsNumbersFromTheSystem() throws {
+        for file in try SourceFile.all(in: ["Sources/urlcache-peer", "Sources/Benchmarks"]) {
+            #expect(!file.code.contains("SystemRandomNumberGenerator"), "\(file.path)")
+            #expect(!file.code.contains(/\.(?:random|shuffled?)\((?!.*using:)/), "\(file.path)")
+        }
+    }
+
     /// Prints the longest files; length is a reason to look, not a failure.
     @Test func longestFilesAreShown() throws {
         let files = try SourceFile.all(in: ["Sources", "Tests"])

@@ -19,6 +19,7 @@ private final class SharedHitCase: WorkloadCase {
     private let shared: SharedLater<FleetFixture>
     private let callers: Int
     private var records: [String] = []
+    private var roundNumber = 0
 
     init(_ shared: SharedLater<FleetFixture>, callers: Int) {
         self.shared = shared
@@ -31,12 +32,17 @@ private final class SharedHitCase: WorkloadCase {
 
     func round() async throws -> [Sample] {
         let fixture = try await shared.get()
-        let machine = try await fixture.machine()
-        let hits = try await Crowd.time(fixture.keyCount, callers: callers) {
-            try await machine.isSharedHit($0)
+        let hits: Crowd
+        let reads: Crowd
+        // The order alternates from round to round.
+        if roundNumber % 2 == 0 {
+            hits = try await sharedHits(fixture)
+            reads = try await plainReads(fixture.server)
+        } else {
+            reads = try await plainReads(fixture.server)
+            hits = try await sharedHits(fixture)
         }
-        await machine.cache.shutDown()
-        let reads = try await plainReads(fixture.server)
+        roundNumber += 1
         var sample = Sample.higherIsBetter(
             "shared_hits",
             hits.perSecond,
@@ -50,6 +56,16 @@ private final class SharedHitCase: WorkloadCase {
             .allocations(hits.allocations, operations: hits.count),
             .lowerIsBetter("lost_look_ups", 1 - hits.successShare, .share),
         ]
+    }
+
+    /// Looks up all entries on a machine whose memory is empty.
+    private func sharedHits(_ fixture: FleetFixture) async throws -> Crowd {
+        let machine = try await fixture.machine()
+        let hits = try await Crowd.time(fixture.keyCount, callers: callers) {
+            try await machine.isSharedHit($0)
+        }
+        await machine.cache.shutDown()
+        return hits
     }
 
     /// Reads the same records with the client of Redis alone.

@@ -74,7 +74,8 @@ private final class DropInCase: WorkloadCase {
     private var hitting: String {
         switch tier {
         case .memory:
-            "http-hit keys=1024 milliseconds=\(max(5, plan.roundNanoseconds / 1_000_000))"
+            "http-hit keys=1024 size=\(bodySizeBytes) "
+                + "milliseconds=\(max(5, plan.roundNanoseconds / 1_000_000))"
         case .disk:
             "disk-hit size=\(bodySizeBytes) entries=\(entryCount) operations=100"
         }

@@ -16,6 +16,7 @@ private final class HTTPVersusCase: WorkloadCase {
     private let keyCount: Int
     private var fixture: HTTPFixture?
     private var peers: [PeerProgram] = []
+    private var roundNumber = 0
 
     init(_ plan: WorkloadPlan, _ launches: [PeerProgram.Launch], keyCount: Int) {
         self.plan = plan
@@ -30,18 +31,27 @@ private final class HTTPVersusCase: WorkloadCase {
     func prepare() async throws {
         fixture = try await HTTPFixture(keyCount: keyCount)
         peers = try launches.map { try PeerProgram($0, arguments: [$0.name]) }
-        _ = try theirs(milliseconds: 200)
+        for peer in peers { _ = try time(peer, milliseconds: 200) }
         _ = try await ours(nanoseconds: plan.roundNanoseconds)
     }
 
     func round() async throws -> [Sample] {
-        let outcome = try await ours(nanoseconds: plan.roundNanoseconds)
-        try outcome.requireAllCorrect("http-hit")
-        let time = outcome.nanosecondsPerOperation
-        let samples = try theirs(milliseconds: max(5, plan.roundNanoseconds / 1_000_000)).map {
-            Sample.time("time_per_hit", time, against: $0, $1)
+        var ours = TimedLoop.Outcome()
+        var theirs: [(name: String, nanoseconds: Double)] = []
+        for side in RoundOrder.sides(1 + peers.count, round: roundNumber) {
+            if side == 0 {
+                ours = try await self.ours(nanoseconds: plan.roundNanoseconds)
+            } else {
+                theirs.append(try time(peers[side - 1]))
+            }
         }
-        let allocated = Sample.allocations(outcome.allocations, operations: outcome.operations)
+        roundNumber += 1
+        try ours.requireAllCorrect("http-hit")
+        let time = ours.nanosecondsPerOperation
+        let samples = theirs.map { name, nanoseconds in
+            Sample.time("time_per_hit", time, against: name, nanoseconds)
+        }
+        let allocated = Sample.allocations(ours.allocations, operations: ours.operations)
         return (samples.isEmpty ? [.time("time_per_hit", time)] : samples) + [allocated]
     }
 
@@ -59,10 +69,14 @@ private final class HTTPVersusCase: WorkloadCase {
         }
     }
 
-    private func theirs(milliseconds: UInt64) throws -> [(String, Double)] {
-        try peers.map { peer in
-            let command = "http-hit keys=\(keyCount) threads=1 milliseconds=\(milliseconds)"
-            return (peer.name, try peer.perform(command).nanosecondsPerOperation)
-        }
+    private func time(
+        _ peer: PeerProgram,
+        milliseconds: UInt64? = nil
+    ) throws -> (name: String, nanoseconds: Double) {
+        let milliseconds = milliseconds ?? max(5, plan.roundNanoseconds / 1_000_000)
+        let command =
+            "http-hit keys=\(keyCount) size=\(HTTPFixture.bodySizeBytes) threads=1 "
+            + "milliseconds=\(milliseconds)"
+        return (peer.name, try peer.perform(command).nanosecondsPerOperation)
     }
 }

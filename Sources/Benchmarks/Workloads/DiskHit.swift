@@ -87,16 +87,14 @@ private final class DiskHitCase: WorkloadCase {
         var ours = Histogram()
         var allocations: UInt64 = 0
         var theirs: [(name: String, answer: PeerProgram.Answer)] = []
-        // The order rotates from round to round, because each side affects the next.
-        let sides = 2 + peers.count
-        for turn in 0..<sides {
-            switch (turn + roundNumber) % sides {
+        for side in RoundOrder.sides(2 + peers.count, round: roundNumber) {
+            switch side {
             case 0: bare = try timeFloor(floor, numbers)
             case 1:
                 let before = Allocations.ofAllThreads
                 ours = try await timeOurs(fixture, numbers)
                 allocations = Allocations.ofAllThreads &- before
-            case let side: theirs.append(try peers.perform(hitting(numbers.count), by: side - 2))
+            default: theirs.append(try peers.perform(hitting(numbers.count), by: side - 2))
             }
         }
         let mine = Double(ours.percentile(0.5))

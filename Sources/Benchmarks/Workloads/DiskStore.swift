@@ -25,7 +25,7 @@ private final class DiskStoreCase: WorkloadCase {
     private let bodySizeBytes: Int
     private let entryCount: Int
     private var fixture: DiskFixture?
-
+    private var roundNumber = 0
     private let peers: DiskPeers
 
     init(_ plan: WorkloadPlan, bodySizeBytes: Int, peers: [PeerProgram.Launch] = []) {
@@ -54,34 +54,45 @@ private final class DiskStoreCase: WorkloadCase {
 
     func round() async throws -> [Sample] {
         guard let fixture else { throw WorkloadFailure.notPrepared }
-        let bytes = Double(entryCount * bodySizeBytes)
-        let floor = min(compressionRate(), try writingRate(fixture.scratch.path + "/raw"))
-        let allocationsBefore = Allocations.ofAllThreads
+        var references: [Sample.Reference] = []
+        var ours = (nanoseconds: 0.0, allocations: UInt64(0))
+        for side in RoundOrder.sides(2 + peers.count, round: roundNumber) {
+            switch side {
+            case 0:
+                let rate = min(compressionRate(), try writingRate(fixture.scratch.path + "/raw"))
+                references.append(.init(peer: "floor", value: rate))
+            case 1: ours = try await timeOurs(fixture)
+            default:
+                let (peer, answer) = try peers.perform(storing, by: side - 2)
+                let rate = Double(bodySizeBytes) / answer.nanosecondsPerOperation * 1e9
+                references.append(.init(peer: peer, value: rate))
+            }
+        }
+        roundNumber += 1
+        let rate = Double(entryCount * bodySizeBytes) / ours.nanoseconds * 1e9
+        let throughputs = references.map { reference in
+            var sample = Sample.higherIsBetter("throughput", rate, .bytesPerSecond)
+            sample.reference = reference
+            return sample
+        }
+        return throughputs + [
+            .time("time_per_store", ours.nanoseconds / Double(entryCount)),
+            .allocations(ours.allocations, operations: entryCount),
+        ]
+    }
+
+    /// Stores all entries, until they have reached the operating system.
+    private func timeOurs(
+        _ fixture: DiskFixture
+    ) async throws -> (nanoseconds: Double, allocations: UInt64) {
+        let before = Allocations.ofAllThreads
         let start = monotonicNanoseconds()
         try await fixture.fill()
         let elapsed = Double(monotonicNanoseconds() - start)
-        let allocations = Allocations.ofAllThreads &- allocationsBefore
+        let allocations = Allocations.ofAllThreads &- before
         let last = await fixture.isHit(entryCount - 1)
         try WorkloadFailure.require(last, "disk-store: the last entry is missing")
-        func throughput(against peer: String, _ theirs: Double) -> Sample {
-            var sample = Sample.higherIsBetter(
-                "throughput",
-                bytes / elapsed * 1e9,
-                .bytesPerSecond
-            )
-            sample.reference = .init(peer: peer, value: theirs)
-            return sample
-        }
-        let theirs = try peers.perform(storing)
-        let size = Double(bodySizeBytes)
-        return [throughput(against: "floor", floor)]
-            + theirs.map { peer, answer in
-                throughput(against: peer, size / answer.nanosecondsPerOperation * 1e9)
-            }
-            + [
-                .time("time_per_store", elapsed / Double(entryCount)),
-                .allocations(allocations, operations: entryCount),
-            ]
+        return (elapsed, allocations)
     }
 
     func finish() async throws {
