@@ -48,6 +48,13 @@ import Testing
         }
     }
 
+    /// The check on GitHub clones one commit, so every count of commits is 1 there.
+    @Test func partIsChosenWithoutHistory() throws {
+        let script = try SourceFile.read("Tests/mutants")
+        #expect(script.contains("rev-parse HEAD"))
+        #expect(!script.contains("rev-list") && !script.contains("--count"))
+    }
+
     @Test func everyRowNamesATestThatExists() throws {
         let sources = try SourceFile.all(in: ["Tests"])
         for row in try Self.rows() {
