@@ -53,6 +53,16 @@ import Testing
         #expect(!(try SourceFile.read(path)).contains(newer))
     }
 
+    /// A target that begins with no input spends a short run on its first lines.
+    @Test func everyFuzzTargetHasACorpus() throws {
+        for target in try SourceFile.all(in: ["Fuzz/Targets"]) {
+            let name = target.path.split(separator: "/")[2].dropLast(".swift".count)
+            let corpus = SourceFile.packageRoot.appending(path: "Fuzz/Corpus/\(name)").path()
+            let seeds = try? FileManager.default.contentsOfDirectory(atPath: corpus)
+            #expect(seeds?.isEmpty == false, "\(name) has no seed in Fuzz/Corpus")
+        }
+    }
+
     /// A draw is a system call, and costs a tenth of a hit: the numbers exist before the clock runs.
     @Test func noPeerDrawsNumbersFromTheSystem() throws {
         for file in try SourceFile.all(in: ["Sources/urlcache-peer", "Sources/Benchmarks"]) {
