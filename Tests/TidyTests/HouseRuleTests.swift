@@ -53,6 +53,26 @@ import Testing
         #expect(!(try SourceFile.read(path)).contains(newer))
     }
 
+    /// Without its program a test fails or is left out, and the check would not say so.
+    @Test func setupInstallsEveryProgramThatTestsStart() throws {
+        let setup = try SourceFile.read("perf/setup")
+        let list = try #require(setup.firstMatch(of: /for command in ([^;]+); do/)).1
+        let installed = Set(list.split(separator: " ").map(String.init))
+        // The system and the first step of the check have these; redis-cli comes with the server.
+        let present: Set<String> = ["gzip", "make", "redis-cli", "swift"]
+        let start = /(?:\bpath\(of: |ChildProcess\.run\(\[)"([a-z0-9-]+)"/
+        let packed = /arguments: \["(\w+)", "(\w+)"\]\) func \w+\(program:/
+        var started: Set<String> = []
+        for file in try SourceFile.all(in: ["Tests"]) {
+            for match in file.code.matches(of: start) { started.insert(String(match.1)) }
+            for match in file.code.matches(of: packed) {
+                started.formUnion([String(match.1), String(match.2)])
+            }
+        }
+        #expect(started.isSuperset(of: ["zstd", "python3", "redis-server"]))
+        #expect(started.subtracting(present).isSubset(of: installed))
+    }
+
     /// A target that begins with no input spends a short run on its first lines.
     @Test func everyFuzzTargetHasACorpus() throws {
         for target in try SourceFile.all(in: ["Fuzz/Targets"]) {
