@@ -20,7 +20,11 @@ import Testing
     }
 
     @Test func anUnknownRowOrFlagIsRefused() async throws {
-        for line in ["proxy --rows", "memory --rows miss", "proxy --what", "proxy --base /none"] {
+        for line in [
+            "proxy --rows", "memory --rows miss", "proxy --what", "proxy --base /none",
+            "proxy --json /nonexistent/x", "proxy --rounds 0", "proxy --seconds 0",
+            "proxy --directory .",
+        ] {
             let arguments = line.split(separator: " ").map(String.init)
             let outcome = try await ChildProcess.run(["perf/compare"] + arguments)
             #expect(outcome.status == 2, "\(arguments): \(outcome.output)")

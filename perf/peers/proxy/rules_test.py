@@ -2,6 +2,7 @@
 import sys
 sys.dont_write_bytecode = True
 import unittest
+import results
 from rows import ROWS, selected
 from traffic import Figures, Wrong, checked, is_complete, mixed_paths
 
@@ -61,6 +62,35 @@ class RowTests(unittest.TestCase):
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"
         self.assertFalse(is_complete(head + b"ab"))
         self.assertTrue(is_complete(head + b"abc"))
+
+
+
+class ResultTests(unittest.TestCase):
+    """Rows as bench-cli reads them: percentiles are nanoseconds, and rounds tell the noise."""
+    def test_a_row_has_its_rounds(self):
+        found = results.result("hit-1KiB", "throughput", "requests/s", [3, 1, 2], None, "nginx", 1.25)
+        self.assertEqual(found["rounds"], [3, 1, 2])
+        self.assertEqual((found["value"], found["better"]), (2, "higher"))
+        self.assertEqual((found["ratio_to"], found["ratio"]), ("nginx", 1.25))
+
+    def test_latencies_are_nanoseconds(self):
+        rounds = [{"p50": 100, "p99": 350}, {"p50": 200, "p99": 400}, {"p50": 300, "p99": 390}]
+        found = results.latency("mix", "latency-at-80-percent", rounds)
+        self.assertEqual((found["unit"], found["value"], found["better"]), ("ns", 390_000, "lower"))
+        self.assertEqual(found["rounds"], [350_000, 400_000, 390_000])
+        self.assertEqual(found["percentiles"], {"p50": 200_000, "p99": 390_000})
+        beside = results.latency("mix", "p99-at-equal-load", rounds, "nginx", [{"p50": 1, "p99": 780}])
+        self.assertEqual((beside["value"], beside["ratio"]), (390_000, 0.5))
+
+    def test_the_machine_has_the_members_that_bench_cli_reads(self):
+        found = results.machine()
+        self.assertEqual(set(found), {"processor", "cores", "memory_bytes", "system", "kernel"})
+        self.assertGreater(found["memory_bytes"], 1 << 20)
+        self.assertTrue(all(found.values()))
+
+    def test_a_named_program_has_no_revision(self):
+        self.assertEqual(results.build(None, lambda: "abc")["revision"], "abc")
+        self.assertEqual(results.build("/x/cache-proxy", lambda: "abc"), {"binary": "/x/cache-proxy"})
 
 
 unittest.main()

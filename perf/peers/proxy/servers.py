@@ -196,6 +196,8 @@ def bare(tools, size, status, log):
 
 
 PEERS = {"nginx": nginx, "varnish": varnish, "squid": squid, "trafficserver": trafficserver}
+# They give their files to a user of their own, which only root may do.
+OTHER_USERS = ("squid", "trafficserver")
 
 
 def memory_folder(least=8 << 30):
