@@ -34,7 +34,7 @@ run-tests:
 	@Tests/run $(CHECKED)
 
 bench: setup  ## run the quick benchmarks: prints a table and writes a report to perf/out/
-	@perf/quick
+	@perf/quick $(SCALE)
 
 thresholds: setup  ## compare the allocations per operation with perf/thresholds.json
 	$(SWIFT) build -c release --product bench-cli
@@ -57,10 +57,10 @@ simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats
 	SWIFT_DETERMINISTIC_HASHING=1 $$($(SWIFT) build -c release --show-bin-path)/simulate \
 		$(if $(SEED),$(SEED) 1,0 $(SEEDS)) $(SIZE)
 
-# Tests without threads (values, documents, replays, the oracle), and tests that bound bytes or seconds,
+# Tests without threads (values, documents, replays, the oracle, simulations), and tests that bound bytes or seconds,
 # which the sanitizer changes: also those of HAProxy, whose health checks have limits, and a test whose
 # processes another library is loaded into.
-NOT_UNDER_TSAN := ^(HTTPCachingTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|\.FleetTests/|PurgeLogTests|FleetOverClusterTests|slowReaderIsBoundedByAnError|clockOfAMachineChangesNoAge|ReadmeTests
+NOT_UNDER_TSAN := ^(HTTPCachingTests|SimulationTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|\.FleetTests/|PurgeLogTests|FleetOverClusterTests|slowReaderIsBoundedByAnError|clockOfAMachineChangesNoAge|ReadmeTests
 
 tsan: setup  ## run all tests with concurrency under ThreadSanitizer
 	$(SWIFT) build --build-tests $(TSAN)
