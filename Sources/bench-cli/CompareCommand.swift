@@ -14,7 +14,12 @@ enum CompareCommand: Command {
         let base = try RunResult.read(arguments.positional[0])
         let new = try RunResult.read(arguments.positional[1])
         if base.machine != new.machine {
-            Terminal.complain("The runs are of different machines; only ratios compare.")
+            Terminal.complain(
+                "The runs are of different machines; their times are judged by ratios alone."
+            )
+        }
+        if base.scale != new.scale {
+            Terminal.complain("The runs are of different scales, so rows may be of other work.")
         }
         if base.isShort, new.isShort {
             Terminal.complain("Both runs were --quick; run without it to decide on a small change.")

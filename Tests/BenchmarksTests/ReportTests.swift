@@ -19,7 +19,7 @@ import Testing
                 parameters: parameters,
                 unit: unit,
                 better: .lower,
-                rounds: Rounds([value]),
+                rounds: Rounds([value, value]),
                 percentiles: percentiles,
                 ratio: ratio
             )
@@ -72,7 +72,7 @@ import Testing
             parameters: [.init("keys", 1024)],
             unit: .nanoseconds,
             better: .lower,
-            rounds: Rounds([100])
+            rounds: Rounds([100, 100])
         )
         let base = ReportPage.Run(name: "base", result: RunResult(measurements: Self.rows))
         let new = ReportPage.Run(name: "new", result: RunResult(measurements: slower))

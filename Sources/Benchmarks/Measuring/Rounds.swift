@@ -13,10 +13,13 @@ package struct Rounds: Hashable, Sendable {
         return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
     }
 
-    /// The difference between the largest and the smallest value as a share of the median.
+    /// The difference between the largest and the smallest value.
+    package var distance: Double { (values.max() ?? 0) - (values.min() ?? 0) }
+
+    /// The same as a share of the median.
     package var spread: Double {
-        guard let low = values.min(), let high = values.max(), high > low else { return 0 }
-        let middle = median
-        return middle == 0 ? .infinity : (high - low) / abs(middle)
+        let (distance, middle) = (distance, median)
+        if distance == 0 { return 0 }
+        return middle == 0 ? .infinity : distance / abs(middle)
     }
 }

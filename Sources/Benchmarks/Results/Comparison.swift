@@ -4,12 +4,17 @@
 /// the distances between the fastest and the slowest round of both runs and of the machine's drift
 /// according to the speed probe. It is at least a floor that covers causes that no round shows,
 /// such as memory layout or a neighbour on the host.
+///
+/// A time whose noise is unknown is shown and never decides: one of a single round, or one of another
+/// machine. On another machine a row with a peer is judged by its ratio to the peer.
 package struct Comparison: Sendable {
     /// The verdict on one row.
     package enum Verdict: String, Sendable {
         case unchanged = "no change"
         case improved
         case regressed
+        /// The values differ, and the noise is unknown.
+        case undecided
         case added = "new"
         case removed = "gone"
     }
@@ -30,6 +35,8 @@ package struct Comparison: Sendable {
     package static let timingFloor = 0.08
     /// Counts and sizes hardly vary, so a change of one in a hundred is significant.
     package static let countingFloor = 0.01
+    /// Work that is done once in a round, divided by operations whose number depends on the time.
+    package static let allocationsFloor = 0.05
 
     package let rows: [Row]
 
@@ -40,11 +47,13 @@ package struct Comparison: Sendable {
             uniquingKeysWith: { first, _ in first }
         )
         let baseKeys = Set(base.measurements.map(Key.init))
+        let isOneMachine = base.machine == new.machine
         for measurement in base.measurements {
-            rows.append(Self.row(base: measurement, new: newByKey[Key(measurement)]))
+            let other = newByKey[Key(measurement)]
+            rows.append(Self.row(base: measurement, new: other, isOneMachine: isOneMachine))
         }
         for measurement in new.measurements where !baseKeys.contains(Key(measurement)) {
-            rows.append(Self.row(base: nil, new: measurement))
+            rows.append(Self.row(base: nil, new: measurement, isOneMachine: isOneMachine))
         }
         self.rows = rows
     }
@@ -66,7 +75,7 @@ package struct Comparison: Sendable {
         }
     }
 
-    private static func row(base: Measurement?, new: Measurement?) -> Row {
+    private static func row(base: Measurement?, new: Measurement?, isOneMachine: Bool) -> Row {
         guard let base, let new else {
             let only = base ?? new
             return Row(
@@ -79,8 +88,15 @@ package struct Comparison: Sendable {
                 verdict: base == nil ? .added : .removed
             )
         }
-        let change = relativeChange(from: base.value, to: new.value)
-        let noise = self.noise(base, new)
+        let isTimeOfOther = base.unit.isTiming && !isOneMachine
+        var change = relativeChange(from: base.value, to: new.value)
+        if isTimeOfOther, let ratio = base.ratio, let other = new.ratio {
+            change = relativeChange(from: ratio.value, to: other.value)
+        }
+        let noise = self.noise(base, new, isOneMachine: isOneMachine)
+        let isSingle = min(base.rounds.values.count, new.rounds.values.count) < 2
+        let hasNoRatio = base.ratio == nil || new.ratio == nil
+        let isUnknown = base.unit.isTiming && isSingle || isTimeOfOther && hasNoRatio
         return Row(
             workload: base.workload,
             metric: base.metric,
@@ -88,17 +104,19 @@ package struct Comparison: Sendable {
             new: new,
             change: change,
             noise: noise,
-            verdict: verdict(change, noise, better: base.better)
+            verdict: verdict(change, noise, better: base.better, isNoiseKnown: !isUnknown)
         )
     }
 
     private static func verdict(
         _ change: Double,
         _ noise: Double,
-        better: Measurement.Direction
+        better: Measurement.Direction,
+        isNoiseKnown: Bool
     ) -> Verdict {
         // Also covers infinite noise and a change that is not a number.
         guard abs(change) > noise else { return .unchanged }
+        guard isNoiseKnown else { return .undecided }
         let isBetter = better == .lower ? change < 0 : change > 0
         return isBetter ? .improved : .regressed
     }
@@ -108,10 +126,32 @@ package struct Comparison: Sendable {
         return base == 0 ? (new > 0 ? .infinity : -.infinity) : (new - base) / abs(base)
     }
 
-    private static func noise(_ base: Measurement, _ new: Measurement) -> Double {
-        let spread = base.rounds.spread + new.rounds.spread
-        guard base.unit.isTiming else { return max(countingFloor, spread) }
-        return max(timingFloor, spread + drift(base.probeNanoseconds, new.probeNanoseconds))
+    private static func noise(
+        _ base: Measurement,
+        _ new: Measurement,
+        isOneMachine: Bool
+    ) -> Double {
+        var noise = spread(base, new)
+        var floor = countingFloor
+        if base.unit.isTiming {
+            // A ratio knows no drift: the peer drifts with us.
+            if isOneMachine { noise += drift(base.probeNanoseconds, new.probeNanoseconds) }
+            floor = timingFloor
+        } else if base.unit == .allocations {
+            let difference = abs(new.value - base.value)
+            if difference < allocationsFloor { return .infinity }
+        }
+        return max(floor, noise)
+    }
+
+    /// The distances between the fastest and the slowest rounds of both runs, as a share.
+    ///
+    /// A median of 0 has no shares. Then the distances themselves are compared with the difference.
+    private static func spread(_ base: Measurement, _ new: Measurement) -> Double {
+        if base.value != 0, new.value != 0 { return base.rounds.spread + new.rounds.spread }
+        let distance = base.rounds.distance + new.rounds.distance
+        if base.value != 0 { return distance / abs(base.value) }
+        return distance < abs(new.value) ? 0 : .infinity
     }
 
     private static func drift(_ base: Double?, _ new: Double?) -> Double {

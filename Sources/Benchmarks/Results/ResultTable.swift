@@ -63,7 +63,9 @@ extension Comparison {
 
     /// The number of rows of each verdict.
     var summary: String {
-        let others: [Comparison.Verdict] = [.regressed, .improved, .added, .removed]
+        let others: [Comparison.Verdict] = [
+            .regressed, .improved, .undecided, .added, .removed,
+        ]
         let counts = others.filter { count($0) > 0 }.map { "\(count($0)) \($0.rawValue)" }
         let verdicts = counts.isEmpty ? "no change" : counts.joined(separator: ", ")
         return "\(rows.count) rows: \(verdicts)"
