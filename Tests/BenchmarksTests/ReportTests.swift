@@ -1,5 +1,6 @@
-import Benchmarks
 import Testing
+
+@testable import Benchmarks
 
 @Suite struct ReportTests {
     /// Rows of every kind that a section draws.
@@ -191,6 +192,15 @@ import Testing
     @Test func textInTheReportIsEscaped() {
         #expect(Self.page.contains("&lt;web&gt;"))
         #expect(!Self.page.contains("<web>"))
+    }
+
+    /// A mark that joins the sign before it makes one character of both.
+    @Test(arguments: [
+        ("\"\u{301}", "&quot;\u{301}"), ("<\u{301}", "&lt;\u{301}"), (">\u{200D}", "&gt;\u{200D}"),
+        ("&\u{301}", "&amp;\u{301}"), ("a\u{301}", "a\u{301}"),
+    ])
+    func signWithAMarkIsEscaped(text: String, escaped: String) {
+        #expect(Markup.escaped(text).utf8.elementsEqual(escaped.utf8))
     }
 
     @Test func everyElementIsClosed() {
