@@ -1,5 +1,6 @@
-import Benchmarks
 import Testing
+
+@testable import Benchmarks
 
 @Suite struct SuiteRunnerTests {
     /// A case that logs the calls of the runner.
@@ -7,12 +8,14 @@ import Testing
         let name: String
         let log: Log
         let values: [Double]
+        let reference: Double?
         private var rounds = 0
 
-        init(_ name: String, _ log: Log, values: [Double] = [1]) {
+        init(_ name: String, _ log: Log, values: [Double] = [1], reference: Double? = nil) {
             self.name = name
             self.log = log
             self.values = values
+            self.reference = reference
         }
 
         var parameters: [Measurement.Parameter] { [.init("case", name)] }
@@ -22,7 +25,9 @@ import Testing
             log.lines.append("round \(name)")
             defer { rounds += 1 }
             if values.isEmpty { throw WorkloadFailure("it went wrong") }
-            return [.lowerIsBetter("value", values[rounds % values.count], .count)]
+            var sample = Sample.lowerIsBetter("value", values[rounds % values.count], .count)
+            sample.reference = reference.map { .init(peer: "peer", value: $0) }
+            return [sample]
         }
     }
 
@@ -64,6 +69,32 @@ import Testing
             try await SuiteRunner(plan: WorkloadPlan(scale: .smoke)).run([workload])
         }
         #expect(log.lines.suffix(2) == ["finish a", "finish b"])
+    }
+
+    @Test func pauseEndsTheSweepOfItsRoundAlone() {
+        let sweep = RateSweep(lowestRate: 100)
+        #expect(sweep.begins(100) && sweep.begins(200))
+        sweep.ended(100, completedPerSecond: 79)
+        #expect(sweep.begins(100) && sweep.begins(200))
+        sweep.ended(200, completedPerSecond: 100)
+        #expect(!sweep.begins(300))
+        #expect(sweep.begins(100) && sweep.begins(300))
+    }
+
+    @Test func ratioWithoutAReferenceIsNotMeasured() async throws {
+        let workload = Workload(name: "w", question: "?") { _ in
+            [ScriptedCase("a", Log(), reference: 0), ScriptedCase("b", Log(), reference: 2)]
+        }
+        let found = try await SuiteRunner(plan: WorkloadPlan(scale: .smoke)).run([workload])
+        #expect(found.map(\.ratio) == [nil, .init(to: "peer", 0.5)])
+    }
+
+    @Test func allocationsThatNothingCountsAreNoFigure() {
+        for (areCounted, quantities) in [(true, ["allocations", "value"]), (false, ["value"])] {
+            var tally = Tally(workload: "w", parameters: [], countsAllocations: areCounted)
+            tally.add([.allocations(0, operations: 1), .lowerIsBetter("value", 1, .count)])
+            #expect(tally.measurements(probe: nil).map(\.quantity) == quantities)
+        }
     }
 
     @Test func aSteadyLoadRunsEveryCaseAtLeastOnce() async throws {

@@ -72,15 +72,21 @@ struct Tally {
 
     let workload: String
     let parameters: [Measurement.Parameter]
+    private let countsAllocations: Bool
     private var columns: [Column] = []
 
-    init(workload: String, parameters: [Measurement.Parameter]) {
+    init(
+        workload: String,
+        parameters: [Measurement.Parameter],
+        countsAllocations: Bool = Allocations.areCounted
+    ) {
         self.workload = workload
         self.parameters = parameters
+        self.countsAllocations = countsAllocations
     }
 
     mutating func add(_ samples: [Sample]) {
-        for sample in samples {
+        for sample in samples where countsAllocations || sample.unit != .allocations {
             let index = columns.firstIndex {
                 $0.first.quantity == sample.quantity && $0.first.parameters == sample.parameters
                     && $0.first.reference?.peer == sample.reference?.peer
@@ -118,8 +124,10 @@ struct Tally {
                 better: column.first.better,
                 rounds: column.rounds,
                 percentiles: column.histogram?.percentiles,
-                ratio: column.first.reference.map {
-                    Measurement.Ratio(to: $0.peer, column.ratios.median)
+                ratio: column.first.reference.flatMap {
+                    // A reference of 0 gives no ratio.
+                    column.ratios.values.isEmpty
+                        ? nil : Measurement.Ratio(to: $0.peer, column.ratios.median)
                 },
                 probeNanoseconds: column.first.unit.isTiming ? probe : nil
             )

@@ -11,10 +11,9 @@ extension Workload {
         let tasks = plan.threads ?? MachineDescription.coreCount
         let keys = plan.keys ?? plan.sized(smoke: 256, quick: 16_384, full: 65_536)
         let fixture = SharedLater { try await HTTPFixture(keyCount: keys) }
-        let sweep = RateSweep()
-        return plan.sized(smoke: [10_000], quick: quickRates, full: fullRates).map {
-            OpenLoopCase(plan, fixture, sweep, ratePerSecond: $0, tasks: tasks)
-        }
+        let rates = plan.sized(smoke: [10_000], quick: quickRates, full: fullRates)
+        let sweep = RateSweep(lowestRate: rates[0])
+        return rates.map { OpenLoopCase(plan, fixture, sweep, ratePerSecond: $0, tasks: tasks) }
     }
 
     private static let quickRates = [
@@ -26,10 +25,27 @@ extension Workload {
     ]
 }
 
-/// The progress of a sweep over the rates.
-private final class RateSweep {
-    /// The lowest rate that the machine could not sustain.
-    var saturatedAt = Int.max
+/// The progress of a sweep over the rates, from the lowest to the highest in each round.
+///
+/// Each round begins anew: a pause of the machine ends one sweep and not all of them.
+package final class RateSweep {
+    private let lowestRate: Int
+    /// The lowest rate of this round that the machine could not sustain.
+    private var saturatedAt = Int.max
+
+    package init(lowestRate: Int) { self.lowestRate = lowestRate }
+
+    /// Whether the rate is worth a measurement.
+    ///
+    /// Beyond saturation, latency only grows with the duration of the measurement.
+    package func begins(_ rate: Int) -> Bool {
+        if rate == lowestRate { saturatedAt = .max }
+        return rate <= saturatedAt
+    }
+
+    package func ended(_ rate: Int, completedPerSecond completed: Double) {
+        if completed < Double(rate) * 0.8 { saturatedAt = rate }
+    }
 }
 
 private final class OpenLoopCase: WorkloadCase {
@@ -62,7 +78,7 @@ private final class OpenLoopCase: WorkloadCase {
     func prepare() async throws { _ = try await shared.get() }
 
     func round() async throws -> [Sample] {
-        guard ratePerSecond <= sweep.saturatedAt else { return [] }
+        guard sweep.begins(ratePerSecond) else { return [] }
         let fixture = try await shared.get()
         let seconds = plan.sized(smoke: 0.005, quick: 0.1, full: 1.0)
         let share = Double(ratePerSecond) / Double(tasks)
@@ -85,8 +101,7 @@ private final class OpenLoopCase: WorkloadCase {
         }
         let elapsed = Double(monotonicNanoseconds() - start) / 1e9
         let completed = Double(histogram.count) / elapsed
-        // At higher rates, latency only grows with the duration of the measurement.
-        if completed < Double(ratePerSecond) * 0.8 { sweep.saturatedAt = ratePerSecond }
+        sweep.ended(ratePerSecond, completedPerSecond: completed)
         return [
             .time("latency", Double(histogram.percentile(0.99)), histogram),
             .higherIsBetter("completed", completed, .operationsPerSecond),
