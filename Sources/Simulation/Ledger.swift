@@ -132,7 +132,7 @@ final class Ledger: Sendable {
     /// Judges one answer by the known facts.
     func judge(_ answer: Answer, to plan: RequestPlan) {
         state.withLock { state in
-            state.answers += 1
+            if answer.error == nil { state.answers += 1 }
             for problem in problems(of: answer, to: plan, state) {
                 state.problems.append("\(problem), asked: \(plan), got: \(answer)")
             }

@@ -15,7 +15,7 @@ public struct Simulation: Sendable {
         public let seed: UInt64
         /// The failures, empty if there are none.
         public let problems: [String]
-        /// The number of answered requests.
+        /// The number of requests that got a response, and no error.
         public let answers: Int
         /// The number of jobs that ran.
         public let jobs: Int

@@ -1,4 +1,5 @@
 import Benchmarks
+import Platform
 import Synchronization
 import Testing
 
@@ -15,15 +16,25 @@ import Testing
     }
 
     @Test func noThreadBeginsBeforeAllAreThere() {
-        // Each thread waits inside its work for the other, so the test ends only if both run.
-        let arrived = Atomic(0)
-        let outcome = ThreadTeam.run(threads: 2) { _ in
-            arrived.add(1, ordering: .acquiringAndReleasing)
-            var looks = 0
-            while arrived.load(ordering: .acquiring) < 2, looks < 2_000_000_000 { looks += 1 }
-            return arrived.load(ordering: .acquiring)
-        }
-        #expect(outcome.results == [2, 2])
+        let others = Atomic(0)
+        let begun = Atomic(0)
+        let seen = Atomic(-1)
+        let outcome = ThreadTeam.run(
+            threads: 3,
+            willStart: { thread in
+                guard thread == 2 else {
+                    others.add(1, ordering: .acquiringAndReleasing)
+                    return
+                }
+                // The others are there, and have time to begin.
+                while others.load(ordering: .acquiring) < 2 { sched_yield() }
+                for _ in 0..<10_000 { sched_yield() }
+                seen.store(begun.load(ordering: .acquiring), ordering: .releasing)
+            },
+            { _ in begun.add(1, ordering: .acquiringAndReleasing).newValue }
+        )
+        #expect(seen.load(ordering: .acquiring) == 0)
+        #expect(outcome.results.sorted() == [1, 2, 3])
         #expect(outcome.elapsedNanoseconds > 0)
     }
 }

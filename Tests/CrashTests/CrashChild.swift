@@ -42,7 +42,7 @@ enum CrashChild {
     static func damage(_ directory: String, _ random: inout SeededRandom) throws {
         let names = FileManager.default.enumerator(atPath: directory)?.allObjects ?? []
         let segments = names.compactMap { $0 as? String }.filter { $0.hasSuffix(".seg") }.sorted()
-        guard !segments.isEmpty else { return }
+        try #require(!segments.isEmpty)
         let name = segments[Int(random.next() % UInt64(segments.count))]
         let url = URL(filePath: directory + "/" + name)
         var bytes = try Data(contentsOf: url)

@@ -29,6 +29,8 @@ import Testing
     func nothingOlderThanWhatACallerSawIsFresh(damages: Bool) async throws {
         var run = try EngineCrashRun(seed: damages ? 2 : 1, damages: damages)
         for round in 0..<Self.rounds { try await run.play(round: round) }
+        // Damage may empty one round, and not all of them.
+        #expect(run.found > 0)
         run.clean()
     }
 

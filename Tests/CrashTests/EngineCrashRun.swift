@@ -11,6 +11,8 @@ struct EngineCrashRun {
     private let damages: Bool
     private var random: SeededRandom
     private var version = 0
+    /// The responses that were found after the kills.
+    private(set) var found = 0
     /// The newest version that the origin has issued.
     private var issued: [Int: Int] = [:]
     /// The oldest version that may be served; earlier versions were seen replaced, or were removed.
@@ -67,15 +69,16 @@ struct EngineCrashRun {
             guard let response = try? await cache.respond(to: request, policy: policy) else {
                 continue
             }
+            found += 1
             let text = try await response.body.collect().text
-            guard let found = CrashPlan.version(in: text, of: key) else {
+            guard let served = CrashPlan.version(in: text, of: key) else {
                 Issue.record("round \(round): key \(key) gave no version of its own")
                 continue
             }
             let least = oldest[key] ?? 0
-            #expect(found >= least, "round \(round): key \(key) gave \(found), not \(least)")
-            #expect(found <= issued[key] ?? 0, "round \(round): key \(key) gave \(found)")
-            oldest[key] = max(least, found)
+            #expect(served >= least, "round \(round): key \(key) gave \(served), not \(least)")
+            #expect(served <= issued[key] ?? 0, "round \(round): key \(key) gave \(served)")
+            oldest[key] = max(least, served)
         }
         await cache.shutDown()
     }

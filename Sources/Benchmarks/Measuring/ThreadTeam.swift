@@ -10,8 +10,11 @@ package enum ThreadTeam {
     }
 
     /// Starts `threads` threads; none begins `work` before all have started.
+    ///
+    /// Each thread calls `willStart` before it waits for the others.
     package static func run<Result: Sendable>(
         threads: Int,
+        willStart: @escaping @Sendable (_ thread: Int) -> Void = { _ in },
         _ work: @escaping @Sendable (_ thread: Int) -> Result
     ) -> Outcome<Result> {
         precondition(threads >= 1)
@@ -19,6 +22,7 @@ package enum ThreadTeam {
         let line = StartLine(threads: threads)
         let members = (0..<threads).map { number in
             start {
+                willStart(number)
                 line.wait()
                 let result = work(number)
                 line.finish()

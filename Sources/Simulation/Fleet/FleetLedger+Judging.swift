@@ -10,7 +10,7 @@ extension FleetLedger {
     func judge(_ answer: FleetAnswer, to question: FleetQuestion) {
         tell("\(question) got \(answer)")
         state.withLock { state in
-            state.answers += 1
+            if answer.error == nil { state.answers += 1 }
             for problem in problems(of: answer, to: question, state) {
                 state.problems.append("\(problem), asked: \(question), got: \(answer)")
             }

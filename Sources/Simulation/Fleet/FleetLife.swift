@@ -114,12 +114,13 @@ package struct FleetLife: Sendable {
         pass(seconds: Self.recoverySeconds)
         for machine in machines where machine.mayStart { machine.start() }
         pass(seconds: Self.recoverySeconds)
-        guard let last = world.redis.history.last?.position else { return }
+        let last = world.redis.history.last?.position
         for machine in machines {
             guard let process = machine.process, process.cache.value != nil else {
                 world.ledger.report("machine \(machine.number) does not run")
                 continue
             }
+            guard let last else { continue }
             let position = process.witness.readUpTo
             if position.map({ $0 < last && world.redis.isInLog(last) }) ?? true {
                 world.ledger.report(
