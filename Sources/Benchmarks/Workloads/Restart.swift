@@ -13,7 +13,6 @@ private final class RestartCase: WorkloadCase {
     private let plan: WorkloadPlan
     private let entryCount: Int
     private var scratch: ScratchDirectory?
-    private var entriesStored = 0
 
     init(_ plan: WorkloadPlan) {
         self.plan = plan
@@ -23,6 +22,7 @@ private final class RestartCase: WorkloadCase {
     var parameters: [Measurement.Parameter] { [.init("entries", entryCount)] }
 
     private static let bodySizeBytes = 64
+    private static let firstByte: UInt8 = 1
 
     private func configuration(_ scratch: ScratchDirectory) -> DiskConfiguration {
         DiskConfiguration(
@@ -42,7 +42,7 @@ private final class RestartCase: WorkloadCase {
                     hash: tier.hasher.hash(bytes.key(number)),
                     key: bytes.key(number),
                     bodySizeBytes: Self.bodySizeBytes,
-                    firstByte: 1
+                    firstByte: Self.firstByte
                 )
             }
             if tier.enqueue(entry) != .stored {
@@ -54,27 +54,41 @@ private final class RestartCase: WorkloadCase {
             }
         }
         try await tier.flush()
-        entriesStored = await tier.usage().entries
+        let stored = await tier.usage().entries
         await tier.close()
+        try WorkloadFailure.require(
+            stored == entryCount,
+            "restart: \(stored) of \(entryCount) entries were stored"
+        )
     }
 
     func round() async throws -> [Sample] {
         guard let scratch else { throw WorkloadFailure.notPrepared }
         let start = monotonicNanoseconds()
         let tier = try await DiskTier.open(configuration(scratch))
+        let first = await firstByte(tier)
         let elapsed = Double(monotonicNanoseconds() - start)
         let found = tier.recovery.entries
         let cores = min(MachineDescription.coreCount, tier.shardCount)
         await tier.close()
         try WorkloadFailure.require(
-            found == entriesStored,
-            "restart: \(found) of \(entriesStored) entries were recovered"
+            found == entryCount,
+            "restart: \(found) of \(entryCount) entries were recovered"
         )
+        try WorkloadFailure.require(first == Self.firstByte, "restart: the first answer is wrong")
         let perSecond = Double(found) / (elapsed / 1e9) / Double(cores)
         return [
             .time("time_to_open", elapsed),
             .higherIsBetter("entries_per_core_second", perSecond, .operationsPerSecond),
         ]
+    }
+
+    /// Reads an entry; `nil` if it is missing.
+    private func firstByte(_ tier: DiskTier) async -> UInt8? {
+        let key = Array(KeySet.text(entryCount - 1).utf8)
+        let hash = key.withUnsafeBytes { tier.hasher.hash($0) }
+        guard case .hit(let stored, _) = await tier.readWaiting(hash, key: key) else { return nil }
+        return stored.entry.firstBodyByte
     }
 
     func finish() async throws { scratch = nil }

@@ -53,6 +53,10 @@ private final class StaleRefreshCase: WorkloadCase {
         try outcome.requireAllCorrect("stale-refresh")
         await cache.waitUntilIdle()
         let refreshes = origin.count - before
+        try WorkloadFailure.require(
+            refreshes == keyCount,
+            "stale-refresh: \(refreshes) refreshes of \(keyCount) stale responses"
+        )
         return [
             .time(
                 "time_per_stale_hit",
