@@ -75,10 +75,13 @@ struct Arguments {
     func values(_ flag: String) -> [String] { values[flag] ?? [] }
 
     /// Parses a whole number of at least one.
-    func count(_ flag: String) throws -> Int? {
+    func count(_ flag: String, atMost most: Int) throws -> Int? {
         guard let text = value(flag) else { return nil }
         guard let count = Int(text), count >= 1 else {
             throw UsageError("\(flag): `\(text)` is not a count; give a whole number above 0")
+        }
+        guard count <= most else {
+            throw UsageError("\(flag): `\(text)` is too large; give at most \(most)")
         }
         return count
     }

@@ -21,8 +21,8 @@ enum ProfileCommand: Command {
         }
         let workload = try WorkloadCatalogue.workloads(named: arguments.positional)[0]
         var plan = WorkloadPlan(scale: .quick)
-        plan.threads = try arguments.count("--threads")
-        plan.keys = try arguments.count("--keys")
+        plan.threads = try arguments.count("--threads", atMost: WorkloadPlan.threadsMax)
+        plan.keys = try arguments.count("--keys", atMost: WorkloadPlan.keysMax)
         if let directory = arguments.value("--directory") { plan.scratchDirectory = directory }
         let load = SteadyLoad(workload: workload, plan: plan, seconds: seconds)
         Terminal.say(try await outcome(of: load).text)

@@ -39,6 +39,7 @@ enum ReplayCommand: Command {
         if disk != nil, arguments.has("--unit-size") {
             throw UsageError("--disk and --unit-size exclude each other; give one")
         }
+        if let disk { try checkRoom(disk, arguments) }
         let file = arguments.value("--json")
         if let file { try TextFile.checkWritable(file) }
         let trace = try read(path, try format(arguments))
@@ -54,6 +55,18 @@ enum ReplayCommand: Command {
         Terminal.say(ResultTable.text(result))
         if let file { try TextFile.write(JSONText.encode(result), to: file) }
         return .success
+    }
+
+    /// Throws if a disk cache cannot have that capacity.
+    private static func checkRoom(_ disk: Int, _ arguments: Arguments) throws {
+        let segments = DiskGeometry.segmentsMax(
+            directory: "",
+            capacityBytes: disk,
+            processors: MachineDescription.coreCount
+        )
+        guard segments == 0 else { return }
+        let text = arguments.value("--disk") ?? ""
+        throw UsageError("--disk: `\(text)` is too small for segments; give more")
     }
 
     private static func read(_ path: String, _ format: TraceFormat?) throws -> RequestTrace {

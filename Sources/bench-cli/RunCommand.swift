@@ -21,8 +21,8 @@ enum RunCommand: Command {
         if names.isEmpty, let thresholds { names = thresholds.allocationsMax.map(\.workload) }
         let workloads = try WorkloadCatalogue.workloads(named: names)
         var plan = WorkloadPlan(scale: try scale(arguments))
-        plan.threads = try arguments.count("--threads")
-        plan.keys = try arguments.count("--keys")
+        plan.threads = try arguments.count("--threads", atMost: WorkloadPlan.threadsMax)
+        plan.keys = try arguments.count("--keys", atMost: WorkloadPlan.keysMax)
         if let directory = arguments.value("--directory") { plan.scratchDirectory = directory }
         let file = arguments.value("--json")
         // Checked before the work, so that an invalid path is reported at once.

@@ -93,6 +93,19 @@ import Testing
         #expect(comparison.rows.allSatisfy { $0.verdict == .removed || $0.verdict == .added })
     }
 
+    @Test func diskThatIsTooSmallIsRefused() async throws {
+        #expect(try await Self.replay("1,2,3\n", "--memory", "1M", "--disk", "100K") == nil)
+        // Before the trace is read, as for every other flag.
+        let words = ["replay", "--trace", "/nonexistent", "--disk", "100K"]
+        #expect(await BenchCommandLine.run(words) == .usage)
+        let error = UsageError("--disk: `100K` is too small for segments; give more")
+        await #expect(throws: error) {
+            try await ReplayCommand.run(
+                Arguments(Array(words.dropFirst()), flags: ReplayCommand.flags)
+            )
+        }
+    }
+
     @Test func usageNamesEveryFlag() {
         for flag in ReplayCommand.flags { #expect(ReplayCommand.synopsis.contains(flag.name)) }
     }

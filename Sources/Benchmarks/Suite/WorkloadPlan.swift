@@ -10,6 +10,11 @@ package struct WorkloadPlan: Sendable {
         case full
     }
 
+    /// More threads than any machine has processors; the system starts them all.
+    package static let threadsMax = 1_024
+    /// Keys whose bytes alone are 4.6 GB.
+    package static let keysMax = 100_000_000
+
     package var scale: Scale
     /// The number of threads; if `nil`, a workload may try several.
     package var threads: Int?
