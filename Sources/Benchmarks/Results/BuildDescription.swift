@@ -1,3 +1,5 @@
+import Foundation
+
 /// The compiler and the configuration of the measured program.
 package struct BuildDescription: Hashable, Codable, Sendable {
     package var compiler: String
@@ -9,7 +11,7 @@ package struct BuildDescription: Hashable, Codable, Sendable {
         compiler: compilerVersion,
         configuration: configurationName,
         invariantsChecked: areInvariantsChecked,
-        revision: Subprocess.firstLine(of: ["git", "rev-parse", "--short", "HEAD"])
+        revision: Bundle.main.executablePath.flatMap { Self.revision(of: $0) }
     )
 
     private enum CodingKeys: String, CodingKey {
@@ -25,6 +27,21 @@ package struct BuildDescription: Hashable, Codable, Sendable {
 
     /// Whether timings of this build are meaningful.
     package var isMeaningful: Bool { configuration == "release" && !invariantsChecked }
+
+    /// The commit that is checked out around the program's file.
+    ///
+    /// `nil` if there is no checkout, or if its commit is newer than the file.
+    static func revision(of program: String) -> String? {
+        let folder = URL(filePath: program).deletingLastPathComponent().path()
+        let command = ["git", "-C", folder, "log", "-1", "--format=%h %ct"]
+        let words = Subprocess.firstLine(of: command)?.split(separator: " ") ?? []
+        let attributes = try? FileManager.default.attributesOfItem(atPath: program)
+        guard words.count == 2, let committed = Double(words[1]),
+            let built = attributes?[.modificationDate] as? Date,
+            built.timeIntervalSince1970 >= committed
+        else { return nil }
+        return String(words[0])
+    }
 
     private static var configurationName: String {
         #if DEBUG
