@@ -26,7 +26,7 @@ struct PreparedRequest: Sendable {
         let target = try RequestTarget(request.url, method: request.method)
         method = request.method
         connectionURL = target.connectionURL
-        isSecure = target.scheme == .https
+        isSecure = target.isSecure
         requestTarget = isProxied && !isSecure ? target.absoluteForm : target.originForm
         lines = Self.lines(request.fields)
         headTimeout = request.timeout

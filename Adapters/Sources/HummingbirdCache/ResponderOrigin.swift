@@ -48,14 +48,15 @@ extension Request {
             let method = HTTPRequest.Method(request.method.name)
         else { throw CacheError(.requestInvalid, detail: "No absolute URL, or no method") }
         let rest = url[schemeEnd.upperBound...]
-        let pathStart = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        // By bytes, as the key is read: a combining mark would join the slash.
+        let pathStart = rest.utf8.firstIndex { $0 == 0x2F || $0 == 0x3F } ?? rest.endIndex
         let path = rest[pathStart...]
         self.init(
             head: HTTPRequest(
                 method: method,
                 scheme: String(url[..<schemeEnd.lowerBound]),
                 authority: String(rest[..<pathStart]),
-                path: path.hasPrefix("/") ? String(path) : "/" + path,
+                path: path.utf8.first == 0x2F ? String(path) : "/" + path,
                 headerFields: HTTPFields(request.fields)
             ),
             body: request.body.map { RequestBody(asyncSequence: $0.map { ByteBuffer($0) }) }

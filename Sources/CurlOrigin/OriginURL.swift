@@ -1,0 +1,63 @@
+package import CacheEngine
+package import HTTPCaching
+
+/// The parts of an absolute http or https URL, as offsets of its UTF-8 bytes.
+///
+/// The URL is cut by bytes, as the cache's key is: a combining mark joins the character before it,
+/// which would hide the end of the host from a search by characters.
+package struct OriginURL: Hashable, Sendable {
+    package let isSecure: Bool
+    /// Host and port, without user information (RFC 9110 §4.2.4); not empty.
+    package let authority: Range<Int>
+    /// The path and query as the URL writes them; empty if it has neither.
+    package let target: Range<Int>
+
+    package enum Fault: String, Error {
+        case noScheme = "The URL is not an http or https URL"
+        case tooLong = "The URL has more than 1048576 bytes"
+        case control = "The URL contains a space or a control character; escape it"
+        case noHost = "The URL has no host"
+        case malformedAuthority = "The URL's host or port is invalid"
+
+        /// The error for a request to `url`.
+        package func error(_ url: String) -> CacheError {
+            CacheError(.requestInvalid, detail: "\(rawValue): `\(PlainText.excerpt(url))`")
+        }
+    }
+
+    /// The maximum length of a URL, longer than any server accepts.
+    static let bytesMax = 1 << 20
+
+    /// Splits a URL; its host and port are not examined.
+    package static func split(_ text: ByteRun) -> Result<Self, Fault> {
+        guard let colon = text.index(of: .colon), text.count >= colon + 3,
+            text[colon..<colon + 3].equals(exactly: "://")
+        else { return .failure(.noScheme) }
+        let isSecure = text[0..<colon].equals(lowercased: "https")
+        guard isSecure || text[0..<colon].equals(lowercased: "http") else {
+            return .failure(.noScheme)
+        }
+        guard text.count <= bytesMax else { return .failure(.tooLong) }
+        let start = colon + 3
+        var end = start
+        var authorityEnd: Int?
+        while end < text.count, text.buffer[end] != 0x23 {
+            let byte = text.buffer[end]
+            guard byte > 0x20, byte != 0x7F else { return .failure(.control) }
+            let endsAuthority = byte == 0x2F || byte == 0x3F || byte == 0x5C
+            if endsAuthority, authorityEnd == nil { authorityEnd = end }
+            end += 1
+        }
+        let targetStart = authorityEnd ?? end
+        var hostStart = start
+        for index in start..<targetStart where text.buffer[index] == 0x40 { hostStart = index + 1 }
+        guard hostStart < targetStart, text[hostStart] != .colon else { return .failure(.noHost) }
+        return .success(
+            Self(
+                isSecure: isSecure,
+                authority: hostStart..<targetStart,
+                target: targetStart..<end
+            )
+        )
+    }
+}
