@@ -16,7 +16,7 @@ public struct CurlConfiguration: Hashable, Sendable {
     public enum Verification: Hashable, Sendable {
         /// The system's certificate authorities.
         case systemAuthorities
-        /// The certificate authorities in a PEM file.
+        /// The certificate authorities in a PEM file, and no others.
         case authorities(file: String)
         /// No verification: every certificate is accepted. For experiments only.
         case none

@@ -269,7 +269,10 @@ extension Transfer {
         }
         switch configuration.verification {
         case .systemAuthorities: break
-        case .authorities(let file): set(CURLOPT_CAINFO, file)
+        case .authorities(let file):
+            set(CURLOPT_CAINFO, file)
+            // Without this, the authorities of the system's directory are accepted too.
+            ccurl_set_string(easy, CURLOPT_CAPATH, nil)
         case .none:
             set(CURLOPT_SSL_VERIFYPEER, 0)
             set(CURLOPT_SSL_VERIFYHOST, 0)

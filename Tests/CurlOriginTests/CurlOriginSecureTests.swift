@@ -48,6 +48,23 @@ import Testing
         #expect(try await trusting.fetch(request).status == 200)
     }
 
+    /// The system's authorities are changed only where root runs the tests, as in CI.
+    @Test(.enabled(if: SystemAuthority.canBeAdded))
+    func authoritiesOfAFileReplaceThoseOfTheSystem() async throws {
+        let added = try SystemAuthority(from: server)
+        defer { added.remove() }
+        let request = OriginRequest(url: server.baseURL + "/protocol")
+        #expect(try await CurlOrigin().fetch(request).status == 200)
+        let other = try NginxServer(locations: "location = / { return 200; }")
+        let origin = CurlOrigin(
+            configuration: .init(verification: .authorities(file: other.certificateFile))
+        )
+        await #expect { _ = try await origin.fetch(request) } throws: {
+            ($0 as? CacheError)?.code == .originUnreachable
+        }
+        #expect(try await origin.fetch(OriginRequest(url: other.baseURL + "/")).status == 200)
+    }
+
     @Test func certificateOfAnotherHostIsRefused() async throws {
         let request = OriginRequest(url: "https://localhost:\(server.port)/protocol")
         await #expect { _ = try await origin().fetch(request) } throws: {

@@ -14,6 +14,7 @@ final class NginxServer {
 
     /// The file of the authority that signed the server's certificate.
     var authorityFile: String { directory.appending(path: "ca.pem").path() }
+    var certificateFile: String { directory.appending(path: "server.pem").path() }
     var baseURL: String { "https://127.0.0.1:\(port)" }
 
     init(locations: String) throws {
@@ -95,7 +96,6 @@ final class NginxServer {
     }
 
     private static func makeCertificates(in directory: URL) throws {
-        let openssl = try path(of: "openssl")
         let extensions = directory.appending(path: "extensions")
         try "subjectAltName=IP:127.0.0.1".write(to: extensions, atomically: true, encoding: .utf8)
         let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -110,17 +110,55 @@ final class NginxServer {
                 "ca.key", "-CAcreateserial", "-extfile", "extensions", "-out", "server.pem",
             ],
         ]
-        for arguments in commands {
-            let process = Process()
-            process.executableURL = URL(filePath: openssl)
-            process.arguments = arguments
-            process.currentDirectoryURL = directory
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            process.waitUntilExit()
-            guard process.terminationStatus == 0 else {
-                throw Failure(description: "openssl \(arguments[0]) failed")
-            }
-        }
+        for arguments in commands { try Self.openssl(arguments, in: directory) }
     }
+
+    /// Runs a command of openssl in `directory`, and returns its output.
+    @discardableResult
+    static func openssl(_ arguments: [String], in directory: URL) throws -> String {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: try path(of: "openssl"))
+        process.arguments = arguments
+        process.currentDirectoryURL = directory
+        process.standardError = FileHandle.nullDevice
+        process.standardOutput = output
+        try process.run()
+        let text = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw Failure(description: "openssl \(arguments[0]) failed")
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+/// A server's authority among those of the system, found by the hash of its name.
+struct SystemAuthority {
+    private static let folder = URL(filePath: "/etc/ssl/certs")
+    private let link: URL
+
+    static var canBeAdded: Bool {
+        geteuid() == 0 && FileManager.default.fileExists(atPath: folder.path())
+    }
+
+    /// Removes the authority's key first, so that nobody can sign by it if the link stays.
+    init(from server: NginxServer) throws {
+        let files = FileManager.default
+        try files.removeItem(at: server.directory.appending(path: "ca.key"))
+        let hash = try NginxServer.openssl(
+            ["x509", "-hash", "-noout", "-in", "ca.pem"],
+            in: server.directory
+        )
+        link = Self.folder.appending(
+            path: hash.trimmingCharacters(in: .whitespacesAndNewlines) + ".0"
+        )
+        try? files.removeItem(at: link)
+        try files.createSymbolicLink(
+            at: link,
+            withDestinationURL: URL(filePath: server.authorityFile)
+        )
+    }
+
+    func remove() { try? FileManager.default.removeItem(at: link) }
 }
