@@ -117,6 +117,13 @@ public struct CurlConfiguration: Hashable, Sendable {
     /// ignored.
     public var proxy: String?
 
+    /// Whether requests are sent to an HTTP proxy; another kind carries connections to the origin.
+    var hasHTTPProxy: Bool {
+        guard let proxy, !proxy.isEmpty else { return false }
+        guard let schemeEnd = proxy.firstRange(of: "://") else { return true }
+        return ["http", "https"].contains(proxy[..<schemeEnd.lowerBound].lowercased())
+    }
+
     /// Creates a configuration; the defaults verify certificates and use no proxy.
     public init(
         protocolVersion: ProtocolVersion = .automatic,

@@ -28,7 +28,7 @@ public final class CurlOrigin: Origin {
     /// Sends the request, and returns when the head of the response has arrived.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         try Task.checkCancellation()
-        let prepared = try PreparedRequest(request, isProxied: configuration.proxy != nil)
+        let prepared = try PreparedRequest(request, isProxied: configuration.hasHTTPProxy)
         let exchange = try start(prepared)
         return try await exchange.response(onInformational: request.onInformational)
     }
@@ -51,7 +51,7 @@ public final class CurlOrigin: Origin {
         try Task.checkCancellation()
         let prepared = try PreparedRequest(
             OriginRequest(url: url),
-            isProxied: configuration.proxy != nil,
+            isProxied: configuration.hasHTTPProxy,
             isConnectOnly: true
         )
         if case .failure(let error) = try await start(prepared).nextEvent() { throw error }

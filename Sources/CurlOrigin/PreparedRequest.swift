@@ -67,6 +67,7 @@ struct PreparedRequest: Sendable {
         }
         if !fields.contains("Accept") { lines.append([UInt8]("Accept:\0".utf8)) }
         lines.append([UInt8]("Expect:\0".utf8))
+        lines.append([UInt8]("Proxy-Connection:\0".utf8))
         return lines
     }
 

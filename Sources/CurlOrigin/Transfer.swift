@@ -277,8 +277,9 @@ extension Transfer {
             set(CURLOPT_SSL_VERIFYPEER, 0)
             set(CURLOPT_SSL_VERIFYHOST, 0)
         }
-        // Always set: if the option is unset, libcurl reads environment variables.
+        // Always set: if an option is unset, libcurl reads environment variables.
         set(CURLOPT_PROXY, configuration.proxy ?? "")
+        set(CURLOPT_NOPROXY, "")
         let connect = configuration.deadlines.connect?.seconds ?? 1e6
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(max(0.001, min(connect, 1e6)) * 1000))
         set(CURLOPT_TCP_KEEPALIVE, 1)

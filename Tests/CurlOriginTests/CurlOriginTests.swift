@@ -1,9 +1,11 @@
 import CacheEngine
 import CacheProxy
 import CacheTestSupport
-import CurlOrigin
+import Foundation
 import Synchronization
 import Testing
+
+@testable import CurlOrigin
 
 /// Exchanges of each origin client with a correct origin.
 @Suite struct CurlOriginTests {
@@ -106,6 +108,35 @@ import Testing
         #expect(sent.target == "http://origin.invalid/x")
         let values = sent.fields.filter { $0.name == "Proxy-Authorization" }.map(\.value)
         #expect(values == (credentials == nil ? [] : ["Basic dXNlcjpzZWNyZXQ="]))
+        let others = sent.fields.map(\.name).filter { $0 != "Proxy-Authorization" }
+        #expect(others == ["Host"])
+    }
+
+    /// In a child process, because the environment belongs to all tests.
+    @Test func proxyIsUsedWhateverTheEnvironmentSays() async {
+        await #expect(processExitsWith: .success) {
+            setenv("no_proxy", "*", 1)
+            let server = try LoopbackServer { _, connection in connection.respond() }
+            let origin = CurlOrigin(configuration: .init(proxy: server.baseURL))
+            let request = OriginRequest(url: "http://127.0.0.1:\(ClosedPort.number)/x")
+            #expect(try await origin.fetch(request).status == 200)
+            #expect(server.requests.first?.target == request.url)
+        }
+    }
+
+    @Test(arguments: [
+        (nil, false), ("", false), ("socks5://a:1080", false), ("SOCKS5h://a", false),
+        ("a:3128", true), ("http://a", true), ("HTTPS://a", true),
+    ])
+    func onlyAnHTTPProxyGetsAbsoluteTargets(proxy: String?, isHTTP: Bool) {
+        #expect(CurlConfiguration(proxy: proxy).hasHTTPProxy == isHTTP)
+    }
+
+    @Test func emptyProxyIsNone() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let origin = CurlOrigin(configuration: .init(proxy: ""))
+        _ = try await origin.fetch(OriginRequest(url: server.baseURL + "/x"))
+        #expect(server.requests.first?.target == "/x")
     }
 
     @Test(
