@@ -29,6 +29,8 @@ final class SessionExchange: BodySource {
         var waitingBytes = 0
         var receivedBytes = 0
         var head: Head?
+        /// Whether content was sent since the limit on the head was last looked at.
+        var hasSentContent = false
         var waiter: UnsafeContinuation<Event, Never>?
         var cancelTask: (@Sendable () -> Void)?
     }
@@ -56,7 +58,11 @@ final class SessionExchange: BodySource {
         if isOpen { task.resume() } else { task.cancel() }
     }
 
-    func head() async throws -> Head {
+    /// Waits for the head, for at most `limit` after the request; content that is being sent
+    /// extends that, so that `limit` to twice that time passes after its last piece.
+    func head(within limit: Duration?) async throws -> Head {
+        let timer = limit.map(startTimer)
+        defer { timer?.cancel() }
         switch await nextEvent() {
         case .head(let head): return head
         case .failure(let error): throw error
@@ -75,6 +81,34 @@ final class SessionExchange: BodySource {
     }
 
     func cancel() { abandon(CancellationError()) }
+
+    private func startTimer(_ limit: Duration) -> any DispatchSourceTimer {
+        let seconds = min(max(limit.seconds, Self.limitSecondsMin), Self.limitSecondsMax)
+        let timer = DispatchSource.makeTimerSource(queue: cancellations)
+        timer.schedule(deadline: .now() + seconds, repeating: seconds)
+        timer.setEventHandler { [weak self] in self?.endIfSilent() }
+        timer.resume()
+        return timer
+    }
+
+    private func endIfSilent() {
+        let isSilent = state.withLock { state in
+            defer { state.hasSentContent = false }
+            return state.head == nil && !state.hasSentContent
+        }
+        guard isSilent else { return }
+        abandon(
+            CacheError(
+                .originTimedOut,
+                detail: "The origin sent no head within the request's time limit"
+            )
+        )
+    }
+
+    /// A timer without an interval would fire without a pause.
+    private static let limitSecondsMin = 0.001
+    /// The time limit beyond which a wait is endless: 30 years.
+    static let limitSecondsMax = 1e9
 
     private func nextEvent() async -> Event {
         await withTaskCancellationHandler {
@@ -143,6 +177,8 @@ final class SessionExchange: BodySource {
             state.events.append(.head(head))
         }
     }
+
+    func contentMoved() { state.withLock { $0.hasSentContent = true } }
 
     func receive(_ data: Data) {
         let (isOpen, isTooMuch) = state.withLock { state in

@@ -22,10 +22,15 @@ public final class URLSessionOrigin: Origin {
         attributes: .concurrent
     )
     private let windowBytesMax: Int
+    /// The limit without a byte in either direction that `configuration` gives.
+    private let idleSeconds: Double
 
     /// Creates an origin whose session uses `configuration`.
     ///
     /// The cache, cookies and credentials of `configuration` are not used, and it is not changed.
+    ///
+    /// Its `timeoutIntervalForRequest` limits the pauses of an exchange; a longer limit on the head of
+    /// the response extends it.
     ///
     /// `maximumWindow` bounds the body bytes that wait for a slow reader. URLSession on Linux
     /// cannot be slowed down, so an exchange over the bound ends with
@@ -41,6 +46,7 @@ public final class URLSessionOrigin: Origin {
             delegateQueue: nil
         )
         windowBytesMax = maximumWindow.bytes
+        idleSeconds = configuration.timeoutIntervalForRequest
     }
 
     /// A copy for the private session, which must not load through a cache.
@@ -69,10 +75,10 @@ public final class URLSessionOrigin: Origin {
         )
         let content = try await OriginContent(request.body)
         defer { content.release() }
-        let task = content.task(with: try Self.urlRequest(request), in: session)
+        let task = content.task(with: try urlRequest(request), in: session)
         delegate.register(exchange, for: task)
         exchange.start(task)
-        let head = try await exchange.head()
+        let head = try await exchange.head(within: request.timeout)
         guard head.hasContent, request.method != .head else {
             return OriginResponse(status: head.status, fields: head.fields)
         }
@@ -83,7 +89,7 @@ public final class URLSessionOrigin: Origin {
         )
     }
 
-    private static func urlRequest(_ request: OriginRequest) throws -> URLRequest {
+    private func urlRequest(_ request: OriginRequest) throws -> URLRequest {
         guard let url = URL(string: request.url), url.host != nil else {
             throw CacheError(
                 .requestInvalid,
@@ -94,7 +100,10 @@ public final class URLSessionOrigin: Origin {
         var asked = URLRequest(url: url)
         asked.httpMethod = request.method.name
         asked.cachePolicy = .reloadIgnoringLocalCacheData
-        if let timeout = request.timeout { asked.timeoutInterval = timeout.seconds }
+        // URLSession counts whole seconds, and from the last byte in either direction: the limit on
+        // the head is kept by the exchange.
+        let seconds = max(idleSeconds, request.timeout?.seconds ?? 0).rounded(.up)
+        asked.timeoutInterval = min(max(seconds, 1), SessionExchange.limitSecondsMax)
         for (name, value) in request.fields.pairs {
             asked.addValue(value, forHTTPHeaderField: name)
         }

@@ -119,6 +119,41 @@ import Testing
         #expect(await failure(request) == .originTimedOut)
     }
 
+    @Test func limitBelowASecondIsKept() async throws {
+        let server = try LoopbackServer { _, connection in connection.waitForClose() }
+        let request = OriginRequest(url: server.baseURL, timeout: .milliseconds(300))
+        let start = ContinuousClock.now
+        #expect(await failure(request) == .originTimedOut)
+        #expect(ContinuousClock.now - start >= .milliseconds(300))
+    }
+
+    /// The time passes in an exchange that times out.
+    @Test func limitIsThatOfTheHeadAlone() async throws {
+        let gate = LoopbackGate()
+        let server = try LoopbackServer { request, connection in
+            guard request.path == "/paused" else { return connection.waitForClose() }
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+            gate.wait()
+            connection.send("cd")
+        }
+        let paused = OriginRequest(url: server.baseURL + "/paused", timeout: .seconds(1))
+        let response = try await origin.fetch(paused)
+        let silent = OriginRequest(url: server.baseURL + "/silent", timeout: .milliseconds(2_500))
+        #expect(await failure(silent) == .originTimedOut)
+        gate.open()
+        #expect(try await response.body.collect().text == "abcd")
+    }
+
+    @Test func longestLimitIsNone() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(body: "x") }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForRequest = .infinity
+        let request = OriginRequest(url: server.baseURL, timeout: .seconds(Int64.max))
+        for origin in [origin, URLSessionOrigin(configuration: configuration)] {
+            #expect(try await origin.fetch(request).body.collect().text == "x")
+        }
+    }
+
     @Test func droppedBodyClosesTheConnection() async throws {
         let (events, continuation) = AsyncStream<Void>.makeStream()
         let server = try LoopbackServer { _, connection in
