@@ -160,8 +160,8 @@ internal import Foundation
             return target
         }
 
-        /// Makes the request for the redirect's target, without cookies of another host (RFC 6265
-        /// §8.6) and credentials for another origin.
+        /// Makes the request for the redirect's target: with the cookies that are kept for it,
+        /// without those of another host (RFC 6265 §8.6) and credentials for another origin.
         ///
         /// A request with credentials of its own is not handled here: these are of
         /// `additionalFields`. All other fields go on, as with URLSession itself.
@@ -171,12 +171,10 @@ internal import Foundation
             if !RedirectStep.isSameOrigin(from, to) {
                 for name in RedirectStep.credentials { request.fields.remove(name) }
             }
-            if from.host != to.host || from.scheme != to.scheme {
-                request.fields.remove("Cookie")
-                if let cookies = cookieStorage?.cookies(for: to), !cookies.isEmpty {
-                    request.fields["Cookie"] =
-                        HTTPCookie.requestHeaderFields(with: cookies)["Cookie"]
-                }
+            if from.host != to.host || from.scheme != to.scheme { request.fields.remove("Cookie") }
+            // The redirect may have set one, and a cookie may be of one path (RFC 6265 §5.4).
+            if let cookies = cookieStorage?.cookies(for: to), !cookies.isEmpty {
+                request.fields["Cookie"] = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"]
             }
             return request
         }

@@ -125,6 +125,25 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
+    @Test func cookieOfARedirectIsSentToItsTarget() async throws {
+        let server = try LoopbackServer { request, connection in
+            if request.path == "/in" {
+                connection.respond(302, [("Set-Cookie", "id=7; Path=/"), ("Location", "/out")])
+            } else {
+                connection.respond(body: request["Cookie"] ?? "none")
+            }
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.urlCache = EngineURLCache(
+            try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin()),
+            cookieStorage: configuration.httpCookieStorage
+        )
+        let url = try #require(URL(string: server.baseURL + "/in"))
+        let (data, _) = try await URLSession(configuration: configuration).data(from: url)
+        #expect(String(decoding: data, as: UTF8.self) == "id=7")
+        #expect(server.requestCount == 2)
+    }
+
     @Test func credentialsOfAdditionalFieldsStayWithTheirOrigin() async throws {
         let target = try LoopbackServer { _, connection in connection.respond(body: "end") }
         let server = try LoopbackServer { _, connection in
