@@ -24,7 +24,7 @@ final class SessionExchange: BodySource {
     }
 
     private struct State: Sendable {
-        var events: [Event] = []
+        var events = FIFO<Event>()
         var outcome: Event?
         var waitingBytes = 0
         var receivedBytes = 0
@@ -131,15 +131,17 @@ final class SessionExchange: BodySource {
     }
 
     private static func take(_ state: inout State) -> Event? {
-        guard !state.events.isEmpty else { return state.outcome }
-        let event = state.events.removeFirst()
-        if case .chunk(let chunk) = event { state.waitingBytes -= chunk.count }
+        guard let event = state.events.popFirst() else { return state.outcome }
+        if case .chunk(let chunk) = event { state.waitingBytes -= charge(chunk.count) }
         return event
     }
 
+    /// The bytes that a waiting chunk counts; an origin may send a body in pieces of one byte.
+    private static func charge(_ count: Int) -> Int { count + ByteChunk.overheadBytes }
+
     private func abandon(_ error: any Error) {
         signal { state in
-            state.events = []
+            state.events.removeAll()
             state.waitingBytes = 0
             if case .failure? = state.outcome { return }
             state.outcome = .failure(error)
@@ -182,7 +184,8 @@ final class SessionExchange: BodySource {
 
     func receive(_ data: Data) {
         let (isOpen, isTooMuch) = state.withLock { state in
-            (state.outcome == nil, state.waitingBytes + data.count > windowBytesMax)
+            let waitingBytes = state.waitingBytes + Self.charge(data.count)
+            return (state.outcome == nil, waitingBytes > windowBytesMax)
         }
         // A cancelled task may deliver data for a while.
         guard isOpen else { return }
@@ -198,7 +201,7 @@ final class SessionExchange: BodySource {
         let chunk = ByteChunk(data)
         signal { state in
             state.events.append(.chunk(chunk))
-            state.waitingBytes += chunk.count
+            state.waitingBytes += Self.charge(chunk.count)
             state.receivedBytes += chunk.count
         }
     }

@@ -187,4 +187,22 @@ import Testing
             ($0 as? CacheError)?.code == .readerTooSlow
         }
     }
+
+    @Test func piecesOfOneByteCountWhatTheyTake() async throws {
+        let (events, continuation) = AsyncStream<Void>.makeStream()
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            connection.send(String(repeating: "1\r\na\r\n", count: 4_000))
+            connection.waitForClose()
+            continuation.yield()
+        }
+        let small = URLSessionOrigin(maximumWindow: .kilobytes(64))
+        let response = try await small.fetch(OriginRequest(url: server.baseURL))
+        for await _ in events { break }
+        await #expect {
+            for try await _ in response.body {}
+        } throws: {
+            ($0 as? CacheError)?.code == .readerTooSlow
+        }
+    }
 }
