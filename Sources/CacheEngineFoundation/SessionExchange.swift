@@ -157,6 +157,15 @@ final class SessionExchange: BodySource {
                 CacheError(.originMisbehaved, detail: "The response is not an HTTP response")
             )
         }
+        if response.statusCode == 206, let coding = Self.coding(of: HeaderFields(response)) {
+            return abandon(
+                CacheError(
+                    .originMisbehaved,
+                    detail: "The part has the coding `\(PlainText.excerpt(coding))`, which "
+                        + "URLSession decodes; use CurlOrigin for parts of coded content"
+                )
+            )
+        }
         let head = Self.head(response)
         signal { state in
             state.head = head
@@ -240,7 +249,7 @@ final class SessionExchange: BodySource {
     private static func head(_ response: HTTPURLResponse) -> Head {
         let status = response.statusCode
         var fields = HeaderFields(response)
-        if let coding = fields["Content-Encoding"], coding.lowercased() != "identity" {
+        if coding(of: fields) != nil {
             // URLSession has already decoded the content.
             fields.remove("Content-Encoding")
             fields.remove("Content-Length")
@@ -252,6 +261,11 @@ final class SessionExchange: BodySource {
             contentBytes: fields["Content-Length"].flatMap { Int($0) },
             hasContent: status != 204 && status != 304
         )
+    }
+
+    /// The coding of the content, if URLSession decodes it.
+    private static func coding(of fields: HeaderFields) -> String? {
+        fields["Content-Encoding"].flatMap { $0.lowercased() == "identity" ? nil : $0 }
     }
 
     /// The error for the end of a task, whose head may have arrived.

@@ -13,7 +13,8 @@ internal import Synchronization
 /// The session has no cache and no cookies, and follows no redirects. URLSession decodes contents,
 /// so responses have no `Content-Encoding`, and no `Content-Length` of the encoded content.
 /// URLSession reports no 1xx responses, joins field lines with the same name, and drops the body of
-/// a redirect without `Location`.
+/// a redirect without `Location`. A part of coded content is an error, because its decoded bytes are
+/// no part: a request with `Range` asks for content without a coding unless it names one.
 public final class URLSessionOrigin: Origin {
     private let session: URLSession
     private let delegate: SessionDelegate
@@ -106,6 +107,9 @@ public final class URLSessionOrigin: Origin {
         asked.timeoutInterval = min(max(seconds, 1), SessionExchange.limitSecondsMax)
         for (name, value) in request.fields.pairs {
             asked.addValue(value, forHTTPHeaderField: name)
+        }
+        if request.fields.contains("Range"), !request.fields.contains("Accept-Encoding") {
+            asked.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
         }
         return asked
     }

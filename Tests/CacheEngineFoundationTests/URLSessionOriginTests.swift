@@ -154,6 +154,20 @@ import Testing
         }
     }
 
+    @Test func decodedPartIsNoPart() async throws {
+        // The head of a gzip stream, and a block of five bytes that is not the last one.
+        let part: [UInt8] = [31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 0, 5, 0, 250, 255] + "hello".utf8
+        let server = try LoopbackServer { _, connection in
+            let fields = [("Content-Encoding", "gzip"), ("Content-Range", "bytes 0-19/99")]
+            connection.respond(206, fields, bytes: part)
+        }
+        var request = OriginRequest(url: server.baseURL, fields: ["Range": "bytes=0-19"])
+        #expect(await failure(request) == .originMisbehaved)
+        request.fields["Accept-Encoding"] = "gzip"
+        #expect(await failure(request) == .originMisbehaved)
+        #expect(server.requests.map { $0["Accept-Encoding"] } == ["identity", "gzip"])
+    }
+
     @Test func droppedBodyClosesTheConnection() async throws {
         let (events, continuation) = AsyncStream<Void>.makeStream()
         let server = try LoopbackServer { _, connection in
