@@ -46,7 +46,8 @@ struct HeadParser {
         let line = Self.withoutLineEnd(line)
         lineCount += 1
         byteCount += line.count
-        guard lineCount <= limits.maximumFields + 2, byteCount <= limits.maximumHeadSize.bytes
+        // Two lines are no fields: the status line, and the empty one. The limit may be `Int.max`.
+        guard lineCount - 2 <= limits.maximumFields, byteCount <= limits.maximumHeadSize.bytes
         else {
             return .refused(
                 Self.misbehaved(

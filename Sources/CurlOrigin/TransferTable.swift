@@ -22,6 +22,8 @@ final class TransferTable {
     private var isRetiring = false
 
     private static let idleHandlesMax = 64
+    /// The maximum number of idle connections, far above what a process can have.
+    private static let idleMax = 1 << 24
 
     init?(_ loop: EventLoop, _ poller: SocketPoller) {
         guard let multi = curl_multi_init() else { return nil }
@@ -42,7 +44,7 @@ final class TransferTable {
     /// libcurl counts connections in use among those it may keep. Without this, many connections in
     /// use would leave no room for idle ones.
     private func keepIdleConnections() {
-        let idleMax = max(1, loop.configuration.connections.maximumIdle)
+        let idleMax = max(1, min(loop.configuration.connections.maximumIdle, Self.idleMax))
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, idleMax + transfers.count)
     }
 

@@ -282,6 +282,21 @@ import Testing
     }
 
     @Test(arguments: OriginKind.allCases)
+    func largestNumberIsNoLimit(kind: OriginKind) async throws {
+        let configuration = CurlConfiguration(
+            connections: .init(maximumPerHost: .max, maximumTotal: .max, maximumIdle: .max),
+            limits: .init(
+                maximumFields: .max,
+                maximumHeadSize: .bytes(.max),
+                maximumInformational: .max,
+                maximumWindow: .bytes(.max)
+            )
+        )
+        let server = try LoopbackServer { _, connection in connection.respond(body: "x") }
+        #expect(try await fetch(server.baseURL, by: kind.make(configuration)).1 == "x")
+    }
+
+    @Test(arguments: OriginKind.allCases)
     func largeBodyArrivesWhole(kind: OriginKind) async throws {
         let origin = kind.make()
         let content = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }

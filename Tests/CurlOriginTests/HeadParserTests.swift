@@ -155,6 +155,8 @@ import Testing
         #expect(parse("HTTP/1.1 200 OK\n\(ten)A: 1\nA: 2\n\n", limits: limits).error != nil)
         let long = "A: " + String(repeating: "x", count: 1000)
         #expect(parse("HTTP/1.1 200 OK\n\(long)\n\n", limits: limits).error != nil)
+        let endless = CurlConfiguration.Limits(maximumFields: .max)
+        #expect(parse("HTTP/1.1 200 OK\n\(ten)\n", limits: endless).head != nil)
     }
 
     @Test(arguments: [
