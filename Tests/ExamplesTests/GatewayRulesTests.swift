@@ -39,6 +39,24 @@ import Testing
     }
 
     @Test(arguments: [
+        ("app.test", "app.test"), ("APP.Test:80", "app.test"), ("app.test:", "app.test"),
+        ("app.test:8080", "app.test:8080"), ("[::1]:80", "[::1]"), ("[::80]", "[::80]"),
+        ("app_1.test", "app_1.test"),
+    ])
+    func hostHasOneForm(host: String, authority: String) {
+        #expect(HeaderFields([("host", host)]).hostAuthority == authority)
+    }
+
+    @Test(arguments: [
+        [], [""], [":80"], [":"], ["a", "a"], ["app.test/news#"], ["app.test?x"], ["app.test#"],
+        ["user@app.test"], ["app.test\\x"], ["app test"], ["b\u{FC}cher.test"],
+        ["app.test/\u{301}news"], ["app.test\t"],
+    ])
+    func hostThatCouldNameAnotherURLIsNone(hosts: [String]) {
+        #expect(HeaderFields(hosts.map { ("Host", $0) }).hostAuthority == nil)
+    }
+
+    @Test(arguments: [
         (CacheError.Code.requestInvalid, 400), (.shutDown, 503), (.originTimedOut, 504),
         (.deadlineExceeded, 504), (.notCached, 504), (.originFailed, 502), (.originMisbehaved, 502),
     ])

@@ -24,6 +24,30 @@ extension HeaderFields {
         return kept
     }
 
+    /// The authority that `Host` names, in the form of the cache's key for `http`: in lower case and
+    /// without the default port.
+    ///
+    /// `nil` unless there is one field, with a host or with host and port: another byte could end
+    /// the authority of a URL, whose path would then be the client's choice (RFC 9112 §3.2).
+    public var hostAuthority: String? {
+        let hosts = values("Host")
+        guard hosts.count == 1, let host = hosts.first, host.utf8.allSatisfy(Self.isAuthority)
+        else { return nil }
+        let authority = host.lowercased()
+        let end = [":80", ":"].first { authority.hasSuffix($0) } ?? ""
+        let short = authority.dropLast(end.count)
+        return short.isEmpty ? nil : String(short)
+    }
+
+    private static func isAuthority(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default: "-._~%!$&'()*+,;=:[]".utf8.contains(byte)
+        }
+    }
+
     private static let ofConnection = [
         "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authorization",
         "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",

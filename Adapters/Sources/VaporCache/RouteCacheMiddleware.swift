@@ -28,10 +28,13 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
         to request: Request,
         chainingTo next: any AsyncResponder
     ) async throws -> Response {
-        // The host is part of the key, because routes may depend on it.
         guard !request.headers.contains(name: .upgrade), request.method != .CONNECT,
-            let host = request.headers.first(name: .host), request.url.string.hasPrefix("/")
+            request.headers.contains(name: .host), request.url.string.hasPrefix("/")
         else { return try await next.respond(to: request) }
+        // The host is part of the key, because routes may depend on it: they see it in that form.
+        let hosts = request.headers[.host].map { ("Host", $0) }
+        guard let host = HeaderFields(hosts).hostAuthority else { throw Abort(.badRequest) }
+        request.headers.replaceOrAdd(name: .host, value: host)
         let question = CacheRequest(
             method: CacheEngine.HTTPMethod(request.method.rawValue),
             url: "http://\(host)\(request.url.string)",

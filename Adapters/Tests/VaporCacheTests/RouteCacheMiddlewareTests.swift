@@ -44,6 +44,28 @@ import VaporTesting
         #expect(calls.count == 1)
     }
 
+    @Test func aHostThatNamesAnotherPathIsRefused() async throws {
+        let calls = Counter()
+        let route: @Sendable (Request) async throws -> Response = { request in
+            calls.add()
+            return Response(
+                headers: ["Cache-Control": "max-age=60"],
+                body: .init(string: request.headers.first(name: .host) ?? "none")
+            )
+        }
+        try await withRoute(route) { client, _ in
+            for host in ["app.test/news#", "app.test/a?x=", "app.test\\", "user@app.test"] {
+                let response = try await client.sendRequest(.GET, "/news", headers: ["Host": host])
+                #expect(response.status == .badRequest)
+            }
+            for host in ["APP.TEST:80", "app.test"] {
+                let response = try await client.sendRequest(.GET, "/news", headers: ["Host": host])
+                #expect(String(buffer: response.body) == "app.test")
+            }
+        }
+        #expect(calls.count == 1)
+    }
+
     @Test func aPurgeRemovesTheResponsesOfATag() async throws {
         let calls = Counter()
         let route: @Sendable (Request) async throws -> Response = { _ in
