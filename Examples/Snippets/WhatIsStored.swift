@@ -43,9 +43,10 @@ enum Storing {
     static func keys() -> HTTPCache.Configuration {
         var configuration = HTTPCache.Configuration()
         configuration.hooks.key = { request in
-            guard let question = request.url.firstIndex(of: "?") else { return nil }
-            let isSigned = request.url[question...].contains("signature=")
-            return isSigned ? String(request.url[..<question]) : nil
+            let parts = request.url.split(separator: "?", maxSplits: 1)
+            guard parts.count == 2, parts[1].contains("signature=") else { return nil }
+            let kept = parts[1].split(separator: "&").filter { !$0.hasPrefix("signature=") }
+            return "\(parts[0])?\(kept.joined(separator: "&"))"
         }
         return configuration
     }

@@ -28,6 +28,22 @@ import Testing
         #expect(inner.requests.first?.fields["Authorization"] == "Bearer secret")
     }
 
+    @Test func signatureIsNoPartOfTheKey() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            .whole(fields: ["Cache-Control": "max-age=60"], body: request.url)
+        }
+        let cache = try await HTTPCache(configuration: Storing.keys(), origin: origin)
+        for file in ["file?id=7&signature=", "file?id=8&signature="] {
+            for signature in ["a", "b"] {
+                let url = "http://example.com/" + file
+                let response = try await cache.respond(to: CacheRequest(url: url + signature))
+                #expect(try await response.body.collect().text == url + "a")
+            }
+        }
+        #expect(origin.count == 2)
+        await cache.shutDown()
+    }
+
     @Test func sessionsOfBothModesLoadOnce() async throws {
         let server = try LoopbackServer { _, connection in
             connection.respond(200, [("Cache-Control", "max-age=60")], body: "{\"degrees\":7}")
