@@ -9,7 +9,7 @@ import CacheEngine
 /// A socket that listens on the loopback interface, on a port chosen by the system.
 struct Listener {
     let port: UInt16
-    let connections: AsyncStream<Connection>
+    let arrivals: AsyncStream<Arrival>
 
     init() throws {
         #if canImport(Glibc)
@@ -31,7 +31,7 @@ struct Listener {
             throw CacheError(.configurationInvalid, detail: "No socket: errno \(errno)")
         }
         port = UInt16(bigEndian: address.sin_port)
-        connections = Self.accepted(by: listener)
+        arrivals = Self.arrivals(at: listener)
     }
 
     /// Prints the address and flushes the output, in case it is a pipe.
@@ -40,19 +40,36 @@ struct Listener {
         fflush(nil)
     }
 
-    /// Returns the stream of accepted connections; a separate thread blocks in `accept`.
-    private static func accepted(by listener: Int32) -> AsyncStream<Connection> {
-        let (stream, continuation) = AsyncStream<Connection>.makeStream()
+    /// Returns the stream of requests; one thread blocks in `accept`, and one for each connection
+    /// in reading its request.
+    private static func arrivals(at listener: Int32) -> AsyncStream<Arrival> {
+        let (stream, continuation) = AsyncStream<Arrival>.makeStream()
         Thread.start {
             while true {
                 let socket = accept(listener, nil, nil)
                 if socket < 0 { break }
-                continuation.yield(Connection(socket: socket))
+                let connection = Connection(socket: socket)
+                connection.limitWaits()
+                Thread.start {
+                    guard let (method, target) = connection.readRequest() else {
+                        connection.write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+                        return connection.close()
+                    }
+                    let arrival = Arrival(connection: connection, method: method, target: target)
+                    continuation.yield(arrival)
+                }
             }
             continuation.finish()
         }
         return stream
     }
+}
+
+/// A request, and the connection that waits for its response.
+struct Arrival: Sendable {
+    let connection: Connection
+    let method: String
+    let target: String
 }
 
 /// One connection with blocking reads and writes.
@@ -61,6 +78,18 @@ struct Connection: Sendable {
 
     /// The largest head that the server accepts.
     private static let headBytesMax = 64 << 10
+
+    /// The longest wait for a byte, in either direction.
+    private static let waitSecondsMax = 10
+
+    /// Makes every read and write fail that waits too long.
+    func limitWaits() {
+        var limit = timeval(tv_sec: Self.waitSecondsMax, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            _ = setsockopt(socket, SOL_SOCKET, option, &limit, size)
+        }
+    }
 
     /// Reads a request and returns its method and target, or `nil` if it is invalid.
     func readRequest() -> (method: String, target: String)? {

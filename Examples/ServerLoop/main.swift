@@ -3,7 +3,8 @@
 //     swift run server-loop https://example.com
 //
 // It serves one request for each connection, to keep the example short; a real server keeps
-// connections open.
+// connections open. Each request is read by a thread of its own, so that a silent client holds no
+// task. A client that does not read holds one for at most ten seconds at a time.
 
 import CacheEngine
 import CurlOrigin
@@ -21,20 +22,18 @@ let cache = try await HTTPCache(
 let listener = try Listener()
 listener.announce()
 
-await withTaskGroup(of: Void.self) { group in
+await withDiscardingTaskGroup { group in
     group.addTask { await cache.run() }
-    for await connection in listener.connections {
-        group.addTask { await answer(connection) }
+    for await arrival in listener.arrivals {
+        group.addTask { await answer(arrival) }
     }
 }
 
-func answer(_ connection: Connection) async {
+func answer(_ arrival: Arrival) async {
+    let connection = arrival.connection
     defer { connection.close() }
-    guard let (method, target) = connection.readRequest() else {
-        return connection.write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
-    }
     do {
-        let request = CacheRequest(method: HTTPMethod(method), url: origin + target)
+        let request = CacheRequest(method: HTTPMethod(arrival.method), url: origin + arrival.target)
         let response = try await cache.respond(to: request)
         var head = "HTTP/1.1 \(response.status) \r\nConnection: close\r\n"
         for (name, value) in response.fields.pairs where !isOfConnection(name) {

@@ -68,4 +68,20 @@ import Testing
         #expect(server.requestCount == 1)
         #expect(server.requests.first?.target == "/page?x")
     }
+
+    @Test func silentClientsDoNotStopServerLoop() async throws {
+        let server = try origin()
+        let program = try ExampleProgram("server-loop", [server.baseURL])
+        defer { program.end() }
+        let greeting = try #require(await program.readLine())
+        let address = try #require(greeting.split(separator: " ").last)
+        let url = try #require(URL(string: address + "/page"))
+        let port = try #require(url.port.flatMap { UInt16(exactly: $0) })
+        // As many as could hold every thread of the program's pool.
+        let silent = (0...ProcessInfo.processInfo.activeProcessorCount).compactMap { _ in
+            LoopbackSocket.connect(to: port)
+        }
+        defer { for socket in silent { close(socket) } }
+        #expect(try await ExampleProgram.load(url) == "hello /page")
+    }
 }
