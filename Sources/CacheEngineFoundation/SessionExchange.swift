@@ -254,7 +254,11 @@ final class SessionExchange: BodySource {
             fields.remove("Content-Encoding")
             fields.remove("Content-Length")
         }
-        fields.remove("Transfer-Encoding")
+        if fields.contains("Transfer-Encoding") {
+            // The coding overrides the length (RFC 9112 §6.3).
+            fields.remove("Transfer-Encoding")
+            fields.remove("Content-Length")
+        }
         return Head(
             status: status,
             fields: fields,

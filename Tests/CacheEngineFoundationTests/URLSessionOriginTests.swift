@@ -168,6 +168,17 @@ import Testing
         #expect(server.requests.map { $0["Accept-Encoding"] } == ["identity", "gzip"])
     }
 
+    @Test func codingOfTheTransferOverridesTheLength() async throws {
+        let server = try LoopbackServer { _, connection in
+            let head =
+                "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n"
+            connection.send(head + "3\r\nabc\r\n0\r\n\r\n")
+        }
+        let response = try await origin.fetch(OriginRequest(url: server.baseURL))
+        #expect(response.fields["Content-Length"] == nil)
+        #expect(try await response.body.collect().text == "abc")
+    }
+
     @Test func droppedBodyClosesTheConnection() async throws {
         let (events, continuation) = AsyncStream<Void>.makeStream()
         let server = try LoopbackServer { _, connection in
