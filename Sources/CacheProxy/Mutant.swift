@@ -40,6 +40,7 @@ enum Mutant: String {
     case believesAnyPeer
     case ignoresAnnouncedAddress
     case endsByACopy
+    case keepsOldLimits
 
     var isOn: Bool {
         #if ENGINE_CHECKS

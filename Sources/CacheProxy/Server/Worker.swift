@@ -356,12 +356,23 @@ extension Worker {
         case .drain: beginDrain()
         case .stop: isStopped = true
         case .reopenLog: log?.reopen()
-        case .configure(let new):
-            configuration = new
-            writer.stripsTags = new.tags == .strip
+        case .configure(let new): configure(new)
         case .upstream(let command): upstream.take(command)
         case .job(let job): job.runSynchronously(on: mailbox.asUnownedTaskExecutor())
         }
+    }
+
+    /// Uses other limits and rules; a limit that runs keeps its beginning.
+    private func configure(_ new: ServerConfiguration) {
+        for case let connection? in connections {
+            guard let deadline = connection.machine.deadline, !Mutant.keepsOldLimits.isOn else {
+                continue
+            }
+            let index = Int(connection.id.index)
+            deadlines[index] += new.timeouts[deadline] - configuration.timeouts[deadline]
+        }
+        configuration = new
+        writer.stripsTags = new.tags == .strip
     }
 
     /// Messages of a response count only while its connection waits for it.

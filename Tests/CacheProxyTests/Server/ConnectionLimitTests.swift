@@ -19,6 +19,47 @@ import Testing
         }
     }
 
+    /// A server at its limit with clients that began to wait under the usual idle time.
+    private static func withIdleClients(
+        _ count: Int,
+        thenIdle milliseconds: Int64,
+        _ body: (ProxyServer, [WireClient]) async throws -> Void
+    ) async throws {
+        var settings: ServerConfiguration?
+        try await withServer(ServerTests.echo) {
+            $0.connectionsMax = count
+            settings = $0
+        } _: { server in
+            let idle = try (0..<count).map { _ in try WireClient(server.port) }
+            for client in idle {
+                #expect(try await client.exchange(ServerTests.get).status == 200)
+            }
+            var changed = try #require(settings)
+            changed.timeouts.idleMilliseconds = milliseconds
+            server.configure(changed)
+            try await body(server, idle)
+        }
+    }
+
+    @Test(arguments: [30_000, 3_600_000])
+    func changedIdleTimeLeavesTheOrderOfThoseThatMakeRoom(milliseconds: Int64) async throws {
+        try await Self.withIdleClients(3, thenIdle: milliseconds) { server, idle async throws in
+            let begun = ContinuousClock.now
+            #expect(try await WireClient(server.port).exchange(ServerTests.get).status == 200)
+            #expect(ContinuousClock.now - begun < .seconds(5))
+            #expect(try await idle[0].isClosed())
+            #expect(try await idle[2].exchange(ServerTests.get).status == 200)
+        }
+    }
+
+    @Test func loweredIdleTimeEndsThoseThatWaitAlready() async throws {
+        try await Self.withIdleClients(3, thenIdle: 300) { _, idle async throws in
+            let begun = ContinuousClock.now
+            for client in idle { #expect(try await client.isClosed()) }
+            #expect(ContinuousClock.now - begun < .seconds(5))
+        }
+    }
+
     @Test func connectionBeingAnsweredKeepsItsPlace() async throws {
         let gate = Gate()
         let responder = ScriptedResponder { request in
