@@ -41,6 +41,7 @@ enum Mutant: String {
     case ignoresAnnouncedAddress
     case endsByACopy
     case keepsOldLimits
+    case takesPeersOfTheNextListener
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -21,20 +21,27 @@ extension ProxyService {
         applied.originSeconds = configuration.originSeconds
         applied.betweenBytesSeconds = configuration.betweenBytesSeconds
         applied.workers = configuration.workers
-        let curl = Self.curlConfiguration(applied)
-        let isChanged = originSettings.withLock { settings in
-            defer { settings = curl }
-            return settings != curl
+        let before = current.withLock { current in
+            // They belong to the listener: clients of another kind would all be refused.
+            if new.listen != configuration.listen, !Mutant.takesPeersOfTheNextListener.isOn {
+                applied.proxyPeers = current.proxyPeers
+            }
+            defer { current = applied }
+            return current
         }
+        let curl = Self.curlConfiguration(applied)
+        let isChanged = curl != Self.curlConfiguration(before)
         pool.replace(
             new.origins,
             upstream: isChanged ? Self.upstream(curl) : nil
         )
-        var settings = Self.serverConfiguration(new)
+        var settings = Self.serverConfiguration(applied)
         settings.name = configuration.name
         server.configure(settings)
         server.reopenLog()
-        return Self.fixedOptions.filter { $0.differs(configuration, new) }.map(\.name)
+        var left = Self.fixedOptions.filter { $0.differs(configuration, new) }.map(\.name)
+        if applied.proxyPeers != new.proxyPeers { left.append("proxy-protocol-from") }
+        return left
     }
 
     /// An option that a running proxy cannot change.

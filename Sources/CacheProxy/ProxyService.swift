@@ -10,8 +10,8 @@ public final class ProxyService: Sendable {
     public let cache: HTTPCache
     let configuration: ProxyConfiguration
     let pool: OriginPool
-    /// The present limits of connections to origins.
-    let originSettings: Mutex<CurlConfiguration>
+    /// The configuration with the options that were changed while the proxy runs.
+    let current: Mutex<ProxyConfiguration>
     let desk: AdminDesk
     let server: ProxyServer
     private let admin: ProxyServer?
@@ -42,7 +42,7 @@ public final class ProxyService: Sendable {
         adjust: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws {
         self.configuration = configuration
-        originSettings = Mutex(Self.curlConfiguration(configuration))
+        current = Mutex(configuration)
         pool = OriginPool(
             configuration.origins,
             name: configuration.name,

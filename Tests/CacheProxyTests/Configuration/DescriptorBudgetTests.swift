@@ -102,7 +102,9 @@ import Testing
         let service = try await ProxyService(try OptionTests.read(options + ["4"]))
         let arguments = ["--origin", "http://unused"] + options + ["1"]
         ProxyProgram.reload(service, arguments, openFilesMax: 1_024)
-        let connections = service.originSettings.withLock { $0.connections }
+        let connections = service.current.withLock {
+            ProxyService.curlConfiguration($0).connections
+        }
         #expect(connections.maximumTotal == 400 && connections.maximumPerHost == 400)
         let new = try OptionTests.read(options + ["1"])
         #expect(try service.reload(new).contains("workers"))

@@ -240,6 +240,36 @@ import Testing
     }
 }
 
+extension ProxyProtocolTests {
+    static let peerChanges: [(String?, String?)] = [
+        ("127.0.0.0/8", "unix"), ("127.0.0.0/8", "10.0.0.0/8"), ("127.0.0.0/8", nil),
+        (nil, "unix"),
+    ]
+
+    /// The peers belong to the listener: those of the next one would refuse every client of it.
+    @Test(arguments: peerChanges)
+    func peersOfAListenerThatNeedsARestartWaitForIt(_ row: (String?, String?)) async throws {
+        let header = row.0 == nil ? "" : Self.line
+        let origin: WireOrigin.Script = { _, socket in try socket.answer(200, [], "x") }
+        var settings: ProxyConfiguration?
+        let configure = { (configuration: inout ProxyConfiguration) in
+            configuration.proxyPeers = row.0.flatMap { try? ProxyPeers(parsing: $0) }
+            settings = configuration
+        }
+        try await withProxy(origin, configure: configure) { proxy, _ async throws in
+            var new = try #require(settings)
+            new.listen = .unix(path: "/run/proxy.sock")
+            new.proxyPeers = try row.1.map { try ProxyPeers(parsing: $0) }
+            for _ in 0..<2 {
+                let left = try proxy.service.reload(new)
+                #expect(left.contains("listen") && left.contains("proxy-protocol-from"))
+                let client = try proxy.client()
+                #expect(try await client.exchange(header + Self.get).status == 200)
+            }
+        }
+    }
+}
+
 extension WireSocket {
     /// A socket that is connected to one in the file system; `nil` if it cannot be.
     fileprivate static func connected(toPath path: String) -> WireSocket? {
