@@ -42,6 +42,7 @@ enum Mutant: String {
     case endsByACopy
     case keepsOldLimits
     case takesPeersOfTheNextListener
+    case forgetsConnectionsInUse
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -30,11 +30,13 @@ extension ProxyService {
             return current
         }
         let curl = Self.curlConfiguration(applied)
-        let isChanged = curl != Self.curlConfiguration(before)
-        pool.replace(
-            new.origins,
-            upstream: isChanged ? Self.upstream(curl) : nil
-        )
+        var upstream: PlainOrigin?
+        if curl != Self.curlConfiguration(before) {
+            budget.setLimits(curl.connections)
+            let isAnother = Mutant.forgetsConnectionsInUse.isOn
+            upstream = Self.upstream(curl, isAnother ? ConnectionBudget(curl.connections) : budget)
+        }
+        pool.replace(new.origins, upstream: upstream)
         var settings = Self.serverConfiguration(applied)
         settings.name = configuration.name
         server.configure(settings)

@@ -12,6 +12,8 @@ public final class ProxyService: Sendable {
     let pool: OriginPool
     /// The configuration with the options that were changed while the proxy runs.
     let current: Mutex<ProxyConfiguration>
+    /// The connections in use to origins, whatever the configuration they were made under.
+    let budget: ConnectionBudget
     let desk: AdminDesk
     let server: ProxyServer
     private let admin: ProxyServer?
@@ -21,8 +23,10 @@ public final class ProxyService: Sendable {
     ///
     /// - Throws: `CacheError`, `SystemError` or `ConfigurationError`, each described by one line.
     public convenience init(_ configuration: ProxyConfiguration) async throws {
-        let upstream = Self.upstream(Self.curlConfiguration(configuration))
-        try await self.init(configuration, upstream: upstream) {
+        let curl = Self.curlConfiguration(configuration)
+        let budget = ConnectionBudget(curl.connections)
+        let upstream = Self.upstream(curl, budget)
+        try await self.init(configuration, upstream: upstream, budget: budget) {
             $0.hooks.onFault = { event in
                 switch event {
                 case .storageFailed(let error): ProxyProgram.say("Storage: \(error)")
@@ -38,11 +42,13 @@ public final class ProxyService: Sendable {
     init(
         _ configuration: ProxyConfiguration,
         upstream: any Origin,
+        budget: ConnectionBudget? = nil,
         clock: any CacheClock = SystemClock(),
         adjust: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws {
         self.configuration = configuration
         current = Mutex(configuration)
+        self.budget = budget ?? ConnectionBudget(Self.curlConfiguration(configuration).connections)
         pool = OriginPool(
             configuration.origins,
             name: configuration.name,
@@ -113,9 +119,13 @@ public final class ProxyService: Sendable {
     public func endDrain() async { await server.stop() }
 
     /// The way to the origins: over TLS with libcurl, else on the workers' own event loops.
-    static func upstream(_ configuration: CurlConfiguration) -> PlainOrigin {
+    static func upstream(
+        _ configuration: CurlConfiguration,
+        _ budget: ConnectionBudget
+    ) -> PlainOrigin {
         PlainOrigin(
             configuration: configuration,
+            budget: budget,
             secure: CurlOrigin(configuration: configuration)
         )
     }

@@ -79,22 +79,55 @@ final class ConnectionBudget: Sendable {
     }
 
     private struct State {
+        var perHostMax: Int
+        var totalMax: Int
         var inUse = 0
         var waiterCount = 0
         var nextNumber: UInt64 = 0
         var hosts: [Host] = []
+
+        init(_ limits: CurlConfiguration.Connections) {
+            perHostMax = max(1, limits.maximumPerHost)
+            totalMax = max(1, limits.maximumTotal)
+        }
+
+        mutating func give(_ host: Int) {
+            inUse -= 1
+            hosts[host].inUse -= 1
+        }
+
+        /// Takes a permit for the exchange that has waited longest, of the hosts with connections
+        /// left.
+        mutating func nextWaiter() -> Waiter? {
+            guard waiterCount > 0, inUse < totalMax else { return nil }
+            var oldest: Waiter?
+            for host in hosts where host.inUse < perHostMax {
+                guard let next = host.next, next.number < oldest?.number ?? .max else { continue }
+                oldest = next
+            }
+            guard let oldest, let waiter = hosts[oldest.host].takeWaiter() else { return nil }
+            waiterCount -= 1
+            inUse += 1
+            hosts[oldest.host].inUse += 1
+            return waiter
+        }
     }
 
-    private let perHostMax: Int
-    private let totalMax: Int
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    init(perHostMax: Int, totalMax: Int) {
-        self.perHostMax = max(1, perHostMax)
-        self.totalMax = max(1, totalMax)
+    init(_ limits: CurlConfiguration.Connections) { state = Mutex(State(limits)) }
+
+    /// Changes the limits; permits above lower ones stay in use, and higher ones are granted at once.
+    func setLimits(_ limits: CurlConfiguration.Connections) {
+        state.withLock { state in
+            let new = State(limits)
+            (state.perHostMax, state.totalMax) = (new.perHostMax, new.totalMax)
+        }
+        while let next = state.withLock({ $0.nextWaiter() }) { grant(next) }
     }
 
-    /// The place of a host, by which its permits are taken and given.
+    /// The place of a host, by which its permits are taken and given; it is the same for as long as
+    /// the process runs, so there are as many as the configuration has named hosts.
     func place(of name: String, _ port: Int) -> Int {
         state.withLock { state in
             let known = state.hosts.firstIndex { $0.name == name && $0.port == port }
@@ -107,7 +140,7 @@ final class ConnectionBudget: Sendable {
     /// Takes a permit, or a place in line; returns whether the permit is there.
     func take(_ host: Int, for exchange: TransferID, at mailbox: Mailbox) -> Bool {
         state.withLock { state in
-            if state.inUse < totalMax, state.hosts[host].inUse < perHostMax {
+            if state.inUse < state.totalMax, state.hosts[host].inUse < state.perHostMax {
                 state.inUse += 1
                 state.hosts[host].inUse += 1
                 return true
@@ -140,27 +173,14 @@ final class ConnectionBudget: Sendable {
     /// Gives a permit back, and grants it to the next exchange in line.
     func give(_ host: Int) {
         let next = state.withLock { state in
-            state.inUse -= 1
-            state.hosts[host].inUse -= 1
-            return Self.nextWaiter(&state, perHostMax)
+            state.give(host)
+            return state.nextWaiter()
         }
-        guard let next else { return }
-        let command = UpstreamCommand.granted(next.exchange, self, host: next.host)
-        if !next.mailbox.post(.upstream(command)) { give(next.host) }
+        if let next { grant(next) }
     }
 
-    /// The exchange that has waited longest, of the hosts with connections left.
-    private static func nextWaiter(_ state: inout State, _ perHostMax: Int) -> Waiter? {
-        guard state.waiterCount > 0 else { return nil }
-        var oldest: Waiter?
-        for host in state.hosts where host.inUse < perHostMax {
-            guard let next = host.next, next.number < oldest?.number ?? .max else { continue }
-            oldest = next
-        }
-        guard let oldest, let waiter = state.hosts[oldest.host].takeWaiter() else { return nil }
-        state.waiterCount -= 1
-        state.inUse += 1
-        state.hosts[oldest.host].inUse += 1
-        return waiter
+    private func grant(_ next: Waiter) {
+        let command = UpstreamCommand.granted(next.exchange, self, host: next.host)
+        if !next.mailbox.post(.upstream(command)) { give(next.host) }
     }
 }

@@ -23,14 +23,21 @@ package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
     private let spare = Mutex<Mailbox?>(nil)
 
     /// Creates an origin; `secure` is used for `https`.
-    package init(configuration: CurlConfiguration, secure: any ConnectingOrigin) {
+    package convenience init(configuration: CurlConfiguration, secure: any ConnectingOrigin) {
+        let budget = ConnectionBudget(configuration.connections)
+        self.init(configuration: configuration, budget: budget, secure: secure)
+    }
+
+    /// The same with a budget that another origin may use too.
+    init(
+        configuration: CurlConfiguration,
+        budget: ConnectionBudget,
+        secure: any ConnectingOrigin
+    ) {
         self.configuration = configuration
+        self.budget = budget
         self.secure = secure
         limits = ResponseLimits(configuration.limits)
-        budget = ConnectionBudget(
-            perHostMax: configuration.connections.maximumPerHost,
-            totalMax: configuration.connections.maximumTotal
-        )
     }
 
     deinit { spare.withLock { $0 }?.post(.stop) }

@@ -285,6 +285,34 @@ import Testing
         }
     }
 
+    @Test func limitOfConnectionsToOriginsHoldsOverAReload() async throws {
+        let gate = TurnStile()
+        let origin = try WireOrigin { request, socket in
+            if request.target == "/stream" { gate.wait() }
+            return try socket.answer(200, [], request.target)
+        }
+        defer { origin.stop() }
+        var configuration = try OptionTests.read([
+            "--listen", "127.0.0.1:0", "--origin-connections", "1", "--drain-timeout", "1",
+        ])
+        configuration.origins = [try #require(OriginAddress("http://127.0.0.1:\(origin.port)"))]
+        let service = try await ProxyService(configuration)
+        guard case .tcp(_, let port) = service.address else { throw WireFailure("no port") }
+        let first = try WireClient(port)
+        try await first.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(await eventually { origin.count == 1 })
+        configuration.connectSeconds += 1
+        _ = try service.reload(configuration)
+        let second = try WireClient(port)
+        try await second.send("GET /other HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try await onThread { second.socket.isSilent(milliseconds: 300) })
+        #expect(origin.count == 1)
+        gate.pass()
+        #expect(try await first.response().text == "/stream")
+        #expect(try await second.response().text == "/other")
+        await service.shutDown()
+    }
+
     @Test func changedNameNeedsARestartAndAGeneratedNameDoesNot() async throws {
         let read = { (arguments: [String]) throws in
             try OptionTests.read(["--listen", "127.0.0.1:0"] + arguments)

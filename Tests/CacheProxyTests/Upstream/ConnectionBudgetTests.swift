@@ -9,6 +9,14 @@ import Testing
 
     init() throws { mailbox = try Mailbox() }
 
+    private static func limits(_ perHost: Int, _ total: Int) -> CurlConfiguration.Connections {
+        .init(maximumPerHost: perHost, maximumTotal: total)
+    }
+
+    private static func budget(perHost: Int, total: Int) -> ConnectionBudget {
+        ConnectionBudget(limits(perHost, total))
+    }
+
     /// The exchanges that were granted a permit since the last call.
     private func granted() -> [TransferID] {
         var messages: [WorkerMessage] = []
@@ -20,7 +28,7 @@ import Testing
     }
 
     @Test func exchangesOverTheLimitOfAHostWaitInLine() {
-        let budget = ConnectionBudget(perHostMax: 2, totalMax: 100)
+        let budget = Self.budget(perHost: 2, total: 100)
         let a = budget.place(of: "a", 80)
         let b = budget.place(of: "b", 80)
         let ids = (0..<4).map { _ in TransferID.next() }
@@ -38,7 +46,7 @@ import Testing
     }
 
     @Test func totalLimitHoldsOverAllHosts() {
-        let budget = ConnectionBudget(perHostMax: 2, totalMax: 2)
+        let budget = Self.budget(perHost: 2, total: 2)
         let a = budget.place(of: "a", 80)
         let b = budget.place(of: "a", 81)
         let waiter = TransferID.next()
@@ -50,7 +58,7 @@ import Testing
     }
 
     @Test func permitUnderTheTotalLimitGoesToTheLongestWaiterOfAnyHost() {
-        let budget = ConnectionBudget(perHostMax: 9, totalMax: 1)
+        let budget = Self.budget(perHost: 9, total: 1)
         let (a, b, c) = (
             budget.place(of: "a", 1), budget.place(of: "b", 1), budget.place(of: "c", 1)
         )
@@ -66,7 +74,7 @@ import Testing
     }
 
     @Test func exchangeThatLeavesIsPassedOver() {
-        let budget = ConnectionBudget(perHostMax: 1, totalMax: 9)
+        let budget = Self.budget(perHost: 1, total: 9)
         let a = budget.place(of: "a", 80)
         let ids = (0..<5).map { _ in TransferID.next() }
         #expect(budget.take(a, for: .next(), at: mailbox))
@@ -87,7 +95,7 @@ import Testing
 
     /// Clients that ask, give up and ask again fill no memory while all connections are in use.
     @Test func placesOfThoseThatLeftAreRemoved() {
-        let budget = ConnectionBudget(perHostMax: 1, totalMax: 9)
+        let budget = Self.budget(perHost: 1, total: 9)
         let a = budget.place(of: "a", 80)
         let patient = (0..<10).map { _ in TransferID.next() }
         #expect(budget.take(a, for: .next(), at: mailbox))
@@ -105,7 +113,7 @@ import Testing
     }
 
     @Test func permitOfAnEndedLoopGoesToTheNextInLine() throws {
-        let budget = ConnectionBudget(perHostMax: 1, totalMax: 9)
+        let budget = Self.budget(perHost: 1, total: 9)
         let ended = try Mailbox()
         let a = budget.place(of: "a", 80)
         #expect(budget.place(of: "a", 80) == a)
@@ -116,5 +124,31 @@ import Testing
         ended.close([])
         budget.give(a)
         #expect(granted() == [next])
+    }
+
+    @Test(arguments: [(2, 9), (9, 2)])
+    func higherLimitIsGrantedToThoseInLine(perHost: Int, total: Int) {
+        let budget = Self.budget(perHost: perHost, total: total)
+        let a = budget.place(of: "a", 80)
+        let ids = (0..<6).map { _ in TransferID.next() }
+        for id in ids { _ = budget.take(a, for: id, at: mailbox) }
+        budget.setLimits(Self.limits(5, 5))
+        #expect(granted() == Array(ids[2..<5]))
+        #expect(budget.waiterCount == 1)
+    }
+
+    @Test(arguments: [(1, 9), (9, 1)])
+    func lowerLimitHoldsOnceEnoughPermitsAreGiven(perHost: Int, total: Int) {
+        let budget = Self.budget(perHost: 3, total: 3)
+        let a = budget.place(of: "a", 80)
+        let ids = (0..<5).map { _ in TransferID.next() }
+        for id in ids { _ = budget.take(a, for: id, at: mailbox) }
+        budget.setLimits(Self.limits(perHost, total))
+        for wanted in [[], [], [ids[3]], [ids[4]], []] {
+            budget.give(a)
+            #expect(granted() == wanted)
+        }
+        #expect(budget.take(a, for: .next(), at: mailbox))
+        #expect(!budget.take(a, for: .next(), at: mailbox))
     }
 }
