@@ -1,4 +1,5 @@
 public import CacheEngine
+internal import Synchronization
 
 /// An origin reached over the network by libcurl, in HTTP/1.1 and HTTP/2.
 ///
@@ -13,17 +14,27 @@ public import CacheEngine
 /// it asks the cache, because a response may vary by them.
 public final class CurlOrigin: Origin {
     private let configuration: CurlConfiguration
-    private let loop: Result<EventLoop, CacheError>
+    private let startLoop: StartLoop
+    /// The event loop; `nil` if this machine lacked something when the origin was created.
+    private let loop: EventLoop?
+    /// In that case, the event loop that a later request has started.
+    private let laterLoop = Mutex<EventLoop?>(nil)
+
+    typealias StartLoop = @Sendable (CurlConfiguration) throws -> EventLoop
 
     /// Creates an origin that connects as `configuration` says.
-    public init(configuration: CurlConfiguration = CurlConfiguration()) {
-        self.configuration = configuration
-        loop = Result { () throws(CacheError) in try EventLoop.start(configuration) }
+    public convenience init(configuration: CurlConfiguration = CurlConfiguration()) {
+        self.init(configuration: configuration) { try EventLoop.start($0) }
     }
 
-    deinit {
-        if case .success(let loop) = loop { loop.post(.retire) }
+    /// The same with event loops that a test starts.
+    init(configuration: CurlConfiguration, startLoop: @escaping StartLoop) {
+        self.configuration = configuration
+        self.startLoop = startLoop
+        loop = try? startLoop(configuration)
     }
+
+    deinit { (loop ?? laterLoop.withLock { $0 })?.post(.retire) }
 
     /// Sends the request, and returns when the head of the response has arrived.
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
@@ -34,13 +45,23 @@ public final class CurlOrigin: Origin {
     }
 
     private func start(_ request: PreparedRequest) throws -> Exchange {
-        let loop = try loop.get()
+        let loop = try loop ?? startedLater()
         let exchange = Exchange(
             loop: loop,
             windowBytesMax: configuration.limits.windowBytesMax
         )
         loop.start(exchange, request)
         return exchange
+    }
+
+    /// The lack may have passed, so each request tries until one has an event loop.
+    private func startedLater() throws -> EventLoop {
+        try laterLoop.withLock { loop in
+            if let loop { return loop }
+            let started = try startLoop(configuration)
+            loop = started
+            return started
+        }
     }
 
     /// Connects to the host of `url`, TLS included, and closes the connection.

@@ -30,26 +30,25 @@ final class EventLoop: Sendable {
     }
 
     /// Starts an event thread.
-    static func start(_ configuration: CurlConfiguration) throws(CacheError) -> EventLoop {
+    static func start(_ configuration: CurlConfiguration) throws(LocalLack) -> EventLoop {
         guard isLibraryReady else {
-            throw CacheError(.originFailed, detail: "libcurl could not be initialised")
+            throw .ofEventLoop("libcurl could not be initialised")
         }
         let poller: SocketPoller
         do {
             poller = try SocketPoller()
         } catch {
-            throw CacheError(.originFailed, detail: "Cannot watch sockets: \(error.reason)")
+            throw .ofEventLoop("Cannot watch sockets: \(error.reason)")
         }
         let loop = EventLoop(configuration, waker: poller.waker)
         guard let transfers = TransferTable(loop, poller) else {
             poller.close()
-            throw CacheError(.originFailed, detail: "libcurl could not create a multi handle")
+            throw .ofEventLoop("libcurl could not create a multi handle")
         }
         guard Self.startThread(transfers) else {
             transfers.tearDown()
-            throw CacheError(
-                .originFailed,
-                detail: "The thread of the origin could not be started; raise the limit of threads"
+            throw .ofEventLoop(
+                "The thread of the origin could not be started; raise the limit of threads"
             )
         }
         return loop

@@ -1,8 +1,8 @@
 package import CacheEngine
 import Platform
 
-/// A fault of this machine, which counts against no origin: no file, port or memory was left for a
-/// socket, a connection or a look-up.
+/// A fault of this machine, which counts against no origin: no file, port, thread or memory was left
+/// for a socket, a connection, a look-up or an event loop.
 ///
 /// The cache sees the code `originFailed`, as for every error of an origin that has no code.
 package struct LocalLack: Error, CustomStringConvertible {
@@ -17,6 +17,11 @@ package struct LocalLack: Error, CustomStringConvertible {
         return LocalLack(
             CacheError(.originFailed, detail: "Cannot open a socket to the origin: \(reason)")
         )
+    }
+
+    /// No event loop could be started.
+    static func ofEventLoop(_ detail: String) -> LocalLack {
+        LocalLack(CacheError(.originFailed, detail: detail))
     }
 
     /// The name could not be looked up.
