@@ -48,6 +48,9 @@ final class OriginPool: LoopOrigin {
 
     /// The lines that name the proxy in requests to origins: `Via` and `CDN-Loop`.
     private let ownLines: FieldSection
+    /// The same for a request that came in HTTP/1.0, whose `Via` it has already.
+    private let oldVersionLines: FieldSection
+    private let loops: LoopGuard
     private let report: @Sendable (String) -> Void
     private let state: Mutex<State>
 
@@ -60,6 +63,8 @@ final class OriginPool: LoopOrigin {
         report: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         ownLines = FieldSection([("Via", "1.1 \(name)"), ("CDN-Loop", name)])
+        oldVersionLines = FieldSection([("CDN-Loop", name)])
+        loops = LoopGuard(name: name)
         self.report = report
         state = Mutex(State(addresses, upstream))
     }
@@ -117,7 +122,8 @@ final class OriginPool: LoopOrigin {
         to address: OriginAddress
     ) -> OriginRequest {
         var fields = request.fields.section
-        ownLines.withUnsafeBytes { fields.append(trusted: $0) }
+        let lines = loops.hasOldVersionVia(fields) ? oldVersionLines : ownLines
+        lines.withUnsafeBytes { fields.append(trusted: $0) }
         request.fields = HeaderFields(fields)
         request.url = address.url(for: request.url)
         return request

@@ -10,7 +10,22 @@ struct LoopGuard: Hashable, Sendable {
     /// The name of this proxy in Via and CDN-Loop.
     let name: String
 
-    init(name: String) { self.name = name }
+    /// The member of `Via` for a request that came in HTTP/1.0 (RFC 9110 §7.6.3).
+    let oldVersionVia: String
+
+    init(name: String) {
+        self.name = name
+        oldVersionVia = "1.0 \(name)"
+    }
+
+    /// Whether the fields have the line of a request that came in HTTP/1.0.
+    ///
+    /// No client can send it: a request with the name of this proxy is a loop.
+    func hasOldVersionVia(_ fields: FieldSection) -> Bool {
+        var isThere = false
+        fields.forEachValue(of: "via") { if $0.string == oldVersionVia { isThere = true } }
+        return isThere
+    }
 
     func isLooping(_ fields: FieldSection) -> Bool {
         var viaHops = 0

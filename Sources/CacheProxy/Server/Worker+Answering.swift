@@ -33,6 +33,7 @@ extension Worker {
         if head.flags.contains(.hasVia), loops.isLooping(fields.section) {
             return refuse(connection, .loopDetected)
         }
+        if head.flags.contains(.isOldVersion) { fields.append("Via", loops.oldVersionVia) }
         if configuration.forwarded != .off {
             fields = forward(fields, of: connection, head, url, bytes)
         }

@@ -272,6 +272,27 @@ import Testing
         }
     }
 
+    /// RFC 9110 §7.6.3: `Via` has the version in which the request came.
+    @Test(arguments: [
+        ("1.1", "", "1.1 me"), ("1.0", "", "1.0 me"),
+        ("1.0", "Via: 1.1 a, 1.1 b\r\n", "1.1 a, 1.1 b, 1.0 me"),
+        ("1.1", "Via: 1.0 a\r\n", "1.0 a, 1.1 me"),
+    ])
+    func viaHasTheVersionOfTheRequest(_ version: String, _ sent: String, _ seen: String)
+        async throws
+    {
+        try await withProxy({ _, socket in try socket.answer(200, [], "x") }) {
+            proxy,
+            origin async throws in
+            for method in ["GET", "DELETE"] {
+                let head = "\(method) / HTTP/\(version)\r\nHost: x\r\n\(sent)\r\n"
+                #expect(try await proxy.client().exchange(head).status == 200)
+                #expect(origin.requests.last?["Via"] == seen)
+                #expect(origin.requests.last?["CDN-Loop"] == "me")
+            }
+        }
+    }
+
     /// RFC 9110 §7.6.2: OPTIONS is answered by the proxy at 0, and goes on one lower otherwise.
     @Test func optionsGoNoFurtherThanTheyMay() async throws {
         try await withProxy({ request, socket in
