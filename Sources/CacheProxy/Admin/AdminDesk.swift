@@ -238,7 +238,10 @@ final class AdminDesk: TaskResponder {
         ("exchanges_total", .exchanges, "Requests not answered at once."),
         ("refused_total", .refused, "Requests refused before anything was done with them."),
         ("aborted_total", .aborted, "Responses that broke off before their end."),
-        ("timeouts_total", .timeouts, "Connections that exceeded a time limit."),
+        (
+            "timeouts_total", .timeouts,
+            "Connections whose client stood still within a request or a response."
+        ),
         ("sent_bytes_total", .bytesOut, "Bytes sent to clients."),
     ]
 

@@ -86,6 +86,18 @@ struct ConnectionMachine {
         return isBusy || isClosed ? nil : deadline
     }
 
+    /// Whether the client has begun something and does not go on with it.
+    ///
+    /// One that has nothing to ask, or that leaves its connection open after the last response, may
+    /// wait until its limit.
+    var standsStill: Bool {
+        switch deadline {
+        case .content, .write: true
+        case .head: hasHeldInput || course == .announcing
+        case .idle, .linger, nil: false
+        }
+    }
+
     private mutating func start(_ deadline: Deadline) -> DeadlineChange {
         self.deadline = deadline
         return .start(deadline)

@@ -282,7 +282,7 @@ extension Worker {
     }
 
     private func timeOut(_ connection: Connection) {
-        counters.add(1, to: .timeouts)
+        if connection.machine.standsStill { counters.add(1, to: .timeouts) }
         change(connection, .stop)
         switch connection.machine.deadlinePassed(isResponseRunning: connection.response.isRunning) {
         case .refuse:

@@ -311,17 +311,21 @@ import Testing
             $0.timeouts.idleMilliseconds = 300
             $0.timeouts.contentMilliseconds = 300
         } _: { server in
+            // A client that has nothing to ask ends in peace, and is not counted.
             let silent = try WireClient(server.port)
             #expect(try await silent.isClosed())
-            let slow = try WireClient(server.port)
-            let refused = try await slow.exchange("GET / HTTP/1.1\r\nHos")
-            #expect(refused.status == 408)
             let idle = try WireClient(server.port)
             #expect(try await idle.exchange(Self.get).status == 200)
             #expect(try await idle.isClosed())
+            #expect(server.counters[0][.timeouts] == 0)
+            let slow = try WireClient(server.port)
+            let refused = try await slow.exchange("GET / HTTP/1.1\r\nHos")
+            #expect(refused.status == 408)
+            #expect(server.counters[0][.timeouts] == 1)
             let lazy = try WireClient(server.port)
             try await lazy.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc")
             #expect(try await lazy.isClosed())
+            #expect(server.counters[0][.timeouts] == 2)
         }
     }
 
