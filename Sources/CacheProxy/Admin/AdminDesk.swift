@@ -237,7 +237,7 @@ final class AdminDesk: TaskResponder {
         ("loop_hits_total", .hits, "Requests answered at once, from memory or the page cache."),
         ("exchanges_total", .exchanges, "Requests not answered at once."),
         ("refused_total", .refused, "Requests refused before anything was done with them."),
-        ("aborted_total", .aborted, "Responses that broke off before their end."),
+        ("aborted_total", .aborted, "Connections that ended before the end of a response."),
         (
             "timeouts_total", .timeouts,
             "Connections whose client stood still within a request or a response."

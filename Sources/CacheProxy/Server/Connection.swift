@@ -32,6 +32,8 @@ final class Connection {
     private var knownAddress: String?
     /// The scheme of the client's own connection, if a PROXY header told it.
     private(set) var scheme: RequestScheme?
+    /// Whether a response that broke off was counted.
+    var hasAborted = false
     /// The log's line about the open request.
     var logLine: AccessLogLine?
 

@@ -200,7 +200,7 @@ extension Worker {
             answer(connection, GatewayError.response(for: error, name: configuration.name))
         case .cut: cutResponse(connection)
         case .reset:
-            counters.add(1, to: .aborted)
+            countAborted(connection)
             connection.pendingResponse = nil
             flushLast(connection)
             finishLog(connection)
@@ -210,7 +210,7 @@ extension Worker {
 
     /// Ends the connection behind an incomplete response; the close tells the client.
     private func cutResponse(_ connection: Connection) {
-        counters.add(1, to: .aborted)
+        countAborted(connection)
         connection.machine.responseBroken()
         endResponse(connection)
     }

@@ -232,9 +232,11 @@ extension Worker {
         case .reset: Self.endsWithReset(connection.socket)
         }
         if let pending = connection.pendingResponse {
-            counters.add(1, to: .aborted)
+            countAborted(connection)
             pending.cancel()
             finishLog(connection)
+        } else if connection.machine.hasQueuedOutput || !batch.isEmpty {
+            countAborted(connection)
         }
         connection.sink?.fail()
         connection.pendingResponse = nil
@@ -248,6 +250,13 @@ extension Worker {
         openCount -= 1
         counters.add(-1, to: .connectionsOpen)
         if openCount < configuration.connectionsMax { startListening() }
+    }
+
+    /// A response has broken off, or its last bytes stay unsent: the connection ends with it.
+    func countAborted(_ connection: Connection) {
+        guard !connection.hasAborted else { return }
+        connection.hasAborted = true
+        counters.add(1, to: .aborted)
     }
 
     /// Closes so that the client cannot take it for the end of a body.

@@ -257,6 +257,7 @@ import Testing
             try await client.send(Self.get + "GET /b HTTP/1.1\r\nHost: x\r\n\r\n")
             #expect(await eventually { server.counters[0][.timeouts] > 0 })
             #expect(await eventually { server.counters[0][.connectionsOpen] == 0 })
+            #expect(server.counters[0][.aborted] == 1)
         }
     }
 
