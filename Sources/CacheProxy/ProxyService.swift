@@ -70,6 +70,8 @@ public final class ProxyService: Sendable {
                 var settings = ServerConfiguration(address: address, name: configuration.name)
                 settings.purging = .answered
                 settings.connectionsMax = 256
+                // It drains last: its idle connections keep nothing waiting.
+                settings.timeouts.drainIdleMilliseconds = 0
                 return try ProxyServer(settings, responder: desk)
             }
             admin = started
@@ -103,20 +105,24 @@ public final class ProxyService: Sendable {
     public func shutDown() async {
         let limit = UInt64(nanosecondsIn: configuration.drainSeconds)
         // A task of its own: the caller may be cancelled already.
-        let timer = Task { [server] in
+        let timer = Task {
             try await Task.sleep(nanoseconds: limit)
-            await server.stop()
+            await endDrain()
         }
         await server.drain()
+        // Until then it tells of the drain.
+        await admin?.drain()
         timer.cancel()
-        await admin?.stop()
         pool.shutDown()
         upkeep.cancel()
         await upkeep.value
     }
 
     /// Cuts the responses that `shutDown` waits for, which then closes the cache.
-    public func endDrain() async { await server.stop() }
+    public func endDrain() async {
+        await server.stop()
+        await admin?.stop()
+    }
 
     /// The way to the origins: over TLS with libcurl, else on the workers' own event loops.
     static func upstream(

@@ -227,6 +227,39 @@ import Testing
         }
     }
 
+    @Test func purgeUnderWayAtTheEndOfADrainIsAnswered() async throws {
+        let store = GatedStore()
+        let path = try ConfigurationReaderTests.file(Self.token + "\n")
+        defer { ConfigurationReaderTests.remove(path) }
+        try await withProxy(
+            { _, socket in try socket.answer(200, ["Cache-Control: max-age=60"], "x") },
+            configure: {
+                $0.admin = .tcp(host: "127.0.0.1", port: 0)
+                $0.purgeTokenFile = path
+                $0.drainSeconds = 20
+            },
+            adjust: { $0.backing = .custom(store) }
+        ) { proxy, _ async throws in
+            guard case .tcp(_, let port) = proxy.service.adminAddress else {
+                throw WireFailure("no admin")
+            }
+            _ = try await proxy.request("/1")
+            store.isHeld.store(true, ordering: .relaxed)
+            let client = try WireClient(port)
+            let auth = "Authorization: Bearer \(Self.token)\r\n"
+            try await client.send(
+                "PURGE /1 HTTP/1.1\r\nHost: \(ProxyHarness.host)\r\n\(auth)\r\n"
+            )
+            #expect(await eventually { store.waiting.load(ordering: .relaxed) > 0 })
+            async let ended: Void = proxy.service.shutDown()
+            // The listener of the clients has ended by then.
+            #expect(try await onThread { client.socket.isSilent(milliseconds: 1_500) })
+            await store.gate.open()
+            #expect(try await client.response().status == 200)
+            await ended
+        }
+    }
+
     @Test func purgeNeedsItsToken() async throws {
         try await Self.withAdmin { proxy, origin, port async throws in
             _ = try await proxy.request("/1")
