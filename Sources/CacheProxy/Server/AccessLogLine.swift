@@ -109,11 +109,6 @@ final class AccessLog {
         flush()
         file.finish()
     }
-
-    func reopen() {
-        flush()
-        file.reopen()
-    }
 }
 
 extension Worker {

@@ -17,8 +17,6 @@ enum WorkerMessage: Sendable {
     case drain
     /// End now.
     case stop
-    /// Open the log again.
-    case reopenLog
     /// Use other limits and rules.
     indirect case configure(ServerConfiguration)
     /// Move the bytes of an exchange with an origin.

@@ -159,8 +159,8 @@ final class ProxyServer: Sendable {
     /// The lines of the access log that were dropped.
     var droppedLogLines: Int { log?.droppedLines ?? 0 }
 
-    /// Opens the access log again.
-    func reopenLog() { mailboxes.first?.post(.reopenLog) }
+    /// Opens the access log again, for all workers.
+    func reopenLog() { log?.reopen() }
 
     private func ended() async {
         await withUnsafeContinuation { continuation in

@@ -364,7 +364,6 @@ extension Worker {
         case .wantsContent(let pending): withConnection(of: pending) { resumeContent($0) }
         case .drain: beginDrain()
         case .stop: isStopped = true
-        case .reopenLog: log?.reopen()
         case .configure(let new): configure(new)
         case .upstream(let command): upstream.take(command)
         case .job(let job): job.runSynchronously(on: mailbox.asUnownedTaskExecutor())

@@ -94,4 +94,40 @@ import Testing
         #expect(try await clients[2].isClosed())
         await drained
     }
+
+    /// A worker without connections ends while another one still answers.
+    @Test func logIsOpenedAgainWhileOneWorkerIsLeft() async throws {
+        let gate = Gate()
+        let responder = ScriptedResponder { _ in
+            await gate.wait()
+            return .text("late")
+        }
+        let path = NSTemporaryDirectory() + "cache-proxy-log-\(UUID().uuidString)"
+        defer { for name in [path, path + ".1"] { ConfigurationReaderTests.remove(name) } }
+        var settings = ServerConfiguration(address: .tcp(host: "127.0.0.1", port: 0), name: "me")
+        settings.workers = 2
+        settings.accessLog = path
+        let server = try ProxyServer(settings, responder: responder)
+        // The kernel chooses the worker; the first one must be left without a connection.
+        var client = try WireClient(server.port)
+        try await client.send(ServerTests.get)
+        while await eventually({ server.counters.contains { $0[.connectionsOpen] > 0 } }),
+            server.counters[0][.connectionsOpen] > 0
+        {
+            client.socket.abort()
+            #expect(await eventually { server.counters[0][.connectionsOpen] == 0 })
+            client = try WireClient(server.port)
+            try await client.send(ServerTests.get)
+        }
+        let busy = client
+        async let drained: Void = server.drain()
+        // The listener of the other worker ends half a second later.
+        #expect(try await onThread { busy.socket.isSilent(milliseconds: 1_500) })
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".1")
+        server.reopenLog()
+        await gate.open()
+        #expect(try await busy.response().text == "late")
+        await drained
+        #expect(try String(contentsOfFile: path, encoding: .utf8).contains("GET /a "))
+    }
 }
