@@ -100,12 +100,13 @@ public enum ProxyProgram {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// An invalid configuration changes nothing.
+    /// Opens the log again and reads the configuration; an invalid one changes nothing.
     static func reload(
         _ service: ProxyService,
         _ arguments: [String],
         openFilesMax: Int
     ) {
+        service.reopenLog()
         do {
             guard case .run(let new) = try ConfigurationReader.read(arguments) else { return }
             let bounded = try new.bounded(

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Changing the configuration while the proxy runs.
 extension ProxyService {
-    /// Applies the options that can change while the proxy runs, and opens the log again.
+    /// Applies the options that can change while the proxy runs.
     ///
     /// These are the origins and the limits of connections to them, the purge token, and the limits,
     /// times and rules for clients.
@@ -40,7 +40,6 @@ extension ProxyService {
         var settings = Self.serverConfiguration(applied)
         settings.name = configuration.name
         server.configure(settings)
-        server.reopenLog()
         var left = Self.fixedOptions.filter { $0.differs(configuration, new) }.map(\.name)
         if applied.proxyPeers != new.proxyPeers { left.append("proxy-protocol-from") }
         return left

@@ -217,4 +217,19 @@ import Testing
             #expect(try String(contentsOfFile: path, encoding: .utf8).contains("GET /a"))
         }
     }
+
+    @Test func logIsOpenedAgainThoughTheConfigurationIsInvalid() async throws {
+        let log = NSTemporaryDirectory() + "cache-proxy-log-\(UUID().uuidString)"
+        let file = try ConfigurationReaderTests.file(
+            "origin http://127.0.0.1:1\naccess-log \(log)\n"
+        )
+        defer { for path in [log, log + ".1", file] { ConfigurationReaderTests.remove(path) } }
+        let program = try await RunningProgram(["--config", file])
+        try FileManager.default.moveItem(atPath: log, toPath: log + ".1")
+        try "no such option\n".write(toFile: file, atomically: false, encoding: .utf8)
+        program.signal(SIGHUP)
+        #expect(try await program.says("Kept the old configuration"))
+        #expect(FileManager.default.fileExists(atPath: log))
+        #expect(try await program.end() == 0)
+    }
 }
