@@ -1,13 +1,5 @@
 /// The states of a connection, and its time limits.
 extension ConnectionMachine {
-    /// How the requests of a connection follow each other.
-    enum Order: UInt8 {
-        /// One after the other, as in HTTP/1.1: bytes behind an open request wait.
-        case inTurn
-        /// Several at once: bytes are read while requests are open.
-        case interleaved
-    }
-
     /// The client's direction of the socket.
     enum Input: UInt8 {
         /// Every byte was read; an event tells of the next one.

@@ -10,17 +10,15 @@
 ///       └──time limit, client's end, end of a drain──▶ closed ◀──────────┘
 ///
 /// A pure value: it reads no clock and no socket. Every mutating method is one event and returns
-/// the worker's action. Only `Order.inTurn` belongs to HTTP/1.1: a protocol that interleaves
-/// requests reports the same events, but handles the content of its requests itself.
+/// the worker's action.
 ///
 /// Invariants, checked by `checkInvariants()`:
-/// 1. In turn, at most one request is open.
+/// 1. At most one request is open.
 /// 2. A lingering connection has no open request, no content, no held input and no queued output.
 /// 3. A closed connection stays closed.
 /// 4. A connection whose PROXY header is awaited has no request, no content and no queued output,
 ///    and a time limit that nothing it receives prolongs.
 struct ConnectionMachine {
-    let order: Order
     /// Bytes of unwanted content that are read to save the connection.
     let discardedBytesMax: Int
 
@@ -39,12 +37,11 @@ struct ConnectionMachine {
     private(set) var hasAnswered = false
     /// Its work was interrupted and goes on after the work of other connections.
     private(set) var waitsForTurn = false
-    /// Requests that were taken and whose response is not complete.
-    private(set) var openRequests: Int32 = 0
+    /// A request was taken, and its response is not complete.
+    private(set) var hasOpenRequest = false
     private var discardedBytes = 0
 
-    init(order: Order = .inTurn, discardedBytesMax: Int, beginsAs course: Course = .open) {
-        self.order = order
+    init(discardedBytesMax: Int, beginsAs course: Course = .open) {
         self.course = course
         self.discardedBytesMax = discardedBytesMax
     }
@@ -60,11 +57,10 @@ struct ConnectionMachine {
         case .announcing: true
         case .lingering: discardedBytes <= discardedBytesMax
         case .open, .ending, .endingUnread:
-            switch (order, content) {
-            case (_, .flowing): true
-            case (_, .paused): false
-            case (.inTurn, .none): course == .open && openRequests == 0 && hasRoom
-            case (.interleaved, .none): hasRoom
+            switch content {
+            case .flowing: true
+            case .paused: false
+            case .none: course == .open && !hasOpenRequest && hasRoom
             }
         }
     }
@@ -73,7 +69,7 @@ struct ConnectionMachine {
     var holdsInput: Bool {
         switch course {
         case .announcing, .open: true
-        case .ending, .endingUnread: content != .none || order == .interleaved && openRequests > 0
+        case .ending, .endingUnread: content != .none
         case .lingering, .closed: false
         }
     }
@@ -82,7 +78,7 @@ struct ConnectionMachine {
     ///
     /// A connection that waits may make room for another.
     var idleDeadline: Deadline? {
-        let isBusy = openRequests > 0 || content != .none || hasQueuedOutput || waitsForTurn
+        let isBusy = hasOpenRequest || content != .none || hasQueuedOutput || waitsForTurn
         return isBusy || isClosed ? nil : deadline
     }
 
@@ -124,15 +120,13 @@ struct ConnectionMachine {
 
     func checkInvariants() {
         #if ENGINE_CHECKS
-            precondition(order == .interleaved || openRequests <= 1)
-            precondition(openRequests >= 0)
             precondition(!hasQueuedOutput || deadline == .write)
             if course == .announcing {
-                precondition(openRequests == 0 && content == .none && !hasQueuedOutput)
+                precondition(!hasOpenRequest && content == .none && !hasQueuedOutput)
                 precondition(deadline == .head)
             }
             guard course == .lingering else { return }
-            precondition(openRequests == 0 && content == .none)
+            precondition(!hasOpenRequest && content == .none)
             precondition(!hasHeldInput && !hasQueuedOutput)
         #endif
     }
@@ -183,14 +177,14 @@ extension ConnectionMachine {
         input = .ended
         // A connection without a byte is a probe of the port.
         if course == .announcing { return hasHeldInput ? .refuseHeader : .close }
-        return course == .lingering || content != .none && openRequests > 0 ? .close : .goOn
+        return course == .lingering || content != .none && hasOpenRequest ? .close : .goOn
     }
 
     /// Bytes are kept that could not be used; a head may have begun, and its time with it.
     mutating func inputHeld() -> DeadlineChange {
         hasHeldInput = true
         if course == .announcing { return .keep }
-        return openRequests == 0 && content == .none ? limit(.head) : .keep
+        return !hasOpenRequest && content == .none ? limit(.head) : .keep
     }
 
     /// No bytes are kept any more.
@@ -217,7 +211,10 @@ extension ConnectionMachine {
     /// The head of a request is complete, or refused.
     mutating func requestCame() {
         defer { checkInvariants() }
-        openRequests += 1
+        #if ENGINE_CHECKS
+            precondition(!hasOpenRequest)
+        #endif
+        hasOpenRequest = true
         discardedBytes = 0
     }
 
@@ -247,7 +244,7 @@ extension ConnectionMachine {
 
     mutating func contentEnded() -> DeadlineChange {
         content = .none
-        return openRequests > 0 ? limit(nil) : .keep
+        return hasOpenRequest ? limit(nil) : .keep
     }
 
     enum ContentFaultAction: Hashable {
@@ -260,7 +257,7 @@ extension ConnectionMachine {
     /// The content is malformed or too large: where the next request begins is unknown.
     mutating func contentFailed(hasResponseBegun: Bool) -> ContentFaultAction {
         content = .none
-        if !hasResponseBegun, openRequests > 0 { return .refuse }
+        if !hasResponseBegun, hasOpenRequest { return .refuse }
         end(.endingUnread)
         return .endBehindResponse
     }
@@ -302,7 +299,10 @@ extension ConnectionMachine {
     /// The response is complete in the queue; the rest of the request's content is dropped.
     mutating func responseEnded() -> DeadlineChange {
         defer { checkInvariants() }
-        openRequests -= 1
+        #if ENGINE_CHECKS
+            precondition(hasOpenRequest)
+        #endif
+        hasOpenRequest = false
         hasAnswered = true
         guard content != .none else { return .keep }
         content = .flowing
@@ -343,7 +343,7 @@ extension ConnectionMachine {
     mutating func settled(endsIdle: Bool) -> SettleAction {
         defer { checkInvariants() }
         if hasQueuedOutput { return .wait(.keep) }
-        if openRequests > 0 || course == .lingering { return .wait(.keep) }
+        if hasOpenRequest || course == .lingering { return .wait(.keep) }
         if course > .open { return finish() }
         // The held bytes can never become a complete request.
         if input == .ended { return .close }
@@ -379,7 +379,7 @@ extension ConnectionMachine {
         deadline = nil
         if course == .announcing { return .refuseHeader }
         guard !hasQueuedOutput, course < .lingering else { return .close }
-        if openRequests == 0, content == .none { return hasHeldInput ? .refuse : .close }
+        if !hasOpenRequest, content == .none { return hasHeldInput ? .refuse : .close }
         // The client reads a response that began before the end of its content.
         guard content != .none, isResponseRunning else { return .close }
         end()
@@ -407,6 +407,6 @@ extension ConnectionMachine {
     mutating func close(endsBody: Bool) -> CloseAction {
         guard !isClosed else { return .nothing }
         course = .closed
-        return endsBody && (openRequests > 0 || hasQueuedOutput) ? .reset : .close
+        return endsBody && (hasOpenRequest || hasQueuedOutput) ? .reset : .close
     }
 }

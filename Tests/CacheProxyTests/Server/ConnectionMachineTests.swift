@@ -136,20 +136,6 @@ import Testing
         #expect(machine.usesInput(hasRoom: false))
     }
 
-    @Test func interleavedRequestsAreReadWhileOthersAreOpen() {
-        var machine = Machine(order: .interleaved, discardedBytesMax: 100)
-        for event in Self.exchange + Self.exchange { Self.apply(event, to: &machine) }
-        #expect(machine.openRequests == 2 && machine.usesInput(hasRoom: true))
-        #expect(!machine.usesInput(hasRoom: false))
-        Self.apply(.lastAnswer, to: &machine)
-        Self.apply(.responseEnded, to: &machine)
-        // The frames that the open request needs still come.
-        #expect(machine.usesInput(hasRoom: true) && machine.holdsInput)
-        #expect(machine.settled(endsIdle: true) == .wait(.keep))
-        Self.apply(.responseEnded, to: &machine)
-        #expect(machine.settled(endsIdle: false) == .close)
-    }
-
     @Test(arguments: [
         (["running"], Machine.CloseAction.reset), (["running", "ended"], .close),
         (["running", "ended", "queued"], .reset), ([], .close),
@@ -192,7 +178,7 @@ import Testing
             case .close: #expect(machine.close(endsBody: false) == .close)
             case .linger, .wait:
                 let waitsForClient =
-                    machine.hasQueuedOutput || machine.openRequests == 0
+                    machine.hasQueuedOutput || !machine.hasOpenRequest
                     || machine.content == .flowing && machine.course == .open
                 #expect(machine.deadline != nil || !waitsForClient)
             }
@@ -222,7 +208,7 @@ import Testing
             if Bool.random(using: &random) {
                 apply(.content(isAwaited: Bool.random(using: &random)), to: &machine)
             }
-        case 7 where machine.openRequests > 0 && !hasBegun:
+        case 7 where machine.hasOpenRequest && !hasBegun:
             apply(
                 .answer(
                     mayPersist: Int.random(in: 0..<8, using: &random) > 0,
@@ -232,10 +218,10 @@ import Testing
                 to: &machine
             )
             hasBegun = true
-        case 8 where machine.openRequests > 0 && hasBegun: apply(.responseEnded, to: &machine)
+        case 8 where machine.hasOpenRequest && hasBegun: apply(.responseEnded, to: &machine)
         case 9 where machine.content == .flowing: apply(.contentCame, to: &machine)
         case 10 where machine.content == .flowing: apply(.contentEnded, to: &machine)
-        case 11 where machine.content == .flowing && machine.openRequests > 0:
+        case 11 where machine.content == .flowing && machine.hasOpenRequest:
             apply(.contentFilled, to: &machine)
             apply(.contentWanted, to: &machine)
         case 12 where !machine.isLingering: apply(.queued, to: &machine)
