@@ -78,8 +78,6 @@ int cp_refuse_new(int listener, int is_tcp) {
     return setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
-int cp_send_flags(void) { return MSG_NOSIGNAL; }
-
 #else
 
 #include <sys/event.h>
@@ -155,35 +153,12 @@ int cp_refuse_new(int listener, int is_tcp) {
     return -1;
 }
 
-int cp_send_flags(void) { return 0; }
-
 #endif
 
 int cp_prepare(int fd) {
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) return -1;
     return fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
-int cp_socket(int family) {
-    // In one step where the system can: another thread may start a program between two.
-#ifdef SOCK_CLOEXEC
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-#else
-    int fd = socket(family, SOCK_STREAM, 0);
-#endif
-    if (fd < 0) return -1;
-#ifdef SO_NOSIGPIPE
-    int one = 1;
-    setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);
-#endif
-    if (cp_prepare(fd) == 0) return fd;
-    close(fd);
-    return -1;
-}
-
-int cp_connect(int fd, const void *address, uint32_t bytes) {
-    return connect(fd, address, bytes);
 }
 
 int cp_is_silent(int fd) {

@@ -7,8 +7,8 @@ package var streamSocketType: Int32 {
     #endif
 }
 
-/// Opens a stream socket that is closed in the programs that this process starts; negative, with
-/// `errno`, if the system refuses.
+/// Opens a stream socket that is closed in the programs that this process starts, and that raises no
+/// signal with `sendsNoSignal`; negative, with `errno`, if the system refuses.
 package func openStreamSocket(_ family: Int32) -> Int32 {
     // In one step where the system can: another thread may start a program between two.
     #if canImport(Glibc)
@@ -17,7 +17,13 @@ package func openStreamSocket(_ family: Int32) -> Int32 {
         return socket(family, streamSocketType | SOCK_CLOEXEC, 0)
     #else
         let descriptor = socket(family, streamSocketType, 0)
-        if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+        guard descriptor >= 0 else { return descriptor }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        #if canImport(Darwin)
+            var on: Int32 = 1
+            let size = socklen_t(MemoryLayout<Int32>.size)
+            setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &on, size)
+        #endif
         return descriptor
     #endif
 }

@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-// Readiness of sockets, with one interface for epoll (Linux) and kqueue (elsewhere). Swift's C
-// library modules do not export epoll, and Swift cannot express its packed event structure.
+// Readiness of sockets, with one interface for epoll (Linux) and kqueue (elsewhere): both directions
+// are watched once, edge-triggered, and each socket has a token of 64 bits.
 
 enum {
     CP_READABLE = 1,
@@ -43,16 +43,10 @@ int cp_accept(int listener);
 int cp_refuse_new(int listener, int is_tcp);
 /// Makes a socket non-blocking and close-on-exec.
 int cp_prepare(int fd);
-/// Opens a TCP socket, non-blocking and close-on-exec; returns -1 with errno on failure.
-int cp_socket(int family);
-/// Begins to connect a socket; returns 0, or -1 with errno (EINPROGRESS while it goes on).
-int cp_connect(int fd, const void *address, uint32_t bytes);
 /// Whether the peer of a non-blocking socket has sent nothing that is unread, not even its end.
 int cp_is_silent(int fd);
 /// An object of the calling thread, which the thread sets and clears itself.
 void cp_set_current(void *object);
 void *cp_current(void);
-/// The flags for send: no signal if the peer has closed the connection.
-int cp_send_flags(void);
 
 #endif

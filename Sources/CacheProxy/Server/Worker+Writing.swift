@@ -1,4 +1,3 @@
-import CProxyShims
 import CacheEngine
 import Platform
 
@@ -136,8 +135,8 @@ extension Worker {
                     connection.socket,
                     vectors[0].iov_base,
                     vectors[0].iov_len,
-                    cp_send_flags()
-                ) : sendmsg(connection.socket, &message, cp_send_flags())
+                    sendsNoSignal
+                ) : sendmsg(connection.socket, &message, sendsNoSignal)
             if sent >= 0 {
                 turnBytes += sent
                 return sent

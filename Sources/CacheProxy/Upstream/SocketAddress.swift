@@ -1,4 +1,3 @@
-import CProxyShims
 import CacheEngine
 import Platform
 
@@ -19,7 +18,7 @@ struct SocketAddress: Hashable, Sendable {
             guard let address = bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self) else {
                 return EINVAL
             }
-            return cp_connect(socket, address, UInt32(bytes.count)) == 0 ? 0 : errno
+            return Platform.connect(socket, address, socklen_t(bytes.count)) == 0 ? 0 : errno
         }
     }
 

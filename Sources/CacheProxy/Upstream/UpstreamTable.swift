@@ -25,8 +25,14 @@ final class UpstreamTable {
 
     let poller: Poller
     let mailbox: Mailbox
-    /// Opens a socket of a family, or returns -1 and sets `errno`; a test puts its own here.
-    var makeSocket: (Int32) -> Int32 = { cp_socket($0) }
+    /// Opens a socket of a family that does not block, or returns -1 and sets `errno`; a test puts
+    /// its own here.
+    var makeSocket: (Int32) -> Int32 = { family in
+        let socket = openStreamSocket(family)
+        guard socket >= 0, cp_prepare(socket) != 0 else { return socket }
+        closeDescriptor(socket)
+        return -1
+    }
     /// The time in milliseconds.
     private(set) var now = coarseMilliseconds()
     var exchanges: [TransferID: UpstreamExchange] = [:]
