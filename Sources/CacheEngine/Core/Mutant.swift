@@ -88,6 +88,7 @@ enum Mutant: String {
     case storesOlderAnswers
     case marksArrivalsLate
     case removesFromMemoryAlone
+    case keepsPurgedEntriesInMemory
     case replacesWhatIsNewerOnDisk
     case letsWritersGoOn
     case forgetsLateReaders

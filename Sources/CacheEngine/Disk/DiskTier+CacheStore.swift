@@ -22,12 +22,28 @@ extension DiskTier: CacheStore {
     }
 
     package func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
-        // Remove in every shard first: a failing device in one shard must not keep the others'
-        // entries.
-        var removed = RemovalCount()
-        for shard in shards { removed = removed + (try shard.forgetAll(in: scope)) }
+        try await removeAll(in: scope) {}
+    }
+
+    func removeAll(
+        in scope: RemovalScope,
+        whenForgotten: () -> Void
+    ) async throws -> RemovalCount {
+        let removed = try forgetAll(in: scope, whenForgotten)
         try await confirmEverywhere()
         if scope == .everything { for shard in shards { await shard.reclaimEverything() } }
+        return removed
+    }
+
+    /// Removes in every shard before any is confirmed: a failing device in one shard must not keep
+    /// the others' entries.
+    private func forgetAll(
+        in scope: RemovalScope,
+        _ whenForgotten: () -> Void
+    ) throws -> RemovalCount {
+        defer { whenForgotten() }
+        var removed = RemovalCount()
+        for shard in shards { removed = removed + (try shard.forgetAll(in: scope)) }
         return removed
     }
 

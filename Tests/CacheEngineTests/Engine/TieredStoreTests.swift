@@ -1,6 +1,7 @@
 import CacheTestSupport
 import Dispatch
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -67,6 +68,76 @@ import Testing
         _ = await outcome
         #expect(await tiers.entry(key) == nil)
         await tiers.backing.close()
+    }
+
+    /// A custom store whose removals wait for a signal.
+    private struct HeldStore: CacheStore {
+        let inner = InMemoryStore()
+        let gate: DispatchSemaphore
+
+        func entry(for key: StoreKey) async throws -> StoredEntry? {
+            try await inner.entry(for: key)
+        }
+        func store(_ entry: StoredEntry) async throws -> StoreOutcome {
+            try await inner.store(entry)
+        }
+        func remove(_ key: StoreKey) async throws -> Bool { try await inner.remove(key) }
+        func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+            await PlainThread.run { gate.wait() }
+            return try await inner.removeAll(in: scope)
+        }
+        func usage() async -> StoreUsage { await inner.usage() }
+        func flush() async throws {}
+    }
+
+    /// The device of the disk, or the custom store, hangs: a purged entry must not be served meanwhile.
+    @Test(arguments: [RemovalScope.tag("news"), .everything], [true, false])
+    func memoryForgetsBeforeTheDeviceConfirms(scope: RemovalScope, isDisk: Bool) async throws {
+        let folder = TemporaryFolder()
+        let pool = IOPool(threadCount: 1)
+        var configuration = DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
+        configuration.pool = pool
+        let disk = try await DiskTier.open(configuration)
+        let gate = DispatchSemaphore(value: 0)
+        let (onDisk, key) = Self.tiers(on: disk)
+        let tiers: TieredStore
+        if isDisk {
+            #expect(pool.submit { gate.wait() })
+            tiers = onDisk
+        } else {
+            let recorder = Recorder(onEvent: nil)
+            let store = QueuedStore(
+                HeldStore(gate: gate),
+                supervisor: Supervisor(),
+                recorder: recorder
+            )
+            tiers = TieredStore(
+                memory: onDisk.memory,
+                backing: store,
+                hasher: disk.hasher,
+                clock: FixedClock(nowSeconds: 1_000_000),
+                recorder: recorder
+            )
+        }
+        let blueprint = EntryBlueprint(
+            key: key,
+            metadata: [0],
+            tags: try #require(TagList(["news"])),
+            createdSeconds: 1_000_000
+        )
+        let entry = blueprint.entry(body: [ByteChunk("old")], sequence: 0)
+        #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
+        let isOver = Mutex(false)
+        let removal = Task {
+            defer { isOver.withLock { $0 = true } }
+            return try await tiers.removeAll(in: scope)
+        }
+        for _ in 0..<100_000 where tiers.peek(key) != nil { await Task.yield() }
+        #expect(tiers.peek(key) == nil)
+        #expect(!isOver.withLock { $0 })
+        gate.signal()
+        #expect(try await removal.value.entries == 1)
+        await disk.close()
     }
 
     @Test("a large body is copied whole, by the pool of the disk or without one")

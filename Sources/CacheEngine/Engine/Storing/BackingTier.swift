@@ -88,7 +88,14 @@ protocol BackingTier: Sendable {
 
     // MARK: As a whole
 
-    func removeAll(in scope: RemovalScope) async throws -> RemovalCount
+    /// Removes all entries in `scope`.
+    ///
+    /// `whenForgotten` is called before a device or a store is waited for, also if the removal fails:
+    /// from then on nothing is read here that was stored before and that `scope` covers.
+    func removeAll(
+        in scope: RemovalScope,
+        whenForgotten: () -> Void
+    ) async throws -> RemovalCount
     func changeCapacity(toBytes bytes: Int) async throws
     func flush() async throws
     func usage() async -> StoreUsage
@@ -185,7 +192,13 @@ struct NoBackingTier: BackingTier {
     var gatheredBytesMax: Int { 0 }
     func hasRoom(entryBytes: Int, bodyBytes: Int) -> Bool { false }
     func confirmRemoval(of hash: KeyHash) async throws {}
-    func removeAll(in scope: RemovalScope) async throws -> RemovalCount { RemovalCount() }
+    func removeAll(
+        in scope: RemovalScope,
+        whenForgotten: () -> Void
+    ) async throws -> RemovalCount {
+        whenForgotten()
+        return RemovalCount()
+    }
     func flush() async throws {}
     func usage() async -> StoreUsage { StoreUsage() }
 }

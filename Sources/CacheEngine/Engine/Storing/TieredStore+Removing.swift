@@ -74,22 +74,19 @@ extension TieredStore {
 
     /// Removes all entries in `scope`, and forbids fetches under way to restore them.
     ///
-    /// The tier behind the memory is emptied first: a reader that finds nothing in memory would
+    /// The tier behind the memory forgets them first: a reader that finds nothing in memory would
     /// otherwise promote an entry from there. Before that, stores that were permitted when the
     /// removal began are finished: behind the memory their entries would arrive after the removal
-    /// and outlive it.
+    /// and outlive it. The memory does not wait until the device has confirmed the removal.
     func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
         ledger.begin(scope)
         defer { ledger.end(scope) }
         if !Mutant.letsWritersGoOn.isOn { memory.letWritersFinish() }
-        let behind: RemovalCount
-        do {
-            behind = try await backing.removeAll(in: scope)
-        } catch {
-            _ = memory.removeAll(in: scope)
-            throw error
+        var inMemory = RemovalCount()
+        let behind = try await backing.removeAll(in: scope) {
+            if Mutant.keepsPurgedEntriesInMemory.isOn { return }
+            inMemory = memory.removeAll(in: scope)
         }
-        let inMemory = memory.removeAll(in: scope)
         switch scope {
         // The fleet's log orders these.
         case .everything, .tag: break

@@ -6,18 +6,12 @@ extension QueuedStore {
     ///
     /// - Throws: The store's error. The scope then stays barred, and the removal is tried again;
     ///   the same holds if the task is cancelled.
-    func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+    func removeAll(
+        in scope: RemovalScope,
+        whenForgotten: () -> Void
+    ) async throws -> RemovalCount {
         let race = Race<RemovalCount>()
-        let (number, withdrawn, settlement) = try state.withLock { state in
-            if state.isClosed { throw CacheError.cacheShutDown }
-            let number = state.backlog.bars.begin(scope)
-            let (count, running) = state.backlog.withdraw(scope)
-            let settlement = Settlement(of: running.count)
-            for store in running {
-                state.backlog.watch(store.hash, number: store.number, settlement)
-            }
-            return (number, count, settlement)
-        }
+        let (number, withdrawn, settlement) = try bar(scope, whenForgotten)
         _ = supervisor.start(.writing) { [self] in
             // Stores that are under way end before it, or bar their keys.
             try? await settlement.wait()
@@ -29,6 +23,27 @@ extension QueuedStore {
             }
         }
         return try await race.result()
+    }
+
+    /// Keeps the entries in `scope` from being read.
+    ///
+    /// Returns the number of the attempt to remove them, those that were not stored yet, and the end
+    /// of the stores under way.
+    private func bar(
+        _ scope: RemovalScope,
+        _ whenForgotten: () -> Void
+    ) throws -> (number: UInt64, withdrawn: RemovalCount, settlement: Settlement) {
+        defer { whenForgotten() }
+        return try state.withLock { state in
+            if state.isClosed { throw CacheError.cacheShutDown }
+            let number = state.backlog.bars.begin(scope)
+            let (count, running) = state.backlog.withdraw(scope)
+            let settlement = Settlement(of: running.count)
+            for store in running {
+                state.backlog.watch(store.hash, number: store.number, settlement)
+            }
+            return (number, count, settlement)
+        }
     }
 
     /// Tries a failed removal once more.
