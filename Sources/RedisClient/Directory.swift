@@ -36,6 +36,9 @@ struct Directory: Sendable {
     /// Whether replies may redirect.
     var isCluster: Bool { arrangement == .cluster }
 
+    /// Whether the server's own address is the only way to its successor.
+    var isAlone: Bool { arrangement == .single }
+
     /// The server for a key's slot, or for a command without a key; `nil` if none is known yet.
     func server(for slot: UInt16?) -> NodeAddress? {
         switch arrangement {

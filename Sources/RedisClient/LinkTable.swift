@@ -62,6 +62,7 @@ final class LinkTable {
         switch message {
         case .send(let batch, let node): link(of: node, now).enqueue(batch, now)
         case .resolved(let node, let result): link(of: node, now).resolved(result, now)
+        case .leave(let node): links[ObjectIdentifier(node)]?.leave(now)
         case .stop(let sink): stopSinks.append(sink)
         }
     }

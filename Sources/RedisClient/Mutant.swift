@@ -15,6 +15,7 @@ enum Mutant: String {
     case asksWithoutAsking
     case redirectsWholeGroups
     case closesLateConnectionsInOrder
+    case keepsToReplicas
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -2,15 +2,16 @@ internal import RESP
 
 /// One connection to a server, without its socket: the order of commands and replies.
 ///
-///     idle ──begin──▶ connecting ──opened──▶ greeting ──last reply──▶ ready
-///       ▲                 └───────────────────┴──────────── fail ───────┘
+///     idle ──begin──▶ connecting ──opened──▶ greeting ──last reply──▶ ready ──leave──▶ leaving
+///       ▲                 └───────────────────┴──────────── fail ───────┘                 │
+///       └──────────────────────────────────── no reply is missing ────────────────────────┘
 ///
 /// A pure value: the caller gives the time, moves the bytes, and takes what is finished. Commands
 /// wait until the connection is ready; then each is written at once, and the replies belong to the
 /// commands in their order.
 ///
 /// Invariants:
-/// 1. `sent` is empty unless the phase is `ready`.
+/// 1. `sent` is empty unless the phase is `ready` or `leaving`.
 /// 2. `waiting` is empty if the phase is `ready`.
 /// 3. `partial.count` is below the count of the first batch in `sent`.
 struct NodeConnection {
@@ -19,6 +20,8 @@ struct NodeConnection {
         case connecting
         case greeting
         case ready
+        /// Commands wait for the next connection, and this one for the replies that are missing.
+        case leaving
     }
 
     /// A batch that needs nothing more, and what its caller gets.
@@ -107,6 +110,14 @@ struct NodeConnection {
         phase = .connecting
         connectDeadline = now &+ rules.connectNanoseconds
     }
+
+    /// The next commands need another connection.
+    mutating func leave() {
+        if phase == .ready, !Mutant.keepsToReplicas.isOn { phase = .leaving }
+    }
+
+    /// Whether the connection is left, and no reply is missing.
+    var isLeft: Bool { phase == .leaving && sent.isEmpty }
 
     // MARK: - Facts
 
@@ -250,7 +261,7 @@ struct NodeConnection {
 
     #if ENGINE_CHECKS
         private func checkInvariants() {
-            precondition(sent.isEmpty || phase == .ready)
+            precondition(sent.isEmpty || phase == .ready || phase == .leaving)
             precondition(waiting.isEmpty || phase != .ready)
             precondition(partial.isEmpty || partial.count < sent.first?.batch.count ?? 0)
             sent.checkInvariants()

@@ -28,6 +28,10 @@ final class NodeLink {
     private let idleNanoseconds: UInt64
     private var connectionCount = 0
     private var openingCount = 0
+    /// The moment at which the connection was left last.
+    private var lastLeaving: UInt64?
+    /// The time between two connections that are left.
+    private static let leavingNanoseconds: UInt64 = 1_000_000_000
 
     init(
         _ node: Node,
@@ -79,12 +83,25 @@ final class NodeLink {
             // While a name is looked up, only the time to connect can end.
             lose(isResolving ? .failed(lateLookUpError) : closing, now)
         }
+        if connection.isLeft {
+            closeSocket()
+            connection.close()
+        }
         if breaker.timePassed(now: now) {
             begin(now)
         } else if connection.isWanted, connection.phase == .idle {
             if breaker.isClosed { begin(now) } else { connection.fail(suspendedError) }
         }
         write(now)
+    }
+
+    /// The server is not the one that is wanted: the next commands use a new connection, to the
+    /// address that the server's name has by then.
+    func leave(_ now: UInt64) {
+        guard connection.phase == .ready else { return }
+        if let lastLeaving, now < lastLeaving &+ Self.leavingNanoseconds { return }
+        lastLeaving = now
+        connection.leave()
     }
 
     private var lateLookUpError: RedisError {

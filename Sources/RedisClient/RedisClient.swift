@@ -76,7 +76,8 @@ extension RedisClient {
                 let some = try await exchange(group.commands, with: group.server, trip)
                 group.put(some, into: &replies)
                 for case .error(let text) in some {
-                    router.note(RedisError(reply: text, from: group.server), of: group.server)
+                    let error = RedisError(reply: text, from: group.server)
+                    router.note(error, of: group.server, on: lane)
                 }
                 redirected += group.redirected(by: some) {
                     router.redirection($0, from: group.server)
@@ -120,7 +121,7 @@ extension RedisClient {
             let batch = Batch(commands, deadline: trip.deadline, sink: waiter)
             router.loop.send(batch, to: NodeKey(server, trip.lane))
         }
-        if case .failure(let error) = outcome { router.note(error, of: server) }
+        if case .failure(let error) = outcome { router.note(error, of: server, on: trip.lane) }
         return try outcome.get()
     }
 
@@ -135,7 +136,8 @@ extension RedisClient {
         var followed = 0
         while case .error(let text) = reply {
             guard let redirection = router.redirection(reply, from: server) else {
-                router.note(RedisError(reply: text, from: server), of: server)
+                let error = RedisError(reply: text, from: server)
+                router.note(error, of: server, on: trip.lane)
                 break
             }
             guard followed < Self.redirectionsMax else {

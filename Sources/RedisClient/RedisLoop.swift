@@ -7,6 +7,8 @@ enum LoopMessage: Sendable {
     case send(Batch, Node)
     /// The look-up of a name has ended.
     case resolved(Node, Result<[SocketAddress], LookUpFailure>)
+    /// The server of this connection is not the one that is wanted.
+    case leave(Node)
     /// Fail what is open, close every socket, and end.
     case stop(any ReplySink)
 }
@@ -95,6 +97,11 @@ final class RedisLoop: Sendable {
             node.admission.withLock { $0.release(batch) }
             return batch.sink.finish(.failure(Self.shutDownError))
         }
+    }
+
+    /// The server of a connection is not the one that is wanted.
+    func leave(_ key: NodeKey) {
+        if let node = nodes.withLock({ $0.known[key] }) { post(.leave(node)) }
     }
 
     static var shutDownError: RedisError {

@@ -52,12 +52,22 @@ final class Router: Sendable {
     }
 
     /// A failure may mean that another server has taken over.
-    func note(_ error: RedisError, of server: NodeAddress) {
+    ///
+    /// The address of a single server may lead to its successor by now, and a connection that works
+    /// would stay with the old one, which has become a replica.
+    func note(_ error: RedisError, of server: NodeAddress, on lane: RedisLane) {
         switch error.code {
         case .unreachable, .timedOut, .cut, .suspended, .readOnly, .clusterDown, .loading: break
         default: return
         }
-        ask(state.withLock { $0.directory.failed(server, now: monotonicNanoseconds()) })
+        let (question, isAlone) = state.withLock { state in
+            let question = state.directory.failed(server, now: monotonicNanoseconds())
+            return (question, state.directory.isAlone)
+        }
+        ask(question)
+        if isAlone, error.code == .readOnly || error.code == .loading {
+            loop.leave(NodeKey(server, lane))
+        }
     }
 }
 

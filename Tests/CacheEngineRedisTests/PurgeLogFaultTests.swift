@@ -103,6 +103,24 @@ struct PurgeLogFaultTests {
         for machine in [here, there] { await machine.cache.shutDown() }
     }
 
+    /// The address of the log leads to the new master, and connections to the old one live on.
+    @Test func purgesFollowTheAddressToTheNewMaster() async throws {
+        let (master, replica) = try await pair()
+        let relay = try Relay(to: master.port)
+        let machine = try await Machine(relay.url, VersionedOrigin())
+        #expect(await machine.isLinked())
+        try await machine.purge(.tag("first"))
+        try await promote(replica)
+        try await master.command("REPLICAOF", "127.0.0.1", "\(replica.port)")
+        relay.heal(to: replica.port)
+        let isTaken = await eventually(seconds: 10) {
+            (try? await machine.cache.purge(tag: "second")) != nil
+        }
+        #expect(isTaken)
+        #expect(try await tags(in: replica).contains(.tag("second")))
+        await machine.cache.shutDown()
+    }
+
     private func entries(of server: RedisProcess) async throws -> [LogEntry] {
         let options = RedisOptions(connectLimit: .seconds(5), readLimit: .seconds(5))
         let client = try RedisClient(RedisURL(server.url), options)

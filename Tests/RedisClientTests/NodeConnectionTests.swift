@@ -100,6 +100,24 @@ import Testing
         #expect(!connection.isOwed)
     }
 
+    @Test func connectionIsLeftAfterItsLastReply() throws {
+        var connection = try readyConnection()
+        connection.enqueue(Batch("a"), now: 1)
+        connection.leave()
+        connection.enqueue(Batch("b"), now: 1)
+        #expect(connection.written().hasSuffix("$1\r\na\r\n"))
+        #expect(!connection.isLeft && connection.isWanted)
+        #expect(connection.receive(":1\r\n") == nil)
+        #expect(connection.ended() == ["a: 1"])
+        #expect(connection.isLeft)
+        connection.close()
+        connection.begin(now: 2)
+        connection.opened()
+        #expect(connection.receive("+PONG\r\n") == nil)
+        #expect(connection.written().hasSuffix("$1\r\nb\r\n"))
+        #expect(!connection.isLeft)
+    }
+
     @Test func partOfTheOutputIsWritten() throws {
         var connection = try readyConnection()
         connection.enqueue(Batch("a"), now: 1)

@@ -76,7 +76,8 @@ import Testing
             #expect(error?.code == code)
             #expect(error?.detail.contains("\u{7}") == false)
         }
-        #expect(server.connectionCount == 1)
+        // A server that is loading, or a replica, is left, once a second.
+        #expect((2...3).contains(server.connectionCount))
     }
 
     @Test func commandsBeyondTheLimitAreRefusedAtOnce() async throws {

@@ -50,6 +50,34 @@ import Testing
         #expect(server.connectionCount == 2)
     }
 
+    /// The address of one server may lead to the new master, and a connection that works would stay
+    /// with the old one.
+    @Test(arguments: [
+        "-READONLY You can't write against a read only replica.\r\n",
+        "-MASTERDOWN Link with MASTER is down\r\n",
+    ])
+    func connectionToAReplicaIsLeft(reply: String) async throws {
+        let server = try FakeServer { connection in
+            connection.serve { _ in connection.number == 1 ? reply : "+OK\r\n" }
+        }
+        let client = try RedisClient(server.url)
+        let set = RESPCommand("SET", key: "k", "v")
+        #expect([.readOnly, .loading].contains(await client.code(of: set)))
+        #expect(await client.code(of: set) == nil)
+        #expect(server.connectionCount == 2)
+        #expect(client.counts.failures == 0 && client.counts.openings == 0)
+    }
+
+    /// A server that stays a replica gets one new connection in a second.
+    @Test func connectionsAreNotLeftOneAfterTheOther() async throws {
+        let server = try FakeServer { connection in connection.serve { _ in "-READONLY no\r\n" } }
+        let client = try RedisClient(server.url)
+        let started = monotonicNanoseconds()
+        for _ in 0..<50 { #expect(await client.code() == .readOnly) }
+        let seconds = Int((monotonicNanoseconds() - started) / 1_000_000_000)
+        #expect(server.connectionCount <= 2 + seconds)
+    }
+
     @Test(arguments: [
         "HTTP/1.1 400 Bad Request\r\n\r\n", "$1073741824\r\n", "*99999999999\r\n", "+a\n", "\0",
         "+ok\r\n+one too many\r\n",
