@@ -11,6 +11,8 @@ enum Mutant: String {
     case trustsThePositionAlone
     case skipsGaps
     case restoresNothing
+    case restoresInTheReader
+    case forgetsWhatIsLostAgain
     case keepsBeforeApplying
     case forgetsOwnPurges
     case trustsLaterEpochs

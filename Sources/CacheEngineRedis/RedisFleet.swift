@@ -92,6 +92,7 @@ package final class RedisFleet: PurgeRelay {
             address: address,
             writer: writer,
             own: own,
+            restorer: PurgeRestorer(writer, surroundings, counts, store),
             counts: counts,
             receiver: receiver,
             rule: rule,

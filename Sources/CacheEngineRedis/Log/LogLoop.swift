@@ -11,8 +11,6 @@ struct LogLoop: Sendable {
     private static let replyLimit = Duration.milliseconds(1_250)
     /// The time between two attempts.
     private static let pauseNanoseconds: UInt64 = 250_000_000
-    /// The purges that are restored together.
-    private static let restoredCountMax = 256
     /// The purges that are applied at the same time, so that a disk confirms them together.
     private static let appliedCountMax = 64
 
@@ -22,6 +20,7 @@ struct LogLoop: Sendable {
     let address: NodeAddress
     let writer: PurgeLogWriter
     let own: OwnPurges
+    let restorer: PurgeRestorer
     let counts: FleetCounts
     let receiver: any PurgeReceiver
     let rule: LogReader.CutOffRule
@@ -41,8 +40,7 @@ struct LogLoop: Sendable {
         var desk = Desk()
         while !Task.isCancelled {
             reader.appended(own.takeAppended())
-            reader.restored(desk.restored)
-            desk.restored = []
+            reader.restored(restorer.takeTaken())
             let question = reader.question
             let actions: [LogReader.Action]
             var failure: RedisError?
@@ -50,6 +48,7 @@ struct LogLoop: Sendable {
                 let reply = try await answer(to: question, at: reader.bookmark)
                 // Before the purges are applied: no record from before them is used from now on.
                 store?.note(reply.entries)
+                restorer.note(reply.entries)
                 let holdsEntries =
                     receiver.mayHoldOlderEntries || counts.isServing.load(ordering: .acquiring)
                 actions = reader.received(
@@ -179,10 +178,6 @@ extension LogLoop {
     private struct Desk {
         /// The reader's place in the log.
         var place: Bookmark?
-        /// Lost purges that could not be appended again yet.
-        var owed: [FleetPurge] = []
-        /// Lost purges that were appended again since the last question.
-        var restored: [FleetPurge] = []
         /// Whether every purge was applied, so that the position may be kept.
         ///
         /// If the storage fails, the next start must begin at the older position.
@@ -226,12 +221,7 @@ extension LogLoop {
                 try await receiver.markEverythingStale()
                 counts.allMarkedStale.count()
             } catch { fail(&desk) }
-        case .restore(let purges):
-            let owed = Set(desk.owed.map(\.id))
-            let lost = purges.filter { !owed.contains($0.id) }
-            desk.owed += lost
-            // Records of a later server may have later places than these purges had.
-            store?.announce(lost.map(\.purge))
+        case .restore(let purges): restorer.add(purges)
         case .keep(let bookmark):
             receiver.note(position: bookmark.position.rawValue)
             guard desk.isKeeping else { return }
@@ -262,7 +252,8 @@ extension LogLoop {
             receiver.report(.fleetLinked)
         }
         onLink()
-        await restore(&desk)
+        let restoring = restorer.start()
+        if Mutant.restoresInTheReader.isOn { await restoring?.value }
         if isNew { await presence.removeGone() }
     }
 
@@ -325,18 +316,6 @@ extension LogLoop {
     private func fail(_ desk: inout Desk) {
         counts.notApplied.count()
         desk.isKeeping = false
-    }
-
-    private func restore(_ desk: inout Desk) async {
-        // One batch for each read, which it ends at once: the purges of others come in between.
-        if !desk.owed.isEmpty, !Task.isCancelled {
-            let some = Array(desk.owed.prefix(Self.restoredCountMax))
-            guard let receipt = try? await writer.append(some) else { return }
-            store?.confirm(some.map(\.purge), at: receipt.position)
-            desk.restored += some
-            counts.restored.count(some.count)
-            desk.owed.removeFirst(some.count)
-        }
     }
 
     /// Reports a failure, unless the last report had the same reason.

@@ -1,0 +1,142 @@
+import CacheEngine
+import CacheTestSupport
+import RESP
+import RedisClient
+import Synchronization
+import Testing
+
+@testable import CacheEngineRedis
+@testable import Simulation
+
+/// Purges that the log has lost are appended again beside the reading.
+@Suite(.timeLimit(.minutes(1)))
+struct PurgeRestorerTests {
+    private static let keys = LogKeys(namespace: "t")
+
+    private let server = LaneServer()
+
+    /// A cache that notes the purges of other machines.
+    private final class Receiver: PurgeReceiver {
+        private let purges = Mutex<[SharedPurge]>([])
+
+        var applied: [SharedPurge] { purges.withLock { $0 } }
+        var mayHoldOlderEntries: Bool { false }
+        func apply(_ purge: SharedPurge) async throws { purges.withLock { $0.append(purge) } }
+        func note(position: UInt64) {}
+        func markEverythingStale() async throws {}
+        func note() async -> [UInt8]? { nil }
+        func keep(note: [UInt8]) async throws {}
+        func report(_ event: CacheEvent) {}
+    }
+
+    /// The purges in the log, in its order.
+    private var appended: [FleetPurge] {
+        let reply = server.model.run(["XRANGE", Self.keys.stream, "-", "+"].map { Array($0.utf8) })
+        return LogEntry.list(reply)?.compactMap(\.purge) ?? []
+    }
+
+    /// Another machine appends a purge.
+    private func append(_ number: Int) {
+        let purge = FleetPurge(number)
+        let words = [
+            FleetPurge.ID.random().bytes, Array("0".utf8), Array("65536".utf8), purge.id.bytes,
+            Array(purge.kind.utf8), Array(purge.scope.utf8), purge.value,
+        ]
+        let command = FleetScript.append.command(Self.keys.both, isWhole: true, words)
+        guard case .array = server.model.run(command.parsedWords) else {
+            Issue.record("the model takes no purge")
+            return
+        }
+    }
+
+    /// An append may take seconds, and the purges of other machines do not wait for it.
+    @Test func purgesOfOthersAreAppliedWhileALostOneIsAppended() async throws {
+        let fleet = RedisFleet(
+            log: server,
+            entries: nil,
+            "t",
+            at: LaneServer.address,
+            RedisFleetOptions()
+        )
+        let receiver = Receiver()
+        await fleet.start(receiver)
+        append(1)
+        server.model.replicate()
+        append(2)
+        let isRead = await eventually { receiver.applied.count == 2 }
+        #expect(isRead)
+        server.hold(.appending) { _ in true }
+        server.model.failOver(oldServesOn: false)
+        #expect(await eventually { server.isHolding })
+        append(3)
+        let isApplied = await eventually(seconds: 2) {
+            receiver.applied.contains(FleetPurge(3).purge)
+        }
+        #expect(isApplied)
+        #expect(server.isHolding && appended == [FleetPurge(1), FleetPurge(3)])
+        server.release(.appending)
+        #expect(await eventually { appended.contains(FleetPurge(2)) })
+        // The end of the log is read some more times.
+        let count = server.names.count
+        #expect(await eventually { server.names.count > count + 100 })
+        #expect(appended == [FleetPurge(1), FleetPurge(3), FleetPurge(2)])
+        #expect(fleet.statistics.restored == 1)
+        await fleet.shutDown()
+    }
+
+    // MARK: The purges as a value
+
+    private static func entry(_ number: Int) -> LogEntry {
+        LogEntry(
+            position: FleetPosition(2, UInt64(number)),
+            previous: .zero,
+            purge: FleetPurge(number)
+        )
+    }
+
+    private let batch = [FleetPurge(1), FleetPurge(2)]
+
+    /// The reader may read purges back before the writer has its reply, or before it asks again.
+    @Test func purgeThatIsReadBackIsNotExpected() {
+        var lost = LostPurges()
+        #expect(lost.add(batch) == batch && lost.next() == batch && lost.next() == nil)
+        lost.note([Self.entry(1)])
+        lost.noteTaken()
+        #expect(lost.takeTaken() == [FleetPurge(2)])
+        #expect(lost.takeTaken() == [] && lost.isEmpty)
+        _ = lost.add(batch)
+        _ = lost.next()
+        lost.noteTaken()
+        lost.note([Self.entry(2), Self.entry(3)])
+        #expect(lost.takeTaken() == [FleetPurge(1)])
+    }
+
+    /// A server took the batch and was lost before the writer had its reply.
+    @Test func purgeThatIsLostAgainBeforeItsReceiptIsExpected() {
+        var lost = LostPurges()
+        _ = lost.add(batch)
+        _ = lost.next()
+        lost.note([Self.entry(1), Self.entry(2)])
+        #expect(lost.add(batch) == [])
+        lost.noteTaken()
+        #expect(lost.takeTaken() == batch)
+    }
+
+    @Test func batchThatFailsIsTheNextOne() {
+        var lost = LostPurges()
+        let all = (1...300).map { FleetPurge($0) }
+        #expect(lost.add(all) == all)
+        let first = lost.next()
+        #expect(first == Array(all.prefix(256)))
+        lost.note([Self.entry(7)])
+        lost.noteFailure()
+        #expect(lost.add(Array(all.suffix(100))) == [])
+        #expect(lost.next() == first)
+        lost.noteTaken()
+        // The other attempt may have been read back, and this one not.
+        #expect(lost.takeTaken() == first)
+        #expect(lost.next()?.count == 44)
+        lost.noteTaken()
+        #expect(lost.isEmpty)
+    }
+}
