@@ -89,6 +89,7 @@ enum Mutant: String {
     case marksArrivalsLate
     case removesFromMemoryAlone
     case keepsPurgedEntriesInMemory
+    case hidesRecordsLate
     case replacesWhatIsNewerOnDisk
     case letsWritersGoOn
     case forgetsLateReaders

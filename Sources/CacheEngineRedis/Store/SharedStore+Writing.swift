@@ -88,6 +88,11 @@ extension SharedStore {
         }
     }
 
+    func hide(_ key: SharedKey) {
+        let now = time.now()
+        state.withLock { _ = $0.hide(key, isEnd: true, at: now) }
+    }
+
     func forget(_ key: SharedKey) {
         let now = time.now()
         let mark = state.withLock { $0.hide(key, isEnd: true, at: now) }

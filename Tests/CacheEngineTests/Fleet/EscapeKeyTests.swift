@@ -37,6 +37,7 @@ import Testing
 
         func end(_ lease: SharedLease, _ ending: SharedLease.Ending) {}
         func publish(_ copies: [SharedCopy], onlyIf isPermitted: () -> Bool) {}
+        func hide(_ key: SharedKey) {}
         func forget(_ key: SharedKey) {}
         func forgetEverything() {}
     }

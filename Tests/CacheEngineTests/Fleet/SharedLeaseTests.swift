@@ -20,6 +20,8 @@ import Testing
             var ends: [End] = []
             var permissions: [Bool] = []
             var onPublish: (@Sendable () -> Void)?
+            var steps: [String] = []
+            var onStep: (@Sendable () -> Bool)?
         }
 
         private let state = Mutex(State())
@@ -27,6 +29,16 @@ import Testing
         var ends: [End] { state.withLock { $0.ends } }
         /// Whether each copy was permitted.
         var permissions: [Bool] { state.withLock { $0.permissions } }
+
+        /// The steps of removals so far, each with a sign if `onStep` gave `true` then.
+        var steps: [String] { state.withLock { $0.steps } }
+
+        func onStep(_ body: @escaping @Sendable () -> Bool) { state.withLock { $0.onStep = body } }
+
+        private func note(_ step: String) {
+            let isTrue = state.withLock { $0.onStep }?() ?? false
+            state.withLock { $0.steps.append(isTrue ? step + "+" : step) }
+        }
 
         /// Calls `body` before it is asked whether a copy is permitted.
         func onPublish(_ body: @escaping @Sendable () -> Void) {
@@ -60,8 +72,59 @@ import Testing
             state.withLock { $0.permissions.append(isPermitted) }
         }
 
-        func forget(_ key: SharedKey) {}
-        func forgetEverything() {}
+        func hide(_ key: SharedKey) { note("hide") }
+        func forget(_ key: SharedKey) { note("forget") }
+        func forgetEverything() { note("forgetEverything") }
+    }
+
+    /// A request between the removal and the end of the record would read back what was removed.
+    @Test(arguments: [true, false])
+    func recordIsHiddenBeforeItsEntryIsRemoved(isUnsafe: Bool) async throws {
+        let tier = LeasingTier()
+        let world = try await SimulatedCache(
+            origin: ScriptedOrigin(fields: ["Cache-Control": "max-age=60"]),
+            fleet: ScriptedRelay(sharing: tier).fleet
+        )
+        _ = await world.answer(Self.request)
+        let (tiers, key) = (
+            world.cache.services.tiers, try world.cache.services.key(of: Self.request).key
+        )
+        tier.onStep { tiers.peek(key) != nil }
+        if isUnsafe { await tiers.remove(key) } else { tiers.removeStored(key) }
+        #expect(tier.steps == ["hide+", "forget"])
+        #expect(await world.shutDown())
+    }
+
+    /// A store that removes nothing.
+    private struct StubbornStore: CacheStore {
+        struct Failure: Error {}
+
+        func entry(for key: StoreKey) async throws -> StoredEntry? { nil }
+        func store(_ entry: StoredEntry) async throws -> StoreOutcome { .stored }
+        func remove(_ key: StoreKey) async throws -> Bool { false }
+        func removeAll(in scope: RemovalScope) async throws -> RemovalCount { throw Failure() }
+        func usage() async -> StoreUsage { StoreUsage() }
+        func flush() async throws {}
+    }
+
+    /// The removal holds in the process, so the records must not bring the entries back.
+    @Test func recordsAreForgottenAlsoIfTheStoreFails() async throws {
+        let tier = LeasingTier()
+        let (supervisor, recorder) = (Supervisor(), Recorder(onEvent: nil))
+        let tiers = TieredStore(
+            memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
+            backing: QueuedStore(StubbornStore(), supervisor: supervisor, recorder: recorder),
+            hasher: .random(),
+            clock: FixedClock(nowSeconds: 1_000_000),
+            recorder: recorder,
+            outlet: SharedOutlet(tier: tier)
+        )
+        await #expect(throws: CacheError.self) {
+            try await tiers.removeAll(in: .storageClass(.session))
+        }
+        #expect(tier.steps == ["forgetEverything", "forgetEverything"])
+        await #expect(throws: CacheError.self) { try await tiers.removeAll(in: .everything) }
+        #expect(tier.steps.count == 2)
     }
 
     /// A removal comes between the store of a response and its copy: the other machines would use

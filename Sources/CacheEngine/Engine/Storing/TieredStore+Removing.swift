@@ -17,6 +17,7 @@ extension TieredStore {
 
     /// Removes the entry that is stored now; fetches under way may still store their responses.
     func removeStored(_ key: RequestKey) {
+        outlet?.removes(key)
         remove(key) {}
         outlet?.removed(key)
     }
@@ -49,6 +50,7 @@ extension TieredStore {
     /// fails: the failure is counted, and the response is returned all the same.
     @discardableResult
     func remove(_ key: RequestKey) async -> Bool {
+        outlet?.removes(key)
         let isRemoved = removeAtOnce(key)
         outlet?.removed(key)
         if backing.mayLoseRemoval(of: key.hash, isRemoved: isRemoved) {
@@ -82,15 +84,13 @@ extension TieredStore {
         ledger.begin(scope)
         defer { ledger.end(scope) }
         if !Mutant.letsWritersGoOn.isOn { memory.letWritersFinish() }
+        outlet?.removesAll(in: scope)
+        // Records that were published meanwhile are of entries that were stored before.
+        defer { outlet?.removesAll(in: scope) }
         var inMemory = RemovalCount()
         let behind = try await backing.removeAll(in: scope) {
             if Mutant.keepsPurgedEntriesInMemory.isOn { return }
             inMemory = memory.removeAll(in: scope)
-        }
-        switch scope {
-        // The fleet's log orders these.
-        case .everything, .tag: break
-        case .storageClass, .storedAfter, .storedBefore: outlet?.tier.forgetEverything()
         }
         // An entry in memory is also behind it, unless it is for memory only.
         return RemovalCount(

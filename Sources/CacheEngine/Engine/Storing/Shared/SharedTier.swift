@@ -27,6 +27,12 @@ package protocol SharedTier: Sendable {
     /// ends the copy.
     func publish(_ copies: [SharedCopy], onlyIf isPermitted: () -> Bool)
 
+    /// An entry is about to be removed on this machine: from now on it uses no older record of the
+    /// entry's resource. `forget` follows.
+    ///
+    /// Otherwise a request between the removal and `forget` could read back what was removed.
+    func hide(_ key: SharedKey)
+
     /// Removes the record of an entry that was removed on this machine, and keeps others from
     /// restoring it for some seconds.
     ///
@@ -161,8 +167,22 @@ struct SharedOutlet: Sendable {
         tier.publish(copies, onlyIf: isPermitted)
     }
 
+    /// An entry is about to be removed on this machine alone.
+    func removes(_ key: RequestKey) {
+        if !Mutant.hidesRecordsLate.isOn { tier.hide(key.shared) }
+    }
+
     /// An entry was removed on this machine alone.
     func removed(_ key: RequestKey) { tier.forget(key.shared) }
+
+    /// Entries are about to be removed on this machine, or were removed.
+    func removesAll(in scope: RemovalScope) {
+        switch scope {
+        // The fleet's log orders these.
+        case .everything, .tag: break
+        case .storageClass, .storedAfter, .storedBefore: tier.forgetEverything()
+        }
+    }
 
     /// The rest of the lifetime, and the longest time for which the response may be served stale.
     private func lifetimeSeconds(of facts: StoredFacts, _ nowSeconds: Int64) -> Int {
