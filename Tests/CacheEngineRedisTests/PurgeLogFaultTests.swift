@@ -121,6 +121,25 @@ struct PurgeLogFaultTests {
         await machine.cache.shutDown()
     }
 
+    /// The master is replaced and comes back without a purge in between, perhaps without the log's
+    /// end: its run ID is the old one.
+    @Test func oldMasterThatComesBackBeginsAnEpoch() async throws {
+        let (master, replica) = try await pair()
+        let machine = try await Machine(master.url, VersionedOrigin())
+        #expect(await machine.isLinked())
+        let first = try #require(try await machine.purge(.tag("first")))
+        let second = try #require(try await machine.purge(.tag("second")))
+        #expect(second.position >> 40 == first.position >> 40)
+        try await promote(replica)
+        try await master.command("REPLICAOF", "127.0.0.1", "\(replica.port)")
+        let isUp = await eventually { (try? await master.info("master_link_status")) == "up" }
+        #expect(isUp)
+        try await promote(master)
+        let third = try #require(try await machine.purge(.tag("third")))
+        #expect(third.position >> 40 == first.position >> 40 + 1)
+        await machine.cache.shutDown()
+    }
+
     private func entries(of server: RedisProcess) async throws -> [LogEntry] {
         let options = RedisOptions(connectLimit: .seconds(5), readLimit: .seconds(5))
         let client = try RedisClient(RedisURL(server.url), options)

@@ -62,6 +62,21 @@ struct PurgeLogWriterTests {
         #expect(receipt.position == FleetPosition(2, 3).rawValue)
     }
 
+    /// The server that was the master before comes back without the log's end: its run ID is the old
+    /// one.
+    @Test func formerMasterThatComesBackBeginsAnEpoch() async throws {
+        let writer = makeWriter()
+        let first = try await writer.append([FleetPurge(1)])
+        #expect(first.position == FleetPosition(1, 1).rawValue)
+        server.model.replicate()
+        _ = try await writer.append([FleetPurge(2)])
+        server.model.failOver(oldServesOn: false)
+        server.model.failOver(oldServesOn: false, formerReturns: true)
+        let third = try await writer.append([FleetPurge(3)])
+        #expect(third.position == FleetPosition(2, 1).rawValue)
+        #expect(appended == [FleetPurge(1), FleetPurge(3)])
+    }
+
     /// Lost purges that are appended again together may be longer than what may wait.
     @Test func longPurgesAreTakenIfNoOtherWaits() async throws {
         let writer = makeWriter()

@@ -77,7 +77,7 @@ struct FleetStorm {
         }
         if dice.oneIn(4) {
             later {
-                redis.failOver(oldServesOn: false)
+                redis.failOver(oldServesOn: false, formerReturns: true)
                 world.ledger.lost(except: redis.history)
             }
         }

@@ -11,7 +11,10 @@ package final class ModelRedis: Sendable {
     /// One server: its data, its identity, and the scripts that it has seen.
     struct Node: Sendable {
         var data = ModelData()
+        /// Drawn when the process starts.
         var runID: String
+        /// Drawn when the server becomes the master.
+        var replicationID = ModelRedis.runID(1)
         var scripts: Set<String> = []
     }
 
@@ -27,13 +30,21 @@ package final class ModelRedis: Sendable {
         var master = Node(runID: ModelRedis.runID(1))
         var replica = ModelData()
         var deposed: Node?
+        /// The run ID of the master before the last failover.
+        var formerRunID = ModelRedis.runID(1)
         /// The number of failovers.
         var generation = 0
         var mood = Mood()
         var shiftMicroseconds: Int64 = 0
         /// The tasks that wait for the next entry of the log, by their numbers.
         var sleepers: [Int: Task<Void, Never>] = [:]
-        var nextNumber = 2
+        private var nextNumber = 2
+
+        /// A number that was not used before.
+        mutating func takeNumber() -> Int {
+            defer { nextNumber += 1 }
+            return nextNumber
+        }
     }
 
     private let clock: TestClock
@@ -115,6 +126,7 @@ package final class ModelRedis: Sendable {
         node.scripts.insert(script.digest)
         let server = ModelScript.Server(
             runID: node.runID,
+            replicationID: node.replicationID,
             replicas: replicas,
             isFull: mood.isFull,
             isReadOnly: mood.isReadOnly,
@@ -137,9 +149,9 @@ package final class ModelRedis: Sendable {
             _ = try? await clock.sleep(nanoseconds: nanoseconds)
         }
         let number = state.withLock { state in
-            state.nextNumber += 1
-            state.sleepers[state.nextNumber] = sleeper
-            return state.nextNumber
+            let number = state.takeNumber()
+            state.sleepers[number] = sleeper
+            return number
         }
         await withTaskCancellationHandler {
             await sleeper.value
@@ -189,18 +201,35 @@ extension ModelRedis {
 
     package var mood: Mood {
         get { state.withLock { $0.mood } }
-        set { state.withLock { $0.mood = newValue } }
+        set {
+            state.withLock { state in
+                // A replica that may write again was promoted.
+                if state.mood.isReadOnly, !newValue.isReadOnly {
+                    state.master.replicationID = Self.runID(state.takeNumber())
+                }
+                state.mood = newValue
+            }
+        }
     }
 
     /// The replica gets everything that the master has.
     func replicate() { state.withLock { $0.replica = $0.master.data } }
 
     /// The replica becomes the master; the old one may serve on.
-    func failOver(oldServesOn: Bool) {
+    ///
+    /// If `formerReturns`, the replica is the process that was the master before, with the data of the
+    /// one that is.
+    func failOver(oldServesOn: Bool, formerReturns: Bool = false) {
         state.withLock { state in
+            let former = state.formerRunID
+            state.formerRunID = state.master.runID
             state.deposed = oldServesOn ? state.master : nil
-            state.master = Node(data: state.replica, runID: Self.runID(state.nextNumber))
-            state.nextNumber += 1
+            let id = Self.runID(state.takeNumber())
+            state.master = Node(
+                data: state.replica,
+                runID: formerReturns ? former : id,
+                replicationID: id
+            )
             state.generation += 1
         }
         wakeReaders()

@@ -9,6 +9,7 @@ struct ModelScript {
     /// The server on which a script runs.
     struct Server {
         var runID: String
+        var replicationID: String
         var replicas: Int
         /// The server has no memory left.
         var isFull = false
@@ -134,7 +135,8 @@ private struct Run {
         var epoch = meta["epoch"].flatMap { UInt64(text($0)) } ?? ModelStreamID(last)?.first ?? 0
         var number = meta["seq"].flatMap { UInt64(text($0)) } ?? 0
         let seen = UInt64(text(words[1])) ?? 0
-        if meta["run"].map(text) != server.runID || seen > epoch {
+        let isOfAnotherTerm = meta["repl"].map { text($0) != server.replicationID } ?? false
+        if meta["run"].map(text) != server.runID || isOfAnotherTerm || seen > epoch {
             (epoch, number) = (max(epoch, seen) + 1, 0)
         }
         let id = ModelStreamID(first: epoch, second: number + 1)
@@ -151,7 +153,8 @@ private struct Run {
         let pairs = [
             ("inc", incarnation), ("epoch", Array(String(epoch).utf8)),
             ("seq", Array(String(number + 1).utf8)), ("run", Array(server.runID.utf8)),
-            ("last", Array(id.text.utf8)), ("lastid", words[3]),
+            ("repl", Array(server.replicationID.utf8)), ("last", Array(id.text.utf8)),
+            ("lastid", words[3]),
         ]
         try data.setFields(pairs, of: keys[0], now)
         data.appended.append(
