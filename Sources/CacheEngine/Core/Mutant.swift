@@ -90,6 +90,7 @@ enum Mutant: String {
     case removesFromMemoryAlone
     case keepsPurgedEntriesInMemory
     case hidesRecordsLate
+    case givesUpForOneClient
     case replacesWhatIsNewerOnDisk
     case letsWritersGoOn
     case forgetsLateReaders

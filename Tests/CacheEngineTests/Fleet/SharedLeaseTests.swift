@@ -144,6 +144,54 @@ import Testing
         #expect(await world.shutDown())
     }
 
+    /// An error that one client causes, and a response that a removal has overtaken, tell nothing of the
+    /// next response: another machine takes the lease.
+    @Test(
+        arguments: [
+            (200, "no-store", .unshareable), (404, "no-store", .unshareable),
+            (400, "no-store", .failed), (431, "no-store", .failed), (500, "no-store", .failed),
+        ] as [(Int, String, SharedLease.Ending)]
+    )
+    func leaseEndsAsTheResponseTells(
+        _ status: Int,
+        _ cacheControl: String,
+        _ ending: SharedLease.Ending
+    ) async throws {
+        let tier = LeasingTier()
+        let world = try await SimulatedCache(
+            origin: ScriptedOrigin(status: status, fields: ["Cache-Control": cacheControl]),
+            fleet: ScriptedRelay(sharing: tier).fleet
+        )
+        _ = await world.answer(Self.request)
+        #expect(tier.ends == [LeasingTier.End(number: 1, ending: ending)])
+        #expect(await world.shutDown())
+    }
+
+    @Test(arguments: [RemovalScope.tag("news"), .everything, .tag("other")])
+    func leaseOfAnOvertakenResponseIsFree(scope: RemovalScope) async throws {
+        let tier = LeasingTier()
+        let origin = HeldOrigin()
+        let world = try await SimulatedCache(
+            origin: origin,
+            fleet: ScriptedRelay(sharing: tier).fleet
+        )
+        _ = await world.answer(Self.request)
+        let ledger = world.cache.services.tiers.ledger
+        ledger.begin(scope)
+        ledger.end(scope)
+        let isCovered = scope != .tag("other")
+        // What is not shared for another reason gives the key up.
+        let cacheControl = isCovered ? "max-age=60" : "no-store"
+        origin.exchanges[0].answer(
+            fields: ["Cache-Control": cacheControl, "Cache-Tag": "news"],
+            body: "old"
+        )
+        await world.settle()
+        let ending = isCovered ? SharedLease.Ending.failed : .unshareable
+        #expect(tier.ends == [LeasingTier.End(number: 1, ending: ending)])
+        #expect(await world.shutDown())
+    }
+
     /// The successor of a hanging attempt still fetches for the fleet: the late response of the
     /// first one must not tell the other machines to fetch for themselves.
     @Test(arguments: [true, false])

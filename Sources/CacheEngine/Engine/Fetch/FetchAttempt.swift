@@ -146,6 +146,15 @@ struct FetchAttempt {
         }
     }
 
+    /// Whether no removal since the attempt began covers its answer.
+    func isCurrent(_ answer: OriginAnswer) -> Bool {
+        let names = services.configuration.caching.tags(in: answer.fields)
+        let tags = names.flatMap { TagList($0) } ?? TagList()
+        return tags.bytes.withUnsafeBytes {
+            tiers.ledger.permits(context.key.hash, tags: $0, since: ticket)
+        }
+    }
+
     /// The ticket of this attempt, with the place of the answer's head.
     private func numbered(_ answer: OriginAnswer) -> RemovalLedger.Ticket {
         assert(answer.order > 0, "each head has a place")

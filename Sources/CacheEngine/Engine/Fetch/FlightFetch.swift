@@ -110,7 +110,7 @@ final class FlightFetch: Sendable {
     }
 
     /// Makes one attempt: sends the request, and lands its response; returns whether that arrived whole
-    /// and is no error of the origin.
+    /// and tells that other machines get a response of their own.
     ///
     /// `lease` is the fleet's for this fetch. Without it, the response may replace a record of
     /// another machine if `mayReplaceShared`.
@@ -131,7 +131,18 @@ final class FlightFetch: Sendable {
         } else {
             isWhole = try await finish(landing, of: answer, to: question, fetch, attempt, lease)
         }
-        return isWhole && !StatusFacts(answer.status).isServerError
+        return isWhole && lease != nil && Self.tellsOfOthers(answer.status)
+            && fetch.isCurrent(answer)
+    }
+
+    /// Whether a response of that status that is not shared tells of the next ones.
+    ///
+    /// Neither a failure of the origin nor an error that one client's request causes does, and a 304
+    /// confirms the record that others may use.
+    private static func tellsOfOthers(_ status: Int) -> Bool {
+        let facts = StatusFacts(status)
+        if Mutant.givesUpForOneClient.isOn { return !facts.isServerError }
+        return !facts.isServerError && !facts.answersOneClientOnly && status != 304
     }
 
     func fetchAttempt(_ context: FetchContext, mayReplaceShared: Bool = true) -> FetchAttempt {
@@ -172,7 +183,7 @@ final class FlightFetch: Sendable {
     /// Ends the lease with the head if the body is not going to be shared, so that no machine waits
     /// for its end.
     private func endEarly(_ lease: SharedLease, _ outcome: FetchOutcome) {
-        guard let body = outcome.body, outcome.answer.status < 500 else { return }
+        guard let body = outcome.body, Self.tellsOfOthers(outcome.answer.status) else { return }
         let isTooLarge = (body.origin.expectedCount ?? 0) > SharedRecord.entryBytesMax
         guard body.storage != .whole || isTooLarge else { return }
         services.tiers.outlet?.tier.end(lease, .unshareable)

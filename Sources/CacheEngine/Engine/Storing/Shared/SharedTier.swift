@@ -104,7 +104,8 @@ package struct SharedLease: Hashable, Sendable {
 
     /// How a lease ended without a record.
     package enum Ending: Hashable, Sendable {
-        /// The fetch failed, and another machine may try.
+        /// The response tells nothing of the next one, as if the fetch failed, and another machine may
+        /// try.
         case failed
         /// The response is for one client, so the other machines fetch for themselves at once.
         case unshareable
