@@ -242,6 +242,33 @@ import Testing
         #expect(index.sets.first == Vary(["X-19"]))
     }
 
+    /// Machines hash keys differently, and share the index with its roll.
+    @Test func variantCountsOnceOnTwoMachines() async throws {
+        let origin = ScriptedOrigin(
+            fields: ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+        )
+        var hashes: Set<KeyHash> = []
+        var shared: StoredEntry?
+        for seed in 0..<UInt64(2) {
+            let world = try await SimulatedCache(seed: seed, origin: origin)
+            let tiers = world.cache.services.tiers
+            let key = try world.cache.services.key(of: .page).key
+            hashes.insert(key.hash)
+            if let shared {
+                let own = try #require(shared.adopted(under: key.storeKey, sequence: 0))
+                #expect(tiers.put(own.entry, since: tiers.ledger.ticket()) == .stored)
+            }
+            for language in ["de", "en", "fr"] {
+                _ = await world.answer(UnshareableTests.speaking(language))
+            }
+            let entry = try #require(tiers.peek(key))
+            #expect(VariantIndex(entry)?.variants == 3)
+            shared = StoredEntry(entry)
+            #expect(await world.shutDown())
+        }
+        #expect(hashes.count == 2 && origin.count == 6)
+    }
+
     /// An index that counted no further would never forget any.
     @Test func variantsAreBoundedWhateverTheSetting() throws {
         let accept = try #require(Vary(["Accept"]))

@@ -65,6 +65,15 @@ struct VariantIndex: Hashable, Sendable {
         self.variants = variants
     }
 
+    /// The hash under which the roll counts a variant.
+    ///
+    /// It is the same on every machine of a fleet, because the index is shared. The nonce is random,
+    /// so that no client can choose variants of one hash.
+    func hash(_ variant: RequestKey) -> KeyHash {
+        let hasher = KeyHasher(seed: KeyHash(placement: nonce, identity: nonce))
+        return variant.bytes.withUnsafeBytes { hasher.hash($0) }
+    }
+
     static func isIndex(_ entry: Entry) -> Bool {
         entry.withMetadata { $0.count >= 16 && $0[0] == kind }
     }

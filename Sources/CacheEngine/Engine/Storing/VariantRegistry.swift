@@ -49,7 +49,7 @@ struct VariantRegistry {
         var index = known ?? VariantIndex(vary, nonce: Self.randomNonce())
         var roll = entry.flatMap { VariantRoll($0) }
         var variant = variantKey(index, vary)
-        if roll?.contains(variant.hash) == true {
+        if roll?.contains(index.hash(variant)) == true {
             guard known?.sets.first != vary else {
                 return Variance(index: index, vary: vary, key: variant)
             }
@@ -68,7 +68,7 @@ struct VariantRegistry {
             }
         }
         var newRoll = roll ?? VariantRoll(sinceSeconds: now)
-        newRoll.add(variant.hash)
+        newRoll.add(index.hash(variant))
         let blueprint = EntryBuilder.blueprint(index, newRoll, under: key, nowSeconds: now)
         // The caller rings, once the desk is unlocked.
         _ = services.tiers.put(
