@@ -80,6 +80,9 @@ import Testing
         let stored = try #require(StoredResponse(entry))
         let age = stored.facts.ageSeconds(at: now)
         #expect(abs(age - 25) <= 1, "\(age)")
+        // It was stored ten seconds before it came into the store.
+        let created = Int64(entry.entry.head.createdSeconds)
+        #expect(abs(now - created - 20) <= 1, "\(created)")
         #expect(try stored.fields().bytes == #require(StoredResponse(record.entry)).fields().bytes)
     }
 

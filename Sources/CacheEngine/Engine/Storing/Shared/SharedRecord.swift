@@ -154,7 +154,10 @@ extension StoredResponse {
         let (time, overflows) = facts.responseTimeSeconds.addingReportingOverflow(seconds)
         guard !overflows else { return nil }
         facts.responseTimeSeconds = time
-        let blueprint = EntryBuilder(renewing: self, facts: facts).blueprint
+        var blueprint = EntryBuilder(renewing: self, facts: facts).blueprint
+        let (created, isFar) = blueprint.createdSeconds.addingReportingOverflow(seconds)
+        guard !isFar else { return nil }
+        blueprint.createdSeconds = created
         guard blueprint.isEncodable(bodyCount: entry.bodyCount) else { return nil }
         return StoredEntry(
             blueprint.entry(
