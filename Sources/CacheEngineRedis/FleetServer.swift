@@ -33,16 +33,16 @@ package protocol FleetServer: Sendable {
 
 extension FleetServer {
     /// Sends commands that run scripts, and sends them again with the scripts' texts if the server
-    /// has not seen one of them; each time within the limit.
+    /// has not seen one of them; `limit` is asked for each time.
     func runScripts(
         by key: [UInt8],
-        within limit: Duration?,
+        within limit: @autoclosure () -> Duration?,
         lane: RedisLane,
         _ commands: (_ isWhole: Bool) -> [RESPCommand]
     ) async throws(RedisError) -> [RESPValue] {
-        let replies = try await together(commands(false), by: key, within: limit, lane: lane)
+        let replies = try await together(commands(false), by: key, within: limit(), lane: lane)
         guard replies.contains(where: { $0.isError("NOSCRIPT") }) else { return replies }
-        return try await together(commands(true), by: key, within: limit, lane: lane)
+        return try await together(commands(true), by: key, within: limit(), lane: lane)
     }
 
     func send(_ command: RESPCommand) async throws(RedisError) -> RESPValue {

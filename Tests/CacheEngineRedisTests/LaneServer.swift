@@ -27,6 +27,7 @@ final class LaneServer: ModelServer {
         var refusal = ""
         var failsOver = false
         var names: [String] = []
+        var limits: [Duration] = []
     }
 
     let model = ModelRedis(TestClock())
@@ -41,6 +42,9 @@ final class LaneServer: ModelServer {
 
     /// The names of the commands that were sent so far, also of those that are held back.
     var names: [String] { state.withLock { $0.names } }
+
+    /// The limits of the exchanges so far.
+    var limits: [Duration] { state.withLock { $0.limits } }
 
     /// Runs what was held back.
     func release(_ lane: RedisLane) {
@@ -82,6 +86,7 @@ final class LaneServer: ModelServer {
         state.withLock { state in
             state.orders[lane, default: []].append(order)
             state.names += order.commands.map { String(decoding: $0[0], as: UTF8.self) }
+            if let limit { state.limits.append(limit) }
             if let hold = state.hold, hold.lane == lane {
                 if order.commands.contains(where: hold.isFirst) { state.isHolding = true }
                 if state.isHolding { return }

@@ -38,6 +38,27 @@ struct PurgeLogWriterTests {
         #expect(counts.appended.load(ordering: .relaxed) == 3)
     }
 
+    /// A server that has not seen the script is asked twice.
+    @Test func bothAttemptsHaveOneSecond() async throws {
+        let clock = TestClock()
+        let surroundings = FleetSurroundings(clock: clock)
+        let writer = PurgeLogWriter(
+            server,
+            surroundings,
+            Self.keys,
+            at: LaneServer.address,
+            counts
+        )
+        server.hold(.appending) { _ in true }
+        let receipt = Task { try await writer.append([FleetPurge(1)]) }
+        #expect(await eventually { server.isHolding })
+        clock.advance(seconds: 0.75)
+        server.release(.appending)
+        _ = try await receipt.value
+        #expect(server.names == ["EVALSHA", "WAIT", "EVAL", "WAIT"])
+        #expect(server.limits == [.seconds(1), .milliseconds(250)])
+    }
+
     /// A log that is never in one place again costs its callers a second and an error.
     @Test func appendThatIsRefusedForLongIsAnError() async throws {
         let writer = makeWriter()

@@ -182,13 +182,12 @@ extension PurgeLogWriter {
         _ purges: [FleetPurge],
         until end: UInt64
     ) async throws(RedisError) -> [FleetReceipt] {
-        let now = surroundings.nowNanoseconds
         var wait = RESPCommand("WAIT")
         wait.add(replicas.load(ordering: .relaxed) > 0 ? 1 : 0)
         wait.add(Self.replicaMilliseconds)
         let replies = try await client.runScripts(
             by: Array(keys.meta.utf8),
-            within: .nanoseconds(Int64(clamping: end > now ? end - now : 0)),
+            within: rest(until: end),
             lane: .appending
         ) { isWhole in purges.map { command(for: $0, isWhole: isWhole) } + [wait] }
         var receipts: [FleetReceipt] = []
@@ -218,6 +217,11 @@ extension PurgeLogWriter {
             throw RedisError(.tryAgain, detail: detail)
         }
         return receipts
+    }
+
+    private func rest(until end: UInt64) -> Duration {
+        let now = surroundings.nowNanoseconds
+        return .nanoseconds(Int64(clamping: end > now ? end - now : 0))
     }
 
     /// Whether one server took all these purges; another one begins an epoch.
