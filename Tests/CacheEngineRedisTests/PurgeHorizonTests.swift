@@ -97,6 +97,27 @@ import Testing
         #expect(!horizon.permits(try Self.record(at: 7, tags: ["b"]), of: Self.key))
     }
 
+    /// URLs may be long, and the log keeps 65,536 purges.
+    @Test func longPurgesAreJoinedBeforeTheyAreMany() throws {
+        var horizon = PurgeHorizon(bytesMax: 10_000)
+        horizon.begin(log: Self.log, floor: 0, [])
+        let keys = (0..<9 as Range<UInt8>).map { [UInt8](repeating: $0, count: 1_000) }
+        for (place, key) in keys.enumerated() {
+            // One that is repeated takes no more memory.
+            for _ in 0..<20 { horizon.note(.key(key), at: UInt64(place)) }
+        }
+        #expect(horizon.permits(try Self.record(at: 1), of: Self.key) == false)
+        horizon = PurgeHorizon(bytesMax: 11_000)
+        horizon.begin(log: Self.log, floor: 0, [])
+        for (place, key) in keys.enumerated() {
+            for _ in 0..<20 { horizon.note(.key(key), at: UInt64(place)) }
+        }
+        #expect(horizon.permits(try Self.record(at: 1), of: Self.key))
+        horizon.note(.key([UInt8](repeating: 99, count: 1_000)), at: 9)
+        #expect(!horizon.permits(try Self.record(at: 8), of: Self.key))
+        #expect(horizon.permits(try Self.record(at: 9), of: Self.key))
+    }
+
     @Test func tooManyFailedPurgesCoverEverything() throws {
         var horizon = PurgeHorizon(countMax: 3)
         horizon.begin(log: Self.log, floor: 0, [])

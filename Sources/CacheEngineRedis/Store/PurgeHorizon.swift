@@ -40,6 +40,8 @@ struct PurgeHorizon: Sendable {
 
     /// Beyond this number of purges or moments, the older ones are joined.
     private let countMax: Int
+    /// The same for the memory of the purges.
+    private let bytesMax: Int
     private let hasher = KeyHasher.random()
 
     /// The log whose positions are known; `nil` while no log is known.
@@ -47,6 +49,8 @@ struct PurgeHorizon: Sendable {
     private var floor: UInt64 = 0
     /// The latest place of each purge that the log has; it only rises.
     private var places: [SharedPurge.Scope: UInt64] = [:]
+    /// The memory that `places` takes, about.
+    private var placesBytes = 0
     private var unplaced: [SharedPurge.Scope: Unplaced] = [:]
     private var marks: [KeyHash: (until: Int64, number: UInt64)] = [:]
     private var marksMade: UInt64 = 0
@@ -55,7 +59,10 @@ struct PurgeHorizon: Sendable {
     private var ends: [KeyHash: End] = [:]
     private var endOfAll = End()
 
-    init(countMax: Int = 65_536) { self.countMax = countMax }
+    init(countMax: Int = 65_536, bytesMax: Int = 16 << 20) {
+        self.countMax = countMax
+        self.bytesMax = bytesMax
+    }
 
     // MARK: Purges
 
@@ -74,15 +81,33 @@ struct PurgeHorizon: Sendable {
     mutating func end() {
         log = nil
         floor = 0
+        forgetPlaces()
+    }
+
+    private mutating func forgetPlaces() {
         places = [:]
+        placesBytes = 0
     }
 
     /// The log has a purge at this place.
     mutating func note(_ scope: SharedPurge.Scope, at position: UInt64) {
-        places[scope] = max(places[scope] ?? 0, position)
-        guard places.count > countMax else { return }
+        let known = places.updateValue(position, forKey: scope)
+        if let known {
+            if known > position { places[scope] = known }
+        } else {
+            placesBytes += Self.size(scope)
+        }
+        guard places.count > countMax || placesBytes > bytesMax else { return }
         floor = max(floor, places.values.max() ?? 0)
-        places = [:]
+        forgetPlaces()
+    }
+
+    private static func size(_ scope: SharedPurge.Scope) -> Int {
+        switch scope {
+        case .key(let bytes): FleetPurge.fixedBytes + bytes.count
+        case .tag(let tag): FleetPurge.fixedBytes + tag.utf8.count
+        case .everything: FleetPurge.fixedBytes
+        }
     }
 
     /// A purge of this machine is about to be applied.
