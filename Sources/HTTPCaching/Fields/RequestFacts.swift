@@ -58,15 +58,37 @@ package struct RequestFacts: Hashable, Sendable {
         if hasPragmaNoCache, !hasCacheControl { flags.insert(.noCache) }
     }
 
-    /// Whether no field contributes to the facts.
-    package static func areSilent(_ fields: FieldSection) -> Bool {
+    /// The condition of a GET on a stored response that is whole and fresh.
+    package enum HitCondition {
+        /// The response answers the request.
+        case none
+        /// The response, or a 304: `If-None-Match` decides, also beside `If-Modified-Since`, which
+        /// it overrides (RFC 9110 §13.1.3).
+        case ifNoneMatch
+        /// Directives, a range or other conditions: the rules decide.
+        case other
+    }
+
+    /// The condition of a GET with these fields.
+    ///
+    /// `Cookie` and `Authorization` are no condition: they decide what is stored, not what is
+    /// reused (RFC 9111 §3.5).
+    package static func hitCondition(of fields: FieldSection) -> HitCondition {
         fields.withUnsafeBytes { buffer in
             var cursor = FieldCursor(buffer)
+            var conditions: Flags = []
             while let line = cursor.next() {
-                guard mayTell(line.name) else { continue }
-                guard case .other = kind(line.name) else { return false }
+                guard mayCondition(line.name) else { continue }
+                switch kind(line.name) {
+                case .flag(let flag): conditions.insert(flag)
+                case .cacheControl, .pragma: return .other
+                case .other: break
+                }
             }
-            return true
+            if conditions.isEmpty { return .none }
+            guard conditions.contains(.hasIfNoneMatch), conditions.isSubset(of: .readConditions)
+            else { return .other }
+            return .ifNoneMatch
         }
     }
 
@@ -87,15 +109,15 @@ package struct RequestFacts: Hashable, Sendable {
         case cacheControl, pragma, other
     }
 
-    /// Whether `kind` may recognise the name; length and first letter exclude most names.
-    private static func mayTell(_ name: ByteRun) -> Bool {
+    /// Whether the field may be a condition of a hit; length and first letter exclude most names.
+    private static func mayCondition(_ name: ByteRun) -> Bool {
         func letter(_ letter: Unicode.Scalar) -> UInt32 { 1 << (letter.value & 31) }
         let firstLetters: UInt32
         switch name.count {
         case 5: firstLetters = letter("r")
-        case 6: firstLetters = letter("c") | letter("p")
+        case 6: firstLetters = letter("p")
         case 8, 17, 19: firstLetters = letter("i")
-        case 13: firstLetters = letter("a") | letter("c") | letter("i")
+        case 13: firstLetters = letter("c") | letter("i")
         default: return false
         }
         return firstLetters >> UInt32(name[0] & 31) & 1 != 0

@@ -53,7 +53,9 @@ extension Conditional {
         guard flags.isDisjoint(with: .writeConditions) else { return .forward }
         let isRead = requestFacts.method == .get || requestFacts.method == .head
         if flags.contains(.hasIfNoneMatch) {
-            if candidate.matchesNone == false { return isRead ? .notModified : .preconditionFailed }
+            if ifNoneMatch(of: request, names: stored) {
+                return isRead ? .notModified : .preconditionFailed
+            }
         } else if flags.contains(.hasIfModifiedSince), isRead, candidate.isUnmodifiedSince {
             return .notModified
         }
@@ -61,6 +63,37 @@ extension Conditional {
         if Mutant.ignoresIfRange.isOn { return .rangeAllowed }
         guard flags.contains(.hasIfRange) else { return .rangeAllowed }
         return candidate.satisfiesIfRange ? .rangeAllowed : .full
+    }
+
+    /// Whether If-None-Match of a request has `*`, or the tag of the response with the fields
+    /// `stored` (RFC 9110 §13.1.2).
+    package static func ifNoneMatch(
+        of request: FieldSection,
+        names stored: UnsafeRawBufferPointer
+    ) -> Bool {
+        var isNamed = false
+        request.forEachValue(of: "if-none-match") { line in
+            if line.trimmed.equals(exactly: "*") { isNamed = true }
+        }
+        guard !isNamed else { return true }
+        return withTag(ofStored: stored) { tag in
+            request.forEachValue(of: "if-none-match") { line in
+                var tags = EntityTagScanner(line)
+                while !isNamed, let next = tags.next() { isNamed = tag.weaklyEquals(next) }
+            }
+            return isNamed
+        }
+    }
+
+    /// Whether `body` holds for the entity tag of the response with the fields `stored`.
+    fileprivate static func withTag(
+        ofStored stored: UnsafeRawBufferPointer,
+        _ body: (EntityTag) -> Bool
+    ) -> Bool {
+        FieldCursor.withFirst(lowercased: "etag", in: stored) { text -> Bool in
+            guard let tag = EntityTag(text) else { return false }
+            return body(tag)
+        } ?? false
     }
 
     /// The fields of a 304 made from a stored response (RFC 9110 §15.4.5).
@@ -117,9 +150,6 @@ private struct Candidate {
     let request: FieldSection
     let nowSeconds: Int64
 
-    /// Whether no tag of If-None-Match equals the stored one; `*` equals any (RFC 9110 §13.1.2).
-    var matchesNone: Bool { !anyTag("if-none-match") { $0.weaklyEquals($1) } }
-
     /// Whether the response is unmodified since the date, by Last-Modified or else by Date.
     ///
     /// An invalid date is ignored (RFC 9111 §4.3.2).
@@ -136,7 +166,7 @@ private struct Candidate {
                 return modified == since && modified < facts.dateSeconds
             }
             guard let wanted = EntityTag(text) else { return false }
-            return withTag { $0.stronglyEquals(wanted) }
+            return Conditional.withTag(ofStored: fields) { $0.stronglyEquals(wanted) }
         } ?? false
     }
 
@@ -148,31 +178,5 @@ private struct Candidate {
             date = HTTPDate.parse(text, nearSeconds: nowSeconds)
         }
         return lines == 1 ? date : nil
-    }
-
-    private func withTag(_ body: (EntityTag) -> Bool) -> Bool {
-        FieldCursor.withFirst(lowercased: "etag", in: fields) { text -> Bool in
-            guard let tag = EntityTag(text) else { return false }
-            return body(tag)
-        } ?? false
-    }
-
-    /// Whether a field of that name has `*`, or a tag that equals the stored one.
-    private func anyTag(
-        _ name: StaticString,
-        _ equals: (EntityTag, EntityTag) -> Bool
-    ) -> Bool {
-        var isFound = false
-        request.forEachValue(of: name) { line in
-            if line.trimmed.equals(exactly: "*") { isFound = true }
-        }
-        guard !isFound else { return true }
-        return withTag { stored in
-            request.forEachValue(of: name) { line in
-                var tags = EntityTagScanner(line)
-                while !isFound, let tag = tags.next() { isFound = equals(stored, tag) }
-            }
-            return isFound
-        }
     }
 }

@@ -83,6 +83,11 @@ import Testing
         [:], ["Accept-Language": "en"], ["If-None-Match": "\"1\""], ["If-None-Match": "\"2\""],
         ["Range": "bytes=5-9"], ["Range": "bytes=5000000-"], ["Cache-Control": "no-cache"],
         ["Cache-Control": "max-stale=100"], ["Cache-Control": "only-if-cached"],
+        ["Cookie": "a=b"], ["Authorization": "Basic eDp5"], ["If-None-Match": "*"],
+        ["If-None-Match": "\"0\", W/\"1\"", "Cookie": "a=b"],
+        ["If-None-Match": "\"2\"", "If-Modified-Since": "Fri, 01 Jan 2100 00:00:00 GMT"],
+        ["If-None-Match": "\"1\"", "Range": "bytes=5-9"],
+        ["If-None-Match": "\"1\"", "If-Match": "\"1\""],
     ]
 
     static func requests() -> [CacheRequest] {
@@ -133,6 +138,34 @@ import Testing
         for policy in [CachePolicy.cacheOnly, .cacheElseLoad, .revalidate, .bypass] {
             _ = try await Self.compare(stage, policy)
         }
+        await stage.end()
+    }
+
+    /// Threads that hit one key would write to the count of an entry that is held.
+    @Test("a hit is lent, also a 304 and one of a request with a cookie")
+    func conditionalHitsAreLent() async throws {
+        let stage = try await Stage(Self.origin)
+        for path in ["plain", "large"] {
+            let url = "http://example.com/\(path)"
+            _ = try await stage.get(url)
+            for (name, value, status) in [
+                ("Cookie", "a=b", 200), ("Authorization", "Basic eDp5", 200),
+                ("If-None-Match", "\"1\"", 304), ("If-None-Match", "\"2\"", 200),
+            ] where status == 304 || path == "plain" {
+                let request = CacheRequest(url: url, fields: HeaderFields([(name, value)]))
+                var found: Int?
+                let answer = stage.cache.answerWithoutWaiting(
+                    request,
+                    bodyBytesMax: FastHit.lentBodyBytesMax
+                ) { found = $0.status }
+                guard case .read = answer else {
+                    Issue.record("\(path), \(name): the entry was held")
+                    continue
+                }
+                #expect(found == status)
+            }
+        }
+        #expect(await stage.cache.statistics.answers[.fresh] == 5)
         await stage.end()
     }
 

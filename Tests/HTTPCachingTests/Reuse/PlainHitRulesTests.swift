@@ -54,26 +54,36 @@ import Testing
         #expect(hits > 1_000)
     }
 
-    @Test("fields that tell a cache something are not silent, in whatever case they are written")
-    func silentFieldsAddNoFacts() {
-        let telling = [
-            ("Range", "bytes=0-1"), ("Cookie", "a=b"), ("Pragma", "no-cache"), ("If-Match", "*"),
-            ("If-Range", "\"1\""), ("Cache-Control", "no-cache"), ("Authorization", "x"),
-            ("If-None-Match", "*"), ("If-Modified-Since", "x"), ("If-Unmodified-Since", "x"),
+    @Test("a field that may change the answer to a hit is a condition, in whatever case")
+    func fieldsThatMayChangeAHitAreConditions() {
+        let others = [
+            ("Range", "bytes=0-1"), ("Pragma", "no-cache"), ("If-Match", "*"),
+            ("If-Range", "\"1\""), ("Cache-Control", "no-cache"), ("If-Modified-Since", "x"),
+            ("If-Unmodified-Since", "x"),
         ]
         let silent = [
             ("Accept", "*/*"), ("Accept-Encoding", "gzip"), ("User-Agent", "x"), ("Host", "h"),
             ("X", ""), ("Rangy", "1"), ("Cookiez", "1"), ("Action", "1"), ("Prefer", "a"),
+            ("Cookie", "a=b"), ("Authorization", "x"),
         ]
-        for (name, value) in telling {
+        func condition(_ added: [(String, String)]) -> RequestFacts.HitCondition {
+            RequestFacts.hitCondition(of: FieldSection(silent + added))
+        }
+        #expect(RequestFacts.hitCondition(of: FieldSection()) == .none)
+        #expect(condition([]) == .none)
+        for (name, value) in others {
             for name in [name, name.lowercased(), name.uppercased()] {
-                let fields = FieldSection(silent + [(name, value)])
-                #expect(!RequestFacts.areSilent(fields))
+                #expect(condition([(name, value)]) == .other)
             }
         }
-        let fields = FieldSection(silent)
-        #expect(RequestFacts.areSilent(fields))
-        #expect(RequestFacts(method: .get, fields: fields) == RequestFacts(method: .get))
-        #expect(RequestFacts.areSilent(FieldSection()))
+        for name in ["If-None-Match", "if-none-match", "IF-NONE-MATCH"] {
+            #expect(condition([(name, "*")]) == .ifNoneMatch)
+            for (other, value) in others {
+                let expected =
+                    other == "If-Modified-Since" ? .ifNoneMatch : RequestFacts.HitCondition.other
+                #expect(condition([(name, "*"), (other, value)]) == expected)
+                #expect(condition([(other, value), (name, "*")]) == expected)
+            }
+        }
     }
 }

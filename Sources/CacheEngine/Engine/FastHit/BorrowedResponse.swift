@@ -23,7 +23,7 @@ public struct BorrowedResponse: ~Copyable {
     /// The status code.
     public var status: Int {
         switch content {
-        case .hit(let hit, _, _): Int(hit.fresh.status)
+        case .hit(let hit, _, _): hit.status
         case .made(let response): response.status
         }
     }
@@ -69,7 +69,12 @@ public struct BorrowedResponse: ~Copyable {
         case .hit(let hit, let storage, let services):
             storage._withUnsafeGuaranteedRef {
                 let bytes = $0.unsafeBytes(hit.fields.upperBound)
-                read(UnsafeRawBufferPointer(rebasing: bytes[hit.fields]))
+                let lines = UnsafeRawBufferPointer(rebasing: bytes[hit.fields])
+                if hit.isNotModified {
+                    Conditional.forEachNotModifiedRun(ofStored: lines, read)
+                } else {
+                    read(lines)
+                }
             }
             services._withUnsafeGuaranteedRef { ResponseBuilder($0).ownLines(hit).forEachRun(read) }
         case .made(let response): response.fields.forEachRun(read)

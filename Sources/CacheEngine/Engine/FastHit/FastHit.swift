@@ -27,7 +27,7 @@ struct FastHit {
     ) -> CacheResponse? {
         let terms = services.terms(of: request, policy)
         // Before the look-up, so that the processor fetches fields and key at the same time.
-        let isPlain = terms.servesFresh && request.isPlain
+        let isPlain = terms.servesFresh && request.hitCondition == .none
         return response(to: request, terms, isPlain: isPlain, reach)
     }
 
@@ -74,7 +74,8 @@ struct FastHit {
         _ read: (borrowing BorrowedResponse) -> Void
     ) -> ImmediateAnswer {
         let terms = services.terms(of: request, policy)
-        guard terms.servesFresh, request.isAnsweredByKey, request.isPlain else {
+        let condition = request.hitCondition
+        guard terms.servesFresh, request.isAnsweredByKey, condition != .other else {
             return ImmediateAnswer(response(to: request, terms, isPlain: false, reach))
         }
         let nowSeconds = services.clock.nowSeconds
@@ -84,19 +85,19 @@ struct FastHit {
         var (status, bodyCount) = (0, 0)
         let isFound = withEntryInMemory(for: request) { entry in
             guard !lent._withUnsafeGuaranteedRef({ $0.tiers.mayBeMarkedStale(entry) }),
-                let hit = PlainHit(entry, nowSeconds: nowSeconds),
+                let hit = PlainHit(entry, condition, of: request, nowSeconds: nowSeconds),
                 hit.body.count <= bodyBytesMax
             else {
                 retained = .passRetained(entry.storage)
                 return
             }
-            (status, bodyCount) = (Int(hit.fresh.status), hit.body.count)
+            (status, bodyCount) = (hit.status, hit.body.count)
             read(BorrowedResponse(hit, of: entry, lent))
         }
         guard isFound else {
             guard reach == .pageCache else { return .none }
             return ImmediateAnswer(
-                responseBehindMemory(to: request, terms, isPlain: true, nowSeconds)
+                responseBehindMemory(to: request, terms, isPlain: condition == .none, nowSeconds)
             )
         }
         guard let retained else {
@@ -109,7 +110,7 @@ struct FastHit {
         }
         let entry = Entry(unchecked: retained.takeRetainedValue())
         guard !services.tiers.mayBeMarkedStale(entry),
-            let hit = PlainHit(entry, nowSeconds: nowSeconds)
+            let hit = PlainHit(entry, condition, of: request, nowSeconds: nowSeconds)
         else {
             return ImmediateAnswer(reuse(entry, for: request, terms, nowSeconds))
         }

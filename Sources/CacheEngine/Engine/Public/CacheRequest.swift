@@ -165,10 +165,10 @@ extension CacheRequest {
         return body?.count == 0
     }
 
-    /// Whether it is a GET without conditions, ranges and directives.
-    var isPlain: Bool {
-        guard case .get = method.kind else { return false }
-        return fields.areSilent
+    /// The condition of the request on a stored response that is whole and fresh.
+    var hitCondition: RequestFacts.HitCondition {
+        guard case .get = method.kind else { return .other }
+        return fields.hitCondition
     }
 
     var urlWithoutFragment: String {

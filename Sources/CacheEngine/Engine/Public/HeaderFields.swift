@@ -41,12 +41,12 @@ public struct HeaderFields: Sendable {
         return HeaderFields(served.ofNotModified, after: first)
     }
 
-    /// Whether none of the fields concerns a cache (`RequestFacts`).
+    /// The condition that a GET with these fields has on a stored response.
     @inline(__always)
-    var areSilent: Bool {
+    var hitCondition: RequestFacts.HitCondition {
         // Checked first: the fields of a request are not shared.
-        if case .none = served { return RequestFacts.areSilent(own) }
-        return RequestFacts.areSilent(section)
+        if case .none = served { return RequestFacts.hitCondition(of: own) }
+        return RequestFacts.hitCondition(of: section)
     }
 
     /// Calls `read` with the encoded lines, run by run.

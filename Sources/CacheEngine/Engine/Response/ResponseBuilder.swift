@@ -15,8 +15,8 @@ struct ResponseBuilder {
     func response(_ hit: PlainHit, of entry: Entry) -> CacheResponse {
         let fields = ServedFields(ByteChunk(entry.storage, hit.fields), ownLines(hit))
         return CacheResponse(
-            status: Int(hit.fresh.status),
-            fields: HeaderFields(fields),
+            status: hit.status,
+            fields: HeaderFields(hit.isNotModified ? fields.ofNotModified : fields),
             body: BodyStream(ByteChunk(entry.storage, hit.body)),
             info: CacheInfo(hit)
         )

@@ -1,10 +1,10 @@
 import HTTPCaching
 
-/// The usual hit: a request without directives or conditions, and a response that is whole and
-/// fresh.
+/// The usual hit: a GET without directives, and without a condition but `If-None-Match`, and a
+/// response that is whole and fresh.
 ///
-/// It is read from the entry's bytes in place, without a copy. It decides as `StoredResponse` and
-/// `ReuseDecision` would; every other case is left to them.
+/// It is read from the entry's bytes in place, without a copy. It decides as `StoredResponse`,
+/// `ReuseDecision` and `Conditional` would; every other case is left to them.
 struct PlainHit {
     let fresh: StoredFacts.Fresh
     let createdSeconds: Int64
@@ -14,8 +14,11 @@ struct PlainHit {
     var remainingSeconds: Int { fresh.lifetimeSeconds - fresh.ageSeconds }
     /// The position of the stored fields in the entry.
     let fields: Range<Int>
-    /// The position of the body in the entry.
-    let body: Range<Int>
+    /// The position of the body in the entry; empty in a 304.
+    private(set) var body: Range<Int>
+    /// Whether the response is a 304, because the client has it.
+    private(set) var isNotModified = false
+    var status: Int { isNotModified ? 304 : Int(fresh.status) }
 
     /// Returns `nil` if the entry is not a response, is stale, or needs more than its fields and
     /// body.
@@ -45,5 +48,25 @@ struct PlainHit {
         createdSeconds = Int64(created)
         fields = fieldsStart..<fieldsStart + fieldsCount
         body = layout.body
+    }
+
+    /// The hit under the condition of `request`: a 304 if `If-None-Match` names the response
+    /// (RFC 9110 §13.1.2).
+    init?(
+        _ entry: borrowing Entry,
+        _ condition: RequestFacts.HitCondition,
+        of request: CacheRequest,
+        nowSeconds: Int64
+    ) {
+        self.init(entry, nowSeconds: nowSeconds)
+        // RFC 9110 §13.2.1: conditions are ignored if the response is not a success.
+        guard condition == .ifNoneMatch, (200...299).contains(fresh.status) else { return }
+        let bytes = entry.storage.unsafeBytes(fields.upperBound)
+        isNotModified = Conditional.ifNoneMatch(
+            of: request.fields.section,
+            names: UnsafeRawBufferPointer(rebasing: bytes[fields])
+        )
+        if isNotModified { body = body.lowerBound..<body.lowerBound }
+        extendLifetime(entry)
     }
 }
