@@ -4,7 +4,7 @@
 ///      8 headerCRC u32 · bodyCRC u32
 ///     16 sequence u64
 ///     24 placement u64 · identity u64
-///     40 all ones u32 · created u32           seconds since 1970
+///     40 tail CRC u32 · created u32           seconds since 1970
 ///     48 key count u24 · metadata count u24 · tags count u16
 ///     56 stored count u32 · raw count u32     body bytes on disk, and uncompressed
 package struct EntryHead: Hashable, Sendable {
@@ -17,8 +17,6 @@ package struct EntryHead: Hashable, Sendable {
     package static let bodyCountMax = Int(UInt32.max)
     /// The last second that a head can hold, in 2106; later times are clamped to it.
     package static let secondsMax = UInt32.max - 1
-    /// Four bytes that mean nothing.
-    private static let reserved = UInt32.max
 
     /// The place of each number, also for code that reads one number alone.
     enum Offset {
@@ -31,7 +29,7 @@ package struct EntryHead: Hashable, Sendable {
         static let sequence = 16
         static let placement = 24
         static let identity = 32
-        static let reserved = 40
+        static let tailCRC = 40
         static let createdSeconds = 44
         /// The counts of key, metadata and tags, in one word.
         static let counts = 48
@@ -71,6 +69,8 @@ package struct EntryHead: Hashable, Sendable {
     package var flags: Flags = []
     package var headerCRC: UInt32 = 0
     package var bodyCRC: UInt32 = 0
+    /// Over key, tags and metadata.
+    package var tailCRC: UInt32 = 0
     package var sequence: UInt64 = 0
     package var hash: KeyHash
     package var createdSeconds: UInt32 = 0
@@ -106,6 +106,7 @@ package struct EntryHead: Hashable, Sendable {
         flags = Flags(rawValue: bytes.littleEndian(at: Offset.flags))
         headerCRC = bytes.littleEndian(at: Offset.headerCRC)
         bodyCRC = bytes.littleEndian(at: Offset.bodyCRC)
+        tailCRC = bytes.littleEndian(at: Offset.tailCRC)
         sequence = bytes.littleEndian(at: Offset.sequence)
         hash = KeyHash(
             placement: bytes.littleEndian(at: Offset.placement),
@@ -126,8 +127,7 @@ package struct EntryHead: Hashable, Sendable {
     package init?(decoding bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.sizeBytes,
             bytes.littleEndian(at: Offset.magic, as: UInt32.self) == Self.magic,
-            bytes[Offset.version] == Self.version, Codec(rawValue: bytes[Offset.codec]) != nil,
-            bytes.littleEndian(at: Offset.reserved, as: UInt32.self) == Self.reserved
+            bytes[Offset.version] == Self.version, Codec(rawValue: bytes[Offset.codec]) != nil
         else { return nil }
         self.init(trusted: bytes)
         guard codec != .raw || storedCount == rawCount else { return nil }
@@ -147,7 +147,7 @@ package struct EntryHead: Hashable, Sendable {
         bytes.setLittleEndian(sequence, at: Offset.sequence)
         bytes.setLittleEndian(hash.placement, at: Offset.placement)
         bytes.setLittleEndian(hash.identity, at: Offset.identity)
-        bytes.setLittleEndian(Self.reserved, at: Offset.reserved)
+        bytes.setLittleEndian(tailCRC, at: Offset.tailCRC)
         bytes.setLittleEndian(createdSeconds, at: Offset.createdSeconds)
         let counts = UInt64(keyCount) | UInt64(metadataCount) << 24 | UInt64(tagsCount) << 48
         bytes.setLittleEndian(counts, at: Offset.counts)

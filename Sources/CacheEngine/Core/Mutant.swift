@@ -20,6 +20,7 @@ enum Mutant: String {
     // Disk
     case skipsBodyChecksum
     case skipsHeadChecksum
+    case skipsTailChecksum
     case skipsBlockChecksum
     case ignoresOffsetInSeal
     case matchesQueuedKeysByHash

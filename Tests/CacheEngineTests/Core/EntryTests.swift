@@ -18,13 +18,14 @@ import Testing
         var head = Self.head
         head.sequence = 0x0102_0304_0506_0708
         head.flags = [.session]
+        head.tailCRC = 0x0A0B_0C0D
         var bytes = [UInt8](repeating: 0xEE, count: EntryHead.sizeBytes)
         bytes.withUnsafeMutableBytes { head.encode(into: $0) }
         #expect(
             bytes == [
                 0x43, 0x45, 0x52, 0x31, 1, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                 8, 7, 6, 5, 4, 3, 2, 1, 0x11, 0, 0, 0, 0, 0, 0, 0,
-                0x22, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x33, 0, 0, 0,
+                0x22, 0, 0, 0, 0, 0, 0, 0, 0x0D, 0x0C, 0x0B, 0x0A, 0x33, 0, 0, 0,
                 1, 0, 0, 3, 0, 0, 2, 0, 4, 0, 0, 0, 4, 0, 0, 0,
             ]
         )

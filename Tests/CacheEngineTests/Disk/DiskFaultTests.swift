@@ -346,6 +346,57 @@ import Testing
         await store.close()
     }
 
+    /// 255 heads that name records of some 16,000 bytes and of no life of a segment.
+    private static func forgedHeads(_ random: inout SeededRandom) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: 255 * EntryHead.sizeBytes)
+        for start in stride(from: 0, to: bytes.count, by: EntryHead.sizeBytes) {
+            var head = EntryHead(
+                hash: KeyHash(placement: random.next(), identity: random.next()),
+                createdSeconds: UInt32(truncatingIfNeeded: random.next()),
+                flags: .init(rawValue: UInt16(truncatingIfNeeded: random.next())),
+                keyCount: Int(random.next() % 256),
+                tagsCount: Int(random.next() % 256),
+                metadataCount: Int(random.next() % 256),
+                bodyCount: Int(random.next() >> 33)
+            )
+            head.codec = .lz4
+            head.storedCount = 8_000 + Int(random.next() % 8_000)
+            head.sequence = random.next()
+            head.headerCRC = UInt32(truncatingIfNeeded: random.next())
+            head.bodyCRC = UInt32(truncatingIfNeeded: random.next())
+            bytes.withUnsafeMutableBytes { bytes in
+                head.encode(into: UnsafeMutableRawBufferPointer(rebasing: bytes[start...]))
+            }
+        }
+        return bytes
+    }
+
+    /// A scan looks for records at every unit of a segment that has stored bodies of an older life.
+    @Test(arguments: [true, false])
+    func bodyOfForgedHeadsCostsTheShardNothing(isKilled: Bool) async throws {
+        let store = DiskStore(segments: 4, volume: .replaced(files))
+        let tier = try await store.open()
+        var random = SeededRandom(seed: 1)
+        for number in 0..<40 {
+            let entry = try store.entry(number, body: Self.forgedHeads(&random))
+            #expect(tier.enqueue(entry) == .stored)
+            try await tier.flush()
+        }
+        #expect(tier.statistics.segmentsReclaimed > 4, "every segment has an older life")
+        // The last ones lie at the front of a segment.
+        for number in 100..<106 {
+            _ = tier.enqueue(try store.entry(number))
+            try await tier.flush()
+        }
+        let killed = files.copy(afterPowerCut: false)
+        await store.close()
+        if isKilled { store.volume = .replaced(killed) }
+        let again = try await store.open()
+        #expect(again.recovery.readErrors == 0)
+        for number in 100..<106 { #expect(try await store.version(number) == 0) }
+        await store.close()
+    }
+
     private static func plan(
         _ change: (inout FaultyFileSystem.Plan) -> Void
     ) -> FaultyFileSystem.Plan {

@@ -14,7 +14,7 @@ import Testing
             createdSeconds: 5
         )
         let expected = Self.closed(
-            Self.bytes("CEM1") + Self.u32(1) + Self.u64(1, 2, 3, 4) + Self.u32(2, 64 << 10)
+            Self.bytes("CEM1") + Self.u32(2) + Self.u64(1, 2, 3, 4) + Self.u32(2, 64 << 10)
                 + Self.u64(5) + Self.u32(0)
         )
         #expect(manifest.encoded == expected)
@@ -111,13 +111,7 @@ import Testing
         let seal = Self.header.seal
         var head = entry.head
         var bytes = entry.withBytes { Array($0) }
-        bytes.withUnsafeMutableBytes { bytes in
-            head.bodyCRC = entry.body.withUnsafeBytes { $0.crc32c() }
-            head.encode(into: bytes)
-            let record = UnsafeRawBufferPointer(bytes)
-            head.headerCRC = seal.headerCRC(of: record, storedCount: head.storedCount, at: 8_192)
-            head.encode(into: bytes)
-        }
+        bytes.withUnsafeMutableBytes { head.seal($0, at: 8_192, by: seal) }
         func isValid(at offset: Int, _ seal: SegmentSeal) -> Bool {
             bytes.withUnsafeBytes { CheckedRecord($0, at: offset, sealedBy: seal) != nil }
         }
@@ -126,6 +120,12 @@ import Testing
         #expect(isValid(at: 8_192, seal))
         #expect(!isValid(at: 8_256, seal))
         #expect(!isValid(at: 8_192, nextLife.seal))
+        // The seal, and the record's offset; the bytes around the header CRC; key and metadata.
+        let sealed =
+            Self.u64(1, 2, 3 << 32 | 4, 5, 6) + Self.u64(8_192) + bytes[0..<8] + bytes[12..<64]
+        #expect(Array(bytes[8..<12]) == Self.u32(Self.crc(sealed)))
+        #expect(Array(bytes[12..<16]) == Self.u32(Self.crc(Array(bytes[64..<164]))))
+        #expect(Array(bytes[40..<44]) == Self.u32(Self.crc(Array(bytes[164...]))))
     }
 
     @Test func bodyReferenceHasItsDocumentedBytes() {

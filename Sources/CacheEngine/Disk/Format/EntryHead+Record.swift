@@ -11,9 +11,33 @@ extension EntryHead {
 
     /// The maximum size of a record of this entry.
     package var recordBytesMax: Int { entrySizeBytes + recordUnitBytes }
+
+    /// Reads the head of a record at `offset`; `nil` unless this life of the segment has a record
+    /// there.
+    init?(_ bytes: UnsafeRawBufferPointer, at offset: Int, sealedBy seal: SegmentSeal) {
+        guard let head = EntryHead(decoding: bytes),
+            seal.headerCRC(of: bytes, at: offset) == head.headerCRC || Mutant.skipsHeadChecksum.isOn
+        else { return nil }
+        self = head
+    }
+
+    /// Writes the head in front of the other parts, which are in `record`, with the checksums of all.
+    mutating func seal(
+        _ record: UnsafeMutableRawBufferPointer,
+        at offset: Int,
+        by seal: SegmentSeal
+    ) {
+        let bytes = UnsafeRawBufferPointer(record)
+        let bodyEnd = Self.sizeBytes + storedCount
+        bodyCRC = bytes.crc32c(Self.sizeBytes..<bodyEnd, from: 0)
+        tailCRC = bytes.crc32c(bodyEnd..<recordPartsBytes, from: 0)
+        encode(into: record)
+        headerCRC = seal.headerCRC(of: bytes, at: offset)
+        encode(into: record)
+    }
 }
 
-/// A record with a valid head checksum, in bytes that the caller owns.
+/// A record whose head, key, tags and metadata have valid checksums, in bytes that the caller owns.
 package struct CheckedRecord {
     package let head: EntryHead
     private let bytes: UnsafeRawBufferPointer
@@ -26,14 +50,12 @@ package struct CheckedRecord {
         at offset: Int,
         sealedBy seal: SegmentSeal
     ) {
-        guard let head = EntryHead(decoding: bytes), head.recordPartsBytes <= bytes.count else {
-            return nil
-        }
-        let record = UnsafeRawBufferPointer(rebasing: bytes[..<head.recordPartsBytes])
-        let crc = seal.headerCRC(of: record, storedCount: head.storedCount, at: offset)
-        guard crc == head.headerCRC || Mutant.skipsHeadChecksum.isOn else { return nil }
+        guard let head = EntryHead(bytes, at: offset, sealedBy: seal),
+            head.recordPartsBytes <= bytes.count
+        else { return nil }
         self.head = head
-        self.bytes = record
+        self.bytes = UnsafeRawBufferPointer(rebasing: bytes[..<head.recordPartsBytes])
+        guard tail.crc32c() == head.tailCRC || Mutant.skipsTailChecksum.isOn else { return nil }
     }
 
     /// Whether the stored body has the checksum in the head.

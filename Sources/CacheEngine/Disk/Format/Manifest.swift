@@ -9,7 +9,7 @@
 package struct Manifest: Hashable, Sendable {
     package static let sizeBytes = 64
     package static let magic: UInt32 = 0x314D_4543  // "CEM1"
-    package static let version: UInt32 = 1
+    package static let version: UInt32 = 2
     package static let shardCountMax = 16
     package static let segmentBytesMin = 64 << 10
     package static let segmentBytesMax = 256 << 20

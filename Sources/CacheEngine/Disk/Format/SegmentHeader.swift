@@ -122,17 +122,13 @@ package struct SegmentSeal: Hashable, Sendable {
     package let base: UInt32
     package init(base: UInt32) { self.base = base }
 
-    /// Returns the header CRC of the record in `bytes`, which lies at `offset` of the segment.
+    /// Returns the header CRC of the head in `bytes`, which lies at `offset` of the segment.
     ///
-    /// It covers the head without the CRC itself, then key, tags and metadata. The body has its own
-    /// CRC.
-    package func headerCRC(of bytes: UnsafeRawBufferPointer, storedCount: Int, at offset: Int)
-        -> UInt32
-    {
-        let bodyEnd = EntryHead.sizeBytes + storedCount
+    /// It covers the head without the CRC itself, and with it the CRCs of the other parts: 64 bytes
+    /// tell a record from bytes that look like one.
+    package func headerCRC(of bytes: UnsafeRawBufferPointer, at offset: Int) -> UInt32 {
         var crc = base.crc32c(adding: Mutant.ignoresOffsetInSeal.isOn ? 0 : UInt64(offset))
         crc = bytes.crc32c(0..<EntryHead.Offset.headerCRC, from: crc)
-        crc = bytes.crc32c(EntryHead.Offset.bodyCRC..<EntryHead.sizeBytes, from: crc)
-        return bytes.crc32c(bodyEnd..<bytes.count, from: crc)
+        return bytes.crc32c(EntryHead.Offset.bodyCRC..<EntryHead.sizeBytes, from: crc)
     }
 }

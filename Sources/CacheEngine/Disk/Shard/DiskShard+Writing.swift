@@ -177,19 +177,10 @@ extension DiskShard {
     ) {
         guard let segment = writer.segment else { preconditionFailure("no open segment") }
         var head = head
-        let record = UnsafeMutableRawBufferPointer(rebasing: room[..<head.recordPartsBytes])
-        let stored = EntryHead.sizeBytes..<EntryHead.sizeBytes + head.storedCount
-        head.bodyCRC = UnsafeRawBufferPointer(rebasing: record[stored]).crc32c()
-        head.encode(into: record)
         let offset = segment.position + writer.batch.count
-        head.headerCRC = segment.seal.headerCRC(
-            of: UnsafeRawBufferPointer(record),
-            storedCount: head.storedCount,
-            at: offset
-        )
-        head.encode(into: record)
+        head.seal(room, at: offset, by: segment.seal)
         assert(
-            CheckedRecord(.init(record), at: offset, sealedBy: segment.seal)?.hasWholeBody == true,
+            CheckedRecord(.init(room), at: offset, sealedBy: segment.seal)?.hasWholeBody == true,
             "a reader of this segment accepts the record"
         )
         UnsafeMutableRawBufferPointer(rebasing: room[head.recordPartsBytes..<head.recordBytes])
@@ -281,20 +272,10 @@ extension DiskShard {
         let items = writer.placed.map { FooterItem($0.head, offset: start + $0.batchOffset) }
         let body = UnsafeMutableRawBufferPointer(rebasing: room[EntryHead.sizeBytes..<gap])
         BatchList(start: start, items: items).encode(into: body)
-        head.bodyCRC = UnsafeRawBufferPointer(body).crc32c()
-        head.encode(into: room)
-        head.headerCRC = segment.seal.headerCRC(
-            of: UnsafeRawBufferPointer(room),
-            storedCount: head.storedCount,
-            at: segment.position + writer.batch.count
-        )
-        head.encode(into: room)
+        let offset = segment.position + writer.batch.count
+        head.seal(room, at: offset, by: segment.seal)
         assert(
-            CheckedRecord(
-                .init(room),
-                at: segment.position + writer.batch.count,
-                sealedBy: segment.seal
-            )?.hasWholeBody == true,
+            CheckedRecord(.init(room), at: offset, sealedBy: segment.seal)?.hasWholeBody == true,
             "a scan of this segment accepts the list"
         )
         writer.batch.count += gap

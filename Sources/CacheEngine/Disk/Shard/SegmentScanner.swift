@@ -29,8 +29,6 @@ struct SegmentScanner {
     private var window: [UInt8] = []
     private var windowStart = 0
     private var findings = Findings(end: 0)
-    /// Bytes read at places without a record; bounded, because a stored body may consist of heads.
-    private var vainBytes = 0
 
     init(volume: Volume, file: OpenFile, seal: SegmentSeal, limit: Int, recordBytesMax: Int) {
         self.volume = volume
@@ -61,14 +59,7 @@ struct SegmentScanner {
     /// Adds the record at `offset` to the findings and returns its size; `nil` if there is no
     /// record.
     private mutating func visit(_ offset: Int) -> Int? {
-        guard let size = recordBytes(at: offset) else { return nil }
-        vainBytes += size
-        guard vainBytes <= 8 * (limit + recordBytesMax) else {
-            // An empty shard is better than an opening that never ends.
-            findings.fault = .inputOutput
-            return nil
-        }
-        guard fill(offset, size) else { return nil }
+        guard let size = recordBytes(at: offset), fill(offset, size) else { return nil }
         let seal = seal
         let found = window.withUnsafeBytes { bytes -> (FooterItem?, BatchList?)? in
             let part = UnsafeRawBufferPointer(rebasing: bytes[(offset - windowStart)...])
@@ -82,7 +73,6 @@ struct SegmentScanner {
             return (nil, BatchList(trusted: record.storedBody))
         }
         guard let found else { return nil }
-        vainBytes -= size
         if let item = found.0 { findings.items.append(item) }
         if let list = found.1 { addMissing(of: list) }
         return size
@@ -105,16 +95,16 @@ struct SegmentScanner {
         findings.items.replaceSubrange(first..., with: all)
     }
 
-    /// Returns the record size in the head at `offset`; `nil` if there cannot be a record.
+    /// Returns the size of the record at `offset`; `nil` if there is no head of this life.
     ///
-    /// Only the form of the head is checked.
+    /// Only the 64 bytes of the head are read: a stored body may consist of bytes in the form of
+    /// heads, which name any size.
     private mutating func recordBytes(at offset: Int) -> Int? {
         guard fill(offset, EntryHead.sizeBytes) else { return nil }
         return window.withUnsafeBytes { bytes in
             let part = UnsafeRawBufferPointer(rebasing: bytes[(offset - windowStart)...])
-            guard let head = EntryHead(decoding: part), offset + head.recordBytes <= limit else {
-                return nil
-            }
+            let head = EntryHead(part, at: offset, sealedBy: seal)
+            guard let head, offset + head.recordBytes <= limit else { return nil }
             return head.recordBytes
         }
     }
