@@ -75,6 +75,34 @@ import Testing
         await store.close()
     }
 
+    /// A renewal that waits in the queue refers to the file of the record on disk.
+    @Test func replacedRenewalLeavesTheBodyOfTheRecordOnDisk() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 64, volume: .replaced(files))
+        store.configuration.ioThreads = 1
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        try await Self.write(1, in: store)
+        try await tier.flush()
+        for _ in 0..<2 {
+            let body = try #require(try await store.read(1)?.detachedBody as? DiskBody)
+            #expect(tier.enqueue(try store.entry(1, body: []), body: body) == .stored)
+        }
+        #expect(tier.enqueue(try store.entry(1, version: 4)) == .stored)
+        // The pool's only thread erases a doomed file before it does this.
+        #expect(await tier.shards[0].pool.run { true } == true)
+        let killed = files.copy(afterPowerCut: false)
+        try await tier.flush()
+        #expect(await tier.shards[0].pool.run { true } == true)
+        #expect(files.paths.allSatisfy { !$0.hasSuffix(".body") })
+        await store.close()
+        store.volume = .replaced(killed)
+        let again = try await store.open()
+        #expect(again.recovery.damaged == 0)
+        #expect(try await store.version(1) == 0)
+        await store.close()
+    }
+
     @Test func largeInlineEntryIsMovedToAFile() async throws {
         let store = Self.store()
         let tier = try await store.open()

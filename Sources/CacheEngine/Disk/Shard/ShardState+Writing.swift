@@ -24,7 +24,8 @@ extension ShardState {
 
     /// Ends the writing of a node, and dooms the body it replaced unless that body is in use again.
     private mutating func finishWriting(_ node: WriteQueue.Taken) {
-        guard let replaced = queue.finish(node.node), bodies[node.hash.identity] !== replaced
+        guard let replaced = queue.finish(node.node), !node.keeps(replaced),
+            bodies[node.hash.identity] !== replaced
         else { return }
         replaced.doom()
     }

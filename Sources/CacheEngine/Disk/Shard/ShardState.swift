@@ -144,15 +144,13 @@ struct ShardState: ~Copyable {
             oldBody =
                 body.map { bodies.updateValue($0, forKey: identity) }
                 ?? bodies.removeValue(forKey: identity)
-            if oldBody === body { oldBody = nil }
         }
         guard old.isQueued, queue[old.queueNode].state == .queued else {
             return .init(isOnDisk: !old.isNone, body: oldBody)
         }
-        // No record refers to the body of a node that is never written.
-        oldBody?.doom()
-        var older = queue.cancel(old.queueNode)
-        if older.body === body { older.body = nil }
+        let older = queue.cancel(old.queueNode)
+        // The node is never written, so only a record on disk, or the new node, may need its body.
+        if oldBody !== older.body, oldBody !== body { oldBody?.doom() }
         return older
     }
 

@@ -56,6 +56,11 @@ struct WriteQueue: ~Copyable {
         let sequence: UInt64
         let hash: KeyHash
         let content: Content
+
+        /// Whether the node renews an entry and keeps its body.
+        func keeps(_ body: JumboFile) -> Bool {
+            if case .entry(_, let own?) = content { own === body } else { false }
+        }
     }
 
     private var nodes = Slab<Node>(capacity: 64)
