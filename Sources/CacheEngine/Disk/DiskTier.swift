@@ -148,7 +148,11 @@ package final class DiskTier: Sendable {
     }
 
     /// The size of the largest entry, body included; the same in every shard.
-    var entryBytesMax: Int { shards[0].settings.entryBytesMax }
+    var entryBytesMax: Int {
+        let capacityBytes = shards[0].ledger.balance.capacityBytes
+        let bodyBytesMax = DiskGeometry.bodyBytesMax(shareBytes: capacityBytes)
+        return min(shards[0].settings.entryBytesMax, bodyBytesMax)
+    }
 
     func shard(_ hash: KeyHash) -> DiskShard {
         // With a single shard the shift by 64 gives zero.

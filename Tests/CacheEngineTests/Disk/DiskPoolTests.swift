@@ -129,6 +129,49 @@ import Testing
         await store.close()
     }
 
+    /// No record can come back, so a removal needs none.
+    @Test func removalsHoldThoughTheCapacityHasNoRoomForASegment() async throws {
+        let store = DiskStore(segments: 16, volume: .replaced(FaultyFileSystem(seed: 2)))
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1, tags: ["t"]))
+        try await tier.flush()
+        await tier.setCapacity(DiskGeometry.reservedBytes(shardCount: 1))
+        for _ in 0..<5 {
+            _ = try await tier.removeAll(in: .tag("t"))
+            _ = try await tier.removeAll(in: .everything)
+            _ = try await tier.remove(store.storeKey(1))
+            try await tier.markStale("t")
+            try await tier.flush()
+            #expect(tier.enqueue(try store.entry(2)) == .refused(.notAdmitted))
+        }
+        #expect(tier.entryBytesMax == 0)
+        #expect(tier.statistics.writeErrors == 0 && tier.statistics.shardsFailed == 0)
+        await tier.setCapacity(store.configuration.capacityBytes)
+        #expect(tier.enqueue(try store.entry(2, tags: ["t"])) == .stored)
+        try await tier.flush()
+        #expect(try await store.version(2) == 0)
+        _ = try await tier.removeAll(in: .tag("t"))
+        for _ in 0..<2 {
+            #expect(try await store.version(2) == nil)
+            _ = try await store.reopen()
+        }
+        await store.close()
+    }
+
+    /// The records of a file that cannot be opened may be readable one day.
+    @Test func removalNeedsARecordIfASegmentFileIsUnknown() async throws {
+        let files = FaultyFileSystem(seed: 2)
+        let store = DiskStore(segments: 16, volume: .replaced(files))
+        var tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1, tags: ["t"]))
+        await store.close()
+        files.addLink(try #require(files.paths.first { $0.hasSuffix(".seg") }))
+        tier = try await store.open()
+        await tier.setCapacity(DiskGeometry.reservedBytes(shardCount: 1))
+        await #expect(throws: CacheError.self) { _ = try await tier.removeAll(in: .tag("t")) }
+        await store.close()
+    }
+
     @Test func purgesBeyondTheLimitMakeEverythingOlderDead() {
         var purges = PurgeTable(hasher: KeyHasher(seed: KeyHash(placement: 1, identity: 2)))
         for number in 0..<PurgeTable.tagsMax / 2 {

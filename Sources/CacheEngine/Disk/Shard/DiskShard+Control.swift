@@ -61,6 +61,7 @@ extension DiskShard {
     func setCapacity(_ bytes: Int) {
         if isClosed { return }
         ledger.setCapacity(bytes)
+        state.withLock { $0.hasCapacity = bytes >= settings.segmentBytes }
         var bodiesLeft = Int.max
         while ledger.balance.freeBytes < 0 {
             if makeRoom() { continue }

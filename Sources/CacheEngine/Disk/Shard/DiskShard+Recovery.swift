@@ -74,6 +74,7 @@ extension DiskShard {
                 // unchanged.
                 guard !error.isExhaustion else { throw error }
                 if error == .inputOutput { replay.fault = error }
+                knowsEverySegment = false
                 replay.report.damaged += 1
                 continue
             }

@@ -127,7 +127,7 @@ extension DiskShard {
     }
 
     /// Adds a new, clean segment; returns `false` if the capacity or the device does not allow one.
-    private func createSegment() -> Bool {
+    func createSegment() -> Bool {
         guard ledger.reserveSegment(settings.segmentBytes) else { return false }
         let slot = state.withLock { state in
             (0..<state.segments.count).first { state.segments[$0].state == .absent }

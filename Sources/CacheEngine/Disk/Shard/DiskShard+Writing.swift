@@ -135,6 +135,10 @@ extension DiskShard {
     /// Places a record that is not an entry.
     private func place(_ item: WriteItem, flags: EntryHead.Flags, body: [UInt8]) -> Bool {
         guard case .node(let node) = item else { return false }
+        if hasNothingToUndo {
+            state.withLock { $0.settleUnwritten(node) }
+            return true
+        }
         let size = EntryHead.sizeBytes + body.count + recordUnitBytes
         assert(size <= settings.recordBytesMax, "one without room would be tried for ever")
         guard ensureRoom(for: size) else { return false }
@@ -152,6 +156,11 @@ extension DiskShard {
         body.withUnsafeBytes { room.copy($0, at: EntryHead.sizeBytes) }
         sealRecord(head, in: room, for: item, body: nil)
         return true
+    }
+
+    /// Whether no record of this shard is on disk, and none can be written: a removal needs none.
+    private var hasNothingToUndo: Bool {
+        segmentCount == 0 && knowsEverySegment && !createSegment()
     }
 
     /// Places a record that was read from an older segment, under a new sequence number.
@@ -315,7 +324,7 @@ extension DiskShard {
         guard state.withLock({ $0.condition == .failed }) else { return true }
         if writer.segment != nil || openNextSegment() { return true }
         retryLater()
-        return false
+        return hasNothingToUndo
     }
 
     private func retryLater() {

@@ -23,6 +23,8 @@ package actor DiskShard {
     var order: [Int] = []
     /// Segments without live records, the one unused longest first.
     var clean: [Int] = []
+    /// Whether every segment file could be opened; the records of another may be readable one day.
+    var knowsEverySegment = true
     var nextGeneration: UInt64 = 1
     /// Consecutive failed batches.
     var failures = 0

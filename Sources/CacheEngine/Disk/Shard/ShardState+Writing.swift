@@ -30,6 +30,9 @@ extension ShardState {
         replaced.doom()
     }
 
+    /// Ends a removal that needs no record.
+    mutating func settleUnwritten(_ node: WriteQueue.Taken) { finishWriting(node) }
+
     /// Makes a written record the newest copy, unless a newer one has arrived meanwhile.
     mutating func settle(_ record: LogWriter.Placed, at place: RecordPlace) {
         switch record.item {

@@ -22,6 +22,8 @@ struct ShardState: ~Copyable {
     var reads: [UInt64: JoinedRead] = [:]
     var nextSequence: UInt64 = 1
     var condition = Condition.working
+    /// Whether the capacity has room for a segment.
+    var hasCapacity = true
     /// Whether a record that removes everything stands for all purges until the device works again.
     var purgesEverything = false
     var counters = DiskStatistics()
@@ -118,6 +120,7 @@ struct ShardState: ~Copyable {
         case .failed: return .deviceFailed
         case .working: break
         }
+        guard hasCapacity else { return .notAdmitted }
         if head.isMemoryOnly, !Mutant.admitsMemoryOnlyToDisk.isOn { return .notAdmitted }
         let bodyBytes = body?.reference.rawCount ?? 0
         let around = head.entrySizeBytes - head.rawCount + recordUnitBytes
