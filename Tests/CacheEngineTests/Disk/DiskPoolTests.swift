@@ -1,5 +1,6 @@
 import CacheTestSupport
 import Dispatch
+import Platform
 import Synchronization
 import Testing
 
@@ -79,6 +80,25 @@ import Testing
         gate.signal()
         for _ in 0..<1_000_000 where done.load(ordering: .acquiring) == 0 { await Task.yield() }
         #expect(done.load(ordering: .acquiring) == 1)
+    }
+
+    @Test func openingWithoutAThreadFails() async throws {
+        let pool = IOPool(threadCount: 2, start: { _ in false })
+        #expect(await pool.run { true } == nil)
+        let store = DiskStore()
+        store.configuration.pool = pool
+        await #expect { try await store.open() } throws: {
+            ($0 as? CacheError)?.code == .directoryUnusable
+        }
+    }
+
+    @Test func oneThreadOfSeveralDoesTheWorkOfAll() async throws {
+        let hasOne = Atomic<Bool>(false)
+        let pool = IOPool(threadCount: 4) { run in
+            if hasOne.exchange(true, ordering: .relaxed) { return false }
+            return SystemThread.startWithoutSignals(run)
+        }
+        #expect(await pool.run { true } == true)
     }
 
     /// The last holder of a large body does this: it closes the file with a job.

@@ -10,10 +10,19 @@ package final class IOPool: Sendable {
     private let core: IOPoolCore
 
     /// Starts `threadCount` threads with a queue of at most `jobsMax` waiting jobs.
-    package init(threadCount: Int, jobsMax: Int = 4_096) {
+    ///
+    /// `start` starts one thread, and returns `false` if the system starts none. Fewer threads than
+    /// asked for do.
+    package init(
+        threadCount: Int,
+        jobsMax: Int = 4_096,
+        start: (@escaping @Sendable () -> Void) -> Bool = SystemThread.startWithoutSignals
+    ) {
         precondition(threadCount > 0 && jobsMax > 0)
         core = IOPoolCore(jobsMax: jobsMax)
-        for _ in 0..<threadCount { core.startThread() }
+        let started = (0..<threadCount).count { _ in start { [core] in core.work() } }
+        // A stopped pool refuses every job, so no caller waits for a thread that never comes.
+        if started == 0 { core.stop() }
     }
 
     /// A pool without threads, whose work a simulation runs.
@@ -29,7 +38,8 @@ package final class IOPool: Sendable {
 
     deinit { core.stop() }
 
-    /// Runs `job` soon on one of the threads; returns `false` if too many jobs are waiting.
+    /// Runs `job` soon on one of the threads; returns `false` if too many jobs are waiting, or if no
+    /// thread could be started.
     package func submit(_ job: @escaping @Sendable () -> Void) -> Bool { core.submit(job) }
 
     /// Runs `job` even if too many jobs are waiting, for work that ends something, such as closing
@@ -37,7 +47,7 @@ package final class IOPool: Sendable {
     package func submitClosing(_ job: @escaping @Sendable () -> Void) { core.submitAlways(job) }
 
     /// Runs `work` on one of the threads and returns its result; `nil` if too many jobs are
-    /// waiting.
+    /// waiting, or if no thread could be started.
     package func run<Result: Sendable>(
         _ work: @escaping @Sendable () -> Result
     ) async -> Result? {
@@ -134,18 +144,13 @@ final class IOPoolCore: @unchecked Sendable {
         withExtendedLifetime(cancelled) {}
     }
 
-    /// Starts one thread, if the system has room for it.
-    func startThread() {
-        let thread = try? SystemThread { self.work() }
-        thread?.detach()
-    }
-
     private enum Work {
         case job(@Sendable () -> Void)
         case lane(IOLane)
     }
 
-    private func work() {
+    /// Does the work of one thread, until the pool is stopped and no work waits.
+    func work() {
         while let work = nextWork() {
             switch work {
             case .job(let job): job()
