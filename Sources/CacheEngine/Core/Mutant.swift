@@ -45,6 +45,7 @@ enum Mutant: String {
     case overlooksRefusals
     case writesEveryPurge
     case trustsAnyBoot
+    case reservesTheAnnounced
 
     // Recovery
     case ignoresTombstones

@@ -40,8 +40,12 @@ import Testing
         let allowed = sizes.filter { tier.hasRoom(entryBytes: $0, bodyBytes: $0) }
         #expect(allowed.count > 5 && allowed.count < 32)
         let hash = try store.storeKey(1).hash
+        // No codec makes the bytes fewer.
+        let piece = ByteChunk(DiskStore.body(1, version: 4, bytes: 64 << 10))
         for size in allowed {
             let writer = try await tier.beginBody(for: hash, expectedBytes: size)
+            for _ in 0..<size / piece.count { try await writer.append(piece) }
+            #expect(await writer.count == size)
             await writer.abandon()
         }
         await store.close()

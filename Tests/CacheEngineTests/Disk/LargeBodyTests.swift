@@ -315,6 +315,22 @@ import Testing
         await store.close()
     }
 
+    /// An origin that breaks off has announced any length.
+    @Test func announcedLengthEvictsNothing() async throws {
+        let store = Self.store()
+        store.configuration.entryBytesMax = 7 << 20
+        let tier = try await store.open()
+        for number in 0..<20 { try await Self.write(number, version: 4, in: store) }
+        try await tier.flush()
+        let hash = try store.storeKey(100).hash
+        let writer = try await tier.beginBody(for: hash, expectedBytes: 6 << 20)
+        try await writer.append(ByteChunk("only these"))
+        await writer.abandon()
+        #expect(tier.statistics.bodiesReclaimed + tier.statistics.segmentsReclaimed == 0)
+        for number in 0..<20 { #expect(try await store.version(number) == 4, "\(number)") }
+        await store.close()
+    }
+
     @Test func roomOfARefusedBodyComesBack() async throws {
         let store = Self.store()
         // The body is within the limit, but body and metadata together exceed it.

@@ -16,15 +16,23 @@ package actor BodyWriter {
     private var file: BodyFileWriter
     private var phase = Phase.growing
     private var reservedBytes: Int
+    /// The space that the complete file is expected to occupy at most.
+    private let fileBytesMax: Int
     private var finished: DiskBody?
 
     /// The step in which room is reserved from the capacity.
     private static let reservationBytes = 1 << 20
 
-    init(_ shard: DiskShard, _ file: consuming BodyFileWriter, reservedBytes: Int) {
+    init(
+        _ shard: DiskShard,
+        _ file: consuming BodyFileWriter,
+        reservedBytes: Int,
+        fileBytesMax: Int
+    ) {
         self.shard = shard
         self.file = file
         self.reservedBytes = reservedBytes
+        self.fileBytesMax = fileBytesMax
         lane = shard.pool.makeLane()
     }
 
@@ -65,7 +73,8 @@ package actor BodyWriter {
         }
         if needed > reservedBytes {
             let share = shard.ledger.balance.capacityBytes / 16
-            let step = max(needed - reservedBytes, min(share, Self.reservationBytes))
+            let usual = min(share, Self.reservationBytes, fileBytesMax - reservedBytes)
+            let step = max(needed - reservedBytes, usual)
             let hasRoom = await shard.reserveBodyDraining(step)
             guard phase == .growing else {
                 if hasRoom { shard.ledger.releaseBody(step) }

@@ -74,4 +74,10 @@ final class DiskLedger: Sendable {
     static func bodyFileBytes(_ fileBytes: Int) -> Int {
         (fileBytes + pageBytes - 1) & ~(pageBytes - 1)
     }
+
+    /// The most space that the file of a body of this length occupies.
+    static func bodyFileBytesMax(rawCount: Int) -> Int {
+        let table = BodyCodec.blockCount(rawCount) * BodyFileFormat.Block.sizeBytes
+        return bodyFileBytes(BodyFileFormat.headerBytes + rawCount + table)
+    }
 }

@@ -153,15 +153,16 @@ extension DiskShard {
         )
     }
 
-    /// Begins a body file and reserves room for `expectedBytes`.
+    /// Begins a body file.
+    ///
+    /// An announced length evicts nothing: room for the bytes is reserved as they arrive.
     func beginBody(expectedBytes: Int?) throws -> BodyWriter {
         if isClosed || !isInPlace() { throw Self.closed }
-        let expected = expectedBytes ?? 0
-        let rows = BodyCodec.blockCount(expected) + 2
-        let reserved = DiskLedger.bodyFileBytes(
-            BodyFileFormat.headerBytes + expected + rows * BodyFileFormat.Block.sizeBytes
-        )
-        guard reserveBodyDraining(reserved) else {
+        let announced = DiskLedger.bodyFileBytesMax(rawCount: expectedBytes ?? 0)
+        let reserved =
+            Mutant.reservesTheAnnounced.isOn
+            ? announced : DiskLedger.bodyFileBytesMax(rawCount: 0)
+        guard announced <= ledger.balance.capacityBytes / 2, reserveBodyDraining(reserved) else {
             throw Self.noRoomForBody
         }
         do throws(FileFault) {
@@ -170,7 +171,14 @@ extension DiskShard {
                 storeID: settings.storeID,
                 volume
             )
-            return BodyWriter(self, file, reservedBytes: reserved)
+            return BodyWriter(
+                self,
+                file,
+                reservedBytes: reserved,
+                fileBytesMax: DiskLedger.bodyFileBytesMax(
+                    rawCount: expectedBytes ?? settings.entryBytesMax
+                )
+            )
         } catch {
             ledger.releaseBody(reserved)
             throw CacheError(

@@ -229,10 +229,7 @@ extension DiskShard {
     /// Writes an entry's own body to a file; `nil` if there is no room or the device fails.
     func writeBodyFile(of entry: Entry) -> JumboFile? {
         let body = entry.body
-        let sizeMax = DiskLedger.bodyFileBytes(
-            BodyFileFormat.headerBytes + body.count
-                + BodyCodec.blockCount(body.count) * BodyFileFormat.Block.sizeBytes
-        )
+        let sizeMax = DiskLedger.bodyFileBytesMax(rawCount: body.count)
         guard isInPlace(), reserveBody(sizeMax) else { return nil }
         do throws(FileFault) {
             var file = try BodyFileWriter.create(
