@@ -46,6 +46,7 @@ enum Mutant: String {
     case writesEveryPurge
     case trustsAnyBoot
     case reservesTheAnnounced
+    case awaitsNoRecord
 
     // Recovery
     case ignoresTombstones

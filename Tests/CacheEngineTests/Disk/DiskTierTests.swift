@@ -316,6 +316,25 @@ import Testing
         await store.close()
     }
 
+    /// Three quarters of a segment may be kept: half because it is pinned, a quarter as it is used.
+    @Test(arguments: [900, 12_000])
+    func recordThatWaitsHasRoomBesideWhatAReclaimKeeps(bytes: Int) async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        for number in 0..<400 {
+            _ = tier.enqueue(try store.entry(number, version: 4, bytes: 900, flags: [.pinned]))
+        }
+        try await tier.flush()
+        for number in 0..<400 { for _ in 0..<2 { _ = try await store.version(number) } }
+        for number in 400..<460 {
+            #expect(tier.enqueue(try store.entry(number, version: 4, bytes: bytes)) == .stored)
+            try await tier.flush()
+            #expect(try await store.version(number) == 4, "\(number)")
+        }
+        #expect(tier.statistics.reinsertions > 0 && tier.statistics.writeErrors == 0)
+        await store.close()
+    }
+
     @Test func queueIsWrittenWhenItsTimeHasComeWithoutAnyCall() async throws {
         let store = DiskStore()
         store.configuration.flushMilliseconds = 1

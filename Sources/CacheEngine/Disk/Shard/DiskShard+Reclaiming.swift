@@ -123,7 +123,7 @@ extension DiskShard {
         }
         guard let sequence else { return true }
         // Only the open segment is used: a reclaim must not need the room that it frees.
-        return hasRoom(record.head.recordBytes)
+        return hasRoom(record.head.recordBytes + writer.awaitedBytes)
             && placeAgain(record, sequence: sequence, from: entry.place)
     }
 

@@ -207,6 +207,11 @@ extension DiskShard {
         if hasRoom(recordBytes) { return true }
         guard flushBatch() else { return false }
         sealOpenSegment(isTorn: false)
+        // The records that a reclaim keeps end with a page, and the record begins a batch of its own
+        // and may add a page to the footer.
+        let awaited = recordBytes + BatchList.recordBytes(itemCount: 1) + 2 * pageBytes
+        writer.awaitedBytes = Mutant.awaitsNoRecord.isOn ? 0 : awaited
+        defer { writer.awaitedBytes = 0 }
         return openNextSegment() && hasRoom(recordBytes)
     }
 

@@ -29,6 +29,8 @@ struct LogWriter {
     var doubted: [OpenSegment] = []
     var batch = BatchBuffer()
     var placed: [Placed] = []
+    /// The room that a reclaim leaves for the record that the open segment was opened for.
+    var awaitedBytes = 0
 
     /// Whether a record of this size fits after the batch, with its footer item, list and padding.
     func hasRoom(recordBytes: Int, batchBytes: Int, segmentBytes: Int) -> Bool {
