@@ -128,6 +128,7 @@ extension FaultyFileSystem {
         ) throws(FileFault) -> Int {
             let number = try self.file(file)
             guard !plan.isReadOnly else { throw .readOnly }
+            if let path = plan.unwritable, names[path] == number { throw .inputOutput }
             try checkRoom(offset + bytes.count - files[number].bytes.count)
             if happens(plan.writeError) {
                 // Some bytes may have been written before the device failed.

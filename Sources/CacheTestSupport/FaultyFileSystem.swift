@@ -32,6 +32,8 @@ package final class FaultyFileSystem: FileSystem {
         package var capacityBytes = Int.max
         package var openFilesMax = Int.max
         package var isReadOnly = false
+        /// The path of a file that the device cannot write.
+        package var unwritable: String?
         /// The bytes of every file that the device cannot read.
         package var unreadable: Range<Int>?
 

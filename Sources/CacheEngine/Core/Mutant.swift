@@ -47,6 +47,7 @@ enum Mutant: String {
     case trustsAnyBoot
     case reservesTheAnnounced
     case awaitsNoRecord
+    case keepsTheLastPurge
 
     // Recovery
     case ignoresTombstones

@@ -1,8 +1,9 @@
 /// The purges in force: the removals, which decide whether an entry is dead, or the soft ones, which
 /// decide whether it is stale.
 ///
-/// A purge concerns the entries that it covers and whose numbers are below its own. The table is
-/// bounded: a full one forgets its tags and covers all older entries.
+/// A purge concerns the entries that it covers and whose numbers are below its own; the order in
+/// which purges are inserted does not matter. The table is bounded: a full one forgets its tags and
+/// covers all older entries.
 struct PurgeTable {
     /// The maximum number of tags; each takes 16 bytes plus the overhead of a hash table.
     static let tagsMax = 65_536
@@ -44,12 +45,17 @@ struct PurgeTable {
         case .storageClass(let kept):
             classFloors[Int(kept.rawValue)] = max(classFloors[Int(kept.rawValue)], sequence)
         case .tag(var tag):
-            if tags.count >= Self.tagsMax { escalate(to: sequence) }
-            tags[tag.withUTF8 { hash(UnsafeRawBufferPointer($0)) }] = sequence
+            let key = tag.withUTF8 { hash(UnsafeRawBufferPointer($0)) }
+            let known = tags[key]
+            if known == nil, tags.count >= Self.tagsMax { escalate() }
+            tags[key] = Mutant.keepsTheLastPurge.isOn ? sequence : max(known ?? 0, sequence)
         case .storedAfter, .storedBefore:
-            times.removeAll { $0.scope == scope }
-            if times.count >= Self.timesMax { escalate(to: sequence) }
-            times.append(TimePurge(scope: scope, sequence: sequence))
+            if let known = times.firstIndex(where: { $0.scope == scope }) {
+                times[known].sequence = max(times[known].sequence, sequence)
+            } else {
+                if times.count >= Self.timesMax { escalate() }
+                times.append(TimePurge(scope: scope, sequence: sequence))
+            }
         }
         assert(tags.count <= Self.tagsMax && times.count <= Self.timesMax, "a full table forgets")
     }
@@ -114,9 +120,9 @@ struct PurgeTable {
         times.removeAll { $0.sequence <= sequence }
     }
 
-    private mutating func escalate(to sequence: UInt64) {
-        if !Mutant.escalatesNothing.isOn { floor = max(floor, sequence) }
-        newest?.raiseForEverything(to: sequence)
+    private mutating func escalate() {
+        if !Mutant.escalatesNothing.isOn { floor = sequenceMax }
+        newest?.raiseForEverything(to: sequenceMax)
         tags.removeAll()
         times.removeAll()
     }

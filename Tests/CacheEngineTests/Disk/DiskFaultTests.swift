@@ -246,6 +246,37 @@ import Testing
         await store.close()
     }
 
+    /// The body's room is made by a reclaim, which writes into the open segment as well.
+    @Test func removalsBesideABodyStayInTheirOrderThoughTheirSegmentFails() async throws {
+        let store = DiskStore(volume: .replaced(files))
+        store.configuration.flushMilliseconds = 1_000_000
+        store.configuration.entryBytesMax = 1 << 20
+        let tier = try await store.open()
+        for number in 0..<800 {
+            let flags: EntryHead.Flags = number % 8 == 0 ? .pinned : []
+            _ = tier.enqueue(try store.entry(number, version: 4, bytes: 900, flags: flags))
+            if number % 20 == 0 { try await tier.flush() }
+        }
+        try await tier.flush()
+        let shard = tier.shards[0]
+        files.plan.unwritable = await shard.openSegmentPath
+        #expect(files.plan.unwritable != nil)
+        _ = try shard.forgetAll(in: .tag("t"))
+        let large = try store.entry(1_000, version: 4, bytes: 200_000, tags: ["t"])
+        #expect(tier.enqueue(large) == .stored)
+        _ = try shard.forgetAll(in: .tag("t"))
+        try? await tier.flush()
+        files.plan = .init()
+        try await tier.flush()
+        #expect(tier.statistics.writeErrors == 1)
+        let again = DiskStore(volume: .replaced(files.copy(afterPowerCut: false)))
+        again.configuration = store.configuration
+        _ = try await again.open()
+        #expect(try await again.version(1_000) == nil)
+        await again.close()
+        await store.close()
+    }
+
     /// A body that finds no file is lost after the call has begun, and so is its old version.
     @Test func settledReplacementThatIsLostDoesNotRestoreTheOldEntry() async throws {
         let store = DiskStore(segments: 4, volume: .replaced(files))
@@ -404,6 +435,10 @@ import Testing
         change(&plan)
         return plan
     }
+}
+
+extension DiskShard {
+    fileprivate var openSegmentPath: String? { writer.segment.map { segmentPath($0.slot) } }
 }
 
 extension String {

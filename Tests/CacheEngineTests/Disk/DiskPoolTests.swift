@@ -192,8 +192,71 @@ import Testing
         await store.close()
     }
 
+    private static func purgeTable() -> PurgeTable {
+        PurgeTable(hasher: KeyHasher(seed: KeyHash(placement: 1, identity: 2)))
+    }
+
+    /// Whether the table covers a permanent entry of second 0 with that number and tag.
+    private static func covers(_ sequence: UInt64, tag: String, _ table: PurgeTable) throws -> Bool
+    {
+        try #require(TagList([tag])).bytes.withUnsafeBytes { tags in
+            [].withUnsafeBytes { key in
+                table.covers(
+                    sequence: sequence,
+                    storageClass: .permanent,
+                    createdSeconds: 0,
+                    key: key,
+                    tags: tags
+                )
+            }
+        }
+    }
+
+    @Test(arguments: [
+        RemovalScope.tag("t"), .storedBefore(seconds: 1), .storedAfter(seconds: 0),
+        .storageClass(.permanent), .everything,
+    ])
+    func olderPurgeTakesNothingFromANewerOne(scope: RemovalScope) throws {
+        var purges = Self.purgeTable()
+        for sequence: UInt64 in [7, 5] { purges.insert(scope, sequence: sequence) }
+        #expect(try Self.covers(6, tag: "t", purges))
+        #expect(try !Self.covers(8, tag: "t", purges))
+    }
+
+    @Test func purgeThatAFullTableKnowsMakesNoOtherEntryDead() throws {
+        var purges = Self.purgeTable()
+        for number in 0..<PurgeTable.tagsMax {
+            purges.insert(.tag("t\(number)"), sequence: UInt64(number) + 1)
+        }
+        purges.insert(.tag("t7"), sequence: 1_000_000)
+        #expect(try Self.covers(900_000, tag: "t7", purges))
+        #expect(try !Self.covers(900_000, tag: "other", purges))
+    }
+
+    @Test func nodesThatFailedInPartsAreQueuedInTheirOrder() {
+        var queue = WriteQueue()
+        for sequence: UInt64 in 1...5 {
+            _ = queue.push(
+                .tombstone,
+                hash: KeyHash(placement: 0, identity: sequence),
+                sequence: sequence,
+                sizeBytes: 0,
+                coversOlderRecord: true
+            )
+        }
+        let taken = queue.take(bytesMax: 4 * EntryHead.sizeBytes).map(\.node)
+        #expect(taken.count == 4)
+        queue.putBack([taken[0], taken[2]])
+        queue.putBack([taken[1], taken[3]])
+        #if ENGINE_CHECKS
+            queue.checkInvariants()
+        #endif
+        let again = queue.take(bytesMax: .max).map(\.sequence)
+        #expect(again == [1, 2, 3, 4, 5])
+    }
+
     @Test func purgesBeyondTheLimitMakeEverythingOlderDead() {
-        var purges = PurgeTable(hasher: KeyHasher(seed: KeyHash(placement: 1, identity: 2)))
+        var purges = Self.purgeTable()
         for number in 0..<PurgeTable.tagsMax / 2 {
             purges.insert(.tag("t\(number)"), sequence: UInt64(number) + 100)
         }

@@ -62,8 +62,17 @@ extension DiskShard {
 
     /// Writes one batch; returns `false` if the device failed and nodes went back to the queue.
     private func write(_ taken: [WriteQueue.Taken]) -> Bool {
-        for (number, node) in taken.enumerated() where !place(node) {
-            fail(writer.placed.map(\.item) + taken[number...].map(WriteItem.node), nil)
+        for (number, node) in taken.enumerated() {
+            let failedBefore = failedBatches
+            if place(node) { continue }
+            assert(writer.placed.isEmpty, "what was placed is written or given up")
+            let rest = taken[number...].map(WriteItem.node)
+            if failedBatches == failedBefore {
+                fail(rest, nil)
+            } else {
+                // The failure is counted, and has given up the nodes before these.
+                state.withLock { $0.giveUp(rest) }
+            }
             return false
         }
         return flushBatch()
@@ -84,6 +93,9 @@ extension DiskShard {
                 head.rawCount > settings.inlineBodyBytesMax
                 || head.recordBytesMax > settings.recordBytesMax
             if file == nil, isTooLong {
+                // Making room may write, and fail: removals before this entry must not be put back
+                // while it and what follows are written.
+                guard flushBatch() else { return false }
                 file = writeBodyFile(of: entry)
                 guard file != nil else {
                     // This entry has no room; the batch continues without it.
@@ -340,6 +352,7 @@ extension DiskShard {
     /// Gives up the open segment and all pending records; the records on disk stay.
     func fail(_ items: [WriteItem], _ fault: FileFault?) {
         failures += 1
+        failedBatches += 1
         let hasFailed = failures >= Self.failuresMax
         for record in writer.placed { if record.isOwnBody { record.body?.doom() } }
         writer.placed.removeAll(keepingCapacity: true)

@@ -28,6 +28,8 @@ package actor DiskShard {
     var nextGeneration: UInt64 = 1
     /// Consecutive failed batches.
     var failures = 0
+    /// All failed batches.
+    var failedBatches = 0
     /// The time at which a failed shard retries its device, on the machine's monotonic clock.
     var retryAt: UInt64 = 0
 

@@ -188,15 +188,22 @@ struct WriteQueue: ~Copyable {
         return replaced
     }
 
-    /// Puts nodes that could not be written back at the front, in their old order.
+    /// Puts nodes that could not be written back into the list, in their old order.
+    ///
+    /// The list is younger, except for nodes of the same batch that were put back before.
     mutating func putBack(_ taken: [Int]) {
-        for node in taken.reversed() {
+        var (last, next) = (Int32(-1), head)
+        for node in taken {
             precondition(nodes[node].state == .writing)
             assert(nodes[node].next < 0, "a node that is written has left the list")
+            while next >= 0, nodes[Int(next)].sequence < nodes[node].sequence {
+                (last, next) = (next, nodes[Int(next)].next)
+            }
             nodes[node].state = .queued
-            nodes[node].next = head
-            if head < 0 { tail = Int32(node) }
-            head = Int32(node)
+            nodes[node].next = next
+            if last < 0 { head = Int32(node) } else { nodes[Int(last)].next = Int32(node) }
+            if next < 0 { tail = Int32(node) }
+            last = Int32(node)
         }
     }
 
