@@ -48,6 +48,7 @@ enum Mutant: String {
     case reservesTheAnnounced
     case awaitsNoRecord
     case keepsTheLastPurge
+    case believesTheLastLife
 
     // Recovery
     case ignoresTombstones

@@ -147,6 +147,31 @@ import Testing
         }
     }
 
+    /// The removal is in the log already, but no power cut was to be survived then.
+    @Test(arguments: [true, false])
+    func repeatedRemovalIsConfirmedThoughAnotherLifeWroteIt(isClosed: Bool) async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let store = DiskStore(volume: .replaced(files))
+        store.configuration.durability = .onSegmentSeal
+        var tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        await store.close()
+        store.configuration.durability = .none
+        tier = try await store.open()
+        let key = try store.storeKey(1)
+        #expect(try await tier.remove(key))
+        if isClosed {
+            await store.close()
+        } else {
+            files.endProcess()
+        }
+        store.configuration.durability = .onRemoval
+        tier = try await store.open()
+        #expect(try await !tier.remove(key))
+        try await Self.expectRemoved(store, in: files)
+        await store.close()
+    }
+
     /// The removal is in a segment that was given up after its synchronisation had failed.
     @Test func sealOfAnotherSegmentConfirmsNoRemoval() async throws {
         let files = FaultyFileSystem(seed: 1)
@@ -185,6 +210,22 @@ import Testing
         _ = tier.enqueue(try store.entry(3))
         try await tier.flush()
         #expect(try await store.version(3) == 0)
+        await store.close()
+    }
+
+    /// The device fails to synchronise the removal, in the life that wrote it and in the next one.
+    @Test func removalInASegmentThatIsSealedAgainIsConfirmed() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let (store, first) = try await Self.store(files)
+        let key = try store.storeKey(1)
+        files.plan.unconfirmed = files.paths.first { $0.hasSuffix(".seg") }
+        await #expect(throws: CacheError.self) { _ = try await first.remove(key) }
+        files.endProcess()
+        let tier = try await store.open()
+        await #expect(throws: CacheError.self) { _ = try await tier.remove(key) }
+        files.plan = .init()
+        #expect(try await !tier.remove(key))
+        try await Self.expectRemoved(store, in: files)
         await store.close()
     }
 

@@ -99,6 +99,8 @@ extension DiskShard {
             state.segments[segment.slot].state = .open
         }
         writer.segment = segment
+        // Its last life may have written records that the device has not confirmed.
+        writer.segment?.isSynchronized = Mutant.believesTheLastLife.isOn
     }
 }
 

@@ -268,7 +268,7 @@ extension DiskShard {
             segmentBytes: settings.segmentBytes
         )
         guard end <= room else { return }
-        _ = writeTrailer(of: again, isTorn: true)
+        if writeTrailer(of: again, isTorn: true) == 0 { doubt(again) }
     }
 
     /// Replays the items in the order in which they were written.

@@ -186,7 +186,7 @@ extension DiskShard {
     }
 
     /// Remembers a closed segment whose records the device has not confirmed.
-    private func doubt(_ segment: LogWriter.OpenSegment) {
+    func doubt(_ segment: LogWriter.OpenSegment) {
         if settings.durability != .none { writer.doubted.append(segment) }
     }
 
