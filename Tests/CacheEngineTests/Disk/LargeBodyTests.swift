@@ -347,6 +347,26 @@ import Testing
         await store.close()
     }
 
+    /// The lock of the shard is held for the pass.
+    @Test func onePassOverTheBodiesServesManyThatAreDropped() async throws {
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 16)
+        let tier = try await store.open()
+        let shard = tier.shards[0]
+        var (length, passes) = (0, 0)
+        for number in 0..<130 {
+            try await Self.write(number, version: 4, bytes: 60_000, in: store)
+            let now = await shard.bodyLine.count
+            if now > length { passes += 1 }
+            length = now
+        }
+        try await tier.flush()
+        #expect(tier.statistics.bodiesReclaimed > 40)
+        #expect(passes > 0 && passes < 10, "\(passes)")
+        #expect(try await store.version(0, bytes: 60_000) == nil)
+        #expect(try await store.version(129, bytes: 60_000) == 4)
+        await store.close()
+    }
+
     @Test(arguments: [2, 20]) func pinnedBodiesGoLastWithinTheirShare(pinnedCount: Int) async throws
     {
         let store = DiskStore(segmentBytes: 256 << 10, segments: 16)

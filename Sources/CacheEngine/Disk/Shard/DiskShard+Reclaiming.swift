@@ -156,11 +156,12 @@ extension DiskShard {
             state.withLock { $0.segments[slot].sequenceMin }
         }
         if let oldestSegment, order.count > 1 || oldestBody == nil,
-            oldestBody.map({ $0.isPinned || oldestSegment <= $0.sequence }) ?? true
+            oldestBody.map({ $0.isLast || oldestSegment <= $0.body.sequence }) ?? true
         {
             if reclaimOldestSegment(), removeCleanSegment() { return true }
         } else if let oldestBody {
-            dropBody(oldestBody.identity)
+            dropBody(oldestBody.body.identity)
+            bodyLine.noteUse()
         } else {
             return false
         }
@@ -168,43 +169,28 @@ extension DiskShard {
         return ledger.balance.usedBytes < before
     }
 
-    private struct BodyInLine {
-        let identity: UInt64
-        let sequence: UInt64
-        var isPinned: Bool
-
-        func older(_ other: Self?) -> Self {
-            guard let other, other.sequence <= sequence else { return self }
-            return other
-        }
-    }
-
     /// The body to drop next: the oldest one.
-    ///
-    /// Pinned bodies come last as long as they stay within their share.
-    private func oldestBody() -> BodyInLine? {
-        let pinnedBytesMax = ledger.balance.capacityBytes / Self.pinnedDivisor
-        return state.withLock { state in
-            var plain: BodyInLine?
-            var pinned: BodyInLine?
-            var pinnedBytes = 0
-            for (identity, file) in state.bodies {
-                let flags = state.index.place(of: identity).flags
-                let body = BodyInLine(
-                    identity: identity,
-                    sequence: file.sequence,
-                    isPinned: flags.contains(.pinned)
-                )
-                if body.isPinned {
-                    pinned = body.older(pinned)
-                    pinnedBytes += file.occupiedBytes
-                } else {
-                    plain = body.older(plain)
+    private func oldestBody() -> (body: BodyLine.Element, isLast: Bool)? {
+        skipGoneBodies()
+        if bodyLine.isUsedUp {
+            let bodies = state.withLock { state in
+                state.bodies.map { identity, file in
+                    BodyLine.Element(
+                        identity: identity,
+                        sequence: file.sequence,
+                        occupiedBytes: file.occupiedBytes,
+                        isPinned: state.index.place(of: identity).flags.contains(.pinned)
+                    )
                 }
             }
-            guard var pinned, pinnedBytes > pinnedBytesMax || plain == nil else { return plain }
-            pinned.isPinned = pinnedBytes <= pinnedBytesMax
-            return pinned
+            bodyLine.fill(with: bodies)
+        }
+        return bodyLine.next(pinnedBytesMax: ledger.balance.capacityBytes / Self.pinnedDivisor)
+    }
+
+    private func skipGoneBodies() {
+        state.withLock { state in
+            bodyLine.skip { state.bodies[$0.identity]?.sequence != $0.sequence }
         }
     }
 

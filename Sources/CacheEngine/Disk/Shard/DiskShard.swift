@@ -25,6 +25,7 @@ package actor DiskShard {
     var clean: [Int] = []
     /// Whether every segment file could be opened; the records of another may be readable one day.
     var knowsEverySegment = true
+    var bodyLine = BodyLine()
     var nextGeneration: UInt64 = 1
     /// Consecutive failed batches.
     var failures = 0

@@ -1,0 +1,56 @@
+/// The bodies of a shard in the order in which they make room.
+///
+/// One pass over all bodies fills the line for many uses. A body that was renewed or removed since has
+/// another number than the line says, and a new body is younger than all in the line. Therefore only
+/// the sum of the pinned bytes grows old, and so the line is filled again after a while.
+struct BodyLine {
+    struct Element: Sendable {
+        let identity: UInt64
+        let sequence: UInt64
+        let occupiedBytes: Int
+        let isPinned: Bool
+    }
+
+    /// The part of the line that is used before it is filled again: a quarter.
+    private static let usedDivisor = 4
+
+    /// The youngest first.
+    private var plain: [Element] = []
+    /// The youngest first.
+    private var pinned: [Element] = []
+    private var pinnedBytes = 0
+    private var usesLeft = 0
+
+    var count: Int { plain.count + pinned.count }
+
+    /// Whether a pass over all bodies must fill the line before its next use.
+    var isUsedUp: Bool { usesLeft <= 0 || plain.isEmpty }
+
+    mutating func fill(with bodies: [Element]) {
+        let sorted = bodies.sorted { $0.sequence > $1.sequence }
+        plain = sorted.filter { !$0.isPinned }
+        pinned = sorted.filter(\.isPinned)
+        pinnedBytes = pinned.reduce(0) { $0 + $1.occupiedBytes }
+        usesLeft = count / Self.usedDivisor + 1
+    }
+
+    /// Drops the oldest bodies that the line should not hold any more.
+    mutating func skip(where isGone: (Element) -> Bool) {
+        while let next = plain.last, isGone(next) { plain.removeLast() }
+        while let next = pinned.last, isGone(next) {
+            pinned.removeLast()
+            pinnedBytes -= next.occupiedBytes
+        }
+    }
+
+    mutating func noteUse() { usesLeft -= 1 }
+
+    /// The body to drop next, and whether everything else should be dropped before it.
+    ///
+    /// Pinned bodies come last as long as they stay within their share.
+    func next(pinnedBytesMax: Int) -> (body: Element, isLast: Bool)? {
+        let isBeyondShare = pinnedBytes > pinnedBytesMax
+        if let body = pinned.last, isBeyondShare || plain.isEmpty { return (body, !isBeyondShare) }
+        return plain.last.map { ($0, false) }
+    }
+}
