@@ -218,8 +218,8 @@ final class DiskDirectory: Sendable {
     /// Replaces the note.
     func keep(note bytes: [UInt8]) throws(FileFault) {
         assert(bytes.count <= Self.noteBytesMax, "the note is read back whole")
-        // A released directory may belong to another cache.
-        guard lock.withLock({ $0 != nil }) else { throw .notFound }
+        // Another cache may use the path by now.
+        guard isInPlace else { throw .notFound }
         try volume.replace(
             path + "/" + Self.noteName,
             with: bytes,

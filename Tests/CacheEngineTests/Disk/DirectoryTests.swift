@@ -162,6 +162,7 @@ import Testing
 
     @Test func directoryMadeAgainUnderTheTierIsNotTakenForItsOwn() async throws {
         let store = DiskStore()
+        store.configuration.bootID = "boot"
         let first = try await store.open()
         _ = first.enqueue(try store.entry(1))
         try await first.flush()
@@ -176,6 +177,9 @@ import Testing
         await #expect(throws: CacheError.self) { try await first.remove(store.storeKey(1)) }
         await #expect(throws: CacheError.self) { try await first.removeAll(in: .everything) }
         #expect(first.enqueue(try store.entry(3)) != .stored)
+        try await second.keep(note: [1])
+        await #expect(throws: CacheError.self) { try await first.keep(note: [2]) }
+        #expect(await second.note() == [1])
         await store.close()
         #expect(try await other.version(1) == 4)
         await other.close()
