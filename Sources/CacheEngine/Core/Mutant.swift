@@ -70,6 +70,7 @@ enum Mutant: String {
     case marksNoLargeResponses
     case escapesFreely
     case refreshesWithoutPause
+    case keepsSmallPieces
     case opensTheGate
     case endsBrokenBodiesCleanly
     case waitsForNoReader

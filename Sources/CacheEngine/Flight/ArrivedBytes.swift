@@ -39,6 +39,9 @@ struct ArrivedBytes {
     private(set) var endOffset = 0
     private var chunks: [ByteChunk] = []
     private var chunkOffsets: [Int] = []
+    /// The number of chunks at the front that are dropped; their places stay until they are half of
+    /// all, so that no drop moves all those that are left.
+    private var head = 0
 
     /// The number of bytes in memory.
     var heldBytes: Int { endOffset - firstOffset }
@@ -108,7 +111,7 @@ struct ArrivedBytes {
 
     private func chunk(at offset: Int, limit: Int) -> ByteChunk {
         // The last chunk that begins at or before the offset.
-        var low = 0
+        var low = head
         var high = chunkOffsets.count
         while high - low > 1 {
             let middle = (low + high) / 2
@@ -124,10 +127,13 @@ struct ArrivedBytes {
         return chunk[start..<min(chunk.count, limit - chunkOffsets[low])]
     }
 
-    mutating func append(_ chunk: ByteChunk) {
+    /// Appends a chunk; `joined`, if given, has its bytes after those of the chunk before.
+    mutating func append(_ chunk: ByteChunk, joined: ByteChunk? = nil) {
         assert(isOpen && !chunk.isEmpty)
-        chunks.append(chunk)
-        chunkOffsets.append(endOffset)
+        if !chunks.joinLast(with: chunk, as: joined) {
+            chunks.append(chunk)
+            chunkOffsets.append(endOffset)
+        }
         endOffset += chunk.count
         assert(chunkOffsets.count == chunks.count)
     }
@@ -154,20 +160,22 @@ struct ArrivedBytes {
 
     /// Drops the chunks that end at or before `offset`.
     mutating func drop(before offset: Int) {
-        var dropped = 0
-        while dropped < chunks.count, chunkOffsets[dropped] + chunks[dropped].count <= offset {
-            dropped += 1
+        while head < chunks.count, chunkOffsets[head] + chunks[head].count <= offset {
+            firstOffset = chunkOffsets[head] + chunks[head].count
+            chunks[head] = .empty
+            head += 1
         }
-        guard dropped > 0 else { return }
-        firstOffset = chunkOffsets[dropped - 1] + chunks[dropped - 1].count
-        chunks.removeFirst(dropped)
-        chunkOffsets.removeFirst(dropped)
+        guard head > 0, head * 2 >= chunks.count else { return }
+        chunks.removeFirst(head)
+        chunkOffsets.removeFirst(head)
+        head = 0
     }
 
     func checkInvariants() {
         #if ENGINE_CHECKS
             var offset = firstOffset
-            for (chunk, start) in zip(chunks, chunkOffsets) {
+            precondition(head == 0 || head * 2 < chunks.count)
+            for (chunk, start) in zip(chunks, chunkOffsets).dropFirst(head) {
                 precondition(start == offset)
                 offset += chunk.count
             }

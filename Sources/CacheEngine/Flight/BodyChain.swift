@@ -70,7 +70,11 @@ final class BodyChain: Sendable {
     // MARK: Writing
 
     /// Appends bytes and wakes the readers that wait for them; does nothing after the end.
-    func append(_ chunk: ByteChunk) { change { $0.append(chunk) } }
+    ///
+    /// `joined`, if given, has them after those of the chunk before, and takes its place.
+    func append(_ chunk: ByteChunk, joined: ByteChunk? = nil) {
+        change { $0.append(chunk, joined: joined) }
+    }
 
     /// From now on drops the chunks behind the window: `reader` reads them back.
     func spill(_ reader: @escaping SpillReader) { change { $0.spill(reader) } }

@@ -102,9 +102,11 @@ extension GrowingBody.Woken: Sendable where Waiter: Sendable {}
 
 extension GrowingBody {
     /// Appends bytes; does nothing after the end.
-    mutating func append(_ chunk: ByteChunk) -> Woken {
+    ///
+    /// `joined`, if given, has them after those of the chunk before, and takes its place.
+    mutating func append(_ chunk: ByteChunk, joined: ByteChunk? = nil) -> Woken {
         guard isOpen, !chunk.isEmpty else { return Woken() }
-        bytes.append(chunk)
+        bytes.append(chunk, joined: joined)
         trim()
         return everyone()
     }

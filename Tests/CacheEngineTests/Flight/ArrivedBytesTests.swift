@@ -31,6 +31,42 @@ import Testing
         }
     }
 
+    @Test("a chunk that leaves costs the same, however many follow it", .timeLimit(.minutes(1)))
+    func chunksOfALongBodyLeaveOneByOne() {
+        let count = 400_000
+        var bytes = ArrivedBytes()
+        let single = piece(1)
+        for _ in 0..<count { bytes.append(single) }
+        bytes.end(.complete)
+        for offset in 1...count { bytes.drop(before: offset) }
+        #expect(bytes.firstOffset == count && bytes.heldBytes == 0)
+    }
+
+    @Test func joinedChunkTakesThePlaceOfTheLastOneIfThatIsStillInMemory() {
+        for isTaken in [false, true] {
+            var joint = ChunkJoint()
+            var bytes = ArrivedBytes()
+            if isTaken { bytes.pass() }
+            for count in [3, 4, ChunkJoint.joinedBytesMax, 5, 6] {
+                let next = piece(count, from: bytes.endOffset)
+                bytes.append(next, joined: joint.join(next))
+                if isTaken { bytes.drop(before: bytes.endOffset) }
+                bytes.checkInvariants()
+            }
+            bytes.end(.complete)
+            let counts = bytes.allChunks?.map(\.count)
+            #expect(counts == (isTaken ? nil : [7, ChunkJoint.joinedBytesMax, 11]))
+            guard !isTaken else { continue }
+            for offset in 0..<bytes.endOffset {
+                guard case .chunk(let chunk) = bytes.next(at: offset, limit: .max) else {
+                    Issue.record("No byte at \(offset)")
+                    continue
+                }
+                #expect(chunk.array == piece(chunk.count, from: offset).array)
+            }
+        }
+    }
+
     @Test func droppedBytesOfASpilledBodyAreReadBackUpToThoseInMemory() {
         var bytes = Self.body()
         bytes.spill { _ in .empty }

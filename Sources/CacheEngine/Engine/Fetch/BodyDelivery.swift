@@ -24,6 +24,7 @@ struct BodyDelivery {
         // flight has left its desk: a reader of the whole body that asks again finds it stored, and
         // no flight to join.
         var last: ByteChunk?
+        var joint = ChunkJoint()
         do {
             var total = 0
             while let piece = try await arriving.next() {
@@ -31,8 +32,9 @@ struct BodyDelivery {
                 try Task.checkCancellation()
                 fetch.progress.advance()
                 total += piece.count
+                let joined = joint.join(piece)
                 if keeper.isKeeping {
-                    await keeper.keep(piece)
+                    await keeper.keep(piece, joined: joined)
                     if keeper.isTooLarge { fetch.noteTooLarge(body) }
                     if !keeper.isKeeping { await pass(entry) }
                 }
@@ -42,7 +44,7 @@ struct BodyDelivery {
                     if keeper.isKeeping { last = piece } else { chain.append(piece) }
                     continue
                 }
-                chain.append(piece)
+                chain.append(piece, joined: joined)
                 if keeper.isKeeping, chain.hasRoom { continue }
                 guard await makeRoom(&keeper, entry) else {
                     arriving.cancel()

@@ -57,7 +57,9 @@ struct BodyKeeper {
     }
 
     /// Keeps one more piece; a failure to keep it does not affect readers.
-    mutating func keep(_ piece: ByteChunk) async {
+    ///
+    /// `joined`, if given, is the piece before and this one in one chunk.
+    mutating func keep(_ piece: ByteChunk, joined: ByteChunk?) async {
         count += piece.count
         do {
             switch place {
@@ -66,7 +68,7 @@ struct BodyKeeper {
             case .inMemory(var pieces):
                 // The array keeps one owner, so that appending copies nothing.
                 place = .nowhere
-                pieces.append(piece)
+                if !pieces.joinLast(with: piece, as: joined) { pieces.append(piece) }
                 gatheredBytes += piece.count
                 services.bodies.gather(piece.count)
                 guard let refusal else { return place = .inMemory(pieces) }
