@@ -70,6 +70,8 @@ enum Mutant: String {
     case marksNoLargeResponses
     case escapesFreely
     case refreshesWithoutPause
+    case joinsPersonalRefreshes
+    case marksForOneClient
     case keepsSmallPieces
     case opensTheGate
     case endsBrokenBodiesCleanly

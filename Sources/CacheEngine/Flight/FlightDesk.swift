@@ -147,6 +147,10 @@ protocol BoardingChecks<Request, Answer> {
     var mayLead: Bool { get }
     /// When the request's own time for a head ends, on the monotonic clock.
     var untilNanoseconds: UInt64 { get }
+    /// Whether the request's own response would be for one client only.
+    var isPersonal: Bool { get }
+    /// Whether the response of the flight may be for more than one client.
+    func mayJoin(_ flight: Flight<Request, Answer>) -> Bool
     /// Whether the flight under way is too old for this request.
     ///
     /// Either its content was removed after it began, or its response came before the request

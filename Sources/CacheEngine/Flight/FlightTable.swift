@@ -28,6 +28,8 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     private var tooLargeUntil: [KeyHash: UInt64] = [:]
     private var sharedErrors: [KeyHash: SharedError] = [:]
     private var backOffs: [KeyHash: BackOff] = [:]
+    /// The pauses for requests whose responses are for one client: no other request heeds them.
+    private var personalBackOffs: [KeyHash: BackOff] = [:]
     private var escapes: [KeyHash: Int] = [:]
 
     /// The most entries of one side table; a full table is cleared.
@@ -56,7 +58,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         )
         if let flight = current(key) {
             let isOutdated = checks.isOutdated(flight) && !Mutant.joinsOutdatedFlights.isOn
-            if !isOutdated, Self.isUsable(flight, checks) {
+            if !isOutdated, checks.mayJoin(flight), Self.isUsable(flight, checks) {
                 return .aboard(flight, flight.join(request, terms, nowNanoseconds: nowNanoseconds))
             }
             // A request that cannot lead leaves the flight to requests that can use it.
@@ -87,9 +89,20 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
             flight.retire()
             remove(flight)
         }
-        if let backOff = backOffs[key], backOff.untilNanoseconds > nowNanoseconds { return nil }
+        let isPaused =
+            Self.isPaused(key, backOffs, nowNanoseconds)
+            || checks.isPersonal && Self.isPaused(key, personalBackOffs, nowNanoseconds)
+        if isPaused { return nil }
         guard flights.count < flightsMax, !checks.hasNews(), checks.mayLead else { return nil }
         return register(key, request, isWanted: true, nowNanoseconds: nowNanoseconds)
+    }
+
+    private static func isPaused(
+        _ key: KeyHash,
+        _ backOffs: [KeyHash: BackOff],
+        _ nowNanoseconds: UInt64
+    ) -> Bool {
+        backOffs[key].map { $0.untilNanoseconds > nowNanoseconds } ?? false
     }
 
     /// Removes the flight of `key` if it has waited for a head for too long; its caller gives it up.
@@ -224,13 +237,26 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     mutating func noteRefresh(_ key: KeyHash, _ end: RefreshEnd, nowNanoseconds: UInt64) {
-        if end == .succeeded {
-            backOffs[key] = nil
-            return
-        }
         if Mutant.refreshesWithoutPause.isOn { return }
+        switch end {
+        case .succeeded:
+            backOffs[key] = nil
+            personalBackOffs[key] = nil
+        case .failed: pause(key, in: &backOffs, failures: 1, nowNanoseconds)
+        case .failedForOne: pause(key, in: &personalBackOffs, failures: 1, nowNanoseconds)
+        case .unreachable:
+            let failures = min((backOffs[key]?.failures ?? 0) + 1, 6)
+            pause(key, in: &backOffs, failures: failures, nowNanoseconds)
+        }
+    }
+
+    private func pause(
+        _ key: KeyHash,
+        in backOffs: inout [KeyHash: BackOff],
+        failures: Int,
+        _ nowNanoseconds: UInt64
+    ) {
         Self.makeRoom(in: &backOffs)
-        let failures = end == .failed ? 1 : min((backOffs[key]?.failures ?? 0) + 1, 6)
         let seconds = limits.refreshBackOff.seconds * Double(1 << (failures - 1))
         backOffs[key] = BackOff(
             failures: failures,
@@ -291,6 +317,8 @@ enum RefreshEnd: Hashable, Sendable {
     case succeeded
     /// The origin failed, possibly because of this request: the refresh is soon tried again.
     case failed
+    /// The response is for one client only, or that client's request may have caused the failure.
+    case failedForOne
     /// No request caused the failure: the longer it lasts, the longer the pauses.
     case unreachable
 }

@@ -11,7 +11,9 @@ import Testing
     private struct Checks: BoardingChecks {
         let mayLead = true
         let untilNanoseconds = UInt64.max
+        let isPersonal = false
 
+        func mayJoin(_ flight: Flight<Int, Int>) -> Bool { true }
         func isOutdated(_ flight: Flight<Int, Int>) -> Bool { false }
         func suits(_ answer: Int) -> Bool { true }
         func hasNews() -> Bool { false }

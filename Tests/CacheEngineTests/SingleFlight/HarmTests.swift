@@ -116,6 +116,32 @@ import Testing
         await scene.close()
     }
 
+    private static let authorized = CacheRequest.page.with {
+        $0.fields["Authorization"] = "Basic YTpi"
+    }
+
+    @Test("a refresh with one client's credentials is joined by nobody, and marks no key")
+    func refreshForOneClientConcernsNobodyElse() async throws {
+        let scene = try await FlightScene { $0.mode = .shared }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        #expect(await scene.crowd(1, Self.authorized).first?.text == "old")
+        #expect(scene.origin.count == 2)
+        let reload = CacheRequest.page.with { $0.fields["Cache-Control"] = "no-cache" }
+        var others = await scene.crowd(1, reload)
+        #expect(scene.origin.count == 3)
+        let another: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"2\""]
+        try await scene.answer(1, fields: another, body: "yours")
+        // The response has ended the entry, so the fetch from before is not for later requests.
+        others += await scene.crowd(4)
+        #expect(scene.origin.count == 4)
+        for index in [2, 3] { try await scene.answer(index, body: "new") }
+        #expect(others.allSatisfy { $0.isComplete && $0.text == "new" })
+        #expect(await scene.world.statistics.hitForMissMarks == 0)
+        await scene.close()
+    }
+
     @Test("an answer to one client's own fault says nothing about the key", arguments: [400, 431])
     func refusalOfOneRequestSetsNoMark(status: Int) async throws {
         let scene = try await FlightScene()

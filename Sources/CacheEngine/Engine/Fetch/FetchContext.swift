@@ -82,6 +82,14 @@ final class FetchContext: Sendable {
         request.fields.section.bytes == other.request.fields.section.bytes
     }
 
+    /// Whether the origin answers this client, and not the public: in a shared cache, a request with
+    /// `Authorization`, or with `Cookie` if so configured.
+    func isPersonal(_ configuration: HTTPCache.Configuration) -> Bool {
+        guard configuration.mode == .shared else { return false }
+        return facts.hasAuthorization
+            || facts.flags.contains(.hasCookie) && configuration.caching.cookieRequests == .alone
+    }
+
     /// The request as the rules of storing see it: a request under a key of the caller's own is
     /// judged as a GET.
     var factsForStoring: RequestFacts {

@@ -214,7 +214,7 @@ final class FlightFetch: Sendable {
         services.recorder.originFailed(error, context.request)
         let isUnreachable = (error as? CacheError)?.code == .originUnreachable
         if context.purpose == .refresh {
-            noteRefresh(context, isUnreachable ? .unreachable : .failed)
+            noteRefresh(context, isUnreachable ? .unreachable : failedRefresh(context))
         }
         switch failure {
         case .elected: services.recorder.counters.add(.reElections)
@@ -233,6 +233,10 @@ final class FlightFetch: Sendable {
         guard services.supervisor.isOpen else { return CacheError.cacheShutDown }
         guard error is CancellationError else { return error }
         return CacheError(.originFailed, detail: "The origin cancelled the request")
+    }
+
+    private func failedRefresh(_ context: FetchContext) -> RefreshEnd {
+        context.isPersonal(services.configuration) ? .failedForOne : .failed
     }
 
     private func noteRefresh(
@@ -334,13 +338,14 @@ final class FlightFetch: Sendable {
     /// - Returns: The number of waiters that got the response; `nil`, without telling any waiter, if
     ///   the attempt had been given up.
     private func tell(_ outcome: FetchOutcome, _ context: FetchContext, attempt: Int) -> Int? {
-        noteShareable(outcome)
+        noteShareable(outcome, context)
         let audience = audience(of: outcome)
         guard let told = flight.answer(outcome.answer, for: audience, attempt: attempt) else {
             return nil
         }
         if context.purpose == .refresh {
-            noteRefresh(context, outcome.sharing == .failure ? .failed : .succeeded)
+            let isFailure = outcome.sharing == .failure
+            noteRefresh(context, isFailure ? failedRefresh(context) : .succeeded)
         }
         if let refusal = outcome.answer.refusal {
             services.recorder.refused(refusal, context.request)
@@ -374,7 +379,7 @@ final class FlightFetch: Sendable {
 
     /// Marks the key if only the request that was sent gets the response, or if the response is too
     /// large to be stored; removes its marks after any other response that all may get.
-    private func noteShareable(_ outcome: FetchOutcome) {
+    private func noteShareable(_ outcome: FetchOutcome, _ context: FetchContext) {
         let now = services.clock.monotonicNanoseconds
         let key = flight.key
         switch outcome.sharing {
@@ -383,8 +388,11 @@ final class FlightFetch: Sendable {
             services.desk(key).noteShareable(true, key, nowNanoseconds: now)
             if outcome.answer.refusal == .tooLarge, let body = outcome.body { noteTooLarge(body) }
         case .askerOnly:
-            // An error caused by one client's request does not concern the others.
-            guard let desk, !StatusFacts(outcome.answer.status).answersOneClientOnly else { return }
+            // An error caused by one client's request does not concern the others, nor does the
+            // response to a refresh with one client's credentials.
+            guard let desk, !StatusFacts(outcome.answer.status).answersOneClientOnly,
+                !context.isPersonal(services.configuration) || Mutant.marksForOneClient.isOn
+            else { return }
             services.recorder.counters.add(.hitForMissMarks)
             desk.noteShareable(false, key, nowNanoseconds: now)
         }

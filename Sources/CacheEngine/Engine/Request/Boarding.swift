@@ -86,13 +86,7 @@ struct Boarding {
             !facts.flags.contains(.noStore), facts.flags.isDisjoint(with: .writeConditions),
             request.method == .get || request.method == .head || request.method == .query
         else { return .none }
-        let isShared = services.configuration.mode == .shared
-        if isShared, facts.hasAuthorization { return .none }
-        if isShared, facts.flags.contains(.hasCookie),
-            services.configuration.caching.cookieRequests == .alone
-        {
-            return .none
-        }
+        if context.isPersonal(services.configuration) { return .none }
         // The responses to these requests are not whole, so no other request could use them.
         if request.method == .head || facts.hasRange { return .follow }
         if context.confirmable == nil, facts.isConditional {
@@ -127,6 +121,14 @@ struct Boarding {
         let demandsOrigin: Bool
         let mayLead: Bool
         let untilNanoseconds: UInt64
+
+        var isPersonal: Bool { context.isPersonal(services.configuration) }
+
+        /// A personal request founds a flight only to refresh, and no request waits for it.
+        func mayJoin(_ flight: HTTPFlight) -> Bool {
+            !flight.founder.isPersonal(services.configuration)
+                || Mutant.joinsPersonalRefreshes.isOn
+        }
 
         func isOutdated(_ flight: HTTPFlight) -> Bool {
             if demandsOrigin, !flight.isUnanswered { return true }
