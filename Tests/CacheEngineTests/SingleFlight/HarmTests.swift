@@ -142,6 +142,23 @@ import Testing
         await scene.close()
     }
 
+    @Test("a refresh that is for one client pauses those of such clients, and no other")
+    func refreshForOneClientPausesNoOther() async throws {
+        let scene = try await FlightScene { $0.mode = .shared }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        _ = await scene.crowd(1, Self.authorized)
+        try await scene.answer(1, status: 304, fields: RemovingTests.windowed, body: "")
+        #expect(await scene.crowd(3, Self.authorized).allSatisfy { $0.text == "old" })
+        #expect(scene.origin.count == 2)
+        #expect(await scene.crowd(3).allSatisfy { $0.text == "old" })
+        #expect(scene.origin.count == 3)
+        try await scene.answer(2, fields: RemovingTests.windowed, body: "new")
+        #expect(await scene.crowd(1).first?.text == "new")
+        await scene.close()
+    }
+
     @Test("an answer to one client's own fault says nothing about the key", arguments: [400, 431])
     func refusalOfOneRequestSetsNoMark(status: Int) async throws {
         let scene = try await FlightScene()

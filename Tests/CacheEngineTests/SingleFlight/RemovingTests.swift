@@ -196,16 +196,19 @@ import Testing
         await scene.close()
     }
 
-    @Test func s20AnErrorStatusIsAFailedRefresh() async throws {
+    @Test(arguments: [503, 401, 403, 429])
+    func s20AnErrorStatusIsAFailedRefresh(status: Int) async throws {
         let scene = try await FlightScene()
         _ = await scene.crowd(1)
         try await scene.answer(0, fields: Self.windowed, body: "old")
         await scene.world.advance(seconds: 20)
         _ = await scene.crowd(1)
-        try await scene.answer(1, status: 503, fields: [:], body: "down")
+        try await scene.answer(1, status: status, fields: [:], body: "down")
         let next = await scene.crowd(2)
         #expect(next.allSatisfy { $0.isComplete && $0.text == "old" })
         #expect(scene.origin.count == 2)
+        let statistics = await scene.world.statistics
+        #expect(statistics.refreshFailures == 1 && statistics.refreshes == 0)
         await scene.close()
     }
 

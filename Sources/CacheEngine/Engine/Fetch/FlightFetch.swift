@@ -344,8 +344,9 @@ final class FlightFetch: Sendable {
             return nil
         }
         if context.purpose == .refresh {
-            let isFailure = outcome.sharing == .failure
-            noteRefresh(context, isFailure ? failedRefresh(context) : .succeeded)
+            // A response that only its own request may have refreshes nothing.
+            let isShared = outcome.sharing == .everyone
+            noteRefresh(context, isShared ? .succeeded : failedRefresh(context))
         }
         if let refusal = outcome.answer.refusal {
             services.recorder.refused(refusal, context.request)

@@ -33,7 +33,7 @@ extension HTTPCache {
         public var timeouts = 0
         /// The background refreshes that succeeded.
         public var refreshes = 0
-        /// The background refreshes that failed.
+        /// The background refreshes that failed, or whose responses were not for all clients.
         public var refreshFailures = 0
         /// The entries found on disk, indexes of variants included.
         public var diskHits = 0
