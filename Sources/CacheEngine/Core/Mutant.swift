@@ -16,6 +16,7 @@ enum Mutant: String {
     case removesOneBatchOnly
     case walksOnInALargerTable
     case sketchNeverFades
+    case staysInItsQueue
 
     // Disk
     case skipsBodyChecksum

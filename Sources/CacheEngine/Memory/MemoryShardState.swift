@@ -66,7 +66,14 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
     }
 
     /// Replaces the entry in `slot` by another of the same hash, and returns the old reference.
-    mutating func replace(_ slot: Int, by entry: Entry, _ hash: KeyHash) -> Unmanaged<ByteStorage> {
+    ///
+    /// A pinned entry stays exempt if the one before was, as the pinned share has its bytes already.
+    mutating func replace(
+        _ slot: Int,
+        by entry: Entry,
+        _ hash: KeyHash,
+        isPinned: Bool
+    ) -> Unmanaged<ByteStorage> {
         assert(entry.head.hash == hash, "linked under its own hash")
         let old = table.entry(at: slot).unsafelyUnwrapped
         let oldEntry = Entry(unchecked: old.takeUnretainedValue())
@@ -74,7 +81,14 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         countPinned(oldEntry, -oldCharge)
         countPinned(entry, charge)
         table.replace(slot, by: Unmanaged.passRetained(entry.storage), hash)
-        policy.changeCharge(of: slot, from: oldCharge, to: charge)
+        let staysPinned = entry.head.storageClass == .pinned && policy.isPinned(slot)
+        policy.replace(
+            slot,
+            oldChargeBytes: oldCharge,
+            chargeBytes: charge,
+            isPinned: isPinned || staysPinned,
+            Facts(table: table)
+        )
         checkInvariants()
         return old
     }

@@ -68,7 +68,7 @@ final class ShardDoor: Sendable {
             if let slot = state.table.slot(of: hash) {
                 let occupant = state.entry(at: slot)
                 guard isMeant(occupant) else { return .notMeant }
-                outgoing = state.replace(slot, by: entry, hash)
+                outgoing = state.replace(slot, by: entry, hash, isPinned: isPinned)
                 whileLocked()
                 publishRanks(state)
                 return .replaced

@@ -71,10 +71,24 @@ struct SizeAwarePolicy: ~Copyable {
         }
     }
 
-    /// The entry in `slot` was replaced, and its charge changed.
-    mutating func changeCharge(of slot: Int, from old: Int, to new: Int) {
-        guard queues.queue(of: slot) == Self.window else { return }
-        shared.windowBytes.add(new - old, ordering: .relaxed)
+    /// Whether the slot is exempt from eviction while pinned entries are within their share.
+    func isPinned(_ slot: Int) -> Bool { queues.queue(of: slot) == Self.pinned }
+
+    /// The entry in `slot` was replaced: its charge has changed, and it moves if it is pinned now, or
+    /// no longer.
+    mutating func replace(
+        _ slot: Int,
+        oldChargeBytes: Int,
+        chargeBytes: Int,
+        isPinned: Bool,
+        _ facts: some SlotFacts
+    ) {
+        if isPinned != self.isPinned(slot), !Mutant.staysInItsQueue.isOn {
+            remove(slot, chargeBytes: oldChargeBytes)
+            insert(slot, chargeBytes: chargeBytes, isPinned: isPinned, facts)
+        } else if queues.queue(of: slot) == Self.window {
+            shared.windowBytes.add(chargeBytes - oldChargeBytes, ordering: .relaxed)
+        }
     }
 
     /// The entry in `slot` is leaving.

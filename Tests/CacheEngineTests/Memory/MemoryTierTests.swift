@@ -175,6 +175,35 @@ import Testing
         #expect(tier.usage().entries == 0)
     }
 
+    private static func store(
+        _ indices: some Sequence<Int>,
+        _ flags: EntryHead.Flags,
+        in tier: MemoryTier
+    ) {
+        for index in indices {
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000, flags: flags))
+        }
+    }
+
+    @Test func entryPinnedLaterIsSparedToo() async {
+        let tier = MemoryTier(.init(capacityBytes: 8 << 20, pinnedShareMax: 0.25))
+        let pinned = stride(from: 0, to: 4_000, by: 10)
+        Self.store(0..<4_000, [], in: tier)
+        for _ in 0..<2 { Self.store(pinned, [.pinned], in: tier) }
+        await tier.shrink(toShare: 0.3)
+        for index in pinned { #expect(tier.look("k\(index)") != nil) }
+    }
+
+    @Test func entryThatIsPinnedNoLongerIsEvictedLikeOthers() async {
+        let tier = MemoryTier(.init(capacityBytes: 8 << 20, pinnedShareMax: 0.25))
+        Self.store(0..<400, [.pinned], in: tier)
+        Self.store(0..<400, [], in: tier)
+        Self.store(400..<4_000, [], in: tier)
+        for index in 400..<4_000 { _ = tier.look("k\(index)") }
+        await tier.shrink(toShare: 0.1)
+        #expect((0..<400).count { tier.look("k\($0)") != nil } < 200)
+    }
+
     @Test func smallerCapacityIsReachedBeforeTheCallReturns() async {
         let tier = MemoryTier(.init(capacityBytes: 4 << 20))
         for index in 0..<3_000 {
