@@ -63,7 +63,7 @@ import Testing
         await stage.end()
     }
 
-    @Test(arguments: [(0, 1), (1, 1), (2, 2)])
+    @Test(arguments: [(0, 1), (1, 1), (2, 2), (.max, 3)])
     func noMoreRequestsThanAllowedRunAtATime(concurrency: Int, allowed: Int) async throws {
         let running = Mutex((now: 0, most: 0))
         let stage = try await Stage(

@@ -13,7 +13,7 @@ struct Prefetch {
                 guard let request = waiting.next() else { return }
                 group.addTask { await isLoaded(request) }
             }
-            for _ in 0..<max(1, concurrency) { startNext() }
+            for _ in 0..<min(max(1, concurrency), requests.count) { startNext() }
             while let isLoaded = await group.next() {
                 if isLoaded { loaded += 1 }
                 startNext()
