@@ -21,7 +21,7 @@ package struct BodyLimits: Hashable, Sendable {
     /// The limits beside a memory of that capacity, with room for the body of its largest entry.
     init(memoryBytes: Int, entryShareMax: Double) {
         let share = max(Self.shareOfMemory, entryShareMax)
-        self.init(totalBytes: max(Self.totalBytesMin, Int(Double(memoryBytes) * share)))
+        self.init(totalBytes: max(Self.totalBytesMin, memoryBytes.scaled(by: share)))
     }
 }
 

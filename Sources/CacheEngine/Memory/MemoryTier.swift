@@ -152,7 +152,7 @@ package final class MemoryTier: Sendable {
 
     /// The size of the largest entry that is kept.
     package var entrySizeBytesMax: Int {
-        Int(Double(commons.used.capacity) * entrySizeShareMax)
+        commons.used.capacity.scaled(by: entrySizeShareMax)
     }
 
     /// The entries and bytes held, in O(shards).

@@ -14,7 +14,7 @@ final class SharedPolicyState: Sendable {
     let pinnedBytes = Atomic(0)
     /// Pinned bytes beyond this are evicted like others.
     var pinnedBytesMax: Int {
-        Int(Double(capacityBytes.load(ordering: .relaxed)) * pinnedShareMax)
+        capacityBytes.load(ordering: .relaxed).scaled(by: pinnedShareMax)
     }
     private let pinnedShareMax: Double
     /// The age: the stamp of the last victim, as the bits of a `Double`.

@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Testing
 
 @testable import CacheEngine
@@ -59,5 +60,22 @@ import Testing
         #expect(throws: CacheError(.configurationInvalid, detail: mistake.text)) {
             try configuration.validate()
         }
+    }
+
+    @Test func entryMayTakeAllOfTheLargestCapacity() async throws {
+        var configuration = HTTPCache.Configuration(memory: .gigabytes(.max))
+        configuration.memory.maximumEntryShare = 1
+        configuration.memory.maximumPinnedShare = 1
+        let origin = ScriptedOrigin { _, _ in
+            .whole(fields: ["Cache-Control": "max-age=60"], body: "hello")
+        }
+        let cache = try await HTTPCache(configuration: configuration, origin: origin)
+        for source in [CacheInfo.Source.origin, .fresh] {
+            let response = try await cache.respond(to: .page)
+            #expect(response.info.source == source)
+            #expect(try await response.body.collect().text == "hello")
+            await cache.waitUntilIdle()
+        }
+        await cache.shutDown()
     }
 }
