@@ -68,16 +68,35 @@ import Testing
         await scene.close()
     }
 
-    @Test func s29BrokenBodyIsOneFailure() async throws {
+    @Test("S29: a body that breaks off is one failure, also one for its own request alone")
+    func s29BrokenBodyIsOneFailure() async throws {
+        for directive in ["max-age=60", "no-store"] {
+            try await Self.breakBody(of: ["Cache-Control": directive])
+        }
+    }
+
+    private static func breakBody(of fields: HeaderFields) async throws {
         let failures = Failures()
         let scene = try await FlightScene { $0.hooks.onEvent = failures.note }
         let caller = try #require(await scene.crowd(1).first)
-        let body = try await scene.begin(0)
+        let body = try await scene.begin(0, fields: fields)
         body.fail(CacheError(.originFailed, detail: "reset"))
         await scene.world.settle()
         #expect(caller.errorCode == .originFailed)
         #expect(await scene.world.statistics.originFailures == 1)
         #expect(failures.count == 1)
+        await scene.close()
+    }
+
+    @Test func s29ClientThatLeavesItsOwnBodyIsNoFailure() async throws {
+        let scene = try await FlightScene()
+        let caller = try #require(await scene.crowd(1).first)
+        let body = try await scene.begin(0, fields: ["Cache-Control": "no-store"])
+        await body.feed("half", scene.world)
+        caller.cancel()
+        await scene.world.settle()
+        #expect(caller.error is CancellationError)
+        #expect(await scene.world.statistics.originFailures == 0)
         await scene.close()
     }
 }

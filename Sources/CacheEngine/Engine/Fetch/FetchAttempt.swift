@@ -30,7 +30,7 @@ struct FetchAttempt {
             guard !maySupersede(response) else { return nil }
             endShared(by: response)
             return refused(answer, StoreRefusalReason(refusal.code))
-        case .fail: return .unstored(answer, .failure)
+        case .fail: return unstored(answer, .failure)
         case .confirm, .storePost, .askPlainly, .misbehaved: return nil
         }
     }
@@ -139,7 +139,7 @@ struct FetchAttempt {
         case .refuse(let response, let refusal):
             await endSuperseded(by: response, arrival)
             return refused(answer, StoreRefusalReason(refusal.code))
-        case .fail: return .unstored(answer, .failure)
+        case .fail: return unstored(answer, .failure)
         case .misbehaved, .askPlainly:
             answer.body.cancel()
             throw CacheError.misbehaved("The origin sent status 304, but no condition was sent")
@@ -165,7 +165,21 @@ struct FetchAttempt {
 
     private func refused(_ answer: OriginAnswer, _ refusal: StoreRefusalReason) -> FetchOutcome {
         let isError = StatusFacts(answer.status).isServerError
-        return .unstored(answer, isError ? .failure : .askerOnly, refusal: refusal)
+        return unstored(answer, isError ? .failure : .askerOnly, refusal)
+    }
+
+    /// The outcome for the request that was sent only, which reads the body by itself.
+    private func unstored(
+        _ answer: OriginAnswer,
+        _ sharing: FetchOutcome.Sharing,
+        _ refusal: StoreRefusalReason? = nil
+    ) -> FetchOutcome {
+        if case .arriving(let body) = answer.body {
+            body.onFailure = { [services, context] error in
+                services.recorder.originFailed(error, context.request)
+            }
+        }
+        return .unstored(answer, sharing, refusal: refusal)
     }
 
     // MARK: Storing

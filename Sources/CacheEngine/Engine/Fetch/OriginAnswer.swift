@@ -58,12 +58,14 @@ enum OriginBody: Sendable {
 ///
 /// Bytes beyond the length are dropped; a body that is too short ends with an error.
 ///
-/// `@unchecked Sendable`: `iterator` and `received` belong to the one reader that a body source has
-/// at a time; the state that others use is atomic.
+/// `@unchecked Sendable`: `iterator`, `received` and `onFailure` belong to the one reader that a body
+/// source has at a time; the state that others use is atomic.
 final class MeasuredBody: BodySource, @unchecked Sendable {
     private var iterator: BodyStream.AsyncIterator
     private var received = 0
     private let expected: Int?
+    /// Called if the origin breaks off the body; set before the reader begins.
+    var onFailure: (@Sendable (any Error) -> Void)?
     private let onEnd: @Sendable (_ bytes: Int) -> Void
     private let hasEnded = Atomic(false)
     private let exceeded = Atomic(false)
@@ -97,8 +99,11 @@ final class MeasuredBody: BodySource, @unchecked Sendable {
                 received += accepted.count
                 return accepted
             } catch {
-                end()
-                throw CacheError.originFailure(error)
+                let error = CacheError.originFailure(error)
+                // A reader that is cancelled, or has cancelled the body, ends it itself.
+                let isCancelled = error is CancellationError || Task.isCancelled
+                if end(), !isCancelled { onFailure?(error) }
+                throw error
             }
         }
     }
@@ -119,8 +124,11 @@ final class MeasuredBody: BodySource, @unchecked Sendable {
         )
     }
 
-    private func end() {
-        guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    /// Ends the body; returns `false` if it has ended before.
+    @discardableResult
+    private func end() -> Bool {
+        guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return false }
         onEnd(received)
+        return true
     }
 }
