@@ -108,17 +108,22 @@ package final class MemoryTier: Sendable {
 
     // MARK: Removing
 
-    /// Removes the entry for the key and returns it; `whileLocked` runs once, found or not.
+    /// Removes the entry for the key and returns it.
+    ///
+    /// `isPermitted` is called first; if it returns `false`, nothing changes. Otherwise `whileLocked`
+    /// runs once, found or not. Both run inside the key's critical section.
     @discardableResult
     package func remove(
         _ hash: KeyHash,
         key: UnsafeRawBufferPointer,
-        whileLocked: () -> Void = {}
+        whileLocked: () -> Void = {},
+        onlyIf isPermitted: () -> Bool = { true }
     ) -> Entry? {
         shards.door(of: hash).remove(
             hash,
             onlyIf: { $0.withKey { $0.hasSameBytes(as: key) } || Mutant.removesByHashAlone.isOn },
-            whileLocked: { _ in whileLocked() }
+            whileLocked: { _ in whileLocked() },
+            ifPermitted: isPermitted
         )
     }
 

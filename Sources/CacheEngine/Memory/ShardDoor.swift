@@ -102,14 +102,17 @@ final class ShardDoor: Sendable {
 
     /// Removes the entry of this hash if `isMeant`.
     ///
-    /// `whileLocked` runs once in any case.
+    /// `isPermitted` is called first; if it returns `false`, nothing changes. Otherwise `whileLocked`
+    /// runs once, found or not.
     func remove(
         _ hash: KeyHash,
         onlyIf isMeant: (Entry) -> Bool,
-        whileLocked: (Entry?) -> Void
+        whileLocked: (Entry?) -> Void,
+        ifPermitted isPermitted: () -> Bool = { true }
     ) -> Entry? {
         var outgoing: Unmanaged<ByteStorage>?
         let removed = state.withLock { state -> Entry? in
+            guard isPermitted() else { return nil }
             guard let slot = state.table.slot(of: hash), let entry = state.entry(at: slot),
                 isMeant(entry)
             else {

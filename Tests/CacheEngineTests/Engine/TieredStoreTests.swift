@@ -218,6 +218,28 @@ import Testing
         await tiers.backing.close()
     }
 
+    @Test("a large body that may not be stored leaves what is in memory")
+    func refusedLargeBodyRemovesNothing() async throws {
+        let folder = TemporaryFolder()
+        let disk = try await DiskTier.open(
+            DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
+        )
+        let (tiers, key) = Self.tiers(on: disk)
+        let blueprint = EntryBlueprint(key: key, metadata: [0], createdSeconds: 1_000_000)
+        let ticket = tiers.ledger.ticket()
+        let writer = try await disk.beginBody(for: key.hash, expectedBytes: nil)
+        try await writer.append(ByteChunk("older"))
+        let older = blueprint.entry(body: [], sequence: 0)
+        tiers.removeAtOnce(key)
+        let newer = blueprint.entry(body: [ByteChunk("newer")], sequence: 0)
+        #expect(tiers.store(newer, since: tiers.ledger.ticket()) == .stored)
+        let body = try await writer.finish()
+        let outcome = tiers.store(older, body: body, since: ticket)
+        #expect(outcome == .refused(.removedMeanwhile))
+        #expect(tiers.peek(key)?.body.text == "newer")
+        await tiers.backing.close()
+    }
+
     @Test("a read of the disk does not bring back into memory what was replaced meanwhile")
     func diskReadDoesNotRestoreAReplacedEntry() async throws {
         let folder = TemporaryFolder()

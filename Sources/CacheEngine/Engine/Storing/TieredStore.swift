@@ -200,11 +200,15 @@ final class TieredStore: Sendable {
     ) -> StoreOutcome {
         var outcome = StoreOutcome.refused(.removedMeanwhile)
         entry.withKey { key in
-            _ = memory.remove(entry.head.hash, key: key) {
-                guard permits(entry, since: ticket), isCurrent() else { return }
-                outdateOlder(than: entry, since: ticket)
-                outcome = backing.accept(entry, body: body)
-            }
+            _ = memory.remove(
+                entry.head.hash,
+                key: key,
+                whileLocked: {
+                    outdateOlder(than: entry, since: ticket)
+                    outcome = backing.accept(entry, body: body)
+                },
+                onlyIf: { permits(entry, since: ticket) && isCurrent() }
+            )
         }
         backing.ring(entry.head.hash)
         share(StoredEntry(entry, detachedBody: body), outcome, since: ticket)
