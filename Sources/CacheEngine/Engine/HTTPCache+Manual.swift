@@ -45,7 +45,8 @@ extension HTTPCache {
     /// The response of a fetch under way is delivered to the requests that wait for it, and is not
     /// stored.
     ///
-    /// - Returns: Whether there was an entry.
+    /// - Returns: Whether there was an entry in memory or on disk; an entry that only a custom store
+    ///   holds is removed too, and not reported.
     @discardableResult
     public func remove(_ request: CacheRequest) async throws -> Bool {
         try await desk.sharing(desk.scope(of: request)) { try await removal.remove(request) }

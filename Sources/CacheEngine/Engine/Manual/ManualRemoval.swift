@@ -8,7 +8,7 @@ struct ManualRemoval {
 
     /// Removes all stored variants of the request's resource.
     ///
-    /// - Returns: Whether there was an entry.
+    /// - Returns: Whether there was an entry in memory or on disk.
     func remove(_ request: CacheRequest) async throws -> Bool {
         let isRemoved = try await tiers.removeDurably(try services.key(of: request).key)
         services.recorder.counters.add(.removals)

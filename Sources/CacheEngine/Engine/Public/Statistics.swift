@@ -39,7 +39,8 @@ extension HTTPCache {
         public var diskHits = 0
         /// The removals by request, and the entries removed by scope or tag.
         public var removals = 0
-        /// The entries removed because an unsafe method succeeded.
+        /// The entries removed from memory or disk because an unsafe method succeeded; one that only
+        /// a custom store holds is removed too, and not counted.
         public var invalidations = 0
         /// The entries evicted from memory to make room.
         public var evictions = 0
