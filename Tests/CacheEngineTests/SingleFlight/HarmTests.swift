@@ -159,6 +159,21 @@ import Testing
         await scene.close()
     }
 
+    @Test("a HEAD under a key of its own is refreshed by a GET, which brings the content")
+    func refreshOfAKeyedHeadFetchesTheContent() async throws {
+        let scene = try await FlightScene()
+        let keyed = CacheRequest.page.with { $0.options.key = "page" }
+        _ = await scene.crowd(1, keyed)
+        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        _ = await scene.crowd(1, keyed.with { $0.method = .head })
+        #expect(scene.origin.exchanges.last?.request.method == .get)
+        try await scene.answer(1, fields: RemovingTests.windowed, body: "new")
+        #expect(await scene.crowd(1, keyed).first?.text == "new")
+        #expect(scene.origin.count == 2)
+        await scene.close()
+    }
+
     @Test("an answer to one client's own fault says nothing about the key", arguments: [400, 431])
     func refusalOfOneRequestSetsNoMark(status: Int) async throws {
         let scene = try await FlightScene()

@@ -16,7 +16,7 @@ extension RequestRunner {
         guard policy.onMiss == .load, policy.writes, !facts.onlyIfCached else { return nil }
         if let content = request.body, content.availableChunk == nil { return nil }
         var request = request
-        if request.options.key == nil {
+        if request.options.key == nil || request.method == .head {
             request.method = .get
             request.body = nil
         }
