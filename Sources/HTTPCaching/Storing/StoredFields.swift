@@ -34,10 +34,26 @@ struct OmittedFields {
         omitsCookies =
             rules.mode == .shared && (rules.cookies == .strip || rules.cookies == .refuse)
         guard response.directives.omitsFields(in: rules.mode) else { return }
-        for name in ["Cache-Control"] + rules.targetedFields {
-            name.withByteRun { name in
-                fields.forEachValue(of: name) { add($0, mode: rules.mode) }
+        fields.forEachValue(of: "cache-control") { line in
+            var scanner = DirectiveScanner(line)
+            while let directive = scanner.next() {
+                add(directive.name, directive.argument, rules.mode)
             }
+        }
+        for name in rules.targetedFields {
+            name.withByteRun { name in
+                fields.forEachValue(of: name) { addTargeted($0, rules.mode) }
+            }
+        }
+    }
+
+    /// Reads the names of a targeted field as `ResponseDirectives.targeted` reads its directives.
+    ///
+    /// Cache-Control has another grammar: by it a parameter would make the argument malformed.
+    private mutating func addTargeted(_ line: ByteRun, _ mode: CacheMode) {
+        var dictionary = StructuredDictionary(line)
+        while case .member(let member) = dictionary.next() {
+            if case .string(let list) = member.value { add(member.key, .quoted(list), mode) }
         }
     }
 
@@ -46,17 +62,16 @@ struct OmittedFields {
         return !names.isEmpty && names.contains(name.string.lowercased())
     }
 
-    private mutating func add(_ line: ByteRun, mode: CacheMode) {
-        var scanner = DirectiveScanner(line)
-        while let directive = scanner.next() {
-            let isNaming =
-                directive.name.equals(lowercased: "no-cache")
-                || (mode == .shared && directive.name.equals(lowercased: "private"))
-            guard isNaming, directive.argument.namesFields,
-                let list = directive.argument.fieldList
-            else { continue }
-            var members = ListScanner(list)
-            while let member = members.next() { names.insert(member.string.lowercased()) }
-        }
+    private mutating func add(
+        _ directive: ByteRun,
+        _ argument: DirectiveScanner.Argument,
+        _ mode: CacheMode
+    ) {
+        let isNaming =
+            directive.equals(lowercased: "no-cache")
+            || (mode == .shared && directive.equals(lowercased: "private"))
+        guard isNaming, argument.namesFields, let list = argument.fieldList else { return }
+        var members = ListScanner(list)
+        while let member = members.next() { names.insert(member.string.lowercased()) }
     }
 }

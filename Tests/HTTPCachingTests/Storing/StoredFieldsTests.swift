@@ -83,6 +83,25 @@ struct StoredFieldsTests {
         #expect(!Self.stored(targeted).contains("a"))
     }
 
+    @Test(
+        "RFC 9213 §2.1: a parameter takes no name from a targeted field",
+        arguments: [
+            "private=\"a, set-cookie\";v=1, max-age=9", "max-age=9, no-cache=\"Set-Cookie , A\";v",
+            "private=\"a\";v=\"b\";w=?0 , no-cache=\"set-cookie\";x=1.5",
+        ]
+    )
+    func namesWithParameters(_ directives: String) {
+        var rules = StoringRules.shared
+        rules.cookies = .store
+        let lines: Lines = [
+            ("CDN-Cache-Control", directives), ("a", "1"), ("Set-Cookie", "a=b"), ("c", "2"),
+        ]
+        let fields = Self.stored(lines, rules: rules)
+        #expect(!fields.contains("a"))
+        #expect(!fields.contains("set-cookie"))
+        #expect(fields.contains("c"))
+    }
+
     @Test("Set-Cookie is left out where the policy says so")
     func cookiesLeftOut() {
         var rules = StoringRules.shared
