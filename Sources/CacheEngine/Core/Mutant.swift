@@ -112,6 +112,7 @@ enum Mutant: String {
     case overlooksMarksOnDisk
     case keepsTheReplaced
     case keepsTheOutdated
+    case keepsNamedFields
     case storesOverlongBodies
     case copiesLargeBodiesInPlace
     case addsToAnyLength

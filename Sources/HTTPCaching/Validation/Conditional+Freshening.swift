@@ -31,6 +31,31 @@ extension Conditional {
         return merged
     }
 
+    /// The fields of a confirming response that the confirmed one is stored without, because of its
+    /// directives or of the policy for cookies.
+    ///
+    /// RFC 9111 §7.3, §5.2.2.4 and §5.2.2.7 forbid to store them, not to deliver them to the client
+    /// whose request was sent.
+    package static func unstoredFields(
+        of new: FieldSection,
+        confirming stored: FieldSection,
+        rules: StoringRules
+    ) -> FieldSection {
+        let facts = ResponseFacts(
+            status: 200,
+            fields: stored,
+            rules: rules,
+            receivedAtSeconds: 0
+        )
+        let omitted = OmittedFields(stored, response: facts, rules: rules)
+        var lines = HopByHop.strip(new, for: .forwardingResponse)
+        // The cache writes Age itself.
+        lines.removeAll {
+            !omitted.contains($0) || describesStoredBytes($0) || $0.equals(lowercased: "age")
+        }
+        return lines
+    }
+
     private static func describesStoredBytes(_ name: ByteRun) -> Bool {
         switch name.count {
         case 13: name.equals(lowercased: "content-range")

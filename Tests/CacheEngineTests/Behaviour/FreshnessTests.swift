@@ -154,6 +154,25 @@ import Testing
         await stage.end()
     }
 
+    @Test("H5: the Age of a 304 or of a HEAD is counted and not stored")
+    func ageOfAConfirmationIsNotStored() async throws {
+        for method in [HTTPMethod.get, .head] {
+            let resource = Resource()
+            let stage = try await Stage(resource)
+            _ = try await stage.get()
+            resource.change(fields: ["Cache-Control": "max-age=60", "Age": "30"])
+            stage.clock.advance(seconds: 61)
+            let confirmed = try await stage.get(method: method)
+            #expect(confirmed.source == .revalidated)
+            #expect(confirmed.fields.values("Age") == ["30"])
+            stage.clock.advance(seconds: 15)
+            let hit = try await stage.get()
+            #expect(hit.source == .fresh)
+            #expect(hit.fields.values("Age") == ["45"])
+            await stage.end()
+        }
+    }
+
     @Test(
         "H6: without freshness information a tenth of the age at Date is guessed, and a day at most",
         arguments: [(200, 1_000, 100), (200, 100_000_000, 86_400), (404, 1_000, 100)]

@@ -100,6 +100,37 @@ import Testing
         await stage.end()
     }
 
+    @Test(
+        "a field that the directives of either part name stays out of the joined entry",
+        arguments: [
+            (
+                ["Cache-Control": "max-age=60, private=\"X-A\""],
+                ["Expires": Stage.date(60), "X-A": "2"]
+            ),
+            (
+                ["Cache-Control": "max-age=60", "X-A": "1"],
+                ["Cache-Control": "max-age=60, no-cache=\"X-A\""]
+            ),
+        ] as [(HeaderFields, HeaderFields)]
+    )
+    func namedFieldsStayOutOfJoinedParts(fields: (HeaderFields, HeaderFields)) async throws {
+        let stage = try await Stage(
+            ScriptedOrigin { request, _ in
+                let isFirst = request.fields["Range"] == Self.first
+                var part = isFirst ? fields.0 : fields.1
+                part["ETag"] = "\"1\""
+                part["Content-Range"] = isFirst ? "bytes 0-10/26" : "bytes 11-25/26"
+                let text = isFirst ? Self.firstText : Self.secondText
+                return .whole(status: 206, fields: part, body: text)
+            }
+        )
+        try await Self.getBoth(stage)
+        let whole = try await stage.get()
+        #expect(whole.body == Self.text && whole.source == .fresh)
+        #expect(whole.fields["X-A"] == nil)
+        await stage.end()
+    }
+
     @Test("parts whose tags do not fit together are not joined, and the first one stays")
     func partsWithTooManyTagsAreNotJoined() async throws {
         let stage = try await Stage(

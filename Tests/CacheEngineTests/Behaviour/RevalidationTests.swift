@@ -287,6 +287,92 @@ import Testing
         await stage.end()
     }
 
+    /// A stored response and its 304, one of which has a directive that names a field of the other.
+    struct Naming: Sendable {
+        let stored: HeaderFields
+        let confirming: HeaderFields
+        let name: String
+        /// The value in the response to the client that caused the 304.
+        let asked: String?
+    }
+
+    static let namings: [Naming] = [
+        Naming(
+            stored: ["Cache-Control": "max-age=60, private=\"X-User\"", "X-User": "ada"],
+            confirming: ["X-User": "bob"],
+            name: "X-User",
+            asked: "bob"
+        ),
+        Naming(
+            stored: ["Cache-Control": "max-age=60, private=\"Set-Cookie\"", "Set-Cookie": "a=1"],
+            confirming: ["Set-Cookie": "b=2"],
+            name: "Set-Cookie",
+            asked: "b=2"
+        ),
+        Naming(
+            stored: ["Cache-Control": "max-age=60", "X-A": "1"],
+            confirming: ["Cache-Control": "max-age=60, no-cache=\"X-A\""],
+            name: "X-A",
+            asked: nil
+        ),
+        Naming(
+            stored: ["CDN-Cache-Control": "max-age=60, private=\"X-A\";v=1"],
+            confirming: ["X-A": "1"],
+            name: "X-A",
+            asked: "1"
+        ),
+    ]
+
+    @Test(
+        "H10: a field that the directives of either response name is not served to other clients",
+        arguments: namings
+    )
+    func namedFieldsStayOutOfWhatIsConfirmed(row: Naming) async throws {
+        let origin = ScriptedOrigin { request, _ in
+            let isConfirmed = request.fields.contains("If-None-Match")
+            var fields = isConfirmed ? row.confirming : row.stored
+            fields["ETag"] = "\"1\""
+            return isConfirmed
+                ? OriginResponse(status: 304, fields: fields)
+                : .whole(fields: fields, body: "hello")
+        }
+        let stage = try await Stage(origin) {
+            $0.mode = .shared
+            $0.caching.cookies = .store
+        }
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        let confirmed = try await stage.get()
+        #expect(confirmed.source == .revalidated && confirmed.body == "hello")
+        #expect(confirmed.fields[row.name] == row.asked)
+        let hit = try await stage.get()
+        #expect(hit.source == .fresh && hit.body == "hello")
+        #expect(hit.fields[row.name] == nil)
+        await stage.end()
+    }
+
+    @Test(
+        "H10: the cookie of a 304 is for the client that caused it, unless cookies are stored",
+        arguments: [CachingRules.Cookies.refuse, .strip, .store]
+    )
+    func cookieOfAConfirmation(cookies: CachingRules.Cookies) async throws {
+        let resource = Resource()
+        let stage = try await Stage(resource) {
+            $0.mode = .shared
+            $0.caching.cookies = cookies
+        }
+        _ = try await stage.get()
+        resource.change(fields: ["Cache-Control": "max-age=60", "Set-Cookie": "sid=1"])
+        stage.clock.advance(seconds: 61)
+        let confirmed = try await stage.get()
+        #expect(confirmed.source == .revalidated && confirmed.body == "one")
+        #expect(confirmed.fields.values("Set-Cookie") == ["sid=1"])
+        let hit = try await stage.get()
+        #expect(hit.source == .fresh)
+        #expect(hit.fields.values("Set-Cookie") == (cookies == .store ? ["sid=1"] : []))
+        await stage.end()
+    }
+
     @Test("H10: a bare 304 restores the original lifetime")
     func bareConfirmationRestoresTheLifetime() async throws {
         let origin = ScriptedOrigin { request, _ in

@@ -173,6 +173,25 @@ import Testing
         await scene.close()
     }
 
+    @Test func s15CookieOfAConfirmationReachesItsAskerAlone() async throws {
+        let scene = try await FlightScene { $0.mode = .shared }
+        _ = await scene.crowd(1)
+        let fields: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"1\""]
+        try await scene.answer(0, fields: fields, body: "page")
+        await scene.world.advance(seconds: 11)
+        let callers = await scene.crowd(3)
+        #expect(scene.origin.count == 2)
+        var confirmation = fields
+        confirmation["Set-Cookie"] = "sid=1"
+        try await scene.answer(1, status: 304, fields: confirmation, body: "")
+        #expect(callers.allSatisfy { $0.isComplete && $0.text == "page" })
+        let cookies = callers.map { $0.fields.values("Set-Cookie") }
+        #expect(cookies.filter { $0 == ["sid=1"] }.count == 1)
+        #expect(cookies.filter(\.isEmpty).count == 2)
+        #expect(scene.origin.count == 2)
+        await scene.close()
+    }
+
     struct Personal: Sendable, CustomStringConvertible {
         let description: String
         let change: @Sendable (inout CacheRequest) -> Void

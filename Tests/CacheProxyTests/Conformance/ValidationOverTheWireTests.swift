@@ -74,6 +74,26 @@ import Testing
         }
     }
 
+    @Test func cookieOfA304IsForTheClientThatCausedIt() async throws {
+        try await withProxy({ request, socket in
+            let fields = ["Cache-Control: max-age=1", "ETag: \"a\""]
+            if request["If-None-Match"] != nil {
+                return try socket.answer(304, fields + ["Set-Cookie: a=b", "Set-Cookie: c=d"])
+            }
+            return try socket.answer(200, fields, "body")
+        }) { proxy, origin async throws in
+            _ = try await proxy.request("/")
+            proxy.advance(2)
+            let asker = try await proxy.request("/")
+            #expect(asker.status == 200 && asker.text == "body")
+            let cookies = asker.fields.filter { $0.name.lowercased() == "set-cookie" }
+            #expect(cookies.map { String($0.value) } == ["a=b", "c=d"])
+            let other = try await proxy.request("/")
+            #expect(other.isHit && other["Set-Cookie"] == nil)
+            #expect(origin.count == 2)
+        }
+    }
+
     @Test func changedAnswerReplacesTheStoredOne() async throws {
         try await withProxy({ request, socket in
             try socket.answer(

@@ -51,8 +51,10 @@ struct Confirmation {
             lifetime = FreshnessLifetime(seconds: seconds, source: .override)
         }
         let facts = merged.storedFacts(lifetime)
-        var builder = EntryBuilder(renewing: stored, facts: facts, fields: fields)
-        if let tags = services.configuration.caching.renewedTags(of: stored, fields) {
+        // The directives of either response may name a field of the other.
+        let kept = Mutant.keepsNamedFields.isOn ? fields : merged.storedFields
+        var builder = EntryBuilder(renewing: stored, facts: facts, fields: kept)
+        if let tags = services.configuration.caching.renewedTags(of: stored, kept) {
             builder.tags = tags
         } else {
             refusal = refusal ?? .tooManyTags

@@ -169,7 +169,7 @@ struct FetchedEntry {
             merge.isWorthACopy || Mutant.copiesForTinyParts.isOn
         else { return nil }
         var builder = builder
-        if let joined, !builder.join(joined) {
+        if let joined, !builder.join(joined, services.storingRules(context.policy)) {
             services.recorder.refused(.tooManyTags, context.request)
             return nil
         }

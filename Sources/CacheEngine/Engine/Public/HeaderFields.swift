@@ -106,6 +106,12 @@ public struct HeaderFields: Sendable {
         change { $0.append(name, value) }
     }
 
+    /// Adds lines after the others.
+    mutating func append(_ lines: FieldSection) {
+        guard !lines.isEmpty else { return }
+        change { section in lines.withUnsafeBytes { section.append(trusted: $0) } }
+    }
+
     /// Removes every line of that name.
     public mutating func remove(_ name: String) { change { $0.remove(name) } }
 

@@ -22,7 +22,9 @@ extension ResponseBuilder {
             info.wasFresh = forward(context) == .request
             if let refusal = answer.refusal { info.refusal = refusal }
             if isLeader { info.originFields = HeaderFields(answer.fields) }
-            return response(stored, to: context.request, context.facts, info)
+            var response = response(stored, to: context.request, context.facts, info)
+            if isLeader { response?.fields.append(unstoredFields(of: answer, stored, context)) }
+            return response
         case .found(let stored): return found(stored, context)
         case .own(let body):
             guard isLeader else { return nil }
@@ -30,6 +32,22 @@ extension ResponseBuilder {
         case .shared(let body):
             return shared(body, answer, context, isLeader: isLeader)
         }
+    }
+
+    /// The fields of a confirmation that the confirmed response is stored without.
+    ///
+    /// They are for the client whose request was sent: its cookies, and the fields that directives
+    /// name.
+    private func unstoredFields(
+        of answer: FlightAnswer,
+        _ confirmed: StoredResponse,
+        _ context: FetchContext
+    ) -> FieldSection {
+        Conditional.unstoredFields(
+            of: answer.fields,
+            confirming: confirmed.fields(),
+            rules: services.storingRules(context.policy)
+        )
     }
 
     /// The response that another machine has stored; `nil` if this request may not use it.

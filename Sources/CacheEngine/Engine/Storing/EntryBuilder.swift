@@ -98,19 +98,30 @@ struct EntryBuilder: Sendable {
 
     /// Joins a stored part of the same version, whose bytes the entry holds too from then on.
     ///
-    /// The new fields replace the old ones. The entry is found by the tags of both, stays in memory
-    /// if one of them must, and has the class of the stored part and its user info, unless the new
-    /// part has some.
+    /// The new fields replace the old ones; fields that the directives of both name are left out.
+    /// The entry is found by the tags of both, stays in memory if one of them must, and has the
+    /// class of the stored part and its user info, unless the new part has some.
     ///
     /// - Returns: `false`, without a change, if the tags of both do not fit into one entry.
-    mutating func join(_ stored: StoredResponse) -> Bool {
+    mutating func join(_ stored: StoredResponse, _ rules: StoringRules) -> Bool {
         let old = EntryBlueprint(stored.entry, metadata: [])
         let own = tags.tags
         let others = old.tags.tags.filter { !own.contains($0) }
         guard let union = TagList(Mutant.forgetsTagsOfParts.isOn ? own : own + others) else {
             return false
         }
-        fields = PartialBody.joinedFields(stored: stored.fields(), new: fields)
+        let joined = PartialBody.joinedFields(stored: stored.fields(), new: fields)
+        fields = StoredFields.make(
+            from: joined,
+            response: ResponseFacts(
+                status: 206,
+                fields: joined,
+                rules: rules,
+                receivedAtSeconds: createdSeconds
+            ),
+            rules: rules,
+            receivedAtSeconds: createdSeconds
+        )
         tags = union
         storageClass = old.storageClass
         if old.place == .memoryOnly { place = .memoryOnly }
