@@ -29,6 +29,7 @@ enum Mutant: String {
     case takesWeakTagsForStrong
     case ignoresConnectionLists
     case freshensContentLength
+    case freshensErrorsByHead
     case believesAny304
     case ignoresIfRange
     case invalidatesOtherOrigins

@@ -82,7 +82,8 @@ extension Conditional {
 
     /// Whether the new fields select variants differently.
     ///
-    /// The entry may then no longer be found under its key, so it must be replaced, not freshened.
+    /// The entry would be found by requests that do not select it, so it must be replaced, not
+    /// freshened.
     package static func changesSelection(stored: FieldSection, with304 new: FieldSection) -> Bool {
         new.contains(lowercased: "vary") && Vary.read(new) != Vary.read(stored)
     }
@@ -91,7 +92,8 @@ extension Conditional {
     package enum BodilessEffect: Hashable, Sendable {
         /// It updates the stored response.
         case freshens
-        /// The version differs: the stored response counts as stale.
+        /// The version, the status or the selecting fields differ: the stored response counts as
+        /// stale.
         case invalidates
         /// It does not tell about this version: of HEAD the status is not 200, or the validator that
         /// identifies the version is missing.
@@ -100,11 +102,15 @@ extension Conditional {
 
     package static func headFreshens(
         stored: FieldSection,
+        storedStatus: Int,
         storedBodySize: Int?,
         headStatus: Int,
         headFields: FieldSection
     ) -> BodilessEffect {
         guard headStatus == 200 else { return .nothing }
+        guard storedStatus == 200 || Mutant.freshensErrorsByHead.isOn,
+            !changesSelection(stored: stored, with304: headFields)
+        else { return .invalidates }
         let tags = compareTags(stored, headFields)
         let dates = compareDates(stored, headFields)
         guard tags == .same || tags == .absent, dates == .same || dates == .absent else {
@@ -121,10 +127,9 @@ extension Conditional {
             return .invalidates
         }
         // RFC 9111 §4.3.5 accepts a response without validators. Such a response does not identify
-        // the version, so this cache requires it to repeat the strongest stored validator.
-        let isConfirmed =
-            stored.contains(lowercased: "etag")
-            ? tags == .same : dates == .same || !stored.contains(lowercased: "last-modified")
+        // the version, so this cache requires it to repeat the strongest stored validator; if none
+        // is stored, no response to HEAD freshens (decision 0014).
+        let isConfirmed = stored.contains(lowercased: "etag") ? tags == .same : dates == .same
         return isConfirmed ? .freshens : .nothing
     }
 

@@ -413,6 +413,48 @@ import Testing
         await stage.end()
     }
 
+    @Test("H10: a HEAD that says 200 keeps no stored error")
+    func headEndsAStoredError() async throws {
+        let fields: HeaderFields = ["Cache-Control": "max-age=60"]
+        let stage = try await Stage(ScriptedOrigin(status: 404, fields: fields))
+        #expect(try await stage.get().status == 404)
+        stage.clock.advance(seconds: 61)
+        stage.origin.follow { request, _ in
+            request.method == .head
+                ? OriginResponse(status: 200, fields: fields) : .whole(fields: fields, body: "new")
+        }
+        #expect(try await stage.get(method: .head).status == 200)
+        let answer = try await stage.get()
+        #expect(answer.status == 200 && answer.body == "new")
+        await stage.end()
+    }
+
+    @Test("H10: a HEAD that brings another Vary ends what is stored")
+    func headWithAnotherVaryEndsTheEntry() async throws {
+        let resource = Resource()
+        let stage = try await Stage(resource)
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        resource.change(fields: ["Cache-Control": "max-age=60", "Vary": "X-A"])
+        #expect(try await stage.get(method: .head).status == 200)
+        #expect(try await stage.get(Stage.url, ["X-A": "1"]).source == .origin)
+        await stage.end()
+    }
+
+    @Test("H10: a HEAD freshens no response that has no validator")
+    func headFreshensNothingWithoutAValidator() async throws {
+        let fields: HeaderFields = ["Cache-Control": "max-age=60"]
+        let stage = try await Stage(ScriptedOrigin(fields: fields, body: "old"))
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        stage.origin.follow { request, _ in
+            .whole(fields: fields, body: request.method == .head ? "" : "new")
+        }
+        #expect(try await stage.get(method: .head).source == .origin)
+        #expect(try await stage.get().body == "new")
+        await stage.end()
+    }
+
     @Test("H10: a 304 that speaks of another representation is not believed")
     func confirmationOfAnotherTagIsNotBelieved() async throws {
         let origin = ScriptedOrigin { request, number in

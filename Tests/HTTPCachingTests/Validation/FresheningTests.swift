@@ -198,10 +198,93 @@ struct FresheningTests {
         let stored = FieldSection([("ETag", "\"a\""), ("Last-Modified", Scene.date(-60))])
         let effect = Conditional.headFreshens(
             stored: stored,
+            storedStatus: 200,
             storedBodySize: 5,
             headStatus: status,
             headFields: head
         )
         #expect(effect == row.expected)
+    }
+
+    struct Stored: Sendable {
+        var status = 200
+        let fields: Lines
+        let head: Lines
+    }
+
+    @Test(
+        "§4.3.5: an answer to HEAD freshens a 200 of the same selection that it identifies",
+        arguments: [
+            Row(
+                "an error",
+                Stored(status: 404, fields: [("ETag", "\"a\"")], head: [("ETag", "\"a\"")]),
+                Conditional.BodilessEffect.invalidates
+            ),
+            Row("a redirect", Stored(status: 301, fields: [], head: []), .invalidates),
+            Row(
+                "a new Vary",
+                Stored(
+                    fields: [("ETag", "\"a\"")],
+                    head: [("ETag", "\"a\""), ("Vary", "Origin")]
+                ),
+                .invalidates
+            ),
+            Row(
+                "the same Vary",
+                Stored(
+                    fields: [("ETag", "\"a\""), ("Vary", "A, B")],
+                    head: [("ETag", "\"a\""), ("Vary", "b"), ("Vary", "a")]
+                ),
+                .freshens
+            ),
+            Row(
+                "the date alone",
+                Stored(
+                    fields: [("Last-Modified", Scene.date(-60))],
+                    head: [("Last-Modified", Scene.date(-60))]
+                ),
+                .freshens
+            ),
+            Row(
+                "no date",
+                Stored(fields: [("Last-Modified", Scene.date(-60))], head: []),
+                .nothing
+            ),
+            Row("no validator", Stored(fields: [], head: [("Content-Length", "5")]), .nothing),
+            Row("a new tag", Stored(fields: [], head: [("ETag", "\"a\"")]), .invalidates),
+        ]
+    )
+    func headEffectOnOtherResponses(_ row: Row<Stored, Conditional.BodilessEffect>) {
+        let effect = Conditional.headFreshens(
+            stored: FieldSection(row.input.fields),
+            storedStatus: row.input.status,
+            storedBodySize: 5,
+            headStatus: 200,
+            headFields: FieldSection(row.input.head)
+        )
+        #expect(effect == row.expected)
+    }
+
+    @Test("§5.2.2.4, §5.2.2.7, §7.3: what is not stored of a 304 is for its own client")
+    func unstoredFields() {
+        func unstored(_ stored: Lines, _ new: Lines, _ rules: StoringRules = .shared) -> String {
+            Conditional.unstoredFields(
+                of: FieldSection(new),
+                confirming: FieldSection(stored),
+                rules: rules
+            )
+            .description
+        }
+        let cookies: Lines = [("Set-Cookie", "a=b"), ("X", "1"), ("set-cookie", "c=d")]
+        #expect(unstored([], cookies) == "Set-Cookie: a=b\nset-cookie: c=d\n")
+        #expect(unstored([], cookies, Self.keepingCookies).isEmpty)
+        #expect(unstored([], cookies, .private).isEmpty)
+        let naming: Lines = [("Cache-Control", "private=\"X, age, content-length\", no-cache=Y")]
+        let named: Lines = [
+            ("X", "1"), ("Y", "2"), ("Z", "3"), ("Age", "4"), ("Content-Length", "5"),
+        ]
+        #expect(unstored(naming, named) == "X: 1\nY: 2\n")
+        #expect(unstored(naming, named, .private) == "Y: 2\n")
+        #expect(unstored(naming, [("Connection", "x"), ("X", "1")]).isEmpty)
     }
 }

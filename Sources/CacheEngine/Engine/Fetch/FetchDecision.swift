@@ -83,6 +83,7 @@ extension FetchDecision {
         guard answer.status == 304 else {
             return Conditional.headFreshens(
                 stored: old,
+                storedStatus: Int(stored.facts.status),
                 storedBodySize: stored.bodyCount,
                 headStatus: answer.status,
                 headFields: answer.fields
