@@ -203,6 +203,38 @@ import Testing
         await stage.end()
     }
 
+    /// Responses without Last-Modified that are not stored: because of the directive, and because of
+    /// the number of tags, which leaves the body to all that wait.
+    static let undated: [HeaderFields] = [
+        ["Cache-Control": "no-store", "Date": Stage.date(0)],
+        ["Cache-Control": "no-store"],
+        [
+            "Cache-Control": "max-age=60", "Date": Stage.date(0),
+            "Cache-Tag": (0..<257).map { "tag\($0)" }.joined(separator: ", "),
+        ],
+    ]
+
+    @Test(
+        "If-Modified-Since is ignored for an answer without Last-Modified that is not stored",
+        arguments: [CachingRules.ConditionMiss.forwarded, .whole],
+        undated
+    )
+    func dateOfAnUnstoredAnswerIsNoModification(
+        conditionMiss: CachingRules.ConditionMiss,
+        fields: HeaderFields
+    ) async throws {
+        let stage = try await Stage(ScriptedOrigin(fields: fields)) {
+            $0.mode = .shared
+            $0.caching.conditionMiss = conditionMiss
+        }
+        for _ in 1...2 {
+            let wish: HeaderFields = ["If-Modified-Since": Stage.date(5)]
+            let answer = try await stage.get(Stage.url, wish)
+            #expect(answer.status == 200 && answer.body == "hello")
+        }
+        await stage.end()
+    }
+
     @Test("If-Modified-Since against an answer without Last-Modified is evaluated by its Date")
     func dateStandsInForLastModified() async throws {
         let stage = try await Stage(

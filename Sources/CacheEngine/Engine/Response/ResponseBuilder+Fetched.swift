@@ -81,10 +81,20 @@ extension ResponseBuilder {
             requestSeconds: now,
             responseSeconds: now
         ).storedFacts(FreshnessLifetime(seconds: 0, source: .none))
+        guard Self.hasComparand(context.facts, in: facts) else { return response }
         let evaluation = conditions(of: context.request, context.facts, on: facts) {
             answer.fields.withUnsafeBytes($0)
         }
         return evaluation == .notModified ? notModified(response) : response
+    }
+
+    /// Whether the client's condition compares with a validator of a response that is not stored.
+    ///
+    /// Without Last-Modified, If-Modified-Since is ignored (RFC 9110 §13.1.3). Date stands in for it
+    /// in stored responses only (RFC 9111 §4.3.2).
+    private static func hasComparand(_ request: RequestFacts, in facts: StoredFacts) -> Bool {
+        request.flags.contains(.hasIfNoneMatch) || !request.flags.contains(.hasIfModifiedSince)
+            || facts.lastModifiedSeconds != nil
     }
 
     /// The response with a body that all waiters may read: the whole of it, a 304, or a part.
@@ -100,7 +110,9 @@ extension ResponseBuilder {
             body.decline()
             return head(answer, lines, context, isLeader: isLeader)
         }
-        if answer.status == 200, let stored = answer.facts {
+        if answer.status == 200, let stored = answer.facts,
+            answer.refusal == nil || Self.hasComparand(facts, in: stored)
+        {
             let evaluation = conditions(of: request, facts, on: stored) {
                 answer.sharedFields.withUnsafeBytes($0)
             }
