@@ -6,8 +6,8 @@ internal import HTTPCaching
 ///     idle ──status line──▶ inHead ──empty line, 1xx──▶ idle
 ///                             └─────empty line──────▶ inBody   (later lines are trailers)
 ///
-/// Lines that are not fields, and fields that no message may contain, are dropped, as RFC 9112 §5
-/// allows. A head with doubtful framing is refused.
+/// Lines that are not fields are dropped, as RFC 9112 §5 allows. A control in a value becomes a space
+/// (`FieldSection`). A head with doubtful framing is refused.
 struct HeadParser {
     enum Event {
         case none
@@ -148,7 +148,7 @@ struct HeadParser {
     private mutating func takePendingLine() {
         if !name.isEmpty {
             _ = name.withUnsafeBytes { name in
-                value.withUnsafeBytes { section.append(nameBytes: name, valueBytes: $0) }
+                value.withUnsafeBytes { section.append(name: ByteRun(name), cleaning: ByteRun($0)) }
             }
         }
         name.removeAll(keepingCapacity: true)

@@ -93,9 +93,14 @@ import Testing
     }
 
     @Test func linesThatAreNoFieldsAreLeftOut() {
-        let head = parse("HTTP/1.1 200 OK\nnonsense\nBad Name: x\nA : 1\n: y\nB: \u{1}\nC: 3\n\n")
+        let head = parse("HTTP/1.1 200 OK\nnonsense\nBad Name: x\nA : 1\n: y\nB\u{1}: 2\nC: 3\n\n")
             .head
         #expect(head?.fields.pairs.map(\.name) == ["A", "C"])
+    }
+
+    @Test func controlInAValueBecomesASpace() {
+        let head = parse("HTTP/1.1 200 OK\nA: \u{1}\nVary: B\u{b}\nC: \u{7f}d\u{1}e\n\n").head
+        #expect(head?.fields.pairs.map(\.value) == ["", "B", "d e"])
     }
 
     @Test(arguments: [

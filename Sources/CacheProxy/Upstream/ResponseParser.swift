@@ -8,9 +8,9 @@ import Platform
 ///          └──────fault──────┴───────────────────────▶ refused
 ///
 /// A pure value. Each call gets every byte of the head that has arrived, from the first one on. A
-/// line is parsed once; only fields are kept. Lines that are not fields, and fields that no message
-/// may contain, are dropped. A line may end with LF alone (RFC 9112 §2.2), and a folded line is
-/// joined with a space (§5.2). A head with doubtful framing is refused.
+/// line is parsed once; only fields are kept, and lines that are not fields are dropped. A control
+/// in a value becomes a space (`FieldSection`). A line may end with LF alone (RFC 9112 §2.2), and a
+/// folded line is joined with a space (§5.2). A head with doubtful framing, or with NUL, is refused.
 ///
 /// Invariants:
 /// 1. `lineStart <= scanned`, and neither is beyond the bytes given last.
@@ -199,7 +199,7 @@ extension ResponseParser {
         }
     }
 
-    /// Appends the pending field to the section, which drops one that no message may contain.
+    /// Appends the pending field to the section, which drops one whose name is not a token.
     private mutating func takePending(_ bytes: Span<UInt8>) {
         guard let field = pending.take() else { return }
         bytes.extracting(field.name).withUnsafeBytes { name in
@@ -216,7 +216,7 @@ extension ResponseParser {
 
     private mutating func append(_ name: ByteRun, _ value: ByteRun) {
         if name.count == 10, name.equals(lowercased: "connection") { noteConnection(value) }
-        head.section.append(name: name, value: value)
+        head.section.append(name: name, cleaning: value)
     }
 
     private mutating func noteConnection(_ value: ByteRun) {

@@ -172,6 +172,19 @@ extension FieldSection {
         return true
     }
 
+    /// Adds a line of an origin, with a space in place of each control in the value (RFC 9110 §5.5).
+    ///
+    /// A line that is left out would take its restriction with it: `no-store`, a cookie, `Vary`.
+    /// Returns `false` and changes nothing if the name is not a token. The bytes must not belong to
+    /// this section.
+    @discardableResult
+    package mutating func append(name: ByteRun, cleaning value: ByteRun) -> Bool {
+        if append(name: name, value: value) { return true }
+        guard Self.isValidName(name) else { return false }
+        let cleaned = value.buffer.map { $0.isFieldContent ? $0 : .space }
+        return cleaned.withUnsafeBytes { append(name: name, value: ByteRun($0)) }
+    }
+
     /// Adds lines that this type encoded and no code changed since.
     package mutating func append(trusted lines: UnsafeRawBufferPointer) {
         bytes.append(contentsOf: lines)

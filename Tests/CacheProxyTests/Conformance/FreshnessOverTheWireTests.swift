@@ -40,6 +40,11 @@ import Testing
             .init(["Cache-Control: max-age=10, s-maxage=1"], reused: false),
             .init(["Cache-Control: no-store, max-age=10"], reused: false),
             .init(["Cache-Control: private, max-age=10"], reused: false),
+            .init(
+                ["Cache-Control: no-store, x=\u{1}", "Last-Modified: \(date(-10_000))"],
+                reused: false
+            ),
+            .init(["Cache-Control: max-age=10", "Set-Cookie: a=\u{7f}"], reused: false),
             .init(["Cache-Control: no-cache, max-age=10"], reused: false),
             .init(["Expires: \(date(10))", "Date: \(date(0))"], reused: true),
             .init(["Expires: \(date(3))", "Date: \(date(0))"], reused: false),

@@ -147,11 +147,21 @@ import Testing
 
     @Test func linesThatAreNoFieldsAreLeftOut() {
         let section = ParsedResponse(
-            "HTTP/1.1 200 OK\r\nnonsense\r\n folded\r\nBad Name: x\r\nA : 1\r\n: y\r\nB: \u{1}\r\n"
-                + "X: a\rContent-Length: 5\r\nX: a\r\n b\rc\r\nY\rContent-Length: 5\r\nC: 3\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nnonsense\r\n folded\r\nBad Name: x\r\nA : 1\r\n: y\r\nB\u{1}: 2\r\n"
+                + "Y\rContent-Length: 5\r\nC: 3\r\n\r\n"
         )
         .head?.section
         #expect(section?.description == "A: 1\nC: 3\n")
+    }
+
+    @Test func controlInAValueBecomesASpace() {
+        let section = ParsedResponse(
+            "HTTP/1.1 200 OK\r\nA: \u{1}\r\nVary: B\u{b}\r\nC: \u{7f}d\u{1}e\r\n"
+                + "X: a\rContent-Length: 5\r\nY: a\r\n b\rc\r\n\r\n"
+        )
+        .head?.section
+        let expected = "A: \nVary: B\nC: d e\nX: a Content-Length: 5\nY: a b c\n"
+        #expect(section?.description == expected)
     }
 
     @Test func interimHeadsComeBeforeTheResponse() {

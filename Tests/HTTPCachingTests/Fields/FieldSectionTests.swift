@@ -73,6 +73,21 @@ struct FieldSectionTests {
         #expect(!FieldSection.isValidName(name) || !FieldSection.isValidValue(value))
     }
 
+    @Test func controlInAnOriginsValueBecomesASpace() {
+        func cleaned(_ name: String, _ value: String) -> String {
+            var fields = FieldSection()
+            name.withByteRun { name in
+                value.withByteRun { value in _ = fields.append(name: name, cleaning: value) }
+            }
+            return fields.description
+        }
+        #expect(cleaned("A", "x\r\nB: y") == "A: x  B: y\n")
+        #expect(cleaned("Vary", "A\u{b}") == "Vary: A\n")
+        #expect(cleaned("A", "\u{0}\u{7f}\tx\u{1}y\tz ") == "A: x y\tz\n")
+        #expect(cleaned("A", "\u{1}") == "A: \n")
+        #expect(cleaned("A\u{1}", "x\u{1}").isEmpty)
+    }
+
     @Test func obsTextAndTabsAreValues() {
         var fields = FieldSection()
         let value: [UInt8] = [0x61, 0x09, 0xFF, 0x80, 0x62]
