@@ -74,6 +74,34 @@ import Testing
         }
     }
 
+    @Test(
+        "A part whose body has another length than its Content-Range states is not called stored",
+        arguments: [true, false]
+    )
+    func partOfAnotherLengthIsRefused(isLengthKnown: Bool) async throws {
+        let stage = try await Stage(
+            ScriptedOrigin { _, _ in
+                var fields = Self.weak
+                fields["Content-Range"] = "bytes 4-9/10"
+                if isLengthKnown { fields["Content-Length"] = "5" }
+                let body = BodyStream(ByteChunk("01234"))
+                return OriginResponse(status: 206, fields: fields, body: body)
+            }
+        )
+        let wish: HeaderFields = ["Range": "bytes=4-9"]
+        let answer = try await stage.get(Stage.url, wish)
+        #expect(answer.status == 206 && answer.body == "01234")
+        if isLengthKnown {
+            #expect(answer.info.isStored == false)
+            #expect(answer.info.refusal?.description == "invalid-part")
+            #expect(answer.fields["Cache-Status"]?.hasSuffix("; detail=invalid-part") == true)
+        }
+        let refusals = await stage.cache.statistics.refusals
+        #expect(refusals.map { "\($0.key) \($0.value)" } == ["invalid-part 1"])
+        #expect(try await stage.holds(Stage.url, wish) == false)
+        await stage.end()
+    }
+
     /// An origin with one version of a resource, with or without support for If-Range.
     private static func scripted(_ request: OriginRequest, _ tag: String, heedsIfRange: Bool)
         -> OriginResponse

@@ -221,7 +221,8 @@ struct FetchAttempt {
         if answer.status == 206, let range = response.facts.contentRange { storage = .part(range) }
         let isForEveryone = !StatusFacts(answer.status).answersOneClientOnly && storage == .whole
         let refusal =
-            variance?.isStored == false ? .tooManyVariants : headRefusal(answer, &builder)
+            variance?.isStored == false
+            ? .tooManyVariants : headRefusal(answer, storage, &builder)
         var answer = answer
         let shared = share(&answer)
         var ticket = ticket
@@ -302,8 +303,14 @@ struct FetchAttempt {
     /// - Returns: The reason not to keep the response, as far as its head tells.
     private func headRefusal(
         _ answer: OriginAnswer,
+        _ storage: PendingBody.Storage,
         _ builder: inout EntryBuilder
     ) -> StoreRefusalReason? {
+        if case .part(let content) = storage, let count = answer.expectedCount,
+            content.range?.count != count
+        {
+            return .invalidPart
+        }
         if context.request.options.leavesStoring, context.facts.hasRange { return .unproposedPart }
         let options = services.configuration.caching
         let named = options.tags(in: builder.fields)

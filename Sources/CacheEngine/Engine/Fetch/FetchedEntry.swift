@@ -139,7 +139,9 @@ struct FetchedEntry {
         as content: ContentRange,
         _ builder: EntryBuilder
     ) async {
-        guard Self.byteCount(of: arrived) == content.range?.count else { return }
+        guard Self.byteCount(of: arrived) == content.range?.count else {
+            return services.recorder.refused(.invalidPart, context.request)
+        }
         for copies in 1...Self.copiesMax {
             // Begun before the look: a change of the key from now on outdates the copy.
             let copy = tiers.arrivals.beginCopy(of: body.key.hash)

@@ -7,6 +7,8 @@ extension StoreRefusalReason {
     static let tooManyVariants = StoreRefusalReason("too-many-variants")
     /// The entry fits into no tier.
     static let tooLarge = StoreRefusalReason(StoreOutcome.Reason.tooLarge)
+    /// The body of a 206 has another length than its Content-Range states.
+    static let invalidPart = StoreRefusalReason(StoreOutcome.Reason.invalidPart)
     /// Too many bodies arrive at once, or their readers have yet to take too much.
     static let memoryShort = StoreRefusalReason("memory-short")
     /// The application's hook refused the response.
