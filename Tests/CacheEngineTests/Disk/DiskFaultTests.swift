@@ -185,6 +185,18 @@ import Testing
         }
     }
 
+    @Test func shardGrowsBesideFilesThatItCannotOpen() async throws {
+        let (store, snapshot) = try await smallStore()
+        for path in snapshot.keys where path.hasSuffix(".seg") { files.addLink(path) }
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(7))
+        try await tier.flush()
+        #expect(tier.statistics.writeErrors == 0)
+        _ = try await store.reopen()
+        #expect(try await store.version(7) == 0)
+        await store.close()
+    }
+
     @Test func fullDeviceRefusesAndWorksAgainWhenThereIsRoom() async throws {
         let store = DiskStore(segments: 4, volume: .replaced(files))
         let tier = try await store.open()

@@ -128,6 +128,40 @@ import Testing
         #expect(Array(bytes[40..<44]) == Self.u32(Self.crc(Array(bytes[164...]))))
     }
 
+    @Test(arguments: [
+        "+0001.seg", "-0000.seg", "00001.SEG", "0001.seg", "000001.seg", "0x001.seg",
+        "+0000000000000ab.body", "00000000000000AB.body", "0000000000000ab.body",
+    ])
+    func nameThatNoCacheWritesIsForeign(name: String) {
+        #expect(DiskShard.slot(named: name) == nil)
+        #expect(BodyFileFormat.fileID(named: name) == nil)
+    }
+
+    @Test func fileNamesRoundTrip() {
+        #expect(DiskShard.slot(named: "00042.seg") == 42)
+        #expect(BodyFileFormat.name(0xAB) == "00000000000000ab.body")
+        for number in [1, 0xAB, UInt64.max] {
+            #expect(BodyFileFormat.fileID(named: BodyFileFormat.name(number)) == number)
+        }
+    }
+
+    /// A window is read once, not again for each place behind the end.
+    @Test func scanEndsWithTheFile() throws {
+        let files = FaultyFileSystem(seed: 1)
+        try files.makeDirectory("/d")
+        files.replace("/d/f", with: [UInt8](repeating: 0, count: 10_000))
+        var scanner = SegmentScanner(
+            volume: .replaced(files),
+            file: try files.open("/d/f", .existing),
+            seal: SegmentSeal(base: 1),
+            limit: 1 << 20,
+            recordBytesMax: 512 << 10
+        )
+        let found = scanner.scan(from: 4_096)
+        #expect(found.items.isEmpty && found.end == 4_096 && found.fault == nil)
+        #expect(scanner.limit == 10_000)
+    }
+
     @Test func bodyReferenceHasItsDocumentedBytes() {
         let reference = BodyReference(
             fileID: 1,

@@ -233,6 +233,33 @@ import Testing
         #expect(try !Self.covers(900_000, tag: "other", purges))
     }
 
+    /// Tombstones are accepted though the numbers that a place can name have ended.
+    @Test func numberThatNoPlaceCanNameIsNotUsedAgain() throws {
+        let hash = KeyHash(placement: 0, identity: 1)
+        var queue = WriteQueue(nodesMax: 4)
+        var nodes: [Int] = []
+        for sequence: UInt64 in 1...10 {
+            if sequence == 7 {
+                for taken in queue.take(bytesMax: .max) { _ = queue.finish(taken.node) }
+            }
+            let node = queue.push(
+                .tombstone,
+                hash: hash,
+                sequence: sequence,
+                sizeBytes: 0,
+                coversOlderRecord: true
+            )
+            nodes.append(node)
+        }
+        #expect(nodes[..<6] == [0, 1, 2, 3, 4, 5])
+        #expect(Set(nodes[6...]) == [0, 1, 2, 3])
+        let isAtLimit = queue.isAtNodeLimit
+        #expect(isAtLimit)
+        #if ENGINE_CHECKS
+            queue.checkInvariants()
+        #endif
+    }
+
     @Test func nodesThatFailedInPartsAreQueuedInTheirOrder() {
         var queue = WriteQueue()
         for sequence: UInt64 in 1...5 {

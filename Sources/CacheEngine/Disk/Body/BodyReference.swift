@@ -123,17 +123,15 @@ package enum BodyFileFormat {
     /// The name of the file with this number.
     package static func name(_ fileID: UInt64) -> String {
         let digits = String(fileID, radix: 16)
-        let name = String(repeating: "0", count: 16 - digits.count) + digits + nameEnding
-        assert(Self.fileID(named: name) == fileID, "reads as written")
-        return name
+        return String(repeating: "0", count: 16 - digits.count) + digits + nameEnding
     }
     package static let nameEnding = ".body"
 
     /// The number in a file's name; `nil` if the name is not one of a body file.
     package static func fileID(named name: String) -> UInt64? {
-        guard name.hasSuffix(nameEnding), name.utf8.count == 16 + nameEnding.utf8.count else {
+        guard let fileID = UInt64(name.prefix(16), radix: 16), Self.name(fileID) == name else {
             return nil
         }
-        return UInt64(name.dropLast(nameEnding.count), radix: 16)
+        return fileID
     }
 }

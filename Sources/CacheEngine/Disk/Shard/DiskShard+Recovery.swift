@@ -74,7 +74,7 @@ extension DiskShard {
                 // unchanged.
                 guard !error.isExhaustion else { throw error }
                 if error == .inputOutput { replay.fault = error }
-                knowsEverySegment = false
+                foreign.insert(slot)
                 replay.report.damaged += 1
                 continue
             }
@@ -108,10 +108,15 @@ extension DiskShard {
     }
 
     static func slot(named name: String) -> Int? {
-        guard name.hasSuffix(".seg"), name.utf8.count == 9, let slot = Int(name.prefix(5)),
-            (0..<RecordPlace.segmentsMax).contains(slot)
+        guard let slot = Int(name.prefix(5)), (0..<RecordPlace.segmentsMax).contains(slot),
+            segmentName(slot) == name
         else { return nil }
         return slot
+    }
+
+    static func segmentName(_ slot: Int) -> String {
+        let digits = String(slot)
+        return String(repeating: "0", count: 5 - digits.count) + digits + ".seg"
     }
 
     private enum FoundHeader {

@@ -130,20 +130,19 @@ extension DiskShard {
     func createSegment() -> Bool {
         guard ledger.reserveSegment(settings.segmentBytes) else { return false }
         let slot = state.withLock { state in
-            (0..<state.segments.count).first { state.segments[$0].state == .absent }
-                ?? state.segments.count
+            (0..<RecordPlace.segmentsMax).first { slot in
+                let isKnown = slot < state.segments.count
+                return !foreign.contains(slot)
+                    && (!isKnown || state.segments[slot].state == .absent)
+            }
         }
-        guard slot < RecordPlace.segmentsMax, let file = createSegmentFile(slot) else {
+        guard let slot, let file = createSegmentFile(slot) else {
             ledger.releaseSegment(settings.segmentBytes)
             return false
         }
         state.withLock { state in
-            let info = SegmentInfo(state: .clean, file: file)
-            if slot == state.segments.count {
-                state.segments.append(info)
-            } else {
-                state.segments[slot] = info
-            }
+            while state.segments.count <= slot { state.segments.append(SegmentInfo()) }
+            state.segments[slot] = SegmentInfo(state: .clean, file: file)
         }
         clean.append(slot)
         return true

@@ -172,7 +172,7 @@ extension DiskShard {
 
     /// Whether no record of this shard is on disk, and none can be written: a removal needs none.
     private var hasNothingToUndo: Bool {
-        segmentCount == 0 && knowsEverySegment && !createSegment()
+        segmentCount == 0 && foreign.isEmpty && !createSegment()
     }
 
     /// Places a record that was read from an older segment, under a new sequence number.

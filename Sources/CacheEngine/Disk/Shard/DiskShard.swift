@@ -23,8 +23,9 @@ package actor DiskShard {
     var order: [Int] = []
     /// Segments without live records, the one unused longest first.
     var clean: [Int] = []
-    /// Whether every segment file could be opened; the records of another may be readable one day.
-    var knowsEverySegment = true
+    /// Slots whose file could not be opened: the file is not this cache's to change, and its records
+    /// may be readable one day.
+    var foreign: Set<Int> = []
     var bodyLine = BodyLine()
     var nextGeneration: UInt64 = 1
     /// Consecutive failed batches.
@@ -122,10 +123,7 @@ package actor DiskShard {
     }
 
     func segmentPath(_ slot: Int) -> String {
-        let digits = String(slot)
-        let name = String(repeating: "0", count: 5 - digits.count) + digits + ".seg"
-        assert(Self.slot(named: name) == slot, "reads as written")
-        return settings.directory + "/" + name
+        settings.directory + "/" + Self.segmentName(slot)
     }
 }
 

@@ -22,8 +22,8 @@ struct SegmentScanner {
     let volume: Volume
     let file: OpenFile
     let seal: SegmentSeal
-    /// The maximum end of the records.
-    let limit: Int
+    /// The maximum end of the records; not beyond the end of the file, once that is known.
+    private(set) var limit: Int
     /// The maximum size of a record.
     let recordBytesMax: Int
     private var window: [UInt8] = []
@@ -127,6 +127,7 @@ struct SegmentScanner {
         }
         // A read error is not the end of the log: the unreadable part may hold anything.
         if let fault { findings.fault = fault }
+        if got < wanted { limit = offset + got }
         fresh.removeLast(wanted - got)
         (window, windowStart) = (fresh, offset)
         return got >= count

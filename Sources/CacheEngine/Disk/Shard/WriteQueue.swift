@@ -6,9 +6,10 @@
 /// Invariants:
 /// 1. Every queued and cancelled node is in the list exactly once; no other node is.
 /// 2. `bytes` is the sum of the entries' sizes over queued and writing nodes.
-/// 3. At most `RecordPlace.queueNodesMax` nodes exist. Stores are refused long before that. The
-///    number of tombstones is bounded by the number of entries that left the index, and so by the
-///    device; that of purges by `PurgeTable.tagsMax` while the device fails.
+/// 3. An entry's node has a number that a place can name: stores are refused before the numbers end.
+///    Only removals take higher ones, which are used once. The number of tombstones is bounded by
+///    the number of entries that left the index, and so by the device; that of purges by
+///    `PurgeTable.tagsMax` while the device fails.
 struct WriteQueue: ~Copyable {
     enum State: UInt8, Sendable { case free, queued, cancelled, writing }
 
@@ -63,6 +64,8 @@ struct WriteQueue: ~Copyable {
         }
     }
 
+    /// The number of nodes that a place can name.
+    private let nodesMax: Int
     private var nodes = Slab<Node>(capacity: 64)
     private var firstFree: Int32 = -1
     private var head: Int32 = -1
@@ -75,8 +78,10 @@ struct WriteQueue: ~Copyable {
     /// Nodes that are queued or being written.
     private(set) var liveCount = 0
 
+    init(nodesMax: Int = RecordPlace.queueNodesMax) { self.nodesMax = nodesMax }
+
     var isEmpty: Bool { head < 0 }
-    var isAtNodeLimit: Bool { nodes.count >= RecordPlace.queueNodesMax - 1 && firstFree < 0 }
+    var isAtNodeLimit: Bool { nodes.count >= nodesMax - 1 && firstFree < 0 }
 
     /// The sequence number of the oldest node in the list.
     var firstSequence: UInt64? { head < 0 ? nil : nodes[Int(head)].sequence }
@@ -100,7 +105,6 @@ struct WriteQueue: ~Copyable {
             nodes.append(Node())
         }
         assert(nodes[index].state == .free)
-        assert(index < RecordPlace.queueNodesMax, "3: a place can name the node")
         nodes[index] = Node(
             state: .queued,
             coversOlderRecord: coversOlderRecord,
@@ -114,6 +118,7 @@ struct WriteQueue: ~Copyable {
         liveCount += 1
         if nodes[index].isRemoval { removalCount += 1 }
         if nodes[index].isPurge { purgeCount += 1 }
+        assert(index < nodesMax || nodes[index].isRemoval, "3: a place can name the node")
         if tail >= 0 { nodes[Int(tail)].next = Int32(index) } else { head = Int32(index) }
         tail = Int32(index)
         return index
@@ -209,6 +214,7 @@ struct WriteQueue: ~Copyable {
 
     private mutating func release(_ node: Int) {
         nodes[node] = Node()
+        guard node < nodesMax else { return }
         nodes[node].next = firstFree
         firstFree = Int32(node)
     }
@@ -233,7 +239,10 @@ struct WriteQueue: ~Copyable {
             }
             precondition(waiting == listed, "1: list")
             precondition(sum == bytes && live == liveCount, "2: bytes")
-            precondition(nodes.count <= RecordPlace.queueNodesMax, "3: limit")
+            for index in 0..<nodes.count where nodes[index].state != .free {
+                let node = nodes[index]
+                precondition(index < nodesMax || node.isRemoval, "3: limit")
+            }
         }
     #endif
 }
