@@ -197,6 +197,31 @@ import Testing
         await store.close()
     }
 
+    /// The room of such a segment is neither lost nor counted twice.
+    @Test func segmentThatCannotBeUnlinkedStaysInUse() async throws {
+        let store = DiskStore(volume: .replaced(files))
+        let tier = try await store.open()
+        for number in 0..<800 {
+            _ = tier.enqueue(try store.entry(number, version: 4, bytes: 900))
+            if number % 20 == 0 { try await tier.flush() }
+        }
+        try await tier.flush()
+        let capacity = store.configuration.capacityBytes
+        files.plan.isReadOnly = true
+        await tier.setCapacity(capacity / 2)
+        files.plan = .init()
+        await tier.setCapacity(capacity)
+        for number in 800..<1_600 {
+            _ = tier.enqueue(try store.entry(number, version: 4, bytes: 900))
+            if number % 20 == 0 { try await tier.flush() }
+        }
+        try await tier.flush()
+        #expect(await tier.shards[0].segmentCount == 8)
+        #expect(files.paths.filter { $0.hasSuffix(".seg") }.count == 8)
+        #expect(tier.statistics.fileBytes == 8 * (64 << 10))
+        await store.close()
+    }
+
     @Test func fullDeviceRefusesAndWorksAgainWhenThereIsRoom() async throws {
         let store = DiskStore(segments: 4, volume: .replaced(files))
         let tier = try await store.open()

@@ -289,12 +289,19 @@ extension DiskShard {
         }
     }
 
-    /// Unlinks the file of a clean segment; returns `false` if every clean segment has a reader.
+    /// Unlinks the file of a clean segment; returns `false` if every clean segment has a reader, or if
+    /// the file cannot be unlinked.
     func removeCleanSegment() -> Bool {
         guard isInPlace(), let position = clean.firstIndex(where: { isUnread($0) }) else {
             return false
         }
-        let slot = clean.remove(at: position)
+        let slot = clean[position]
+        do throws(FileFault) {
+            try volume.unlink(segmentPath(slot))
+        } catch {
+            guard error == .notFound else { return false }
+        }
+        clean.remove(at: position)
         let file = state.withLock { state in
             let info = state.segments[slot]
             assert(info.state == .clean && info.leases == 0, "nothing is read from it")
@@ -302,11 +309,6 @@ extension DiskShard {
             return info.file
         }
         volume.close(file)
-        do throws(FileFault) {
-            try volume.unlink(segmentPath(slot))
-        } catch {
-            guard error == .notFound else { return false }
-        }
         ledger.releaseSegment(settings.segmentBytes)
         return true
     }
