@@ -1,5 +1,6 @@
 import CacheTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -132,6 +133,73 @@ import Testing
                 #expect(isDead == dead.contains(number), "\(number)")
             }
         }
+        await store.close()
+    }
+
+    /// A purge of a class looks at one table of the index at a time.
+    @Test func purgeOfAClassSparesWhatIsStoredWhileItRuns() async throws {
+        let store = DiskStore()
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        let shard = tier.shards[0]
+        func put(_ number: Int) throws {
+            #expect(tier.enqueue(try store.entry(number, flags: .pinned)) == .stored)
+        }
+        func begin() throws -> UInt64 {
+            try #require(shard.state.withLock { $0.beginPurge(.storageClass(.pinned)) })
+        }
+        func drop(before sequence: UInt64) -> Int {
+            DiskIndex.tableNumbers.reduce(0) { sum, table in
+                sum
+                    + shard.state.withLock {
+                        $0.dropPlaces(of: .pinned, inTable: table, before: sequence).entries
+                    }
+            }
+        }
+        try put(1)
+        try await tier.flush()
+        try put(2)
+        let first = try begin()
+        try put(3)
+        #expect(drop(before: first) == 2)
+        #expect(try await store.version(3) == 0)
+        try await tier.flush()
+        let second = try begin()
+        try put(4)
+        try await tier.flush()
+        #expect(drop(before: second) == 0, "their segment has a newer record")
+        for isReopened in [false, true] {
+            if isReopened { _ = try await store.reopen() }
+            for number in 1...3 { #expect(try await store.version(number) == nil, "\(number)") }
+            #expect(try await store.version(4) == 0)
+        }
+        await store.close()
+    }
+
+    @Test func purgeOfEverythingCountsWhatItRemoves() async throws {
+        let store = DiskStore()
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        _ = tier.enqueue(try store.entry(1))
+        try await LargeBodyTests.write(2, bytes: 40_000, in: store)
+        try await tier.flush()
+        let entry = try store.entry(3)
+        _ = tier.enqueue(entry)
+        let identities = try [1, 2].map { try store.storeKey($0).hash.identity }
+        let written = tier.shards[0].state.withLock { state in
+            identities.reduce(0) { sum, identity in
+                sum + state.index.place(of: identity).recordBytesMax
+                    + (state.bodies[identity]?.occupiedBytes ?? 0)
+            }
+        }
+        let removed = try await tier.removeAll(in: .everything)
+        #expect(removed.entries == 3 && removed.bytes == written + entry.sizeBytes)
+        #expect(await tier.usage().entries == 0)
+        #if ENGINE_CHECKS
+            await tier.checkInvariants()
+        #endif
+        _ = try await store.reopen()
+        for number in 1...3 { #expect(try await store.version(number) == nil) }
         await store.close()
     }
 

@@ -66,6 +66,10 @@ struct DiskIndex: ~Copyable, @unchecked Sendable {
         for number in 0..<Self.tableCount { tables[number].forEach(visit) }
     }
 
+    func forEach(inTable number: Int, _ visit: (IndexTable.Slot) -> Void) {
+        tables[number].forEach(visit)
+    }
+
     static var tableNumbers: Range<Int> { 0..<tableCount }
 
     private static func table(of identity: UInt64) -> Int { Int(identity >> 56) }

@@ -89,15 +89,22 @@ struct IndexTable: ~Copyable, @unchecked Sendable {
         return old
     }
 
-    /// Removes every slot for which `isDead` returns `true`.
+    /// Removes every slot for which `isDead` returns `true`, which is asked in ascending order.
     mutating func removeAll(where isDead: (Slot) -> Bool) {
-        var index = 0
-        while index < capacity + Self.overflowSlots {
-            if !slots[index].place.isNone && isDead(slots[index]) {
-                removeSlot(at: index)
-            } else {
-                index += 1
+        var next = 0
+        for index in 0..<capacity + Self.overflowSlots where !slots[index].place.isNone {
+            let slot = slots[index]
+            guard !isDead(slot) else {
+                slots[index].place = .none
+                count -= 1
+                continue
             }
+            next = max(next, home(of: slot.identity))
+            if next < index {
+                slots[next] = slot
+                slots[index].place = .none
+            }
+            next += 1
         }
         if count * 2 < capacity && capacity > Self.capacityMin * 2 { resize(for: count) }
     }

@@ -74,19 +74,16 @@ extension DiskShard {
         replay.report.notes.append(
             "\(settings.directory) could not be read (\(fault.text)); its entries are lost"
         )
-        state.withLock { state in
-            state.counters.readErrors += 1
-            _ = state.purge(.everything)
-        }
+        state.withLock { $0.counters.readErrors += 1 }
+        // It fails only in a closed shard, which reads and writes nothing.
+        _ = try? forgetAll(in: .everything)
     }
 
     /// Removes the entries of the last session.
     func endSession() {
-        state.withLock { state in
-            let scope = RemovalScope.storageClass(.session)
-            if Mutant.keepsSessionEntries.isOn { return }
-            if state.hasEntries(of: .session) { _ = state.purge(scope) }
-        }
+        if Mutant.keepsSessionEntries.isOn { return }
+        guard state.withLock({ $0.hasEntries(of: .session) }) else { return }
+        _ = try? forgetAll(in: .storageClass(.session))
     }
 
     /// Continues the newest segment if no other record can follow its records.

@@ -35,10 +35,24 @@ extension DiskShard {
 
     /// Removes the entries that `scope` covers; `confirmRemovals` makes the removal durable.
     nonisolated func forgetAll(in scope: RemovalScope) throws -> RemovalCount {
-        let removed = state.withLock { state in
-            state.condition == .closed ? nil : state.purge(scope)
+        if scope == .everything { return try forgetEverything() }
+        guard let sequence = state.withLock({ $0.beginPurge(scope) }) else { throw Self.closed }
+        var removed = RemovalCount()
+        guard case .storageClass(let kept) = scope else { return removed }
+        for table in DiskIndex.tableNumbers {
+            removed =
+                removed
+                + state.withLock { $0.dropPlaces(of: kept, inTable: table, before: sequence) }
         }
-        guard let removed else { throw Self.closed }
+        return removed
+    }
+
+    private nonisolated func forgetEverything() throws -> RemovalCount {
+        var old = DiskIndex()
+        guard var removed = state.withLock({ $0.purgeEverything(leaving: &old) }) else {
+            throw Self.closed
+        }
+        old.forEach { if !$0.place.isQueued { removed.bytes += $0.place.recordBytesMax } }
         return removed
     }
 

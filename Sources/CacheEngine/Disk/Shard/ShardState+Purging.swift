@@ -1,8 +1,8 @@
 /// Purges, hard and soft: how one is made, which record it leaves in the log, which entries it
 /// covers, and how an opening repeats it.
 ///
-///     DiskTier.removeAll ──▶ purge ─────┐
-///     DiskTier.markStale ──▶ markStale ─┴─▶ push ──▶ DiskShard.confirmRemovals writes the log
+///     DiskTier.removeAll ──▶ beginPurge ─┐
+///     DiskTier.markStale ──▶ markStale ──┴─▶ push ──▶ DiskShard.confirmRemovals writes the log
 ///
 /// A purge by tag looks at no entry. The table `purges` remembers it, and every read asks
 /// `isPurged`. The table `stale` remembers soft ones, and `DiskTier.isMarkedStale` asks it. A record
@@ -11,14 +11,25 @@
 extension ShardState {
     // MARK: Making
 
-    /// Removes the entries in `scope`: readers learn of it from the table, the next process from the
-    /// record.
-    mutating func purge(_ scope: RemovalScope) -> RemovalCount {
+    /// Begins the removal of the entries in `scope`: readers learn of it from the table, the next
+    /// process from the record.
+    ///
+    /// Returns the sequence number of the purge; `nil` if the shard is closed.
+    mutating func beginPurge(_ scope: RemovalScope) -> UInt64? {
+        guard condition != .closed else { return nil }
         let sequence = takeSequence()
         purges.insert(scope, sequence: sequence)
-        let removed = dropPlaces(in: scope)
         push(.removal(scope), sequence)
-        return removed
+        return sequence
+    }
+
+    /// Removes everything; `nil` if the shard is closed.
+    ///
+    /// `old` takes the index, so that the caller can count and release it outside the lock. The bytes
+    /// of the places on disk are not in the count.
+    mutating func purgeEverything(leaving old: inout DiskIndex) -> RemovalCount? {
+        guard beginPurge(.everything) != nil else { return nil }
+        return dropEverything(leaving: &old)
     }
 
     /// `scope` is a tag or everything.
@@ -47,7 +58,8 @@ extension ShardState {
             guard !purgesEverything else { return }
             purgesEverything = true
             purges.insert(.everything, sequence: sequence)
-            _ = dropPlaces(in: .everything)
+            var old = DiskIndex()
+            _ = dropEverything(leaving: &old)
             record = .removal(.everything)
         }
         _ = queue.push(
@@ -59,37 +71,66 @@ extension ShardState {
         )
     }
 
-    /// Removes the places that `scope` covers, as far as a place alone can decide that.
-    private mutating func dropPlaces(in scope: RemovalScope) -> RemovalCount {
+    /// Empties the index and the queue of what a purge of everything covers.
+    private mutating func dropEverything(leaving old: inout DiskIndex) -> RemovalCount {
+        var removed = RemovalCount(entries: index.count, bytes: queue.bytes)
+        swap(&index, &old)
+        for older in queue.cancelEntries() { older.body?.doom() }
+        removed.bytes -= queue.bytes
+        for body in bodies.values {
+            removed.bytes += body.occupiedBytes
+            body.doom()
+        }
+        bodies = [:]
+        assert(index.count == 0, "nothing is left")
+        return removed
+    }
+
+    /// Removes one table's places of entries of that class that were stored before `sequence`.
+    ///
+    /// A segment that has newer records keeps its places, because a place does not tell its number.
+    /// Of these, reads and reclaims refuse the ones that the purge covers. To drop a newer one without
+    /// a tombstone would let it come back after its removal.
+    mutating func dropPlaces(
+        of kept: StorageClass,
+        inTable table: Int,
+        before sequence: UInt64
+    ) -> RemovalCount {
         var removed = RemovalCount()
-        var cancelled: [Int] = []
-        var dropped: [UInt64] = []
-        index.removeAll { slot in
-            switch scope {
-            case .everything: break
-            case .storageClass(let kept):
-                guard slot.place.storageClass == kept else { return false }
-            case .tag, .storedAfter, .storedBefore: return false
+        var written: [UInt64] = []
+        var jumbos: [UInt64] = []
+        var queued: [Int] = []
+        index.forEach(inTable: table) { slot in
+            let place = slot.place
+            guard place.storageClass == kept else { return }
+            if place.isQueued {
+                if queue[place.queueNode].sequence < sequence { queued.append(place.queueNode) }
+            } else if segments[place.segment].sequenceMax <= sequence {
+                removed.bytes += place.recordBytesMax
+                written.append(slot.identity)
+                if place.flags.contains(.jumbo) { jumbos.append(slot.identity) }
             }
-            removed.entries += 1
-            removed.bytes += slot.place.isQueued ? 0 : slot.place.recordBytesMax
-            if slot.place.isQueued { cancelled.append(slot.place.queueNode) }
-            if slot.place.flags.contains(.jumbo) { dropped.append(slot.identity) }
+        }
+        removed.entries = written.count + queued.count
+        // Both passes meet the slots of the table in one order.
+        var next = 0
+        index.removeAll(inTable: table) { slot in
+            guard next < written.count, written[next] == slot.identity else { return false }
+            next += 1
             return true
         }
-        for node in cancelled where queue[node].state == .queued {
-            removed.bytes += queue[node].sizeBytes
-            let hash = queue[node].hash
-            let older = queue.cancel(node)
-            // The older copy may be of another class, which the purge does not cover.
-            if older.isOnDisk { pushTombstone(hash, over: older) } else { older.body?.doom() }
-        }
-        for identity in dropped {
+        assert(next == written.count, "each place was met again")
+        for identity in jumbos {
             guard let body = bodies.removeValue(forKey: identity) else { continue }
             removed.bytes += body.occupiedBytes
             body.doom()
         }
-        assert(scope != .everything || index.count == 0 && bodies.isEmpty, "nothing is left")
+        for node in queued {
+            let hash = queue[node].hash
+            removed.bytes += queue[node].sizeBytes + (bodies[hash.identity]?.occupiedBytes ?? 0)
+            // The older copy may be of another class, which the purge does not cover.
+            _ = dropCopies(of: hash)
+        }
         return removed
     }
 

@@ -152,6 +152,18 @@ struct WriteQueue: ~Copyable {
         return older
     }
 
+    /// Cancels every entry that is not being written, and returns the copies that they covered.
+    mutating func cancelEntries() -> [OlderCopy] {
+        var older: [OlderCopy] = []
+        var at = head
+        while at >= 0 {
+            let node = Int(at)
+            at = nodes[node].next
+            if nodes[node].state == .queued, !nodes[node].isRemoval { older.append(cancel(node)) }
+        }
+        return older
+    }
+
     /// Hands out the oldest nodes, at least one, until `bytesMax` is reached.
     mutating func take(bytesMax: Int) -> [Taken] {
         var taken: [Taken] = []
