@@ -9,15 +9,14 @@ internal import Foundation
         /// Answers a task by the engine: look-up, collapsing, loading and storing.
         ///
         /// The completion handler gets `nil`, and URLSession loads the response itself, in two
-        /// cases: the engine does not handle the request (other methods, content, own conditions,
+        /// cases: the engine does not handle the request (other methods, own conditions,
         /// credentials), or URLSession would not accept the response (`DeliverableFields`).
         func answer(
             _ dataTask: URLSessionDataTask,
             completionHandler: @Sendable @escaping (CachedURLResponse?) -> Void
         ) {
-            // The content of an upload task is not in its request.
-            guard !(dataTask is URLSessionUploadTask), let request = dataTask.currentRequest,
-                let url = request.url, let asked = engineRequest(request)
+            guard let request = dataTask.currentRequest, let url = request.url,
+                let asked = engineRequest(request)
             else { return completionHandler(nil) }
             if let stored = cache.immediateResponse(to: asked),
                 let chunk = stored.body.availableChunk, redirect(stored, from: url) == nil,

@@ -107,8 +107,8 @@ final class SessionExchange: BodySource {
 
     /// A timer without an interval would fire without a pause.
     private static let limitSecondsMin = 0.001
-    /// The time limit beyond which a wait is endless: 30 years.
-    static let limitSecondsMax = 1e9
+    /// The longest time limit, eleven days; Foundation on Linux traps for one that is endless.
+    static let limitSecondsMax = 1e6
 
     private func nextEvent() async -> Event {
         await withTaskCancellationHandler {

@@ -59,6 +59,10 @@ public final class URLSessionOrigin: Origin {
         own.httpCookieStorage = nil
         own.httpShouldSetCookies = false
         own.urlCredentialStorage = nil
+        own.timeoutIntervalForRequest = min(
+            own.timeoutIntervalForRequest,
+            SessionExchange.limitSecondsMax
+        )
         #if canImport(FoundationNetworking)
             own.protocolClasses = own.protocolClasses?.filter { !($0 is CachingURLProtocol.Type) }
         #endif

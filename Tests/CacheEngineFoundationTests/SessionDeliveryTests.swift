@@ -96,19 +96,6 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    @Test func uploadTaskSendsItsContent() async throws {
-        let server = try LoopbackServer { request, connection in
-            let fields = [("Cache-Control", "max-age=60")]
-            connection.respond(200, fields, body: "\(request.body.count)")
-        }
-        let request = URLRequest(url: try #require(URL(string: server.baseURL + "/")))
-        for _ in 0..<2 {
-            let (data, _) = try await session.upload(for: request, from: Data("abc".utf8))
-            #expect(String(decoding: data, as: UTF8.self) == "3")
-        }
-        #expect(server.requestCount == 2)
-    }
-
     @Test func requestWithCredentialsIsTheSessionsOwn() async throws {
         let server = try LoopbackServer { _, connection in
             connection.respond(200, [("Cache-Control", "max-age=60")], body: "secret")

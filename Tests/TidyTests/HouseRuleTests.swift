@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    /// A draw is a system call, and costs a tenth of a hit: the numbers exist before the clock runs.
+    /// A draw is a system call and costs a tenth of a hit: the numbers exist before the clock.
     @Test func noPeerDrawsNumbersFromTheSystem() throws {
         for file in try SourceFile.all(in: ["Sources/urlcache-peer", "Sources/Benchmarks"]) {
             #expect(!file.code.contains("SystemRandomNumberGenerator"), "\(file.path)")

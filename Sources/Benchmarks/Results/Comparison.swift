@@ -5,8 +5,8 @@
 /// according to the speed probe. It is at least a floor that covers causes that no round shows,
 /// such as memory layout or a neighbour on the host.
 ///
-/// A time whose noise is unknown is shown and never decides: one of a single round, or one of another
-/// machine. On another machine a row with a peer is judged by its ratio to the peer.
+/// A time whose noise is unknown is shown and never decides: one of a single round, or one of
+/// another machine. On another machine a row with a peer is judged by its ratio to the peer.
 package struct Comparison: Sendable {
     /// The verdict on one row.
     package enum Verdict: String, Sendable {

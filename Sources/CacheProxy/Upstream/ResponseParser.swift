@@ -97,7 +97,7 @@ package struct ResponseParser: Sendable {
 
     /// The status line and the empty line are not counted as fields.
     private func isTooLarge(lines: Int, bytes: Int, _ limits: ResponseLimits) -> Bool {
-        lines > limits.fieldCountMax + 2 || bytes > limits.headBytesMax
+        lines - 2 > limits.fieldCountMax || bytes > limits.headBytesMax
     }
 
     /// Limits hold for incomplete lines too, so that an attack is not read to its end.
