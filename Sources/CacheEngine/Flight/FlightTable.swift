@@ -85,8 +85,10 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         _ checks: some BoardingChecks<Request, Answer>
     ) -> Member? {
         if let flight = current(key) {
-            guard checks.isOutdated(flight) else { return nil }
-            flight.retire()
+            // A refresh for one client refreshes for nobody else.
+            let isOutdated = checks.isOutdated(flight)
+            guard isOutdated || !checks.isPersonal && !checks.mayJoin(flight) else { return nil }
+            if isOutdated { flight.retire() }
             remove(flight)
         }
         let isPaused =

@@ -167,6 +167,33 @@ import Testing
         #expect(await world.shutDown())
     }
 
+    /// Its response says nothing about those for the other clients of the fleet.
+    @Test func refreshForOneClientTakesNoLease() async throws {
+        let tier = LeasingTier()
+        let origin = ScriptedOrigin { request, _ in
+            request.fields.contains("Authorization")
+                ? .whole(status: 403, fields: [:], body: "no")
+                : .whole(
+                    fields: ["Cache-Control": "max-age=10, stale-while-revalidate=100"],
+                    body: "old"
+                )
+        }
+        let world = try await SimulatedCache(
+            origin: origin,
+            fleet: ScriptedRelay(sharing: tier).fleet
+        )
+        _ = await world.answer(Self.request)
+        let ends = tier.ends
+        await world.advance(seconds: 20)
+        _ = await world.answer(
+            Self.request.with { $0.fields["Authorization"] = "Basic YTpi" }
+        )
+        await world.settle()
+        #expect(origin.count == 2)
+        #expect(ends.count == 1 && tier.ends == ends)
+        #expect(await world.shutDown())
+    }
+
     @Test(arguments: [RemovalScope.tag("news"), .everything, .tag("other")])
     func leaseOfAnOvertakenResponseIsFree(scope: RemovalScope) async throws {
         let tier = LeasingTier()

@@ -159,6 +159,23 @@ import Testing
         await scene.close()
     }
 
+    @Test("a refresh for one client that has no response yet holds up no refresh for all")
+    func unansweredRefreshForOneClientHoldsUpNoOther() async throws {
+        let scene = try await FlightScene { $0.mode = .shared }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        _ = await scene.crowd(1, Self.authorized)
+        #expect(scene.origin.count == 2)
+        #expect(await scene.crowd(3).allSatisfy { $0.text == "old" })
+        #expect(scene.origin.count == 3)
+        try await scene.answer(2, fields: RemovingTests.windowed, body: "new")
+        try await scene.answer(1, status: 304, fields: RemovingTests.windowed, body: "")
+        #expect(await scene.crowd(1).first?.text == "new")
+        #expect(scene.origin.count == 3)
+        await scene.close()
+    }
+
     @Test("a HEAD under a key of its own is refreshed by a GET, which brings the content")
     func refreshOfAKeyedHeadFetchesTheContent() async throws {
         let scene = try await FlightScene()

@@ -23,6 +23,7 @@ struct SharedFetch {
     init?(_ services: Services, _ desk: HTTPFlightDesk?, _ context: FetchContext) {
         guard let tier = services.tiers.outlet?.tier, let desk, context.policy.reads,
             context.policy.writes, !context.facts.hasRange, context.request.method != .head,
+            !context.isPersonal(services.configuration),
             !services.configuration.caching.demandsOrigin(context.facts, context.policy)
         else { return nil }
         self.services = services
