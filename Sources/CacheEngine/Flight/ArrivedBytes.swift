@@ -124,7 +124,12 @@ struct ArrivedBytes {
         )
         // A reader's limit may be any announced length, so nothing is added to it.
         let start = offset - chunkOffsets[low]
-        return chunk[start..<min(chunk.count, limit - chunkOffsets[low])]
+        let part = chunk[start..<min(chunk.count, limit - chunkOffsets[low])]
+        // A reader that keeps its pieces would keep each chunk that one of them was joined to.
+        guard part.count < chunk.count, chunk.count <= ChunkJoint.joinedBytesMax else {
+            return part
+        }
+        return part.withUnsafeBytes { ByteChunk(copying: $0) }
     }
 
     /// Appends a chunk; `joined`, if given, has its bytes after those of the chunk before.

@@ -42,6 +42,27 @@ import Testing
         #expect(bytes.firstOffset == count && bytes.heldBytes == 0)
     }
 
+    @Test func readerThatKeepsSinglePiecesKeepsNoChunkTheyWereJoinedTo() throws {
+        var joint = ChunkJoint()
+        var bytes = ArrivedBytes()
+        var pieces: [ByteChunk] = []
+        for offset in 0..<100 {
+            let single = piece(1, from: offset)
+            bytes.append(single, joined: joint.join(single))
+            guard case .chunk(let next) = bytes.next(at: offset, limit: .max) else { continue }
+            pieces.append(next)
+        }
+        bytes.end(.complete)
+        let whole = try #require(bytes.allChunks?.first)
+        #expect(whole.count == 100 && pieces.count == 100)
+        for (offset, piece) in pieces.enumerated() {
+            let isApart = whole.withUnsafeBytes { whole in
+                piece.withUnsafeBytes { $0.baseAddress != whole.baseAddress.map { $0 + offset } }
+            }
+            #expect(isApart && piece.array == [whole.array[offset]])
+        }
+    }
+
     @Test func joinedChunkTakesThePlaceOfTheLastOneIfThatIsStillInMemory() {
         for isTaken in [false, true] {
             var joint = ChunkJoint()
