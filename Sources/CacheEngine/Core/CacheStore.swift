@@ -89,7 +89,8 @@ public enum RemovalScope: Hashable, Sendable {
 
 /// The number of entries that a removal removed, as far as it is known without reading a disk.
 ///
-/// A removal by tag or time does not count entries that are only on disk.
+/// A removal by tag or time does not count entries that are only on disk, and one of a storage class
+/// not those on disk in a segment that is written to meanwhile.
 public struct RemovalCount: Hashable, Sendable {
     /// The number of entries removed.
     public var entries: Int

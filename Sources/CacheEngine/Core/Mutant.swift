@@ -48,6 +48,7 @@ enum Mutant: String {
     case trustsAnyBoot
     case reservesTheAnnounced
     case awaitsNoRecord
+    case fillsTheLineAtEachUse
     case keepsTheLastPurge
     case believesTheLastLife
 

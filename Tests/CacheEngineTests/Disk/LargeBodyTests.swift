@@ -352,15 +352,12 @@ import Testing
         let store = DiskStore(segmentBytes: 256 << 10, segments: 16)
         let tier = try await store.open()
         let shard = tier.shards[0]
-        var (length, passes) = (0, 0)
         for number in 0..<130 {
             try await Self.write(number, version: 4, bytes: 60_000, in: store)
-            let now = await shard.bodyLine.count
-            if now > length { passes += 1 }
-            length = now
         }
         try await tier.flush()
         #expect(tier.statistics.bodiesReclaimed > 40)
+        let passes = await shard.bodyLine.fills
         #expect(passes > 0 && passes < 10, "\(passes)")
         #expect(try await store.version(0, bytes: 60_000) == nil)
         #expect(try await store.version(129, bytes: 60_000) == 4)

@@ -20,18 +20,24 @@ struct BodyLine {
     private var pinned: [Element] = []
     private var pinnedBytes = 0
     private var usesLeft = 0
-
-    var count: Int { plain.count + pinned.count }
+    /// The passes over all bodies so far.
+    private(set) var fills = 0
 
     /// Whether a pass over all bodies must fill the line before its next use.
-    var isUsedUp: Bool { usesLeft <= 0 || plain.isEmpty }
+    ///
+    /// Pinned bodies within their share are dropped only if a pass finds no other one.
+    func isUsedUp(pinnedBytesMax: Int) -> Bool {
+        usesLeft <= 0 || plain.isEmpty && pinnedBytes <= pinnedBytesMax
+            || Mutant.fillsTheLineAtEachUse.isOn
+    }
 
     mutating func fill(with bodies: [Element]) {
+        fills += 1
         let sorted = bodies.sorted { $0.sequence > $1.sequence }
         plain = sorted.filter { !$0.isPinned }
         pinned = sorted.filter(\.isPinned)
         pinnedBytes = pinned.reduce(0) { $0 + $1.occupiedBytes }
-        usesLeft = count / Self.usedDivisor + 1
+        usesLeft = sorted.count / Self.usedDivisor + 1
     }
 
     /// Drops the oldest bodies that the line should not hold any more.

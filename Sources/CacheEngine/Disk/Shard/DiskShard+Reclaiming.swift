@@ -171,8 +171,9 @@ extension DiskShard {
 
     /// The body to drop next: the oldest one.
     private func oldestBody() -> (body: BodyLine.Element, isLast: Bool)? {
+        let pinnedBytesMax = ledger.balance.capacityBytes / Self.pinnedDivisor
         skipGoneBodies()
-        if bodyLine.isUsedUp {
+        if bodyLine.isUsedUp(pinnedBytesMax: pinnedBytesMax) {
             let bodies = state.withLock { state in
                 state.bodies.map { identity, file in
                     BodyLine.Element(
@@ -185,7 +186,7 @@ extension DiskShard {
             }
             bodyLine.fill(with: bodies)
         }
-        return bodyLine.next(pinnedBytesMax: ledger.balance.capacityBytes / Self.pinnedDivisor)
+        return bodyLine.next(pinnedBytesMax: pinnedBytesMax)
     }
 
     private func skipGoneBodies() {

@@ -88,14 +88,16 @@ extension ShardState {
 
     /// Removes one table's places of entries of that class that were stored before `sequence`.
     ///
-    /// A segment that has newer records keeps its places, because a place does not tell its number.
-    /// Of these, reads and reclaims refuse the ones that the purge covers. To drop a newer one without
-    /// a tombstone would let it come back after its removal.
+    /// A segment that has newer records keeps its places, because a place does not tell its number;
+    /// that of a large body does. Of these, reads and reclaims refuse the ones that the purge covers.
+    /// To drop a newer one without a tombstone would let it come back after its removal.
     mutating func dropPlaces(
         of kept: StorageClass,
         inTable table: Int,
         before sequence: UInt64
     ) -> RemovalCount {
+        // The files may belong to the next cache on the directory by now.
+        guard condition != .closed else { return RemovalCount() }
         var removed = RemovalCount()
         var written: [UInt64] = []
         var jumbos: [UInt64] = []
@@ -105,7 +107,10 @@ extension ShardState {
             guard place.storageClass == kept else { return }
             if place.isQueued {
                 if queue[place.queueNode].sequence < sequence { queued.append(place.queueNode) }
-            } else if segments[place.segment].sequenceMax <= sequence {
+            } else if segments[place.segment].sequenceMax <= sequence
+                || place.flags.contains(.jumbo)
+                    && (bodies[slot.identity]?.sequence ?? .max) < sequence
+            {
                 removed.bytes += place.recordBytesMax
                 written.append(slot.identity)
                 if place.flags.contains(.jumbo) { jumbos.append(slot.identity) }
