@@ -174,9 +174,19 @@ internal import Foundation
             if from.host != to.host || from.scheme != to.scheme { request.fields.remove("Cookie") }
             // The redirect may have set one, and a cookie may be of one path (RFC 6265 §5.4).
             if let cookies = cookieStorage?.cookies(for: to), !cookies.isEmpty {
-                request.fields["Cookie"] = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"]
+                request.fields["Cookie"] = Self.joined(request.fields["Cookie"], cookies)
             }
             return request
+        }
+
+        /// The value of `Cookie` with these cookies, and with those of `own` of other names.
+        private static func joined(_ own: String?, _ cookies: [HTTPCookie]) -> String? {
+            let names = Set(cookies.map(\.name))
+            let others = (own ?? "").split(separator: ";")
+                .map { String($0.trimmingPrefix(" ")) }
+                .filter { !names.contains(String($0.prefix { $0 != "=" })) }
+            let stored = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"]
+            return (others + [stored].compactMap(\.self)).joined(separator: "; ")
         }
 
         private func keepCookies(of response: CacheResponse, _ url: URL) {

@@ -125,7 +125,8 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
-    @Test func cookieOfARedirectIsSentToItsTarget() async throws {
+    @Test(arguments: [nil, "own=1", "own=1; id=0"])
+    func cookieOfARedirectIsSentToItsTarget(own: String?) async throws {
         let server = try LoopbackServer { request, connection in
             if request.path == "/in" {
                 connection.respond(302, [("Set-Cookie", "id=7; Path=/"), ("Location", "/out")])
@@ -136,11 +137,12 @@ import Testing
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = EngineURLCache(
             try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin()),
+            additionalFields: own.map { ["Cookie": $0] } ?? [:],
             cookieStorage: configuration.httpCookieStorage
         )
         let url = try #require(URL(string: server.baseURL + "/in"))
         let (data, _) = try await URLSession(configuration: configuration).data(from: url)
-        #expect(String(decoding: data, as: UTF8.self) == "id=7")
+        #expect(String(decoding: data, as: UTF8.self) == (own == nil ? "id=7" : "own=1; id=7"))
         #expect(server.requestCount == 2)
     }
 
