@@ -137,8 +137,8 @@ import Testing
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = EngineURLCache(
             try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin()),
-            additionalFields: own.map { ["Cookie": $0] } ?? [:],
-            cookieStorage: configuration.httpCookieStorage
+            cookieStorage: configuration.httpCookieStorage,
+            additionalFields: own.map { ["Cookie": $0] } ?? [:]
         )
         let url = try #require(URL(string: server.baseURL + "/in"))
         let (data, _) = try await URLSession(configuration: configuration).data(from: url)

@@ -50,7 +50,7 @@ import Testing
     @Test(arguments: [
         [], [""], [":80"], [":"], ["a", "a"], ["app.test/news#"], ["app.test?x"], ["app.test#"],
         ["user@app.test"], ["app.test\\x"], ["app test"], ["b\u{FC}cher.test"],
-        ["app.test/\u{301}news"],
+        ["app.test/\u{301}news"], ["app.test:80:80"], ["app.test::"], ["app.test::80"],
     ])
     func hostThatCouldNameAnotherURLIsNone(hosts: [String]) {
         #expect(HeaderFields(hosts.map { ("Host", $0) }).hostAuthority == nil)

@@ -36,7 +36,9 @@ extension HeaderFields {
         let authority = host.lowercased()
         let end = [":80", ":"].first { authority.hasSuffix($0) } ?? ""
         let short = authority.dropLast(end.count)
-        return short.isEmpty ? nil : String(short)
+        // A second port would go from the key, and stay in the routes' `Host`.
+        guard !short.isEmpty, !short.hasSuffix(":"), !short.hasSuffix(":80") else { return nil }
+        return String(short)
     }
 
     private static func isAuthority(_ byte: UInt8) -> Bool {

@@ -23,7 +23,7 @@ struct LostPurges: Sendable {
 
     /// The log has lost purges; returns those that are not known here yet.
     mutating func add(_ purges: [FleetPurge]) -> [FleetPurge] {
-        // What was read back is gone again.
+        // The log had these once more, and has lost them again.
         if !Mutant.forgetsWhatIsLostAgain.isOn {
             for purge in purges { readBack.remove(purge.id) }
         }

@@ -37,7 +37,7 @@ struct ErrorText: Hashable {
     private static var builders: Regex<Substring> {
         #/
             \b(?:CacheError|RedisError|UsageError|WorkloadFailure|ValueFault|ConfigurationError|misbehaved
-            |invalid|failure|fail|die|require|faults\.note|notes\.append)\(
+            |ofEventLoop|invalid|failure|fail|die|require|faults\.note|notes\.append)\(
             |\btext\(\s*4\d\d,
             |\b(?:fault|detail)\ =\ (?=")|\bcase\ \w+\ =\ (?="[A-Z]\w*\ )|fprintf\(stderr,
         /#
