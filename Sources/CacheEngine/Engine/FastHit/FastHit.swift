@@ -79,13 +79,15 @@ struct FastHit {
             return ImmediateAnswer(response(to: request, terms, isPlain: false, reach))
         }
         let nowSeconds = services.clock.nowSeconds
+        // Not the request, which the closure would copy for each hit.
+        let conditions = condition == .ifNoneMatch ? request.fields.section : nil
         // As in `entryInMemory`, the closure must not retain the services.
         let lent = Unmanaged.passUnretained(services)
         var retained: Unmanaged<ByteStorage>?
         var (status, bodyCount) = (0, 0)
         let isFound = withEntryInMemory(for: request) { entry in
             guard !lent._withUnsafeGuaranteedRef({ $0.tiers.mayBeMarkedStale(entry) }),
-                let hit = PlainHit(entry, condition, of: request, nowSeconds: nowSeconds),
+                let hit = Self.hit(entry, conditions, nowSeconds),
                 hit.body.count <= bodyBytesMax
             else {
                 retained = .passRetained(entry.storage)
@@ -110,11 +112,23 @@ struct FastHit {
         }
         let entry = Entry(unchecked: retained.takeRetainedValue())
         guard !services.tiers.mayBeMarkedStale(entry),
-            let hit = PlainHit(entry, condition, of: request, nowSeconds: nowSeconds)
+            let hit = Self.hit(entry, conditions, nowSeconds)
         else {
             return ImmediateAnswer(reuse(entry, for: request, terms, nowSeconds))
         }
         return .response(response(hit, of: entry, to: request))
+    }
+
+    /// The plain hit on `entry`; `conditions` are the fields of a request with `If-None-Match`.
+    @inline(__always)
+    private static func hit(
+        _ entry: borrowing Entry,
+        _ conditions: FieldSection?,
+        _ nowSeconds: Int64
+    ) -> PlainHit? {
+        guard var hit = PlainHit(entry, nowSeconds: nowSeconds) else { return nil }
+        if let conditions { hit.evaluateIfNoneMatch(of: conditions, on: entry) }
+        return hit
     }
 
     @inline(__always)

@@ -50,20 +50,14 @@ struct PlainHit {
         body = layout.body
     }
 
-    /// The hit under the condition of `request`: a 304 if `If-None-Match` names the response
-    /// (RFC 9110 §13.1.2).
-    init?(
-        _ entry: borrowing Entry,
-        _ condition: RequestFacts.HitCondition,
-        of request: CacheRequest,
-        nowSeconds: Int64
-    ) {
-        self.init(entry, nowSeconds: nowSeconds)
+    /// Makes the response a 304 if `If-None-Match` of a request with these fields names it (RFC 9110
+    /// §13.1.2).
+    mutating func evaluateIfNoneMatch(of request: FieldSection, on entry: borrowing Entry) {
         // RFC 9110 §13.2.1: conditions are ignored if the response is not a success.
-        guard condition == .ifNoneMatch, (200...299).contains(fresh.status) else { return }
+        guard (200...299).contains(fresh.status) else { return }
         let bytes = entry.storage.unsafeBytes(fields.upperBound)
         isNotModified = Conditional.ifNoneMatch(
-            of: request.fields.section,
+            of: request,
             names: UnsafeRawBufferPointer(rebasing: bytes[fields])
         )
         if isNotModified { body = body.lowerBound..<body.lowerBound }
