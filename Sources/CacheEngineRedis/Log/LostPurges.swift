@@ -33,7 +33,7 @@ struct LostPurges: Sendable {
         return new
     }
 
-    /// The next batch to append; `nil` if there is none, or one is under way.
+    /// The next batch to append; `nil` if no purge is owed, or a batch is under way.
     mutating func next() -> [FleetPurge]? {
         guard underWay.isEmpty, !owed.isEmpty else { return nil }
         underWay = Array(owed.prefix(Self.batchCountMax))
