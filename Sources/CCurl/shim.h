@@ -92,13 +92,6 @@ static inline void *ccurl_private(CURL *easy) {
     return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &value) == CURLE_OK ? value : NULL;
 }
 
-/// The bytes written to the network so far: the request's head and body.
-static inline curl_off_t ccurl_uploaded(CURL *easy) {
-    curl_off_t value = 0;
-    curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &value);
-    return value;
-}
-
 /// The errno of the last system call that failed for the transfer, or 0.
 static inline long ccurl_system_error(CURL *easy) {
     long value = 0;

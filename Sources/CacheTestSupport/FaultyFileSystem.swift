@@ -193,14 +193,6 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    package func truncate(_ file: OpenFile, bytes: Int) throws(FileFault) {
-        try change { state throws(FileFault) in
-            let number = try state.file(file)
-            state.files[number].bytes = Array(state.files[number].bytes.prefix(bytes))
-            state.files[number].grow(to: bytes)
-        }
-    }
-
     package func size(_ file: OpenFile) throws(FileFault) -> Int {
         try change { state throws(FileFault) in state.files[try state.file(file)].bytes.count }
     }

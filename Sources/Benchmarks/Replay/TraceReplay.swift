@@ -53,7 +53,6 @@ package struct TraceReplay {
         package var entries = 0
         /// Bytes that the memory uses in addition to the entries' own allocations.
         package var overheadBytes = 0
-        package var shardCount = 0
 
         package var requestHitRatio: Double { Double(hits) / Double(max(1, requests)) }
         package var byteHitRatio: Double { Double(hitBytes) / Double(max(1, bytes)) }
@@ -84,7 +83,6 @@ package struct TraceReplay {
                 shardCount: options.shardCount
             )
         )
-        outcome.shardCount = tier.shardCount
         let clock = SystemClock()
         let began = clock.monotonicNanoseconds
         for request in trace.requests {

@@ -16,8 +16,6 @@ package struct TextTable {
         rows.append(row)
     }
 
-    package var isEmpty: Bool { rows.isEmpty }
-
     package var text: String {
         let titles = columns.map(\.title)
         let widths = columns.indices.map { column in

@@ -22,7 +22,6 @@ private final class UnderWritesCase: WorkloadCase {
         case continuous
     }
 
-    private static let keyCount = 65_536
     private let plan: WorkloadPlan
     private let writing: Writing
     private var fixture: MemoryFixture?

@@ -72,11 +72,6 @@ package struct Entry: @unchecked Sendable {
     /// The decoded head.
     package var head: EntryHead { EntryHead(trusted: storage.unsafeHead) }
 
-    /// The part of the key's hash that selects the shards.
-    package var placement: UInt64 {
-        storage.unsafeHead.littleEndian(at: EntryHead.Offset.placement)
-    }
-
     /// The size of the entry in bytes, including its head.
     package var sizeBytes: Int { layout.metadata.upperBound }
 

@@ -43,8 +43,6 @@ struct FrequencySketch: ~Copyable {
         width(keys: keys) * rows / 2
     }
 
-    var sizeBytes: Int { width * Self.rows / 2 }
-
     /// The recent count of the key; between halvings it is never too low, but may be too high.
     mutating func frequency(of identity: UInt64) -> Int {
         fade()

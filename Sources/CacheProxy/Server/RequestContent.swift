@@ -52,9 +52,6 @@ final class RequestContent: BodySource {
         end(.failure(CacheError(.requestInvalid, detail: "The request's content broke off")))
     }
 
-    /// Whether a reader has asked for the content.
-    var hasBegun: Bool { state.withLock { $0.hasBegun } }
-
     private func end(_ ending: Result<Void, CacheError>) {
         let waiter = state.withLock { state in
             if state.ending == nil { state.ending = ending }

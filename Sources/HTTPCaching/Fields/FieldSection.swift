@@ -190,13 +190,6 @@ extension FieldSection {
         bytes.append(contentsOf: lines)
     }
 
-    /// Adds a line whose value is field content by construction, such as digits or tokens.
-    package mutating func append(trusted name: StaticString, _ value: UnsafeRawBufferPointer) {
-        let (name, value) = (ByteRun(name), ByteRun(value))
-        assert(Self.isValidName(name) && Self.isValidValue(value))
-        appendUnchecked(name: name, value: value)
-    }
-
     /// Replaces all lines of that name by one line, at the place of the first.
     @discardableResult
     package mutating func set(_ name: String, _ value: String) -> Bool {

@@ -1,4 +1,4 @@
-/// The components of a URI or a relative reference (RFC 3986 §4.1).
+/// The components of a URI or a relative reference, without its fragment (RFC 3986 §4.1).
 ///
 /// Initialisation fails if the text contains a character that a URI must not contain.
 package struct URIReference: Hashable, Sendable {
@@ -7,7 +7,6 @@ package struct URIReference: Hashable, Sendable {
     package var authority: String?
     package var path: String
     package var query: String?
-    package var fragment: String?
 
     /// A longer text is refused unread.
     package static let bytesMax = 65_536
@@ -17,10 +16,7 @@ package struct URIReference: Hashable, Sendable {
             return nil
         }
         var rest = Substring(text)
-        if let hash = rest.firstIndex(of: "#") {
-            fragment = String(rest[rest.index(after: hash)...])
-            rest = rest[..<hash]
-        }
+        if let hash = rest.firstIndex(of: "#") { rest = rest[..<hash] }
         if let mark = rest.firstIndex(of: "?") {
             query = String(rest[rest.index(after: mark)...])
             rest = rest[..<mark]
@@ -69,7 +65,7 @@ package struct URIReference: Hashable, Sendable {
         return target
     }
 
-    /// The reference as text, without its fragment.
+    /// The reference as text.
     ///
     /// Scheme and host are in lower case, a default port is left out, and an empty path becomes
     /// `/`: the minimum that makes equal targets equal (RFC 9110 §4.2.3). The path stays as it is,

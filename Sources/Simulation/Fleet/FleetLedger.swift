@@ -24,8 +24,6 @@ final class FleetLedger: Sendable {
         var applied: [[UInt8]: Int] = [:]
         /// Purges that a machine with a disk had applied before this process.
         var inherited: Set<[UInt8]> = []
-        /// The answers that later requests must not fall behind.
-        var told: [(content: FleetContent, asOf: Int, moment: Int)] = []
     }
 
     struct State: Sendable {

@@ -23,7 +23,6 @@ package protocol FileSystem: Sendable {
         at offset: Int
     ) throws(FileFault) -> Int
     func preallocate(_ file: OpenFile, bytes: Int) throws(FileFault)
-    func truncate(_ file: OpenFile, bytes: Int) throws(FileFault)
     func size(_ file: OpenFile) throws(FileFault) -> Int
     func synchronize(_ file: OpenFile) throws(FileFault)
     /// Takes the file's exclusive lock; throws `.wouldWait` if another process holds it.

@@ -82,10 +82,6 @@ package struct SystemFileSystem: FileSystem {
         guard result == 0 else { throw FileFault(code: -result) }
     }
 
-    package func truncate(_ file: OpenFile, bytes: Int) throws(FileFault) {
-        guard ftruncate(file.descriptor, off_t(bytes)) == 0 else { throw .last }
-    }
-
     package func size(_ file: OpenFile) throws(FileFault) -> Int {
         var status = stat()
         guard fstat(file.descriptor, &status) == 0 else { throw .last }

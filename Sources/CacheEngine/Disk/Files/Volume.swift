@@ -109,9 +109,6 @@ package enum Volume: Sendable {
     package func preallocate(_ file: OpenFile, bytes: Int) throws(FileFault) {
         try files.preallocate(file, bytes: bytes)
     }
-    package func truncate(_ file: OpenFile, bytes: Int) throws(FileFault) {
-        try files.truncate(file, bytes: bytes)
-    }
     package func size(_ file: OpenFile) throws(FileFault) -> Int { try files.size(file) }
     package func synchronize(_ file: OpenFile) throws(FileFault) { try files.synchronize(file) }
     package func lock(_ file: OpenFile) throws(FileFault) { try files.lock(file) }

@@ -32,9 +32,6 @@ struct ServedFields: Sendable {
         own.forEachRun(read)
     }
 
-    /// All fields, as a section of their own.
-    var section: FieldSection { section(after: FieldSection()) }
-
     /// All fields behind those of `first`, as a section of their own.
     func section(after first: FieldSection) -> FieldSection {
         var section = first.withUnsafeBytes {
