@@ -61,7 +61,7 @@ private func exchange(_ sections: [FieldSection], _ status: Int, _ rules: Storin
         stored: facts,
         request: request,
         nowSeconds: now + 10,
-        preferences: .standard
+        preferences: ReusePreferences()
     )
     if facts.flags.contains(.noCache) {
         switch reuse {

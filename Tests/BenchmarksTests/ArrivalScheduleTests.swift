@@ -1,5 +1,6 @@
 import Benchmarks
 import CacheTestSupport
+import Synchronization
 import Testing
 
 @Suite struct ArrivalScheduleTests {
@@ -12,40 +13,47 @@ import Testing
     }
 
     /// A clock that only advances when it is read or work is done.
-    private final class HandClock {
-        var now: UInt64 = 1_000
-        func read() -> UInt64 {
-            now += 1_000
-            return now
+    private final class HandClock: Sendable {
+        private let now = Mutex<UInt64>(1_000)
+
+        func advance(by nanoseconds: UInt64) { now.withLock { $0 += nanoseconds } }
+
+        @Sendable func read() -> UInt64 {
+            now.withLock { now in
+                now += 1_000
+                return now
+            }
         }
     }
 
-    @Test func waitingBehindASlowAnswerCounts() {
+    @Test func waitingAfterASlowResponseCounts() async {
         var random = SeededRandom(seed: 2)
         let schedule = ArrivalSchedule(ratePerSecond: 1_000, durationSeconds: 1, from: &random)
         let clock = HandClock()
         // Each response takes twice as long as the gap between two arrivals.
-        let histogram = schedule.play(clock: clock.read) { _ in clock.now += 2_000_000 }
+        let histogram = await schedule.play(clock: clock.read) { _ in
+            clock.advance(by: 2_000_000)
+        }
         #expect(histogram.count == UInt64(schedule.arrivals.count))
         // The last of a thousand requests waits for about five hundred others.
         #expect(histogram.max > 800_000_000)
         #expect(histogram.percentile(0.5) > 400_000_000)
     }
 
-    @Test func fastResponsesCountNoWaiting() {
+    @Test func fastResponsesCountNoWaiting() async {
         var random = SeededRandom(seed: 2)
         let schedule = ArrivalSchedule(ratePerSecond: 1_000, durationSeconds: 0.01, from: &random)
         let clock = HandClock()
-        let histogram = schedule.play(clock: clock.read) { _ in clock.now += 10 }
+        let histogram = await schedule.play(clock: clock.read) { _ in clock.advance(by: 10) }
         #expect(histogram.percentile(0.9) < 4_000)
     }
 
-    @Test func everyArrivalIsServedOnceAndInOrder() {
+    @Test func everyArrivalIsServedOnceAndInOrder() async {
         var random = SeededRandom(seed: 8)
         let schedule = ArrivalSchedule(ratePerSecond: 500, durationSeconds: 0.1, from: &random)
         let clock = HandClock()
         var served: [Int] = []
-        _ = schedule.play(clock: clock.read) { served.append($0) }
+        _ = await schedule.play(clock: clock.read) { served.append($0) }
         #expect(served == Array(schedule.arrivals.indices))
     }
 }

@@ -53,14 +53,6 @@ import Testing
     @Test func anEmptyHistogramSaysNothing() {
         let histogram = Histogram()
         #expect(histogram.percentile(0.5) == 0)
-        #expect(histogram.mean == 0)
-    }
-
-    @Test func theMeanIsThatOfTheValues() {
-        var histogram = Histogram()
-        histogram.record(10, times: 3)
-        histogram.record(1_000_000)
-        #expect(histogram.mean == 250_007.5)
     }
 
     #if ENGINE_CHECKS

@@ -110,7 +110,7 @@ struct AllocationTests {
                 stored: facts,
                 request: request,
                 nowSeconds: 784_111_787,
-                preferences: .standard
+                preferences: ReusePreferences()
             )
         }
         #expect(count == 0)

@@ -87,7 +87,7 @@ struct Scene {
         after seconds: Int64,
         request: Lines = [],
         isDeaf: Bool = false,
-        preferences: ReusePreferences = .standard
+        preferences: ReusePreferences = ReusePreferences()
     ) -> ReuseDecision {
         let facts = RequestFacts(method: .get, fields: FieldSection(request))
         return ReuseDecision.decide(

@@ -32,24 +32,8 @@ package struct ArrivalSchedule: Sendable {
     ///
     /// A test can replace `clock`. The wait for an arrival polls the clock.
     package func play(
-        clock: () -> UInt64 = monotonicNanoseconds,
-        serve: (Int) -> Void
-    ) -> Histogram {
-        var histogram = Histogram()
-        let start = clock()
-        for (number, arrival) in arrivals.enumerated() {
-            let due = start &+ arrival
-            while clock() < due {}
-            serve(number)
-            histogram.record(clock() &- due)
-        }
-        return histogram
-    }
-
-    /// Does the same for asynchronous answers.
-    package func play(
         clock: @Sendable () -> UInt64 = monotonicNanoseconds,
-        serveWaiting serve: (Int) async throws -> Void
+        serve: (Int) async throws -> Void
     ) async rethrows -> Histogram {
         var histogram = Histogram()
         let start = clock()

@@ -17,7 +17,6 @@ package struct Histogram: Hashable, Sendable {
     package private(set) var count: UInt64 = 0
     /// The largest value recorded, exactly.
     package private(set) var max: UInt64 = 0
-    private var sum = 0.0
 
     package init() {}
 
@@ -27,18 +26,14 @@ package struct Histogram: Hashable, Sendable {
         guard times > 0 else { return }
         buckets[Self.bucket(of: value)] &+= times
         count &+= times
-        sum += Double(value) * Double(times)
         if value > max { max = value }
     }
 
     package mutating func merge(_ other: Histogram) {
         for index in 0..<Self.bucketCount { buckets[index] &+= other.buckets[index] }
         count &+= other.count
-        sum += other.sum
         max = Swift.max(max, other.max)
     }
-
-    package var mean: Double { count == 0 ? 0 : sum / Double(count) }
 
     /// The smallest value such that at least `share` (0 to 1) of the recorded values do not exceed
     /// it.

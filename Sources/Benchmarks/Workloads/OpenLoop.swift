@@ -89,7 +89,7 @@ private final class OpenLoopCase: WorkloadCase {
         let histogram = try await withThrowingTaskGroup(of: Histogram.self) { group in
             for (worker, schedule) in schedules.enumerated() {
                 group.addTask {
-                    try await schedule.play(serveWaiting: { step in
+                    try await schedule.play(serve: { step in
                         let isHit = try await fixture.isHit(fixture.number(worker, step))
                         try WorkloadFailure.require(isHit, "open-loop: a request was not a hit")
                     })

@@ -201,11 +201,6 @@ package final class DiskTier: Sendable {
         return acceptRemoval(of: hash)
     }
 
-    /// Whether there may be an entry; another key with the same hash counts as well.
-    package func contains(_ hash: KeyHash) -> Bool {
-        shard(hash).state.withLock { !$0.index.place(of: hash.identity).isNone }
-    }
-
     /// The token of the newest copy of the entry; `nil` if there is no copy.
     package func currentToken(_ hash: KeyHash) -> DiskToken? {
         shard(hash).state.withLock { $0.token(of: hash.identity) }

@@ -24,7 +24,7 @@ struct FlightStateMachine {
 
     private var state = State.fetching
     /// The waiters, in the order of their arrival.
-    private var line = WaitingLine<Void>()
+    private(set) var line = WaitingLine<Void>()
     /// The asker: the waiter whose request is under way, while it waits.
     ///
     /// Here, in `Flight` and in `FlightOutcome` the word leader means this waiter. Elsewhere the
@@ -48,7 +48,6 @@ struct FlightStateMachine {
     var isUnanswered: Bool { state == .fetching }
     /// Whether later requests must look elsewhere.
     var isOver: Bool { state == .landed }
-    var waiters: [WaiterID] { line.everyone.map(\.ticket) }
     func isWaiting(_ waiter: WaiterID) -> Bool { line[waiter] != nil }
 
     enum JoinAction: Hashable {

@@ -61,27 +61,15 @@ struct WaitingLine<Element> {
         return leave(first.ticket)
     }
 
-    /// Removes and returns all elements, in the order of their tickets.
-    mutating func removeAll() -> [(ticket: Ticket, element: Element)] {
-        defer { empty() }
-        let all = everyone
-        assert(all.count == count, "each place that is taken is counted once")
-        return all
-    }
-
     /// Removes all elements and lends them to `visit`, in the order of their tickets.
     ///
     /// The loop uses indices, because an iterator would retain each element.
     mutating func removeAll(_ visit: (Ticket, borrowing Element) -> Void) {
-        defer { empty() }
         places.withUnsafeBufferPointer { places in
             for index in front..<places.count {
                 if let element = places[index].element { visit(places[index].ticket, element) }
             }
         }
-    }
-
-    private mutating func empty() {
         places = []
         front = 0
         count = 0

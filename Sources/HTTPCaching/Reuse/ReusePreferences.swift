@@ -24,6 +24,4 @@ package struct ReusePreferences: Hashable, Sendable {
     package var staleOnDisconnectSeconds: UInt32 = 86_400
 
     package init() {}
-
-    package static let standard = ReusePreferences()
 }

@@ -290,3 +290,11 @@ import Testing
         return ~crc
     }
 }
+
+extension BodyReference {
+    fileprivate var encoded: [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Self.sizeBytes)
+        bytes.withUnsafeMutableBytes { encode(into: $0) }
+        return bytes
+    }
+}

@@ -1,5 +1,6 @@
 import CacheTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -153,5 +154,12 @@ extension DiskStore {
     func bodyFiles() -> [String] {
         let paths = FileManager.default.enumerator(atPath: directory)?.allObjects ?? []
         return paths.compactMap { $0 as? String }.filter { $0.hasSuffix(".body") }
+    }
+}
+
+extension DiskTier {
+    /// Whether there may be an entry; another key with the same hash counts as well.
+    func contains(_ hash: KeyHash) -> Bool {
+        shard(hash).state.withLock { !$0.index.place(of: hash.identity).isNone }
     }
 }

@@ -138,3 +138,7 @@ import Testing
         #expect(machine.landed() == model)
     }
 }
+
+extension FlightStateMachine {
+    fileprivate var waiters: [WaiterID] { line.everyone.map(\.ticket) }
+}

@@ -41,9 +41,6 @@ import Testing
                 let isChanged = line.update(ticket) { $0 += 1_000 }
                 if let index { model.places[index].element += 1_000 }
                 isSame = isSeen && isChanged == (index != nil)
-            case 58:
-                isSame = line.removeAll().map(\.element) == model.places.map(\.element)
-                model = Model()
             default:
                 var lent: [(ticket: Int, element: Int)] = []
                 line.removeAll { lent.append(($0, $1)) }

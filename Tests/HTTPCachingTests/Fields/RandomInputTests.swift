@@ -200,7 +200,7 @@ struct RandomInputTests {
             stored: facts,
             request: request,
             nowSeconds: now + Int64.random(in: 0...100, using: &random),
-            preferences: .standard
+            preferences: ReusePreferences()
         )
         if facts.flags.contains(.noCache) {
             #expect(!["serve", "serveStale"].contains(reuse.verdict))

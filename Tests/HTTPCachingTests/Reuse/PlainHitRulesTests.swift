@@ -26,7 +26,7 @@ import Testing
     @Test("a plain request is given what the rules say, or they are asked")
     func freshFactsAnticipateTheDecision() {
         var random = SeededRandom(seed: 3)
-        var preferences = ReusePreferences.standard
+        var preferences = ReusePreferences()
         var hits = 0
         for round in 0..<50_000 {
             let facts = Self.facts(&random)

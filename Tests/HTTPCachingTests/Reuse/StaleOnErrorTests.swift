@@ -10,7 +10,7 @@ struct StaleOnErrorTests {
         after seconds: Int64,
         request: Lines = [],
         isDeaf: Bool = false,
-        preferences: ReusePreferences = .standard
+        preferences: ReusePreferences = ReusePreferences()
     ) -> Bool {
         let facts = RequestFacts(method: .get, fields: FieldSection(request))
         return StaleOnError.allows(

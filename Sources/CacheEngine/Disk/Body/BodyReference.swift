@@ -54,12 +54,6 @@ package struct BodyReference: Hashable, Sendable {
         let written = UnsafeRawBufferPointer(rebasing: bytes[..<Self.sizeBytes])
         assert(Self(decoding: written) == self, "reads as written")
     }
-
-    package var encoded: [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: Self.sizeBytes)
-        bytes.withUnsafeMutableBytes { encode(into: $0) }
-        return bytes
-    }
 }
 
 /// The layout of a file that holds one large body.

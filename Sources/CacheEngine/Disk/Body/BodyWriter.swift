@@ -52,9 +52,6 @@ package actor BodyWriter {
         lane.asUnownedSerialExecutor()
     }
 
-    /// Bytes appended so far.
-    package var count: Int { file.rawCount }
-
     /// Appends bytes; throws if they do not fit, and then accepts no more.
     package func append(_ bytes: ByteChunk) async throws {
         let needed = file.fileBytesMax(adding: bytes.count)
