@@ -49,17 +49,3 @@ package enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
     /// A method that is not known to be safe counts as unsafe (RFC 9111 §4.4).
     package var isUnsafe: Bool { !isSafe }
 }
-
-/// A set of methods.
-package struct MethodSet: OptionSet, Sendable, Hashable {
-    package let rawValue: UInt16
-    package init(rawValue: UInt16) { self.rawValue = rawValue }
-    package init(_ method: MethodKind) { rawValue = 1 << UInt16(method.rawValue) }
-
-    package static let get = MethodSet(.get)
-    package static let head = MethodSet(.head)
-    package static let post = MethodSet(.post)
-    package static let query = MethodSet(.query)
-
-    package func contains(_ method: MethodKind) -> Bool { contains(MethodSet(method)) }
-}

@@ -27,7 +27,7 @@ package struct Vary: Hashable, Sendable {
     }
 
     /// Reads the Vary lines of a response.
-    package static func read(_ fields: FieldSection, namesMax: Int = Vary.namesMax) -> Reading {
+    package static func read(_ fields: FieldSection) -> Reading {
         var names: Set<String> = []
         var isEverything = false
         fields.forEachValue(of: "vary") { line in
@@ -43,7 +43,7 @@ package struct Vary: Hashable, Sendable {
             }
         }
         if isEverything { return .everything }
-        if names.count > min(namesMax, Self.namesMax) { return .tooMany }
+        if names.count > namesMax { return .tooMany }
         return names.isEmpty ? .absent : .selecting(Vary(names: names.sorted()))
     }
 

@@ -41,12 +41,12 @@ extension StoreDecision {
         _ rules: StoringRules
     ) -> StoreRefusal? {
         let status = StatusFacts(response.status)
-        if !rules.methods.contains(request.method) { return .methodNotStored }
+        if !rules.stores(request.method) { return .methodNotStored }
         if status.isInterim { return .interimResponse }
         if !status.isFinal || status.isNeverStored { return .statusNeverStored }
         if response.flags.contains(.hasInvalidContentLength) { return .ambiguousLength }
         if response.flags.contains(.variesOnEverything) { return .varyOnEverything }
-        if response.varyMemberCount > rules.varyNamesMax { return .varyTooLong }
+        if response.varyMemberCount > Vary.namesMax { return .varyTooLong }
         return nil
     }
 

@@ -68,7 +68,8 @@ package struct StoringRules: Hashable, Sendable {
     /// `nil` disables heuristics.
     package var heuristic: Heuristic? = .tenth
     package var originDirectives: OriginDirectives = .respect
-    package var methods: MethodSet = [.get, .head]
+    /// Whether responses to POST are stored, as those to GET and HEAD are.
+    package var storesPost = false
     package var cookies: CookiePolicy
     package var redirects: RedirectPolicy = .followFreshness
     package var unusable: UnusablePolicy
@@ -77,8 +78,6 @@ package struct StoringRules: Hashable, Sendable {
     package var lifetimeOverrideSeconds: UInt32?
     package var lifetimeSecondsMin: UInt32 = 0
     package var lifetimeSecondsMax: UInt32 = DeltaSeconds.maximum
-    /// The most selecting fields of a response that is stored.
-    package var varyNamesMax = Vary.namesMax
 
     package init(mode: CacheMode) {
         self.mode = mode
@@ -92,6 +91,11 @@ package struct StoringRules: Hashable, Sendable {
             cookies = .ignore
             unusable = .store
         }
+    }
+
+    /// Whether the rules store responses to the method.
+    func stores(_ method: MethodKind) -> Bool {
+        method == .get || method == .head || storesPost && method == .post
     }
 
     package static let shared = StoringRules(mode: .shared)

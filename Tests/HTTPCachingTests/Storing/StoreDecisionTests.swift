@@ -20,7 +20,7 @@ struct StoreDecisionTests {
     @Test("RFC 9110 §9.3.3: an answer to POST needs explicit freshness")
     func postNeedsExplicitFreshness() {
         var rules = StoringRules.private
-        rules.methods.insert(.post)
+        rules.storesPost = true
         let fresh = Scene(Self.fresh, method: .post, rules: rules)
         #expect(fresh.decision.lifetime?.seconds == 60)
         let guessed = Scene([("Last-Modified", Scene.date(-1_000))], method: .post, rules: rules)

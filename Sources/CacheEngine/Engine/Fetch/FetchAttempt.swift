@@ -23,8 +23,7 @@ struct FetchAttempt {
         }
         switch decision {
         case .store(let response, let lifetime):
-            guard case .absent = Vary.read(answer.fields, namesMax: response.rules.varyNamesMax)
-            else { return nil }
+            guard case .absent = Vary.read(answer.fields) else { return nil }
             return store(answer, response, lifetime, numbered(answer), variance: nil)
         case .refuse(let response, let refusal):
             guard !maySupersede(response) else { return nil }
@@ -194,7 +193,7 @@ struct FetchAttempt {
     ) async -> FetchOutcome {
         guard mayStore else { return refused(answer, .policy) }
         let variance: Variance?
-        switch Vary.read(answer.fields, namesMax: response.rules.varyNamesMax) {
+        switch Vary.read(answer.fields) {
         case .absent: variance = nil
         case .selecting(let vary): variance = await enter(vary, ticket)
         case .everything:

@@ -130,7 +130,7 @@ extension FetchDecision {
     ) -> FetchDecision? {
         guard context.purpose == .post else { return nil }
         var rules = services.storingRules(context.policy)
-        rules.methods.insert(.post)
+        rules.storesPost = true
         let response = answer.received(for: context.facts, rules)
         guard case .store(let lifetime) = response.decision,
             Invalidation.postMayAnswerGet(
