@@ -24,7 +24,7 @@ struct FetchAttempt {
         switch decision {
         case .store(let response, let lifetime):
             guard case .absent = Vary.read(answer.fields) else { return nil }
-            return store(answer, response, lifetime, numbered(answer), variance: nil)
+            return storableOutcome(answer, response, lifetime, numbered(answer), variance: nil)
         case .refuse(let response, let refusal):
             guard !maySupersede(response) else { return nil }
             endShared(by: response)
@@ -132,9 +132,9 @@ struct FetchAttempt {
             )
             return await confirmation.freshen(stored, answer)
         case .store(let response, let lifetime):
-            return await store(answer, response, lifetime, numbered(answer), arrival)
+            return await storableOutcome(answer, response, lifetime, numbered(answer), arrival)
         case .storePost(let response, let lifetime):
-            return await storePost(answer, response, lifetime, arrival)
+            return await storablePostOutcome(answer, response, lifetime, arrival)
         case .refuse(let response, let refusal):
             await endSuperseded(by: response, arrival)
             return refused(answer, StoreRefusalReason(refusal.code))
@@ -183,8 +183,9 @@ struct FetchAttempt {
 
     // MARK: Storing
 
-    /// Delivers the response to every waiter, and stores it; first enters the variant, if it varies.
-    private func store(
+    /// The outcome of a response that every waiter may get and that may be stored; first enters the
+    /// variant, if it varies.
+    private func storableOutcome(
         _ answer: OriginAnswer,
         _ response: ReceivedResponse,
         _ lifetime: FreshnessLifetime,
@@ -200,12 +201,12 @@ struct FetchAttempt {
             return refused(answer, StoreRefusalReason(StoreRefusal.varyOnEverything.code))
         case .tooMany: return refused(answer, StoreRefusalReason(StoreRefusal.varyTooLong.code))
         }
-        return store(answer, response, lifetime, ticket, arrival, variance: variance)
+        return storableOutcome(answer, response, lifetime, ticket, arrival, variance: variance)
     }
 
     private var mayStore: Bool { context.policy.writes || context.purpose == .post }
 
-    private func store(
+    private func storableOutcome(
         _ answer: OriginAnswer,
         _ response: ReceivedResponse,
         _ lifetime: FreshnessLifetime,
@@ -322,11 +323,11 @@ struct FetchAttempt {
         return tiers.hasRoom(forBody: bodyBytes, headBytes: headBytes) ? nil : .tooLarge
     }
 
-    /// Stores the response to a POST for later GETs.
+    /// The outcome of a response to a POST that may answer later GETs.
     ///
     /// The POST first removes what is stored, and forbids fetches under way to store; its own
     /// response gets a new ticket and may be stored.
-    private func storePost(
+    private func storablePostOutcome(
         _ answer: OriginAnswer,
         _ response: ReceivedResponse,
         _ lifetime: FreshnessLifetime,
@@ -338,7 +339,7 @@ struct FetchAttempt {
         // The origin's answer is as old as the request to it.
         later.fleetPosition = ticket.fleetPosition
         later.order = answer.order
-        return await store(answer, response, lifetime, later, arrival)
+        return await storableOutcome(answer, response, lifetime, later, arrival)
     }
 
     // MARK: Not storing
