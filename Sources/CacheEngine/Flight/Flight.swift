@@ -305,10 +305,10 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     var untilNanoseconds: UInt64 { state.withLock { $0.untilNanoseconds } }
 
     /// Ends the flight: no request joins any more, and the remaining waiters look again.
-    func land() {
+    func close() {
         let waiters = state.withLock { state in
             state.answer = nil
-            return state.machine.landed()
+            return state.machine.close()
         }
         tell(waiters) { _ in .lookAgain }
     }
@@ -326,7 +326,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     /// Ends a flight that took too long: cancels the fetch, and the waiters look again.
     func giveUp() {
         retire()
-        land()
+        close()
         cancel()
     }
 
@@ -343,7 +343,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         let waiters = state.withLock { state in
             state.permit.revoke()
             state.answer = nil
-            return state.machine.landed()
+            return state.machine.close()
         }
         cancel()
         tell(waiters) { _ in .failed(error, isShared: false) }

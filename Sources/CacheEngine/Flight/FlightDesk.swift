@@ -56,7 +56,7 @@ final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
         return flight
     }
 
-    // MARK: Landing
+    // MARK: Leaving
 
     /// Releases the keys of a flight whose response is stored.
     ///
@@ -158,6 +158,6 @@ protocol BoardingChecks<Request, Answer> {
     func isOutdated(_ flight: Flight<Request, Answer>) -> Bool
     /// Whether the request may read an answer whose head came before it.
     func suits(_ answer: Answer) -> Bool
-    /// Whether the store has changed since the request's look-up: a flight may have landed.
+    /// Whether the store has changed since the request's look-up: a flight may have ended.
     func hasNews() -> Bool
 }

@@ -1,6 +1,6 @@
 /// One origin fetch shared by every request that asked for the same key while it ran.
 ///
-///     fetching ──answered──▶ answered ──landed──▶ landed
+///     fetching ──answered──▶ answered ──closed──▶ over
 ///      │   ▲  │                                     ▲
 ///      │   │  └──answered for few, abandoned, ──────┘
 ///      └───┘     failed without a successor
@@ -19,7 +19,7 @@ struct FlightStateMachine {
     private enum State {
         case fetching
         case answered
-        case landed
+        case over
     }
 
     private var state = State.fetching
@@ -47,7 +47,7 @@ struct FlightStateMachine {
     /// Whether no head has arrived yet.
     var isUnanswered: Bool { state == .fetching }
     /// Whether later requests must look elsewhere.
-    var isOver: Bool { state == .landed }
+    var isOver: Bool { state == .over }
     func isWaiting(_ waiter: WaiterID) -> Bool { line[waiter] != nil }
 
     enum JoinAction: Hashable {
@@ -66,7 +66,7 @@ struct FlightStateMachine {
     mutating func join(as role: Role = .follower) -> JoinAction {
         defer { checkInvariants() }
         switch state {
-        case .landed: return .lookAgain
+        case .over: return .lookAgain
         case .answered: return .readAnswer
         case .fetching:
             guard line.count < waitersMax || Mutant.refusesNobody.isOn else { return .refuse }
@@ -101,7 +101,7 @@ struct FlightStateMachine {
         assert(state == .fetching, "waiters exist only while fetching")
         if leader == waiter { leader = nil }
         guard line.isEmpty, !isWanted || Mutant.endsWantedFlights.isOn else { return .resume }
-        state = .landed
+        state = .over
         return .resumeAndEndFetch
     }
 
@@ -109,7 +109,7 @@ struct FlightStateMachine {
     mutating func answered(for audience: FlightAudience) -> [WaiterID] {
         precondition(state == .fetching, "A flight is answered once")
         defer { checkInvariants() }
-        state = audience == .everyone ? .answered : .landed
+        state = audience == .everyone ? .answered : .over
         return release()
     }
 
@@ -134,7 +134,7 @@ struct FlightStateMachine {
             leader = next
             return .elect(next)
         }
-        state = .landed
+        state = .over
         return .giveUp(release())
     }
 
@@ -148,9 +148,9 @@ struct FlightStateMachine {
     }
 
     /// Ends the flight and releases the remaining waiters; later requests look again.
-    mutating func landed() -> [WaiterID] {
+    mutating func close() -> [WaiterID] {
         defer { checkInvariants() }
-        state = .landed
+        state = .over
         return release()
     }
 

@@ -173,7 +173,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         return flight
     }
 
-    // MARK: Landing
+    // MARK: Leaving
 
     /// Whether `flight` still holds its key.
     func isCurrent(_ flight: Member) -> Bool { flights[flight.key] === flight }

@@ -36,7 +36,7 @@ import Testing
             #expect(desk.count == 2)
         }
         desk.withdraw(flight)
-        flight.land()
+        flight.close()
         #expect(desk.count == 0)
     }
 

@@ -22,7 +22,7 @@ import Testing
         #expect(machine.leave(2) == .resume)
         #expect(machine.answered(for: .everyone) == [1, 3])
         #expect(machine.join() == .readAnswer)
-        #expect(machine.landed() == [])
+        #expect(machine.close() == [])
         #expect(machine.join() == .lookAgain)
     }
 
@@ -135,7 +135,7 @@ import Testing
             #expect(machine.waiters.count == model.count)
             machine.checkInvariants()
         }
-        #expect(machine.landed() == model)
+        #expect(machine.close() == model)
     }
 }
 

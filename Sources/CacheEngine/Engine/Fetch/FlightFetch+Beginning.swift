@@ -1,7 +1,7 @@
 /// The beginning of attempts: outside a task on the event loop of a server, and else in one.
 ///
 /// The origin calls with its response. If it has arrived whole and is judged without a wait, which is
-/// so for most responses, the flight lands in that call; everything else goes on in a task.
+/// so for most responses, the flight ends in that call; everything else goes on in a task.
 extension FlightFetch {
     /// Makes an attempt, and those that follow if it fails: without a task as far as possible.
     func startLeader(_ context: FetchContext, attempt: Int) {
@@ -63,26 +63,26 @@ extension FlightFetch {
             case .over, .superseded: leaderEnded(attempt)
             }
         case .answer(let answer):
-            let landing = land(answer, to: question, fetch, attempt: attempt)
-            if case .done = landing { return leaderEnded(attempt) }
+            let remainder = takeHead(of: answer, to: question, fetch, attempt: attempt)
+            if case .done = remainder { return leaderEnded(attempt) }
             start { [self] in
-                leaderEnded(await finish(landing, of: answer, to: question, fetch, attempt))
+                leaderEnded(await leadOn(remainder, of: answer, to: question, fetch, attempt))
             }
         }
     }
 
-    /// Does the work of a landing that needs waits, and makes the attempts that follow if it fails.
+    /// Does the work that taking the head left, and makes the attempts that follow if it fails.
     ///
     /// - Returns: The last attempt.
-    nonisolated(nonsending) private func finish(
-        _ landing: Landing,
+    nonisolated(nonsending) private func leadOn(
+        _ remainder: Remainder,
         of answer: OriginAnswer,
         to question: FetchQuestion,
         _ fetch: FetchAttempt,
         _ attempt: Int
     ) async -> Int {
         do {
-            _ = try await finish(landing, of: answer, to: question, fetch, attempt, nil)
+            _ = try await finish(remainder, of: answer, to: question, fetch, attempt, nil)
             return attempt
         } catch {
             let failure = giveUp(fetch.context, error, attempt: attempt)

@@ -4,7 +4,7 @@ import Synchronization
 /// The fetch of one flight: asks the origin, tries again with the next request, tells the waiters,
 /// and delivers the body.
 ///
-///     lead ──outcome──▶ land ──▶ end
+///     lead ──outcome──▶ deliver ──▶ end
 ///       │ ▲
 ///       │ └──elected── giveUp ──over──▶ end
 ///       └──────────fails──┘
@@ -57,7 +57,7 @@ final class FlightFetch: Sendable {
 
     func end() {
         desk?.withdraw(flight)
-        flight.land()
+        flight.close()
         progress.end()
         services.watchdog.remove(watch.load(ordering: .relaxed))
     }
@@ -109,8 +109,8 @@ final class FlightFetch: Sendable {
         }
     }
 
-    /// Makes one attempt: sends the request, and lands its response; returns whether that arrived whole
-    /// and tells that other machines get a response of their own.
+    /// Makes one attempt: sends the request, and delivers its response; returns whether that arrived
+    /// whole and tells that other machines get a response of their own.
     ///
     /// `lease` is the fleet's for this fetch. Without it, the response may replace a record of
     /// another machine if `mayReplaceShared`.
@@ -124,12 +124,12 @@ final class FlightFetch: Sendable {
         let fetch = fetchAttempt(context, mayReplaceShared: mayReplaceShared)
         let question = fetch.question()
         let answer = try await fetch.ask(question)
-        let landing = land(answer, to: question, fetch, attempt: attempt)
+        let remainder = takeHead(of: answer, to: question, fetch, attempt: attempt)
         let isWhole: Bool
-        if case .done(let isAnswered) = landing {
+        if case .done(let isAnswered) = remainder {
             isWhole = isAnswered
         } else {
-            isWhole = try await finish(landing, of: answer, to: question, fetch, attempt, lease)
+            isWhole = try await finish(remainder, of: answer, to: question, fetch, attempt, lease)
         }
         return isWhole && lease != nil && Self.tellsOfOthers(answer.status)
             && fetch.isCurrent(answer)
@@ -157,12 +157,12 @@ final class FlightFetch: Sendable {
         )
     }
 
-    /// Does the work of a landing that needs waits.
+    /// Does the work that taking the head left; returns whether the response arrived whole.
     ///
     /// Not inlined, so that the frame of a fetch that waits for its head stays small.
     @inline(never)
     nonisolated(nonsending) func finish(
-        _ landing: Landing,
+        _ remainder: Remainder,
         of answer: OriginAnswer,
         to question: FetchQuestion,
         _ fetch: FetchAttempt,
@@ -170,14 +170,14 @@ final class FlightFetch: Sendable {
         _ lease: SharedLease?
     ) async throws -> Bool {
         let outcome: FetchOutcome
-        switch landing {
+        switch remainder {
         case .done(let isAnswered): return isAnswered
         case .decided(let decision):
             outcome = try await fetch.outcome(answer, to: question, decision)
         case .arrives(let arriving): outcome = arriving
         }
         if let lease { endEarly(lease, outcome) }
-        return await land(outcome, fetch.context, attempt: attempt)
+        return await deliver(outcome, fetch.context, attempt: attempt)
     }
 
     /// Ends the lease with the head if the body is not going to be shared, so that no machine waits
@@ -251,12 +251,12 @@ final class FlightFetch: Sendable {
         )
     }
 
-    // MARK: Landing
+    // MARK: Delivering
 
     /// The work that is left when all that needs no wait has been done.
     ///
     /// Indirect, to keep the frame of a fetch that waits small.
-    enum Landing {
+    enum Remainder {
         /// `isAnswered` is false if the attempt had been given up.
         case done(isAnswered: Bool)
         indirect case decided(FetchDecision)
@@ -268,12 +268,12 @@ final class FlightFetch: Sendable {
     ///
     /// Not inlined, for the reason of `finish`.
     @inline(never)
-    func land(
-        _ answer: OriginAnswer,
+    func takeHead(
+        of answer: OriginAnswer,
         to question: FetchQuestion,
         _ fetch: FetchAttempt,
         attempt: Int
-    ) -> Landing {
+    ) -> Remainder {
         let decision = FetchDecision.decide(answer, to: question, fetch.context, services)
         guard var outcome = fetch.outcomeAtOnce(answer, to: question, decision) else {
             return .decided(decision)
@@ -297,7 +297,7 @@ final class FlightFetch: Sendable {
 
     /// Tells the waiters that the head has arrived, and delivers the body; returns `false` if the body
     /// broke off or the attempt had been given up.
-    nonisolated(nonsending) private func land(
+    nonisolated(nonsending) private func deliver(
         _ outcome: FetchOutcome,
         _ context: FetchContext,
         attempt: Int
