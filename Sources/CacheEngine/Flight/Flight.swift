@@ -120,12 +120,12 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
                 let seat = Seat(request: request, terms: terms, sinceNanoseconds: nowNanoseconds)
                 let ticket = state.seats.enter(seat)
                 precondition(ticket == waiter, "Seats are given out in the order of the line")
-                if role == .leader { state.untilNanoseconds = terms.untilNanoseconds }
+                if role == .asker { state.untilNanoseconds = terms.untilNanoseconds }
                 return .waiting(waiter)
             case .readAnswer:
                 assert(state.answer != nil, "a flight that is answered for all has its answer")
                 guard let answer = state.answer else { return .known(.lookAgain) }
-                return .known(.answered(answer, isLeader: false))
+                return .known(.answered(answer, isAsker: false))
             case .lookAgain: return .known(.lookAgain)
             case .refuse: return .known(.goAlone(.crowded))
             }
@@ -214,21 +214,21 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     /// - Returns: The number of waiters that got the answer; `nil`, without telling any waiter, if
     ///   the attempt had been given up.
     func answer(_ answer: Answer, for audience: FlightAudience, attempt: Int) -> Int? {
-        let told = state.withLock { state -> (waiters: [WaiterID], leader: WaiterID?)? in
+        let told = state.withLock { state -> (waiters: [WaiterID], asker: WaiterID?)? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
             if audience == .everyone { state.answer = answer }
-            let leader = state.machine.leader
-            return (state.machine.answered(for: audience), leader)
+            let asker = state.machine.asker
+            return (state.machine.answered(for: audience), asker)
         }
         guard let told else { return nil }
-        assert(told.leader.map { told.waiters.contains($0) } ?? true, "the leader waits, too")
+        assert(told.asker.map { told.waiters.contains($0) } ?? true, "the asker waits, too")
         tell(told.waiters) { waiter in
-            if waiter == told.leader { return .answered(answer, isLeader: true) }
-            if Mutant.sharesUnshareable.isOn { return .answered(answer, isLeader: false) }
-            return audience == .leader ? .goAlone(.unshareable) : .answered(answer, isLeader: false)
+            if waiter == told.asker { return .answered(answer, isAsker: true) }
+            if Mutant.sharesUnshareable.isOn { return .answered(answer, isAsker: false) }
+            return audience == .asker ? .goAlone(.unshareable) : .answered(answer, isAsker: false)
         }
-        guard audience == .leader else { return told.waiters.count }
-        return told.leader == nil ? 0 : 1
+        guard audience == .asker else { return told.waiters.count }
+        return told.asker == nil ? 0 : 1
     }
 
     /// Handles an attempt that failed before a head arrived.
@@ -245,13 +245,13 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         let result = state.withLock { state -> Failing? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
             if !Mutant.permitsLateLeaders.isOn { state.permit.revoke() }
-            let leader = state.machine.dismissLeader()
+            let asker = state.machine.dismissAsker()
             let next = state.successor(nowNanoseconds, isUnlike)
             let isExhausted = !state.machine.hasAttemptsLeft
             switch state.machine.failed(electing: next) {
             case .giveUp(let waiters):
                 let alone = isExhausted ? [] : waiters.filter { !state.mayLead($0) }
-                return Failing(leader: leader, next: .over, waiters: waiters, alone: Set(alone))
+                return Failing(asker: asker, next: .over, waiters: waiters, alone: Set(alone))
             case .elect(let next):
                 guard let seat = state.seats[next] else {
                     preconditionFailure("Each waiter in the line has a seat")
@@ -260,13 +260,13 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
                 state.untilNanoseconds = seat.terms.untilNanoseconds
                 if state.isRetired { state.permit.revoke() }
                 assert(state.machine.attempts == attempt + 1, "attempts are counted one by one")
-                return Failing(leader: leader, next: .elected(seat.request, attempt: attempt + 1))
+                return Failing(asker: asker, next: .elected(seat.request, attempt: attempt + 1))
             }
         }
         guard let result else { return .superseded }
-        assert(result.leader.map { !result.waiters.contains($0) } ?? true, "it is told once")
+        assert(result.asker.map { !result.waiters.contains($0) } ?? true, "it is told once")
         // The caller of the failed request gets the error as its answer.
-        if let leader = result.leader { tell(leader, .failed(error, isShared: false)) }
+        if let asker = result.asker { tell(asker, .failed(error, isShared: false)) }
         tell(result.waiters) { waiter in
             result.alone.contains(waiter)
                 ? .goAlone(.unshareable) : .failed(error, isShared: true)
@@ -276,19 +276,19 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     /// The waiters to tell after a failure, and the next step.
     private struct Failing {
-        var leader: WaiterID?
+        var asker: WaiterID?
         var next: Failure
         var waiters: [WaiterID] = []
         /// The waiters that could not lead although attempts were left: they have not been tried.
         var alone: Set<WaiterID> = []
     }
 
-    /// The waiters since `nanoseconds` or earlier, without the leader's own caller.
+    /// The waiters since `nanoseconds` or earlier, without the asker.
     func waiters(since nanoseconds: UInt64) -> [WaiterID] {
         waiters { $0.sinceNanoseconds <= nanoseconds }
     }
 
-    /// The waiters whose own time has ended, without the leader's own caller.
+    /// The waiters whose own time has ended, without the asker.
     func waiters(past nanoseconds: UInt64) -> [WaiterID] {
         waiters { $0.terms.untilNanoseconds <= nanoseconds }
     }
@@ -296,7 +296,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     private func waiters(where isMeant: (Seat) -> Bool) -> [WaiterID] {
         state.withLock { state in
             state.seats.everyone
-                .filter { $0.ticket != state.machine.leader && isMeant($0.element) }
+                .filter { $0.ticket != state.machine.asker && isMeant($0.element) }
                 .map(\.ticket)
         }
     }

@@ -1,7 +1,7 @@
 /// The result of waiting for a flight.
 enum FlightOutcome<Answer: Sendable>: Sendable {
-    /// The origin answered; `isLeader` is true for the request that was sent.
-    case answered(Answer, isLeader: Bool)
+    /// The origin answered; `isAsker` is true for the request that was sent.
+    case answered(Answer, isAsker: Bool)
     /// The request must fetch on its own.
     case goAlone(FlightEscape)
     /// The request has waited too long, and must fetch on its own; until it has ended, its desk
@@ -34,7 +34,7 @@ enum FlightAudience: Hashable, Sendable, CaseIterable {
     /// Current waiters: the answer does not suit later requests.
     case waiting
     /// The request that was sent; the others fetch on their own.
-    case leader
+    case asker
 }
 
 /// The reason why a request fetches on its own.

@@ -12,7 +12,7 @@
 /// Invariants, checked by `checkInvariants()`:
 /// 1. Waiters exist only while fetching.
 /// 2. `attempts` is between 1 and `attemptsMax`.
-/// 3. A leader that still waits is among the waiters.
+/// 3. An asker that still waits is among the waiters.
 struct FlightStateMachine {
     typealias WaiterID = WaitingLine<Void>.Ticket
 
@@ -25,11 +25,8 @@ struct FlightStateMachine {
     private var state = State.fetching
     /// The waiters, in the order of their arrival.
     private(set) var line = WaitingLine<Void>()
-    /// The asker: the waiter whose request is under way, while it waits.
-    ///
-    /// Here, in `Flight` and in `FlightOutcome` the word leader means this waiter. Elsewhere the
-    /// leader is the task, or the exchange without one, that sends the request (`LeadingWork`).
-    private(set) var leader: WaiterID?
+    /// The waiter whose request is under way, while it waits.
+    private(set) var asker: WaiterID?
     private(set) var attempts = 1
     private let isWanted: Bool
 
@@ -70,16 +67,16 @@ struct FlightStateMachine {
         case .answered: return .readAnswer
         case .fetching:
             guard line.count < waitersMax || Mutant.refusesNobody.isOn else { return .refuse }
-            assert(role == .follower || leader == nil, "a flight has one leader")
+            assert(role == .follower || asker == nil, "a flight has one asker")
             let waiter = line.enter(())
-            if role == .leader { leader = waiter }
+            if role == .asker { asker = waiter }
             return .wait(waiter)
         }
     }
 
     /// Whether a waiter's request is the one that is sent.
     enum Role: Hashable, Sendable {
-        case leader
+        case asker
         case follower
     }
 
@@ -94,12 +91,12 @@ struct FlightStateMachine {
 
     /// Removes a waiter that gives up; its place is free at once.
     ///
-    /// The other waiters are not told, even if the waiter is the leader: the fetch goes on for them.
+    /// The other waiters are not told, even if the waiter is the asker: the fetch goes on for them.
     mutating func leave(_ waiter: WaiterID) -> LeaveAction {
         defer { checkInvariants() }
         guard line.leave(waiter) != nil else { return .nothing }
         assert(state == .fetching, "waiters exist only while fetching")
-        if leader == waiter { leader = nil }
+        if asker == waiter { asker = nil }
         guard line.isEmpty, !isWanted || Mutant.endsWantedFlights.isOn else { return .resume }
         state = .over
         return .resumeAndEndFetch
@@ -125,25 +122,25 @@ struct FlightStateMachine {
 
     /// Ends an attempt without a head; `next` takes over if it waits and attempts are left.
     ///
-    /// The leader must have left the line before: the failure is the answer to its own request.
+    /// The asker must have left the line before: the failure is the answer to its own request.
     mutating func failed(electing next: WaiterID?) -> FailAction {
-        precondition(state == .fetching && leader == nil, "A flight fails before it is answered")
+        precondition(state == .fetching && asker == nil, "A flight fails before it is answered")
         defer { checkInvariants() }
         if hasAttemptsLeft, !Mutant.electsNobody.isOn, let next, isWaiting(next) {
             attempts += 1
-            leader = next
+            asker = next
             return .elect(next)
         }
         state = .over
         return .giveUp(release())
     }
 
-    /// Removes the leader from the line, so that it can be told of its own request's failure.
-    mutating func dismissLeader() -> WaiterID? {
+    /// Removes the asker from the line, so that it can be told of its own request's failure.
+    mutating func dismissAsker() -> WaiterID? {
         defer { checkInvariants() }
-        guard let waiter = leader.take() else { return nil }
+        guard let waiter = asker.take() else { return nil }
         let place: Void? = line.leave(waiter)
-        assert(place != nil, "a leader that still waits is among the waiters")
+        assert(place != nil, "an asker that still waits is among the waiters")
         return waiter
     }
 
@@ -155,7 +152,7 @@ struct FlightStateMachine {
     }
 
     private mutating func release() -> [WaiterID] {
-        leader = nil
+        asker = nil
         var waiters: [WaiterID] = []
         let count = line.count
         waiters.reserveCapacity(count)
@@ -168,7 +165,7 @@ struct FlightStateMachine {
         #if ENGINE_CHECKS
             precondition(state == .fetching || line.isEmpty)
             precondition((1...attemptsMax).contains(attempts))
-            precondition(leader.map { isWaiting($0) } ?? true)
+            precondition(asker.map { isWaiting($0) } ?? true)
             line.checkInvariants()
         #endif
     }

@@ -73,7 +73,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         if checks.hasNews() { return .outcome(.lookAgain) }
         let isWanted = limits.abandoned == .finish
         let flight = register(key, request, isWanted: isWanted, nowNanoseconds: nowNanoseconds)
-        let place = flight.join(request, as: .leader, terms, nowNanoseconds: nowNanoseconds)
+        let place = flight.join(request, as: .asker, terms, nowNanoseconds: nowNanoseconds)
         return .leading(flight, place)
     }
 

@@ -98,7 +98,7 @@ import Testing
         #expect(desk.count == 1)
     }
 
-    /// The response to the leader alone ends the flight, whose task still delivers the body.
+    /// The response for the asker alone ends the flight, whose task still delivers the body.
     @Test func taskOfAnAnsweredFlightIsNotCancelled() async {
         let desk = Desk(limits: CollapsingOptions(), desks: 1)
         let boarding = desk.board(Self.key(1), 0, nowNanoseconds: 0, Checks())
@@ -106,7 +106,7 @@ import Testing
             Issue.record("Nothing was under way: it leads")
             return
         }
-        #expect(flight.answer(7, for: .leader, attempt: 1) != nil)
+        #expect(flight.answer(7, for: .asker, attempt: 1) != nil)
         #expect(flight.isOver)
         let (endless, source) = AsyncStream<Void>.makeStream()
         defer { source.finish() }

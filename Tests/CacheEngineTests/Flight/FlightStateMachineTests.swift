@@ -16,7 +16,7 @@ import Testing
 
     @Test func waitersAreToldInTheOrderTheyCame() {
         var machine = Self.machine()
-        #expect(machine.join(as: .leader) == .wait(1))
+        #expect(machine.join(as: .asker) == .wait(1))
         #expect(machine.join() == .wait(2))
         #expect(machine.join() == .wait(3))
         #expect(machine.leave(2) == .resume)
@@ -29,7 +29,7 @@ import Testing
     @Test(arguments: FlightAudience.allCases)
     func onlyAnAnswerForEveryoneCanBeJoined(audience: FlightAudience) {
         var machine = Self.machine()
-        _ = machine.join(as: .leader)
+        _ = machine.join(as: .asker)
         _ = machine.answered(for: audience)
         #expect(machine.join() == (audience == .everyone ? .readAnswer : .lookAgain))
         #expect(machine.isOver == (audience != .everyone))
@@ -37,27 +37,27 @@ import Testing
 
     @Test func failureElectsTheFirstWaiterWhileAttemptsAreLeft() {
         var machine = Self.machine(attemptsMax: 2)
-        _ = machine.join(as: .leader)
+        _ = machine.join(as: .asker)
         for _ in 0..<3 { _ = machine.join() }
-        #expect(machine.dismissLeader() == 1)
+        #expect(machine.dismissAsker() == 1)
         #expect(machine.failed(electing: machine.waiters.first) == .elect(2))
-        #expect(machine.leader == 2 && machine.attempts == 2)
-        #expect(machine.dismissLeader() == 2)
+        #expect(machine.asker == 2 && machine.attempts == 2)
+        #expect(machine.dismissAsker() == 2)
         #expect(machine.failed(electing: machine.waiters.first) == .giveUp([3, 4]))
         #expect(machine.isOver)
     }
 
     @Test func failureWithoutWaitersEndsTheFlight() {
         var machine = Self.machine()
-        _ = machine.join(as: .leader)
-        #expect(machine.dismissLeader() == 1)
+        _ = machine.join(as: .asker)
+        #expect(machine.dismissAsker() == 1)
         #expect(machine.failed(electing: machine.waiters.first) == .giveUp([]))
         #expect(machine.isOver)
     }
 
     @Test func anUnwantedFlightEndsWithItsLastWaiter() {
         var machine = Self.machine(isWanted: false)
-        _ = machine.join(as: .leader)
+        _ = machine.join(as: .asker)
         _ = machine.join()
         #expect(machine.leave(1) == .resume)
         #expect(machine.leave(2) == .resumeAndEndFetch)
@@ -66,7 +66,7 @@ import Testing
 
     @Test func aWantedFlightOutlivesItsWaiters() {
         var machine = Self.machine()
-        _ = machine.join(as: .leader)
+        _ = machine.join(as: .asker)
         #expect(machine.leave(1) == .resume)
         #expect(machine.leave(1) == .nothing)
         #expect(machine.isUnanswered && machine.join() == .wait(2))
@@ -74,7 +74,7 @@ import Testing
 
     @Test func aFullFlightRefusesAndAFreedPlaceIsTaken() {
         var machine = Self.machine(waitersMax: 2)
-        _ = machine.join(as: .leader)
+        _ = machine.join(as: .asker)
         _ = machine.join()
         #expect(machine.join() == .refuse)
         _ = machine.leave(2)
@@ -91,10 +91,10 @@ import Testing
             attemptsMax: Int.random(in: 1...4, using: &random)
         )
         var model: [Int] = []
-        var leader: Int?
-        if case .wait(let waiter) = machine.join(as: .leader) {
+        var asker: Int?
+        if case .wait(let waiter) = machine.join(as: .asker) {
             model.append(waiter)
-            leader = waiter
+            asker = waiter
         }
         for _ in 0..<200 where !machine.isOver {
             switch Int.random(in: 0..<10, using: &random) {
@@ -113,15 +113,15 @@ import Testing
                 #expect(machine.leave(waiter) != .nothing)
                 #expect(machine.leave(waiter) == .nothing)
                 model.removeAll { $0 == waiter }
-                if leader == waiter { leader = nil }
+                if asker == waiter { asker = nil }
             case 8 where machine.isUnanswered:
-                #expect(machine.dismissLeader() == leader)
-                model.removeAll { $0 == leader }
-                leader = nil
+                #expect(machine.dismissAsker() == asker)
+                model.removeAll { $0 == asker }
+                asker = nil
                 switch machine.failed(electing: machine.waiters.first) {
                 case .elect(let next):
                     #expect(next == model.first)
-                    leader = next
+                    asker = next
                 case .giveUp(let told):
                     #expect(told == model)
                     model = []

@@ -365,7 +365,7 @@ final class FlightFetch: Sendable {
     /// A response that must be confirmed before each use is for the requests that waited for it,
     /// and for no later request.
     private func audience(of outcome: FetchOutcome) -> FlightAudience {
-        guard outcome.sharing == .everyone else { return .leader }
+        guard outcome.sharing == .everyone else { return .asker }
         if case .confirmed(let stored) = outcome.answer.content,
             stored.entry.head.hash != flight.key
         {

@@ -75,7 +75,7 @@ struct Boarding {
     ///
     /// Some requests are never collapsed:
     /// - by an option or by the hook;
-    /// - without permission to read and to write the cache: a follower reads, a leader writes;
+    /// - without permission to read and to write the cache: a follower reads, an asker writes;
     /// - unsafe methods, content and write conditions: the origin must see each of these requests;
     /// - `no-store`, and in a shared cache `Authorization`, and `Cookie` if so configured: the
     ///   response is for one client.
@@ -186,7 +186,7 @@ struct Boarding {
         let until = context.request.body == nil ? untilNanoseconds : .max
         let place = flight.join(
             context,
-            as: .leader,
+            as: .asker,
             HTTPFlight.Terms(untilNanoseconds: until),
             nowNanoseconds: startedNanoseconds
         )

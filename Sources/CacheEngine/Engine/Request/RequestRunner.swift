@@ -229,14 +229,14 @@ final class RequestRunner: Sendable {
         case .failed(let error, let isShared):
             let error = isShared ? Self.shared(error) : error
             return .respond(try builder.fallback(for: error, context), refresh: nil)
-        case .answered(let answer, let isLeader):
-            if !isLeader, isForAnotherVariant(answer, context) {
+        case .answered(let answer, let isAsker):
+            if !isAsker, isForAnotherVariant(answer, context) {
                 if case .shared(let body) = answer.content { body.decline() }
                 return .look
             }
-            guard let response = builder.response(answer, to: context, isLeader: isLeader) else {
+            guard let response = builder.response(answer, to: context, isAsker: isAsker) else {
                 // The body has ended meanwhile: it is stored, or the next flight fetches it.
-                if case .shared(let body) = answer.content, !isLeader, body.isLetGo { return .look }
+                if case .shared(let body) = answer.content, !isAsker, body.isLetGo { return .look }
                 return .fetchAlone(context, .unshareable)
             }
             let isWholeWanted = wantsWhole(behind: response, context)

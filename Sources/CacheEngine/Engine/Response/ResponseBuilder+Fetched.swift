@@ -5,11 +5,11 @@ extension ResponseBuilder {
     /// The response to one request that waited; `nil` if the body broke off, or is too far ahead to
     /// be joined.
     ///
-    /// `isLeader` is true for the request that was sent.
+    /// `isAsker` is true for the request that was sent.
     func response(
         _ answer: FlightAnswer,
         to context: FetchContext,
-        isLeader: Bool
+        isAsker: Bool
     ) -> CacheResponse? {
         switch answer.content {
         case .confirmed(let stored):
@@ -21,16 +21,16 @@ extension ResponseBuilder {
             info.originStatus = answer.status
             info.wasFresh = forward(context) == .request
             if let refusal = answer.refusal { info.refusal = refusal }
-            if isLeader { info.originFields = HeaderFields(answer.fields) }
+            if isAsker { info.originFields = HeaderFields(answer.fields) }
             var response = response(stored, to: context.request, context.facts, info)
-            if isLeader { response?.fields.append(unstoredFields(of: answer, stored, context)) }
+            if isAsker { response?.fields.append(unstoredFields(of: answer, stored, context)) }
             return response
         case .found(let stored): return found(stored, context)
         case .own(let body):
-            guard isLeader else { return nil }
+            guard isAsker else { return nil }
             return fallback(for: answer.status, context) ?? own(answer, body, context)
         case .shared(let body):
-            return shared(body, answer, context, isLeader: isLeader)
+            return shared(body, answer, context, isAsker: isAsker)
         }
     }
 
@@ -67,7 +67,7 @@ extension ResponseBuilder {
         _ body: BodyStream,
         _ context: FetchContext
     ) -> CacheResponse {
-        var response = head(answer, .asSent, context, isLeader: true)
+        var response = head(answer, .asSent, context, isAsker: true)
         response.body = answer.rest?.body(body) ?? body
         guard answer.status == 200, !context.facts.flags.isDisjoint(with: .readConditions) else {
             return response
@@ -102,13 +102,13 @@ extension ResponseBuilder {
         _ body: SharedBody,
         _ answer: FlightAnswer,
         _ context: FetchContext,
-        isLeader: Bool
+        isAsker: Bool
     ) -> CacheResponse? {
         let (request, facts) = (context.request, context.facts)
-        let lines = isLeader ? Lines.asSent : .asStored
+        let lines = isAsker ? Lines.asSent : .asStored
         if request.method.kind == .head {
             body.decline()
-            return head(answer, lines, context, isLeader: isLeader)
+            return head(answer, lines, context, isAsker: isAsker)
         }
         if answer.status == 200, let stored = answer.facts,
             answer.refusal == nil || Self.hasComparand(facts, in: stored)
@@ -119,27 +119,27 @@ extension ResponseBuilder {
             switch evaluation {
             case .notModified:
                 body.decline()
-                return notModified(head(answer, .asStored, context, isLeader: isLeader))
+                return notModified(head(answer, .asStored, context, isAsker: isAsker))
             case .rangeAllowed:
                 guard let size = body.expectedCount, let ranges = RangeSet(request.fields.section),
                     case .single(let range) = ranges.resolve(bodySize: size)
                 else { break }
-                guard let stream = body.stream(range, for: isLeader ? .asker : .follower) else {
+                guard let stream = body.stream(range, for: isAsker ? .asker : .follower) else {
                     body.decline()
                     return nil
                 }
-                let head = head(answer, .asStored, context, isLeader: isLeader)
+                let head = head(answer, .asStored, context, isAsker: isAsker)
                 return part(range, bodySize: size, stream, head)
             case .full, .forward, .preconditionFailed: break
             }
         }
-        guard let stream = body.stream(for: isLeader ? .asker : .follower) else {
+        guard let stream = body.stream(for: isAsker ? .asker : .follower) else {
             body.decline()
             return nil
         }
-        var response = head(answer, lines, context, isLeader: isLeader)
+        var response = head(answer, lines, context, isAsker: isAsker)
         response.body = answer.rest?.body(stream) ?? stream
-        if isLeader, let pending = answer.pendingStore { response.info.pendingStore = pending }
+        if isAsker, let pending = answer.pendingStore { response.info.pendingStore = pending }
         return response
     }
 
@@ -157,9 +157,9 @@ extension ResponseBuilder {
         _ answer: FlightAnswer,
         _ lines: Lines,
         _ context: FetchContext,
-        isLeader: Bool
+        isAsker: Bool
     ) -> CacheResponse {
-        var info = CacheInfo(source: isLeader ? .origin : .collapsed)
+        var info = CacheInfo(source: isAsker ? .origin : .collapsed)
         if case .asStored = lines {
             info.ageSeconds = answer.facts?.ageSeconds(at: services.clock.nowSeconds)
         }
@@ -169,7 +169,7 @@ extension ResponseBuilder {
         if let stored = answer.facts, info.isStored {
             info.remainingSeconds = -stored.stalenessSeconds(at: services.clock.nowSeconds)
         }
-        let status = cacheStatus(answer, context, info, isLeader: isLeader)
+        let status = cacheStatus(answer, context, info, isAsker: isAsker)
         let own = ServedFields(.empty, OwnLines(ageSeconds: info.ageSeconds, status))
         let fields: FieldSection =
             switch lines {
@@ -187,13 +187,13 @@ extension ResponseBuilder {
         _ answer: FlightAnswer,
         _ context: FetchContext,
         _ info: CacheInfo,
-        isLeader: Bool
+        isAsker: Bool
     ) -> OwnLines.Status {
         guard services.configuration.cacheStatus == .added else { return .omitted }
         var status = CacheStatus(.forwarded(forward(context)))
         status.forwardStatus = answer.status
         status.isStored = info.isStored
-        status.isCollapsed = !isLeader
+        status.isCollapsed = !isAsker
         status.ttlSeconds = info.isStored ? info.remainingSeconds : nil
         status.detail = answer.refusal?.description
         return .other(services.statusName, status)
