@@ -135,6 +135,6 @@ enum Samples {
             createdSeconds: 0
         )
         blueprint.tags = TagList(tags) ?? TagList()
-        return StoredEntry(blueprint.entry(body: [ByteChunk(body)], sequence: 0))
+        return StoredEntry(blueprint.makeEntry(body: [ByteChunk(body)], sequence: 0))
     }
 }

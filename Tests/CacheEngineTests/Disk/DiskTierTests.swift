@@ -233,7 +233,7 @@ import Testing
             metadata: [],
             createdSeconds: store.now
         )
-        #expect(tier.enqueue(blueprint.entry(body: [ByteChunk("1")], sequence: 0)) == .stored)
+        #expect(tier.enqueue(blueprint.makeEntry(body: [ByteChunk("1")], sequence: 0)) == .stored)
         for isWritten in [false, true] {
             if isWritten { try await tier.flush() }
             #expect(try await tier.entry(for: key("first"))?.entry.body.text == "1")

@@ -15,7 +15,7 @@ import Testing
             metadata: [],
             createdSeconds: 0
         )
-        return StoredEntry(blueprint.entry(body: [ByteChunk(body)], sequence: 0))
+        return StoredEntry(blueprint.makeEntry(body: [ByteChunk(body)], sequence: 0))
     }
 
     @Test("what is queued is already readable, and already removed")

@@ -80,7 +80,7 @@ import Testing
                 createdSeconds: 0
             )
         }
-        tier.store(blueprint("first").entry(body: [ByteChunk("1")], sequence: 0))
+        tier.store(blueprint("first").makeEntry(body: [ByteChunk("1")], sequence: 0))
         func look(_ name: String) -> String? {
             [UInt8](name.utf8).withUnsafeBytes {
                 tier.entry(for: hash, key: $0)?.body.text
@@ -88,7 +88,7 @@ import Testing
         }
         #expect(look("first") == "1")
         #expect(look("other") == nil)
-        tier.store(blueprint("other").entry(body: [ByteChunk("2")], sequence: 0))
+        tier.store(blueprint("other").makeEntry(body: [ByteChunk("2")], sequence: 0))
         #expect(look("other") == "2")
         #expect(look("first") == nil, "It made way; it is not mistaken for the other")
         [UInt8]("first".utf8).withUnsafeBytes { _ = tier.remove(hash, key: $0) }

@@ -10,7 +10,7 @@ import Testing
 
     static func entry(_ metadata: [UInt8], body: String = "") -> StoredEntry {
         let blueprint = EntryBlueprint(key: key, metadata: metadata, createdSeconds: 17)
-        return StoredEntry(blueprint.entry(body: [ByteChunk(body)], sequence: 0))
+        return StoredEntry(blueprint.makeEntry(body: [ByteChunk(body)], sequence: 0))
     }
 
     static func facts(isPartial: Bool = false) -> StoredFacts {

@@ -54,7 +54,7 @@ import Testing
             tags: try #require(TagList(["news"])),
             createdSeconds: 1_000_000
         )
-        let entry = blueprint.entry(body: [ByteChunk([4, 5, 6])], sequence: 0)
+        let entry = blueprint.makeEntry(body: [ByteChunk([4, 5, 6])], sequence: 0)
         let permitted = Hold()
         async let outcome = PlainThread.run {
             tiers.store(entry, since: tiers.ledger.ticket()) {
@@ -125,7 +125,7 @@ import Testing
             tags: try #require(TagList(["news"])),
             createdSeconds: 1_000_000
         )
-        let entry = blueprint.entry(body: [ByteChunk("old")], sequence: 0)
+        let entry = blueprint.makeEntry(body: [ByteChunk("old")], sequence: 0)
         #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
         let isOver = Mutex(false)
         let removal = Task {
@@ -159,7 +159,7 @@ import Testing
             ByteChunk([UInt8](repeating: number, count: 500_000))
         }
         for tiers in [onDisk, inMemory] {
-            let entry = await tiers.entry(blueprint, gathered: pieces)
+            let entry = await tiers.makeEntry(blueprint, gathered: pieces)
             #expect(entry.body == ByteChunk(joining: pieces))
             #expect(entry.head.hash == key.hash)
             let renewed = await tiers.renewed(StoredEntry(entry), as: blueprint)
@@ -180,7 +180,7 @@ import Testing
         let (tiers, key) = Self.tiers(on: disk)
         func entry(_ metadata: UInt8, _ body: String) -> Entry {
             EntryBlueprint(key: key, metadata: [metadata], createdSeconds: 1_000_000)
-                .entry(body: [ByteChunk(body)], sequence: 0)
+                .makeEntry(body: [ByteChunk(body)], sequence: 0)
         }
         func put(_ entry: Entry) {
             #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
@@ -229,9 +229,9 @@ import Testing
         let ticket = tiers.ledger.ticket()
         let writer = try await disk.beginBody(for: key.hash, expectedBytes: nil)
         try await writer.append(ByteChunk("older"))
-        let older = blueprint.entry(body: [], sequence: 0)
+        let older = blueprint.makeEntry(body: [], sequence: 0)
         tiers.removeAtOnce(key)
-        let newer = blueprint.entry(body: [ByteChunk("newer")], sequence: 0)
+        let newer = blueprint.makeEntry(body: [ByteChunk("newer")], sequence: 0)
         #expect(tiers.store(newer, since: tiers.ledger.ticket()) == .stored)
         let body = try await writer.finish()
         let outcome = tiers.store(older, body: body, since: ticket)
@@ -249,7 +249,7 @@ import Testing
         let (tiers, key) = Self.tiers(on: disk)
         func put(_ body: String) {
             let blueprint = EntryBlueprint(key: key, metadata: [0], createdSeconds: 1_000_000)
-            let entry = blueprint.entry(body: [ByteChunk(body)], sequence: 0)
+            let entry = blueprint.makeEntry(body: [ByteChunk(body)], sequence: 0)
             #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
             // Removes the entry from memory, as an eviction does.
             _ = key.bytes.withUnsafeBytes { tiers.memory.remove(key.hash, key: $0) }
@@ -321,7 +321,7 @@ import Testing
         )
         func put(_ body: String) {
             let blueprint = EntryBlueprint(key: key, metadata: [0], createdSeconds: 1_000_000)
-            let entry = blueprint.entry(body: [ByteChunk(body)], sequence: 0)
+            let entry = blueprint.makeEntry(body: [ByteChunk(body)], sequence: 0)
             #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
         }
         /// Removes the entry from memory, as an eviction does.

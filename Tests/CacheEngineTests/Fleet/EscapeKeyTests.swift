@@ -26,7 +26,7 @@ import Testing
                 ),
                 nowSeconds: clock.nowSeconds
             )
-            let index = blueprint.entry(body: EmptyCollection<ByteChunk>(), sequence: 0)
+            let index = blueprint.makeEntry(body: EmptyCollection<ByteChunk>(), sequence: 0)
             guard let value = use(StoredEntry(index)) else { return .alone(older: nil) }
             return .found(value)
         }

@@ -37,7 +37,7 @@ import Testing
             createdSeconds: 990
         )
         return SharedRecord(
-            StoredEntry(blueprint.entry(body: [ByteChunk(body)], sequence: 7)),
+            StoredEntry(blueprint.makeEntry(body: [ByteChunk(body)], sequence: 7)),
             position: 1 << 41 | 5,
             publishedMilliseconds: 1_000_500,
             storedSeconds: storedSeconds,

@@ -20,7 +20,8 @@ struct FetchedEntry {
         else { return false }
         let blueprint = body.builder.blueprint
         guard blueprint.isEncodable(bodyCount: chunk.count) else { return false }
-        note(tiers.store(tiers.entry(blueprint, body: CollectionOfOne(chunk)), since: body.ticket))
+        let entry = tiers.makeEntry(blueprint, body: CollectionOfOne(chunk))
+        note(tiers.store(entry, since: body.ticket))
         return true
     }
 
@@ -38,7 +39,7 @@ struct FetchedEntry {
             guard blueprint.isEncodable(bodyCount: 0) else { return await endReplaced() }
             do {
                 let file = try await writer.finish()
-                let entry = tiers.entry(blueprint, body: [])
+                let entry = tiers.makeEntry(blueprint, body: [])
                 note(tiers.store(entry, body: file, since: body.ticket))
             } catch {
                 services.recorder.storageFailed(error)
@@ -55,7 +56,7 @@ struct FetchedEntry {
             guard blueprint.isEncodable(bodyCount: Self.byteCount(of: pieces)) else {
                 return await endReplaced()
             }
-            let entry = await tiers.entry(blueprint, gathered: pieces)
+            let entry = await tiers.makeEntry(blueprint, gathered: pieces)
             note(tiers.store(entry, since: body.ticket))
         }
     }
@@ -145,7 +146,7 @@ struct FetchedEntry {
         for copies in 1...Self.copiesMax {
             // Begun before the look: a change of the key from now on outdates the copy.
             let copy = tiers.arrivals.beginCopy(of: body.key.hash)
-            guard let entry = await entry(joining: arrived, content, builder) else { return }
+            guard let entry = await makeEntry(joining: arrived, content, builder) else { return }
             var ticket = body.ticket
             ticket.arrival = copy
             let outcome = tiers.store(entry, since: ticket)
@@ -155,7 +156,7 @@ struct FetchedEntry {
     }
 
     /// The entry of the part and the stored ones; `nil` if the part must not be stored.
-    nonisolated(nonsending) private func entry(
+    nonisolated(nonsending) private func makeEntry(
         joining arrived: [ByteChunk],
         _ content: ContentRange,
         _ builder: EntryBuilder
@@ -180,7 +181,7 @@ struct FetchedEntry {
         guard blueprint.isEncodable(bodyCount: merge.parts.heldBytes),
             let pieces = await pieces(of: merge, arrived, joined)
         else { return nil }
-        return await tiers.entry(blueprint, gathered: pieces)
+        return await tiers.makeEntry(blueprint, gathered: pieces)
     }
 
     private func isJoinable(_ stored: StoredResponse) -> Bool {

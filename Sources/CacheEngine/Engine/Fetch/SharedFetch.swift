@@ -130,7 +130,7 @@ struct SharedFetch {
             if own == nil {
                 let metadata = entry.entry.withMetadata { [UInt8]($0) }
                 let blueprint = EntryBlueprint(entry.entry, metadata: metadata)
-                _ = tiers.put(tiers.entry(blueprint, body: EmptyCollection()), since: ticket)
+                _ = tiers.put(tiers.makeEntry(blueprint, body: EmptyCollection()), since: ticket)
             }
             let isUsed = own == nil || isKnown
             return (isUsed, isUsed ? key.hash : flightKey)

@@ -84,7 +84,7 @@ struct ManualStore {
         guard blueprint.isEncodable(bodyCount: body.count) else {
             return await refuse(.tooLarge, builder.key, request)
         }
-        let entry = await tiers.entry(blueprint, gathered: [body])
+        let entry = await tiers.makeEntry(blueprint, gathered: [body])
         let outcome = tiers.store(entry, since: ticket)
         services.recorder.note(outcome, request)
         if pending != nil, outcome == .refused(.removedMeanwhile),

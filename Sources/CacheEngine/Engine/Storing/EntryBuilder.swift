@@ -181,7 +181,7 @@ struct EntryBlueprint: Sendable {
     }
 
     /// The entry with the bytes of `pieces` as its body, and its place in the order of soft purges.
-    func entry(body pieces: some Collection<ByteChunk>, sequence: UInt64) -> Entry {
+    func makeEntry(body pieces: some Collection<ByteChunk>, sequence: UInt64) -> Entry {
         let count = pieces.reduce(0) { $0 + $1.count }
         return Entry(
             head: head(bodyCount: count, sequence: sequence),

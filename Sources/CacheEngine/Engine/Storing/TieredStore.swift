@@ -267,8 +267,8 @@ final class TieredStore: Sendable {
 
     /// The entry that `blueprint` describes, stored now, so that earlier soft purges do not cover
     /// it.
-    func entry(_ blueprint: EntryBlueprint, body pieces: some Collection<ByteChunk>) -> Entry {
-        blueprint.entry(body: pieces, sequence: entrySequence(for: blueprint.key.hash))
+    func makeEntry(_ blueprint: EntryBlueprint, body pieces: some Collection<ByteChunk>) -> Entry {
+        blueprint.makeEntry(body: pieces, sequence: entrySequence(for: blueprint.key.hash))
     }
 
     /// The largest body that is copied where its request runs, which may be the loop of a server.
@@ -282,12 +282,12 @@ final class TieredStore: Sendable {
     /// The entry with the bytes of `pieces`; a large body is copied on the cache's own executor.
     ///
     /// Not on the disk's I/O pool, whose threads a device that hangs may keep.
-    nonisolated(nonsending) func entry(
+    nonisolated(nonsending) func makeEntry(
         _ blueprint: EntryBlueprint,
         gathered pieces: some Collection<ByteChunk> & Sendable
     ) async -> Entry {
         if Self.isCopiedInPlace(pieces.reduce(0) { $0 + $1.count }) {
-            return entry(blueprint, body: pieces)
+            return makeEntry(blueprint, body: pieces)
         }
         return await copiedElsewhere(blueprint, Array(pieces))
     }
@@ -299,7 +299,7 @@ final class TieredStore: Sendable {
         _ pieces: [ByteChunk]
     ) async -> Entry {
         let sequence = entrySequence(for: blueprint.key.hash)
-        let copy: @Sendable () -> Entry = { blueprint.entry(body: pieces, sequence: sequence) }
+        let copy: @Sendable () -> Entry = { blueprint.makeEntry(body: pieces, sequence: sequence) }
         // Awaited here, so it needs no other owner.
         return await Task.detached(executorPreference: executor) { copy() }.value
     }
@@ -314,7 +314,7 @@ final class TieredStore: Sendable {
         _ old: StoredEntry,
         as blueprint: EntryBlueprint
     ) async -> StoredEntry {
-        let renewed = await entry(blueprint, gathered: CollectionOfOne(old.entry.body))
+        let renewed = await makeEntry(blueprint, gathered: CollectionOfOne(old.entry.body))
         assert(renewed.head.hash == old.entry.head.hash, "the same key")
         return StoredEntry(renewed, detachedBody: old.detachedBody)
     }

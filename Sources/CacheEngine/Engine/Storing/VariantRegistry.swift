@@ -72,7 +72,7 @@ struct VariantRegistry {
         let blueprint = EntryBuilder.blueprint(index, newRoll, under: key, nowSeconds: now)
         // The caller rings, once the desk is unlocked.
         _ = services.tiers.put(
-            services.tiers.entry(blueprint, body: EmptyCollection()),
+            services.tiers.makeEntry(blueprint, body: EmptyCollection()),
             since: ticket
         )
         return Variance(index: index, vary: vary, key: variant)

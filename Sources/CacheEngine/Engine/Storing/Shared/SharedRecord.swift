@@ -160,7 +160,7 @@ extension StoredResponse {
         blueprint.createdSeconds = created
         guard blueprint.isEncodable(bodyCount: entry.bodyCount) else { return nil }
         return StoredEntry(
-            blueprint.entry(
+            blueprint.makeEntry(
                 body: CollectionOfOne(entry.body),
                 sequence: entry.head.sequence
             )
