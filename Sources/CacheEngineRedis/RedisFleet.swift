@@ -84,7 +84,7 @@ package final class RedisFleet: PurgeRelay {
     deinit { reading.withLock { $0 }?.cancel() }
 
     package func start(_ receiver: any PurgeReceiver) async {
-        let bookmark = await receiver.note().flatMap { Bookmark($0) }
+        let bookmark = await receiver.bookmark().flatMap { Bookmark($0) }
         let loop = LogLoop(
             client: client,
             surroundings: surroundings,

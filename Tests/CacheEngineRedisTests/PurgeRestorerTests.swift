@@ -24,8 +24,8 @@ struct PurgeRestorerTests {
         func apply(_ purge: SharedPurge) async throws { purges.withLock { $0.append(purge) } }
         func note(position: UInt64) {}
         func markEverythingStale() async throws {}
-        func note() async -> [UInt8]? { nil }
-        func keep(note: [UInt8]) async throws {}
+        func bookmark() async -> [UInt8]? { nil }
+        func keep(bookmark: [UInt8]) async throws {}
         func report(_ event: CacheEvent) {}
     }
 

@@ -6,10 +6,10 @@ import Synchronization
 final class DiskDirectory: Sendable {
     static let lockName = "LOCK"
     /// The position in the log of a fleet.
-    static let noteName = "FLEET"
-    private static let noteDraftName = "FLEET.new"
-    /// The longest note.
-    private static let noteBytesMax = 4_096
+    static let bookmarkName = "FLEET"
+    private static let bookmarkDraftName = "FLEET.new"
+    /// The longest bookmark, with its mark.
+    private static let bookmarkBytesMax = 4_096
 
     let path: String
     let manifest: Manifest
@@ -205,33 +205,35 @@ final class DiskDirectory: Sendable {
     }
 
     /// The bytes that `keep` was given; `nil` if there are no such bytes, or if they cannot be read.
-    func note() -> [UInt8]? {
-        guard let file = try? volume.open(path + "/" + Self.noteName, .existing) else { return nil }
+    func bookmark() -> [UInt8]? {
+        guard let file = try? volume.open(path + "/" + Self.bookmarkName, .existing) else {
+            return nil
+        }
         defer { volume.close(file) }
-        var bytes = [UInt8](repeating: 0, count: Self.noteBytesMax)
+        var bytes = [UInt8](repeating: 0, count: Self.bookmarkBytesMax)
         let count = bytes.withUnsafeMutableBytes { bytes in
             (try? volume.read(file, into: bytes, at: 0)) ?? 0
         }
         return Array(bytes[..<count])
     }
 
-    /// Replaces the note.
-    func keep(note bytes: [UInt8]) throws(FileFault) {
-        assert(bytes.count <= Self.noteBytesMax, "the note is read back whole")
+    /// Replaces the bookmark.
+    func keep(bookmark bytes: [UInt8]) throws(FileFault) {
+        assert(bytes.count <= Self.bookmarkBytesMax, "the bookmark is read back whole")
         // Another cache may use the path by now.
         guard isInPlace else { throw .notFound }
         try volume.replace(
-            path + "/" + Self.noteName,
+            path + "/" + Self.bookmarkName,
             with: bytes,
-            draft: path + "/" + Self.noteDraftName,
+            draft: path + "/" + Self.bookmarkDraftName,
             isSynchronized: false
         )
     }
 
     /// Whether a cache creates files or directories of this name.
     static func isOwn(_ name: String) -> Bool {
-        name == lockName || name == ManifestSearch.draftName || name == noteName
-            || name == noteDraftName || ManifestSearch.names.contains(name)
+        name == lockName || name == ManifestSearch.draftName || name == bookmarkName
+            || name == bookmarkDraftName || ManifestSearch.names.contains(name)
             || isShard(name)
     }
 
@@ -263,10 +265,10 @@ final class FleetPositionTrust: Sendable {
     }
 
     /// The bytes behind the mark; `nil` if they must not be trusted.
-    func trusted(_ note: [UInt8]) -> [UInt8]? {
-        guard let end = note.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
-        let rest = Array(note[(end + 1)...])
-        switch String(decoding: note[..<end], as: UTF8.self) {
+    func trusted(_ bookmark: [UInt8]) -> [UInt8]? {
+        guard let end = bookmark.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+        let rest = Array(bookmark[(end + 1)...])
+        switch String(decoding: bookmark[..<end], as: UTF8.self) {
         case Self.synced: return rest
         case bootID:
             // The removals before it stay unsynchronised, whatever the durability is now.
@@ -276,11 +278,11 @@ final class FleetPositionTrust: Sendable {
         }
     }
 
-    /// The note with its mark.
-    func marked(_ note: [UInt8]) -> [UInt8] {
+    /// The bookmark with its mark.
+    func marked(_ bookmark: [UInt8]) -> [UInt8] {
         let mark =
             isSynced && !hasUnsynchronized.load(ordering: .relaxed)
             ? Self.synced : bootID ?? Self.unknown
-        return Array("\(mark)\n".utf8) + note
+        return Array("\(mark)\n".utf8) + bookmark
     }
 }

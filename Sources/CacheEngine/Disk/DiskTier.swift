@@ -298,18 +298,18 @@ package final class DiskTier: Sendable {
 
     /// The bytes that `keep` was given last; `nil` if they are missing, or if a power cut may have
     /// undone a removal that preceded them.
-    package func note() async -> [UInt8]? {
-        let found = await pool.run { [directory] in directory.note() } ?? nil
+    package func bookmark() async -> [UInt8]? {
+        let found = await pool.run { [directory] in directory.bookmark() } ?? nil
         return found.flatMap { positionTrust.trusted($0) }
     }
 
     /// Replaces the few bytes kept in the directory, beside the shards; after a kill of the process
     /// the older or the newer ones are read.
-    package func keep(note: [UInt8]) async throws {
-        let note = positionTrust.marked(note)
+    package func keep(bookmark: [UInt8]) async throws {
+        let bookmark = positionTrust.marked(bookmark)
         let fault = await pool.run { [directory] () -> FileFault? in
             do throws(FileFault) {
-                try directory.keep(note: note)
+                try directory.keep(bookmark: bookmark)
                 return nil
             } catch { return error }
         }

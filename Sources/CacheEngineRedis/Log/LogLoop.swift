@@ -226,7 +226,7 @@ extension LogLoop {
             receiver.note(position: bookmark.position.rawValue)
             guard desk.isKeeping else { return }
             // An older position is replayed at the next start, so a failure costs nothing else.
-            try? await receiver.keep(note: bookmark.encoded)
+            try? await receiver.keep(bookmark: bookmark.encoded)
         case .replay: counts.replays.count()
         case .caughtUp: await noteCaughtUp(&desk, onLink)
         case .cutOff: counts.cutOffs.count()

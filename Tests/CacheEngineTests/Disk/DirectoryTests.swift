@@ -177,9 +177,9 @@ import Testing
         await #expect(throws: CacheError.self) { try await first.remove(store.storeKey(1)) }
         await #expect(throws: CacheError.self) { try await first.removeAll(in: .everything) }
         #expect(first.enqueue(try store.entry(3)) != .stored)
-        try await second.keep(note: [1])
-        await #expect(throws: CacheError.self) { try await first.keep(note: [2]) }
-        #expect(await second.note() == [1])
+        try await second.keep(bookmark: [1])
+        await #expect(throws: CacheError.self) { try await first.keep(bookmark: [2]) }
+        #expect(await second.bookmark() == [1])
         await store.close()
         #expect(try await other.version(1) == 4)
         await other.close()

@@ -81,7 +81,7 @@ import Testing
         var (read, missed) = (0, 0)
         for number in 0..<20 {
             _ = try await tier.removeAll(in: .tag("t\(number)"))
-            try await tier.keep(note: [UInt8(number)])
+            try await tier.keep(bookmark: [UInt8(number)])
             for (seed, boot) in [(UInt64(1), "b"), (2, "b"), (3, "b"), (0, "a")] {
                 let copy = files.copy(afterPowerCut: boot == "b", seed: UInt64(number) * 9 + seed)
                 if boot == "a" { copy.endProcess() }
@@ -89,9 +89,9 @@ import Testing
                 other.configuration = store.configuration
                 other.configuration.bootID = boot
                 let again = try await other.open()
-                if let note = await again.note() {
+                if let bookmark = await again.bookmark() {
                     read += 1
-                    for removed in 0...Int(note[0]) {
+                    for removed in 0...Int(bookmark[0]) {
                         if try await other.read(removed) != nil { missed += 1 }
                     }
                 }

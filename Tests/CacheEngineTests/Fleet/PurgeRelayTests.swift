@@ -279,16 +279,16 @@ import Testing
         let folder = TemporaryFolder()
         let path = folder.path + "/c"
         var cache = try await cache(.disk(path: path, capacity: .megabytes(64)))
-        #expect(await relay.receiver?.note() == nil)
+        #expect(await relay.receiver?.bookmark() == nil)
         for text in ["first", "a longer second"] {
-            try await relay.receiver?.keep(note: Array(text.utf8))
-            #expect(await relay.receiver?.note() == Array(text.utf8))
+            try await relay.receiver?.keep(bookmark: Array(text.utf8))
+            #expect(await relay.receiver?.bookmark() == Array(text.utf8))
         }
         await cache.shutDown()
         let closed = relay.receiver
-        await #expect(throws: CacheError.self) { try await closed?.keep(note: [1]) }
+        await #expect(throws: CacheError.self) { try await closed?.keep(bookmark: [1]) }
         cache = try await self.cache(.disk(path: path, capacity: .megabytes(64)))
-        #expect(await relay.receiver?.note() == Array("a longer second".utf8))
+        #expect(await relay.receiver?.bookmark() == Array("a longer second".utf8))
         await cache.shutDown()
         // A directory without its manifests is laid out again: the note is the cache's own.
         for name in ManifestSearch.names {

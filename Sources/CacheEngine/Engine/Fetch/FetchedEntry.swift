@@ -112,7 +112,7 @@ struct FetchedEntry {
     /// the removal still stores, unless its head is the older one. A response that a newer one has
     /// overtaken removes nothing.
     private func note(_ outcome: StoreOutcome) {
-        services.recorder.note(outcome, context.request)
+        services.recorder.count(outcome, context.request)
         guard outcome == .refused(.removedMeanwhile), !body.isGivenUp, !body.isOutdated,
             !Mutant.keepsTheOutdated.isOn
         else { return }
@@ -151,7 +151,7 @@ struct FetchedEntry {
             ticket.arrival = copy
             let outcome = tiers.store(entry, since: ticket)
             guard outcome == .refused(.removedMeanwhile), copy.isOutdated, copies < Self.copiesMax
-            else { return services.recorder.note(outcome, context.request) }
+            else { return services.recorder.count(outcome, context.request) }
         }
     }
 

@@ -162,11 +162,11 @@ final class PurgeInbox: PurgeReceiver {
 
     func markEverythingStale() async throws { try await services?.tiers.markEverythingStale() }
 
-    func note() async -> [UInt8]? { await services?.tiers.backing.disk?.note() }
+    func bookmark() async -> [UInt8]? { await services?.tiers.backing.disk?.bookmark() }
 
-    func keep(note: [UInt8]) async throws {
-        try await services?.tiers.backing.disk?.keep(note: note)
+    func keep(bookmark: [UInt8]) async throws {
+        try await services?.tiers.backing.disk?.keep(bookmark: bookmark)
     }
 
-    func report(_ event: CacheEvent) { services?.recorder.note(event) }
+    func report(_ event: CacheEvent) { services?.recorder.report(event) }
 }

@@ -71,10 +71,10 @@ package protocol PurgeReceiver: Sendable {
     func markEverythingStale() async throws
 
     /// Returns the bytes that `keep` was given last, perhaps by an earlier process.
-    func note() async -> [UInt8]?
+    func bookmark() async -> [UInt8]?
 
     /// Keeps a few bytes as long as the entries; without a disk they are dropped.
-    func keep(note: [UInt8]) async throws
+    func keep(bookmark: [UInt8]) async throws
 
     /// Passes an event to the application.
     func report(_ event: CacheEvent)

@@ -86,7 +86,7 @@ struct ManualStore {
         }
         let entry = await tiers.makeEntry(blueprint, gathered: [body])
         let outcome = tiers.store(entry, since: ticket)
-        services.recorder.note(outcome, request)
+        services.recorder.count(outcome, request)
         if pending != nil, outcome == .refused(.removedMeanwhile),
             ticket.arrival?.isOutdated != true
         {

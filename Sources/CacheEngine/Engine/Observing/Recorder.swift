@@ -47,7 +47,7 @@ final class Recorder: Sendable {
     }
 
     /// Counts the outcome of storing an entry.
-    func note(_ outcome: StoreOutcome, _ request: CacheRequest) {
+    func count(_ outcome: StoreOutcome, _ request: CacheRequest) {
         switch outcome {
         case .stored: counters.add(.stored)
         case .refused(let reason): refused(StoreRefusalReason(reason), request)
@@ -79,11 +79,11 @@ final class Recorder: Sendable {
 
     func storageFailed(_ error: any Error, isTold: Bool = true) {
         counters.add(.storageErrors)
-        if isTold { note(.storageFailed(error)) }
+        if isTold { report(.storageFailed(error)) }
     }
 
     /// Passes an event of storage or fleet on.
-    func note(_ event: CacheEvent) {
+    func report(_ event: CacheEvent) {
         onFault?(event)
         onEvent?(event)
     }
