@@ -22,8 +22,9 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     return 0
 }
 
+private let now: Int64 = 784_111_777
+
 private func exchange(_ sections: [FieldSection], _ status: Int, _ rules: StoringRules) {
-    let now: Int64 = 784_111_777
     let request = RequestFacts(method: .get, fields: sections[0])
     let response = ResponseFacts(
         status: status,
@@ -57,6 +58,19 @@ private func exchange(_ sections: [FieldSection], _ status: Int, _ rules: Storin
         receivedAtSeconds: now
     )
     precondition(stored.contains("Date") && !stored.contains("Connection"))
+    reuse(stored, facts, sections, request, rules)
+    if case .selecting(let vary) = Vary.read(sections[1]) {
+        _ = VariantKey(vary, request: sections[0])
+    }
+}
+
+private func reuse(
+    _ stored: FieldSection,
+    _ facts: StoredFacts,
+    _ sections: [FieldSection],
+    _ request: RequestFacts,
+    _ rules: StoringRules
+) {
     let reuse = ReuseDecision.decide(
         stored: facts,
         request: request,
@@ -85,7 +99,4 @@ private func exchange(_ sections: [FieldSection], _ status: Int, _ rules: Storin
         receivedAtSeconds: now + 5
     )
     precondition(fresh.values("Content-Length") == stored.values("Content-Length"))
-    if case .selecting(let vary) = Vary.read(sections[1]) {
-        _ = VariantKey(vary, request: sections[0])
-    }
 }

@@ -152,17 +152,7 @@ extension DiskShard {
         isNewest: Bool,
         _ replay: inout Replay
     ) throws(FileFault) {
-        let seal = segment.header.seal
-        state.withLock { state in
-            state.segments[segment.slot] = SegmentInfo(
-                state: .sealed,
-                file: segment.file,
-                seal: seal,
-                generation: segment.header.generation,
-                recordsEnd: SegmentHeader.sizeBytes
-            )
-        }
-        order.append(segment.slot)
+        enter(segment)
         replay.report.segments += 1
         var items: [FooterItem] = []
         var end = SegmentHeader.sizeBytes
@@ -201,12 +191,26 @@ extension DiskShard {
             replay.appendable = .init(
                 slot: segment.slot,
                 header: segment.header,
-                seal: seal,
+                seal: segment.header.seal,
                 file: segment.file,
                 position: end,
                 items: items
             )
         }
+    }
+
+    /// Enters the segment without its records.
+    private func enter(_ segment: FoundSegment) {
+        state.withLock { state in
+            state.segments[segment.slot] = SegmentInfo(
+                state: .sealed,
+                file: segment.file,
+                seal: segment.header.seal,
+                generation: segment.header.generation,
+                recordsEnd: SegmentHeader.sizeBytes
+            )
+        }
+        order.append(segment.slot)
     }
 
     private func readTrailer(of segment: FoundSegment) -> SegmentTrailer? {

@@ -60,14 +60,7 @@ struct BodyDelivery {
             assert(total == body.origin.expectedCount ?? total, "as long as announced")
             assert(total == keeper.bytesInMemory ?? total, "each piece is kept once")
         } catch {
-            arriving.cancel()
-            if let last { chain.append(last) }
-            // A body that broke off is not stored, and its readers get an error.
-            let error = services.supervisor.isOpen ? error : CacheError.cacheShutDown
-            if fetch.progress.noteBodyFailure() {
-                services.recorder.originFailed(error, context.request)
-            }
-            chain.fail(error)
+            breakOff(after: last, error)
             await keeper.abandon()
             return false
         }
@@ -75,10 +68,26 @@ struct BodyDelivery {
             await entry.store(keeper.place, builder)
             await services.tiers.settle(body.key.hash)
         }
+        end(with: last)
+        return true
+    }
+
+    /// Takes the flight from its desk, and delivers the last piece.
+    private func end(with last: ByteChunk?) {
         fetch.withdraw(body)
         if let last { chain.append(last) }
         chain.finish()
-        return true
+    }
+
+    /// Gives the readers an error in place of the rest; a body that broke off is not stored.
+    private func breakOff(after last: ByteChunk?, _ error: any Error) {
+        arriving.cancel()
+        if let last { chain.append(last) }
+        let error = services.supervisor.isOpen ? error : CacheError.cacheShutDown
+        if fetch.progress.noteBodyFailure() {
+            services.recorder.originFailed(error, context.request)
+        }
+        chain.fail(error)
     }
 
     /// Delivers the rest of the body without keeping it.

@@ -54,11 +54,8 @@ struct ManualStore {
             let reason = StoreRefusalReason(refusal.code)
             return await refuse(.notAdmitted, key, request, because: reason)
         }
-        var builder = EntryBuilder(received, lifetime: received.lifetime, under: key)
-        builder.omit(lowercased: "cache-status")
-        if let seconds = options.lifetime?.wholeSeconds {
-            builder.setOwnLifetime(EntryBuilder.lifetimeSeconds(seconds))
-        }
+        var builder = makeBuilder(received, under: key, options, as: pending)
+        builder.tags = tags
         if response.status == 206 {
             guard let held = Self.held(received.facts.contentRange, bodyCount: body.count) else {
                 return await refuse(.invalidPart, key, request)
@@ -72,10 +69,6 @@ struct ManualStore {
             }
             builder.key = variance.key
         }
-        builder.userInfo = options.userInfo
-        builder.tags = tags
-        builder.storageClass = pending?.storageClass ?? options.storageClass
-        builder.place = options.place
         if let expected {
             let hash = builder.key.hash
             ticket.arrival = tiers.arrivals.begin(hash, expected, fields: builder.fields)
@@ -96,6 +89,24 @@ struct ManualStore {
         }
         await tiers.settle(builder.key.hash)
         return outcome
+    }
+
+    /// The builder of the entry, with the properties that the options name.
+    private func makeBuilder(
+        _ received: ReceivedResponse,
+        under key: RequestKey,
+        _ options: HTTPCache.ManualStoreOptions,
+        as pending: PendingStore?
+    ) -> EntryBuilder {
+        var builder = EntryBuilder(received, lifetime: received.lifetime, under: key)
+        builder.omit(lowercased: "cache-status")
+        if let seconds = options.lifetime?.wholeSeconds {
+            builder.setOwnLifetime(EntryBuilder.lifetimeSeconds(seconds))
+        }
+        builder.userInfo = options.userInfo
+        builder.storageClass = pending?.storageClass ?? options.storageClass
+        builder.place = options.place
+        return builder
     }
 
     /// Gives a store its place in the order: it is newer than every response whose body is still
