@@ -36,7 +36,7 @@ import Testing
         let sources = [
             ("Sources/HTTPCaching/Storing/StoreRefusal.swift", #"case \.\w+: "([a-z-]+)""#),
             ("Sources/CacheEngine/Engine/Storing/RefusalReasons.swift", #"Reason\("([a-z-]+)"\)"#),
-            ("Sources/CacheEngine/Core/CacheStore.swift", #"case \w+ = "([a-z-]+)""#),
+            ("Sources/CacheEngine/Core/StoreOutcome.swift", #"case \w+ = "([a-z-]+)""#),
         ]
         let article = try SourceFile.documents().first { $0.path.hasSuffix("/WhatIsStored.md") }
         let text = try #require(article).text

@@ -1,0 +1,35 @@
+/// The entries that a removal concerns.
+public enum RemovalScope: Hashable, Sendable {
+    /// Every entry.
+    case everything
+    /// The entries that carry the tag.
+    case tag(String)
+    /// The entries of one storage class.
+    case storageClass(StorageClass)
+    /// The entries stored in that second or later.
+    case storedAfter(seconds: Int64)
+    /// The entries stored before that second.
+    case storedBefore(seconds: Int64)
+}
+
+/// The number of entries that a removal removed, as far as it is known without reading a disk.
+///
+/// A removal by tag or time does not count entries that are only on disk, and one of a storage class
+/// not those on disk in a segment that is written to meanwhile.
+public struct RemovalCount: Hashable, Sendable {
+    /// The number of entries removed.
+    public var entries: Int
+    /// The number of bytes of those entries.
+    public var bytes: Int
+
+    /// A count of entries and bytes.
+    public init(entries: Int = 0, bytes: Int = 0) {
+        self.entries = entries
+        self.bytes = bytes
+    }
+
+    /// The sum of two removals.
+    public static func + (left: Self, right: Self) -> Self {
+        Self(entries: left.entries + right.entries, bytes: left.bytes + right.bytes)
+    }
+}

@@ -1,0 +1,35 @@
+import HTTPCaching
+
+/// A body that is still to be delivered to its readers, and into the store.
+struct PendingBody: Sendable {
+    let shared: SharedBody
+    let origin: OriginAnswer
+    /// The entry that the response becomes.
+    let builder: EntryBuilder
+    let storage: Storage
+    /// Taken before the fetch: a removal after it keeps the response from being stored.
+    let ticket: RemovalLedger.Ticket
+    /// Whether the attempt was abandoned before its response arrived, so that no caller gets the
+    /// response.
+    var isGivenUp = false
+
+    /// The body while it arrives; `nil` if it arrived whole with the head.
+    var chain: BodyChain? {
+        if case .arriving(let chain) = shared { return chain }
+        return nil
+    }
+
+    enum Storage: Hashable, Sendable {
+        case whole
+        /// One part of the representation.
+        case part(ContentRange)
+        /// Other requests may read the body while it arrives, and it is not kept.
+        case none
+    }
+
+    var key: RequestKey { builder.key }
+    /// Whether the attempt that fetched it still holds its flight.
+    var isPermitted: Bool { ticket.permit?.isValid != false }
+    /// Whether a newer response of the key has been stored, or has ended what was stored.
+    var isOutdated: Bool { ticket.arrival?.isOutdated == true }
+}
