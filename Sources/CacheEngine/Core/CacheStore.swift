@@ -1,8 +1,7 @@
 /// A place for entries behind the engine's memory: the engine's disk, or an application's store.
 ///
-/// The protocol has six asynchronous methods. A test kit checks their contract for any store
-/// (`StoreConformance` in `CacheTestSupport`). A store may lose entries, but it must not invent one
-/// or return a removed one.
+/// A test kit checks the contract of the methods for any store (`StoreConformance` in
+/// `CacheTestSupport`). A store may lose entries, but it must not invent one or return a removed one.
 public protocol CacheStore: Sendable {
     /// Returns the entry for `key`, or `nil` if there is none.
     func entry(for key: StoreKey) async throws -> StoredEntry?
