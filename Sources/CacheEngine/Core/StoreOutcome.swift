@@ -6,6 +6,8 @@ public enum StoreOutcome: Hashable, Sendable {
     case refused(Reason)
 
     /// The reason why a store refused an entry.
+    ///
+    /// A later version may add cases: a `switch` over reasons needs a `default`.
     public enum Reason: String, Hashable, Sendable, CaseIterable {
         /// The entry exceeds the store's limit for one entry.
         case tooLarge = "too-large"

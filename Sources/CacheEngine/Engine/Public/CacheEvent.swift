@@ -1,4 +1,6 @@
 /// An event in a cache, with the request if it belongs to one.
+///
+/// A later version may add cases: a `switch` over events needs a `default`.
 public enum CacheEvent: Sendable {
     /// A caller received the head of its response.
     case answered(Answer)

@@ -1,6 +1,8 @@
 /// The way in which the cache answered one request.
 public struct CacheInfo: Sendable {
     /// The source of a response.
+    ///
+    /// A later version may add cases: a `switch` over sources needs a `default`.
     public enum Source: String, Hashable, Sendable, CaseIterable {
         /// The response was stored and fresh.
         case fresh
