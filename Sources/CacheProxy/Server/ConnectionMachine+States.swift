@@ -1,4 +1,4 @@
-/// The states of a connection, and its time limits.
+/// The states of a connection, its time limits, and the actions of its worker.
 extension ConnectionMachine {
     /// The client's direction of the socket.
     enum Input: UInt8 {
@@ -56,5 +56,66 @@ extension ConnectionMachine {
         case stop
         /// The limit runs from now on, in place of any other.
         case start(Deadline)
+    }
+}
+
+// MARK: - Facts and actions
+
+extension ConnectionMachine {
+    /// The facts of a response that decide about its connection.
+    struct PersistenceFacts {
+        /// The request and the framing of the response allow another request.
+        var mayPersist: Bool
+        /// The client was never asked for its content, and may send it or not: the start of its
+        /// next request is unknown (RFC 9110 §10.1.1).
+        var leavesContentUnasked: Bool
+        var isDraining: Bool
+    }
+
+    /// At the end of the input.
+    enum InputEndAction: Hashable {
+        /// The client may still wait for responses.
+        case goOn
+        /// Send what is queued, and close: the open request can never be complete.
+        case close
+        /// Close, and report a PROXY header that broke off.
+        case refuseHeader
+    }
+
+    /// At content that is malformed or too large.
+    enum ContentFaultAction: Hashable {
+        /// Refuse the request.
+        case refuse
+        /// Its response has begun; the connection ends behind it.
+        case endBehindResponse
+    }
+
+    /// When nothing more can be done until the next event.
+    enum SettleAction: Hashable {
+        case wait(DeadlineChange)
+        /// Close the sending direction only, drop the held input, and read on. Unread bytes would
+        /// turn a close into a reset, which can destroy the response (RFC 9112 §9.6).
+        case linger(DeadlineChange)
+        case close
+    }
+
+    /// At the end of a time limit.
+    enum TimeOutAction: Hashable {
+        /// Answer 408.
+        case refuse
+        /// Read no more content; the response goes on.
+        case ignoreContent
+        case close
+        /// Close, and report that the PROXY header is late.
+        case refuseHeader
+    }
+
+    /// At the end of the connection.
+    enum CloseAction: Hashable {
+        /// It is closed already.
+        case nothing
+        case close
+        /// The client must not take the close for the end of a body.
+        case reset
     }
 }

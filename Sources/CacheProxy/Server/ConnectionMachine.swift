@@ -164,15 +164,6 @@ extension ConnectionMachine {
     /// A read found nothing.
     mutating func readNothing() { input = .empty }
 
-    enum InputEndAction: Hashable {
-        /// The client may still wait for responses.
-        case goOn
-        /// Send what is queued, and close: the open request can never be complete.
-        case close
-        /// Close, and report a PROXY header that broke off.
-        case refuseHeader
-    }
-
     mutating func inputEnded() -> InputEndAction {
         input = .ended
         // A connection without a byte is a probe of the port.
@@ -247,13 +238,6 @@ extension ConnectionMachine {
         return hasOpenRequest ? limit(nil) : .keep
     }
 
-    enum ContentFaultAction: Hashable {
-        /// Refuse the request.
-        case refuse
-        /// Its response has begun; the connection ends behind it.
-        case endBehindResponse
-    }
-
     /// The content is malformed or too large: where the next request begins is unknown.
     mutating func contentFailed(hasResponseBegun: Bool) -> ContentFaultAction {
         content = .none
@@ -273,16 +257,6 @@ extension ConnectionMachine {
 // MARK: - Responses
 
 extension ConnectionMachine {
-    /// The facts of a response that decide about its connection.
-    struct PersistenceFacts {
-        /// The request and the framing of the response allow another request.
-        var mayPersist: Bool
-        /// The client was never asked for its content, and may send it or not: the start of its
-        /// next request is unknown (RFC 9110 §10.1.1).
-        var leavesContentUnasked: Bool
-        var isDraining: Bool
-    }
-
     /// A response begins; returns whether the connection goes on behind it.
     mutating func responseBegan(_ facts: PersistenceFacts) -> Bool {
         let isLast =
@@ -330,14 +304,6 @@ extension ConnectionMachine {
 // MARK: - Waiting and ending
 
 extension ConnectionMachine {
-    enum SettleAction: Hashable {
-        case wait(DeadlineChange)
-        /// Close the sending direction only, drop the held input, and read on. Unread bytes would
-        /// turn a close into a reset, which can destroy the response (RFC 9112 §9.6).
-        case linger(DeadlineChange)
-        case close
-    }
-
     /// Nothing more can be done until the next event; `endsIdle` closes connections between
     /// requests.
     mutating func settled(endsIdle: Bool) -> SettleAction {
@@ -364,16 +330,6 @@ extension ConnectionMachine {
         return .linger(start(.linger))
     }
 
-    enum TimeOutAction: Hashable {
-        /// Answer 408.
-        case refuse
-        /// Read no more content; the response goes on.
-        case ignoreContent
-        case close
-        /// Close, and report that the PROXY header is late.
-        case refuseHeader
-    }
-
     /// The limit that ran has passed; none runs now.
     mutating func deadlinePassed(isResponseRunning: Bool) -> TimeOutAction {
         deadline = nil
@@ -394,14 +350,6 @@ extension ConnectionMachine {
     }
 
     mutating func turnCame() { waitsForTurn = false }
-
-    enum CloseAction: Hashable {
-        /// It is closed already.
-        case nothing
-        case close
-        /// The client must not take the close for the end of a body.
-        case reset
-    }
 
     /// The connection ends now; `endsBody` tells whether the close marks the end of a body.
     mutating func close(endsBody: Bool) -> CloseAction {
