@@ -155,12 +155,7 @@ public final class ProxyService: Sendable {
             } ?? BackingStore.none,
             mode: configuration.mode
         )
-        engine.backing.durability =
-            switch configuration.diskSync {
-            case .none: .none
-            case .segments: .onSegmentSeal
-            case .removals: .onRemoval
-            }
+        engine.backing.durability = configuration.diskSync
         engine.name = configuration.name
         engine.clock = clock
         // `CurlOrigin` limits each step; this limits all of them, at every origin in turn.
@@ -168,19 +163,10 @@ public final class ProxyService: Sendable {
             configuration.originSeconds + configuration.connectSecondsOfAll
         )
         engine.originLimits.maximumIdleTime = .seconds(configuration.betweenBytesSeconds)
-        engine.caching.cookies =
-            switch configuration.cookies {
-            case .store: .store
-            case .strip: .strip
-            case .pass: .refuse
-            }
+        engine.caching.cookies = configuration.cookies
         engine.caching.staleWhileRevalidate = .seconds(configuration.graceSeconds)
         engine.caching.staleIfError = .seconds(configuration.graceSeconds)
-        engine.caching.conditionMiss =
-            switch configuration.conditionMiss {
-            case .whole: .whole
-            case .forward: .forwarded
-            }
+        engine.caching.conditionMiss = configuration.conditionMiss
         engine.caching.requestDirectives =
             configuration.ignoresClientCacheControl ? .ignore : .honour
         return engine

@@ -33,7 +33,7 @@ struct ConfigurationKey: Sendable {
             "none|segments|removals",
             "what the disk confirms at once (none)",
             \.diskSync,
-            Value.choice
+            Value.choice(["none": .none, "segments": .onSegmentSeal, "removals": .onRemoval])
         ),
         .init(
             "workers",
@@ -42,7 +42,13 @@ struct ConfigurationKey: Sendable {
             \.workers,
             Value.count(in: 1...256)
         ),
-        .init("mode", "shared|private", "whose cache it is (shared)", \.mode, Value.mode),
+        .init(
+            "mode",
+            "shared|private",
+            "whose cache it is (shared)",
+            \.mode,
+            Value.choice(["shared": .shared, "private": .private])
+        ),
         .init("admin", "ADDR:PORT|unix:PATH", "metrics, health and purges (none)", \.admin) {
             text throws(ValueFault) in try ListenAddress(parsing: text)
         },
@@ -159,7 +165,7 @@ struct ConfigurationKey: Sendable {
             "store|strip|pass",
             "responses with Set-Cookie (pass)",
             \.cookies,
-            Value.choice
+            Value.choice(["store": .store, "strip": .strip, "pass": .refuse])
         ),
         .init(
             "grace",
@@ -193,7 +199,7 @@ struct ConfigurationKey: Sendable {
             "whole|forward",
             "conditional requests with nothing stored (whole)",
             \.conditionMiss,
-            Value.choice
+            Value.choice(["whole": .whole, "forward": .forwarded])
         ),
         .init(
             "ignore-client-no-cache",

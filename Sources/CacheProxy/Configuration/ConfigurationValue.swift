@@ -55,16 +55,24 @@ enum ConfigurationValue {
         _ text: String
     ) throws(ValueFault) -> Choice where Choice.RawValue == String {
         if let choice = Choice(rawValue: text) { return choice }
-        let names = Choice.allCases.map(\.rawValue)
-        let list = names.dropLast().joined(separator: ", ") + " or " + (names.last ?? "")
-        throw ValueFault("`\(text)` is not known", give: list)
+        throw unknown(text, Choice.allCases.map(\.rawValue))
     }
 
-    static func mode(_ text: String) throws(ValueFault) -> HTTPCache.Configuration.Mode {
-        guard let mode = HTTPCache.Configuration.Mode(rawValue: text) else {
-            throw ValueFault("`\(text)` is not known", give: "shared or private")
+    /// One of the words of a table.
+    static func choice<Choice: Sendable>(
+        _ words: KeyValuePairs<String, Choice>
+    ) -> @Sendable (String) throws(ValueFault) -> Choice {
+        { (text: String) throws(ValueFault) -> Choice in
+            guard let row = words.first(where: { $0.key == text }) else {
+                throw unknown(text, words.map(\.key))
+            }
+            return row.value
         }
-        return mode
+    }
+
+    private static func unknown(_ text: String, _ words: [String]) -> ValueFault {
+        let list = words.dropLast().joined(separator: ", ") + " or " + (words.last ?? "")
+        return ValueFault("`\(text)` is not known", give: list)
     }
 
     /// A flag: nothing, `on` or `off`.

@@ -14,7 +14,7 @@ public struct ProxyConfiguration: Sendable {
     /// The limit of the directory's size.
     public var diskSize = ByteCount.gigabytes(10)
     /// The writes that the disk confirms, so that they survive a power cut.
-    public var diskSync = DiskSync.none
+    public var diskSync = BackingStore.Durability.none
     /// The number of event loops.
     public var workers = 1
     /// Whether the cache is shared by clients or private to one.
@@ -57,13 +57,13 @@ public struct ProxyConfiguration: Sendable {
     /// Seconds that may pass without the client taking a byte of a response.
     public var sendSeconds = 60.0
     /// The treatment of responses with `Set-Cookie`.
-    public var cookies = Cookies.pass
+    public var cookies = CachingRules.Cookies.refuse
     /// Seconds that a stale response may be used, for responses that do not say so themselves.
     public var graceSeconds = 0
     /// Whether clients see `Cache-Tag` and `Surrogate-Key`.
     public var tags = Tags.strip
     /// The fetch for a conditional request that finds nothing stored.
-    public var conditionMiss = ConditionMiss.whole
+    public var conditionMiss = CachingRules.ConditionMiss.whole
     /// Whether `Cache-Control` and `Pragma` of requests are ignored.
     public var ignoresClientCacheControl = false
     /// The fields that tell origins about clients.
@@ -80,34 +80,6 @@ public struct ProxyConfiguration: Sendable {
     public var fleetCutOff = RedisFleetOptions.CutOff.serve
     /// The things that the machines of the fleet share.
     public var fleetShares = RedisFleetOptions.Sharing.purges
-
-    /// The treatment of responses with `Set-Cookie` in a shared cache.
-    public enum Cookies: String, CaseIterable, Hashable, Sendable {
-        /// The response is stored with its cookies if the origin gives a lifetime or `public`.
-        case store
-        /// The response is stored without its cookies.
-        case strip
-        /// The response is passed to its client and not stored.
-        case pass
-    }
-
-    /// The writes that the disk confirms before they count as done.
-    public enum DiskSync: String, CaseIterable, Sendable {
-        /// None: the system writes when it likes.
-        case none
-        /// Each full segment.
-        case segments
-        /// Also each removal, before the request that removes is answered.
-        case removals
-    }
-
-    /// The fetch for a request with If-None-Match or If-Modified-Since that finds nothing stored.
-    public enum ConditionMiss: String, CaseIterable, Hashable, Sendable {
-        /// The whole response is fetched and stored, and the proxy evaluates the condition.
-        case whole
-        /// The origin evaluates the condition, and its 304 is not stored.
-        case forward
-    }
 
     /// The treatment of the fields that name tags.
     public enum Tags: String, CaseIterable, Hashable, Sendable {

@@ -90,6 +90,17 @@ struct OtherOrder: Error {}
         }
     }
 
+    @Test(arguments: [
+        ("none", BackingStore.Durability.none), ("segments", .onSegmentSeal),
+        ("removals", .onRemoval),
+    ])
+    func wordsOfTheDisksSyncAreTheEnginesSettings(
+        _ row: (word: String, durability: BackingStore.Durability)
+    ) throws {
+        let read = try OptionTests.read(["--disk", "/tmp/x", "--disk-sync", row.word])
+        #expect(read.diskSync == row.durability)
+    }
+
     @Test func originsHaveAsManyConnectionsAsClients() {
         var configuration = ProxyConfiguration()
         configuration.workers = 3

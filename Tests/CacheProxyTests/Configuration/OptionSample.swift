@@ -47,7 +47,7 @@ struct OptionSample: Sendable {
         .init("memory", "64M", \.memory, .megabytes(64)),
         .init("disk", "/tmp/x", \.diskDirectory, "/tmp/x"),
         .init("disk-size", "2GiB", \.diskSize, .gigabytes(2)),
-        .init("disk-sync", "removals", \.diskSync, .removals),
+        .init("disk-sync", "removals", \.diskSync, .onRemoval),
         .init("mode", "private", \.mode, .private),
         .init("fleet", "redis://a:1/b", \.fleet, "redis://a:1/b"),
         .init("fleet-purge-lag", "3.5", \.fleetLagSeconds, 3.5),
@@ -78,7 +78,7 @@ struct OptionSample: Sendable {
         .init("set-cookie", "strip", \.cookies, .strip),
         .init("tags", "pass", \.tags, .pass),
         .init("forwarded", "replace", \.forwarded, .replace),
-        .init("condition-miss", "forward", \.conditionMiss, .forward),
+        .init("condition-miss", "forward", \.conditionMiss, .forwarded),
         .init("ignore-client-no-cache", "on", \.ignoresClientCacheControl, true),
     ]
 }
