@@ -2,11 +2,11 @@ import CacheEngine
 import Platform
 
 /// The program `cache-proxy`.
-public enum ProxyProgram {
+package enum ProxyProgram {
     /// Runs until SIGTERM or SIGINT; returns the status to exit with.
     ///
     /// It is 2 for a mistake in the configuration, and 1 for a failure that may pass by itself.
-    public static func run(_ arguments: [String]) async -> Int32 {
+    package static func run(_ arguments: [String]) async -> Int32 {
         do {
             switch try ConfigurationReader.read(arguments) {
             case .help(let text):

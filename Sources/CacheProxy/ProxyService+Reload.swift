@@ -9,7 +9,7 @@ extension ProxyService {
     /// times and rules for clients.
     ///
     /// - Returns: Names of options that differ and need a restart.
-    public func reload(_ new: ProxyConfiguration) throws(ConfigurationError) -> [String] {
+    func reload(_ new: ProxyConfiguration) throws(ConfigurationError) -> [String] {
         let token: String?
         if let path = new.purgeTokenFile {
             token = try ConfigurationReader.token(path)

@@ -1,13 +1,13 @@
-public import CacheEngine
+import CacheEngine
 import CacheEngineRedis
 import CurlOrigin
 import Platform
 import Synchronization
 
 /// A running proxy: the cache, the origins and the listeners.
-public final class ProxyService: Sendable {
+final class ProxyService: Sendable {
     /// The proxy's cache.
-    public let cache: HTTPCache
+    let cache: HTTPCache
     let configuration: ProxyConfiguration
     let pool: OriginPool
     /// The configuration with the options that were changed while the proxy runs.
@@ -22,7 +22,7 @@ public final class ProxyService: Sendable {
     /// Opens the cache and listens.
     ///
     /// - Throws: `CacheError`, `SystemError` or `ConfigurationError`, each described by one line.
-    public convenience init(_ configuration: ProxyConfiguration) async throws {
+    convenience init(_ configuration: ProxyConfiguration) async throws {
         let curl = Self.curlConfiguration(configuration)
         let budget = ConnectionBudget(curl.connections)
         let upstream = Self.upstream(curl, budget)
@@ -92,17 +92,17 @@ public final class ProxyService: Sendable {
     }
 
     /// The address that clients connect to.
-    public var address: ListenAddress { server.address }
+    var address: ListenAddress { server.address }
     /// The address of the administration.
-    public var adminAddress: ListenAddress? { admin?.address }
+    var adminAddress: ListenAddress? { admin?.address }
 
     var counters: [WorkerCounters] { server.counters }
 
     /// Opens the access log again.
-    public func reopenLog() { server.reopenLog() }
+    func reopenLog() { server.reopenLog() }
 
     /// Stops accepting, finishes running responses within the drain time, and closes the cache.
-    public func shutDown() async {
+    func shutDown() async {
         let limit = UInt64(nanosecondsIn: configuration.drainSeconds)
         // A task of its own: the caller may be cancelled already.
         let timer = Task {
@@ -119,7 +119,7 @@ public final class ProxyService: Sendable {
     }
 
     /// Cuts the responses that `shutDown` waits for, which then closes the cache.
-    public func endDrain() async {
+    func endDrain() async {
         await server.stop()
         await admin?.stop()
     }

@@ -1,38 +1,38 @@
 import CacheEngine
 
 /// Why a configuration cannot be used.
-public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
+struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of fault; an open set, so a new one does not break a `switch`.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The code's stable name.
-        public let description: String
+        let description: String
 
         /// An argument that is no option.
-        public static let argumentUnexpected = Code(description: "argumentUnexpected")
+        static let argumentUnexpected = Code(description: "argumentUnexpected")
         /// An option that does not exist.
-        public static let optionUnknown = Code(description: "optionUnknown")
+        static let optionUnknown = Code(description: "optionUnknown")
         /// An option without its value.
-        public static let valueMissing = Code(description: "valueMissing")
+        static let valueMissing = Code(description: "valueMissing")
         /// A value that the option cannot have.
-        public static let valueInvalid = Code(description: "valueInvalid")
+        static let valueInvalid = Code(description: "valueInvalid")
         /// No origin is given.
-        public static let originMissing = Code(description: "originMissing")
+        static let originMissing = Code(description: "originMissing")
         /// Two options that exclude each other.
-        public static let optionsConflicting = Code(description: "optionsConflicting")
+        static let optionsConflicting = Code(description: "optionsConflicting")
         /// A file that cannot be read, or is too large.
-        public static let fileUnreadable = Code(description: "fileUnreadable")
+        static let fileUnreadable = Code(description: "fileUnreadable")
         /// A token that is too short.
-        public static let tokenInvalid = Code(description: "tokenInvalid")
+        static let tokenInvalid = Code(description: "tokenInvalid")
         /// A directory that does not exist.
-        public static let directoryMissing = Code(description: "directoryMissing")
+        static let directoryMissing = Code(description: "directoryMissing")
         /// The process may open too few files.
-        public static let filesTooFew = Code(description: "filesTooFew")
+        static let filesTooFew = Code(description: "filesTooFew")
     }
 
     /// The kind of fault, for code to branch on.
-    public let code: Code
+    let code: Code
     /// One line for people: the place, the value, and what to do.
-    public let description: String
+    let description: String
 
     /// Controls in `description` are escaped: it may quote an argument or a file.
     init(_ code: Code, _ description: String) {

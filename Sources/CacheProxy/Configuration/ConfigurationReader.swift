@@ -4,9 +4,9 @@ import Platform
 /// Reads a configuration from a command line and the file it names.
 ///
 /// An option of the command line replaces the same option of the file.
-public enum ConfigurationReader {
+enum ConfigurationReader {
     /// The task that a command line gives.
-    public enum Order: Sendable {
+    enum Order: Sendable {
         case run(ProxyConfiguration)
         case check(ProxyConfiguration)
         case help(String)
@@ -19,7 +19,7 @@ public enum ConfigurationReader {
     /// Reads the arguments behind the program's name.
     ///
     /// - Throws: `ConfigurationError` with one line that names the value and what to do.
-    public static func read(_ arguments: [String]) throws(ConfigurationError) -> Order {
+    static func read(_ arguments: [String]) throws(ConfigurationError) -> Order {
         var settings: [Setting] = []
         var file: String?
         var isCheck = false

@@ -1,7 +1,7 @@
 /// The peers whose connections begin with a PROXY header: `10.0.0.0/8,::1,unix`.
 ///
 /// A listener with such peers accepts connections from no other peer.
-public struct ProxyPeers: Hashable, Sendable {
+struct ProxyPeers: Hashable, Sendable {
     /// Networks in one list: each costs a comparison for every new connection.
     static let networksMax = 256
 

@@ -1,7 +1,7 @@
 import Platform
 
 /// The address of a listener: `127.0.0.1:8080`, `[::1]:8080`, `*:8080`, `:8080` or `unix:/path`.
-public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
+enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// A numeric address and a port; port 0 stands for any free port.
     case tcp(host: String, port: UInt16)
     /// A socket in the file system.
@@ -11,7 +11,7 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     private static let pathBytesMax = 103
 
     /// Reads the written form; `nil` if the text is not an address.
-    public init?(_ text: String) {
+    init?(_ text: String) {
         guard let address = try? Self(parsing: text) else { return nil }
         self = address
     }
@@ -54,7 +54,7 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The written form.
-    public var description: String {
+    var description: String {
         switch self {
         case .tcp(let host, let port):
             host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

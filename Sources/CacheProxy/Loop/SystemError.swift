@@ -1,11 +1,11 @@
 import Platform
 
 /// A system call that failed, and why.
-public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The operation that the proxy attempted; an open set, so a new one does not break a `switch`.
-    public struct Attempt: Hashable, Sendable, CustomStringConvertible {
+    struct Attempt: Hashable, Sendable, CustomStringConvertible {
         /// The attempt's stable name.
-        public let description: String
+        let description: String
         let text: String
 
         private init(_ description: String, _ text: String) {
@@ -14,23 +14,23 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         }
 
         /// Accept connections at an address.
-        public static let listen = Attempt("listen", "Cannot listen on")
+        static let listen = Attempt("listen", "Cannot listen on")
         /// Open the access log.
-        public static let openLog = Attempt("openLog", "Cannot open the access log")
+        static let openLog = Attempt("openLog", "Cannot open the access log")
         /// Watch sockets.
-        public static let watch = Attempt("watch", "Cannot watch sockets")
+        static let watch = Attempt("watch", "Cannot watch sockets")
         /// Start a thread.
-        public static let startThread = Attempt("startThread", "Cannot start a thread")
+        static let startThread = Attempt("startThread", "Cannot start a thread")
         /// Open the pipe that signals arrive by.
-        public static let openPipe = Attempt("openPipe", "Cannot open a pipe for signals")
+        static let openPipe = Attempt("openPipe", "Cannot open a pipe for signals")
     }
 
     /// The operation that the proxy attempted.
-    public let attempt: Attempt
+    let attempt: Attempt
     /// The address or path; empty if there is none.
-    public let subject: String
+    let subject: String
     /// The value of `errno`.
-    public let code: Int32
+    let code: Int32
 
     init(_ attempt: Attempt, _ subject: String = "", code: Int32 = errno) {
         self.attempt = attempt
@@ -39,7 +39,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     /// One line for people: the attempt, the system's reason, and what to do where that is known.
-    public var description: String {
+    var description: String {
         let place = subject.isEmpty ? "" : " \(subject)"
         let remedy = remedy.map { "; \($0)" } ?? ""
         return "\(attempt.text)\(place): \(String(cString: strerror(code)))\(remedy)"

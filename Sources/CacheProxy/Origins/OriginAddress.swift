@@ -1,10 +1,10 @@
 /// An origin server: scheme and authority, without a path.
-public struct OriginAddress: Hashable, Sendable, CustomStringConvertible {
+struct OriginAddress: Hashable, Sendable, CustomStringConvertible {
     /// The written form, `http://host:port`.
-    public let description: String
+    let description: String
 
     /// Reads a URL; `nil` unless it is http or https with a host and without a path.
-    public init?(_ text: String) {
+    init?(_ text: String) {
         var text = text
         if text.hasSuffix("/") { text.removeLast() }
         for scheme in ["http://", "https://"] where text.lowercased().hasPrefix(scheme) {

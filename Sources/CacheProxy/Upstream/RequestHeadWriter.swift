@@ -1,16 +1,16 @@
-package import CacheEngine
-package import CurlOrigin
+import CacheEngine
+import CurlOrigin
 import HTTPCaching
 
 /// Writes the heads of requests to origins in the form of RFC 9112 §3.
 ///
 /// `Host` comes first. The fields of the client's connection and of its framing are left out; the
 /// framing of the content that is sent is added.
-package enum RequestHeadWriter {
+enum RequestHeadWriter {
     /// Appends the complete head of `request`, whose URL is `url`; appends nothing if it throws.
     ///
     /// - Throws: `CacheError.Code.requestInvalid` if the request cannot be sent.
-    package static func write(
+    static func write(
         _ request: OriginRequest,
         _ url: UpstreamURL,
         to out: OutputBuffer

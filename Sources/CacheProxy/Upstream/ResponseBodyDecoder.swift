@@ -1,8 +1,8 @@
 /// Finds the content and the end of a response's body, for every framing (RFC 9112 §6.3).
 ///
 /// A pure value that keeps no bytes: content is given as ranges of the input.
-package struct ResponseBodyDecoder: Sendable {
-    package enum Step: Hashable, Sendable {
+struct ResponseBodyDecoder: Sendable {
+    enum Step: Hashable, Sendable {
         /// These bytes of the input are content; the rest follows behind them.
         case data(Range<Int>)
         /// All input is used up.
@@ -21,7 +21,7 @@ package struct ResponseBodyDecoder: Sendable {
     private var form: Form
     private var limits = WireLimits()
 
-    package init(_ framing: UpstreamHead.Framing, _ limits: ResponseLimits) {
+    init(_ framing: UpstreamHead.Framing, _ limits: ResponseLimits) {
         form =
             switch framing {
             case .none: .length(remaining: 0)
@@ -34,7 +34,7 @@ package struct ResponseBodyDecoder: Sendable {
     }
 
     /// Whether the end is reached without another byte.
-    package var isAtEnd: Bool {
+    var isAtEnd: Bool {
         switch form {
         case .length(let remaining): remaining == 0
         case .chunked(let decoder): decoder.isDone
@@ -43,7 +43,7 @@ package struct ResponseBodyDecoder: Sendable {
     }
 
     /// Decodes from `offset` on; the caller repeats until the step is not `data`.
-    package mutating func decode(
+    mutating func decode(
         _ bytes: Span<UInt8>,
         from offset: Int
     ) -> Step {
@@ -69,7 +69,7 @@ package struct ResponseBodyDecoder: Sendable {
     }
 
     /// Ends the body with the connection; `false` if the body is truncated.
-    package mutating func connectionEnded() -> Bool {
+    mutating func connectionEnded() -> Bool {
         if case .untilClose = form { form = .length(remaining: 0) }
         return isAtEnd
     }

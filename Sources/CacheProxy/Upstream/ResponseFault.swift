@@ -3,7 +3,7 @@ import HTTPCaching
 /// The reason why a response of an origin is refused; the raw value is the text for people.
 ///
 /// The connection ends: the start of the next response is unknown behind a malformed one.
-package enum ResponseFault: String, Error, Hashable, Sendable, CaseIterable {
+enum ResponseFault: String, Error, Hashable, Sendable, CaseIterable {
     case malformedStatusLine = "The response does not begin with a status line"
     case versionUnknown = "The response is not in HTTP/1.x"
     case headTooLarge = "The origin's head or trailer is too large"
@@ -20,7 +20,7 @@ package enum ResponseFault: String, Error, Hashable, Sendable, CaseIterable {
     case malformedChunk = "The origin sent an invalid chunk"
 
     /// A description of the fault, for people to read.
-    package var text: String { rawValue }
+    var text: String { rawValue }
 
     init(_ fault: MessageFraming.Fault) {
         switch fault {

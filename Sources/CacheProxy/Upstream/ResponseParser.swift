@@ -16,8 +16,8 @@ import Platform
 /// 1. `lineStart <= scanned`, and neither is beyond the bytes given last.
 /// 2. `lineStart` is the byte behind an LF, or the first one.
 /// 3. `pending` lies in the bytes before `lineStart`.
-package struct ResponseParser: Sendable {
-    package enum Step: Hashable, Sendable {
+struct ResponseParser: Sendable {
+    enum Step: Hashable, Sendable {
         case needsMore
         /// A 1xx ended before this offset; `head` is that 1xx until the next call.
         ///
@@ -45,13 +45,13 @@ package struct ResponseParser: Sendable {
     /// The value of `pending` if it is folded, and empty otherwise.
     private var folded: [UInt8] = []
     private var framing = MessageFraming()
-    package private(set) var head = UpstreamHead()
+    private(set) var head = UpstreamHead()
 
     /// Creates a parser; `isHead` says that the request was a HEAD, whose response has no body.
-    package init(isHead: Bool) { self.isHead = isHead }
+    init(isHead: Bool) { self.isHead = isHead }
 
     /// Parses the new lines in `bytes`.
-    package mutating func parse(
+    mutating func parse(
         _ bytes: Span<UInt8>,
         _ limits: ResponseLimits
     ) -> Step {

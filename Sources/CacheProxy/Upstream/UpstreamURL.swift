@@ -1,4 +1,4 @@
-package import CacheEngine
+import CacheEngine
 import CurlOrigin
 import HTTPCaching
 
@@ -6,19 +6,19 @@ import HTTPCaching
 ///
 /// The bytes of the path and query are not changed: the request must name the same resource as the
 /// cache key, including dot segments and unusual escapes.
-package struct UpstreamURL: Hashable, Sendable {
-    package let isSecure: Bool
+struct UpstreamURL: Hashable, Sendable {
+    let isSecure: Bool
     /// The host without user information (RFC 9110 §4.2.4) and port; an IPv6 address has brackets.
-    package let host: Range<Int>
-    package let port: Int
+    let host: Range<Int>
+    let port: Int
     /// The path and query as the URL writes them; empty if it has neither.
-    package let target: Range<Int>
+    let target: Range<Int>
 
     /// Whether the port is the one that the scheme implies.
-    package var isDefaultPort: Bool { port == Self.defaultPort(isSecure) }
+    var isDefaultPort: Bool { port == Self.defaultPort(isSecure) }
 
     /// Splits `url`; throws `requestInvalid` if no request can be sent to it.
-    package init(_ url: String) throws(CacheError) {
+    init(_ url: String) throws(CacheError) {
         let result = url.withByteRun { text in
             OriginURL.split(text).flatMap { Self.parts(of: $0, text) }
         }

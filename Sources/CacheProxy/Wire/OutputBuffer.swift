@@ -7,7 +7,7 @@ import Platform
 ///
 /// Invariants:
 /// 1. `count <= capacity`, and `base` points to `capacity` bytes that this object owns.
-package final class OutputBuffer {
+final class OutputBuffer {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
     private(set) var count = 0
