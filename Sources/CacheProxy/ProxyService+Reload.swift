@@ -18,8 +18,8 @@ extension ProxyService {
         }
         desk.setToken(token)
         var applied = new
-        applied.originSeconds = configuration.originSeconds
-        applied.betweenBytesSeconds = configuration.betweenBytesSeconds
+        applied.firstByteTime = configuration.firstByteTime
+        applied.betweenBytesTime = configuration.betweenBytesTime
         applied.workers = configuration.workers
         let before = current.withLock { current in
             // They belong to the listener: clients of another kind would all be refused.
@@ -75,21 +75,21 @@ extension ProxyService {
             // Each reading generates another name if none is given.
             $0.name != $1.name && !($0.isNameGenerated && $1.isNameGenerated)
         },
-        .init("first-byte-timeout", \.originSeconds),
-        .init("between-bytes-timeout", \.betweenBytesSeconds),
-        .init("drain-timeout", \.drainSeconds),
-        .init("fleet", \.fleet), .init("fleet-purge-lag", \.fleetLagSeconds),
+        .init("first-byte-timeout", \.firstByteTime),
+        .init("between-bytes-timeout", \.betweenBytesTime),
+        .init("drain-timeout", \.drainTime),
+        .init("fleet", \.fleet), .init("fleet-purge-lag", \.fleetLag),
         .init("fleet-cut-off", \.fleetCutOff), .init("fleet-share", \.fleetShares),
         // Each connection gets the new time at once; the engine's limit over the attempts at all
         // origins was set from the old one.
-        .init("connect-timeout") { $1.connectSecondsOfAll > $0.connectSecondsOfAll },
-        .init("set-cookie", \.cookies), .init("grace", \.graceSeconds),
+        .init("connect-timeout") { $1.connectTimeOfAll > $0.connectTimeOfAll },
+        .init("set-cookie", \.cookies), .init("grace", \.grace),
         .init("condition-miss", \.conditionMiss),
         .init("ignore-client-no-cache", \.ignoresClientCacheControl),
     ]
 }
 
 extension ProxyConfiguration {
-    /// Seconds that connecting to every origin in turn may take.
-    var connectSecondsOfAll: Double { connectSeconds * Double(max(1, origins.count)) }
+    /// The time that connecting to every origin in turn may take.
+    var connectTimeOfAll: Duration { connectTime * max(1, origins.count) }
 }

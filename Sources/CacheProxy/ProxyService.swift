@@ -71,7 +71,7 @@ final class ProxyService: Sendable {
                 settings.purging = .answered
                 settings.connectionsMax = 256
                 // It drains last: its idle connections keep nothing waiting.
-                settings.timeouts.drainIdleMilliseconds = 0
+                settings.timeouts.drainIdle = .zero
                 return try ProxyServer(settings, responder: desk)
             }
             admin = started
@@ -103,10 +103,10 @@ final class ProxyService: Sendable {
 
     /// Stops accepting, finishes running responses within the drain time, and closes the cache.
     func shutDown() async {
-        let limit = UInt64(nanosecondsIn: configuration.drainSeconds)
+        let limit = configuration.drainTime
         // A task of its own: the caller may be cancelled already.
         let timer = Task {
-            try await Task.sleep(nanoseconds: limit)
+            try await Task.sleep(for: limit)
             await endDrain()
         }
         await server.drain()
@@ -138,7 +138,7 @@ final class ProxyService: Sendable {
 
     private static func fleet(_ configuration: ProxyConfiguration) throws -> Fleet? {
         var options = RedisFleetOptions()
-        options.maximumLag = .seconds(configuration.fleetLagSeconds)
+        options.maximumLag = configuration.fleetLag
         options.whenCutOff = configuration.fleetCutOff
         options.shares = configuration.fleetShares
         return try configuration.fleet.map { try Fleet.redis($0, options: options) }
@@ -159,13 +159,12 @@ final class ProxyService: Sendable {
         engine.name = configuration.name
         engine.clock = clock
         // `CurlOrigin` limits each step; this limits all of them, at every origin in turn.
-        engine.originLimits.maximumHeadTime = .seconds(
-            configuration.originSeconds + configuration.connectSecondsOfAll
-        )
-        engine.originLimits.maximumIdleTime = .seconds(configuration.betweenBytesSeconds)
+        engine.originLimits.maximumHeadTime =
+            configuration.firstByteTime + configuration.connectTimeOfAll
+        engine.originLimits.maximumIdleTime = configuration.betweenBytesTime
         engine.caching.cookies = configuration.cookies
-        engine.caching.staleWhileRevalidate = .seconds(configuration.graceSeconds)
-        engine.caching.staleIfError = .seconds(configuration.graceSeconds)
+        engine.caching.staleWhileRevalidate = configuration.grace
+        engine.caching.staleIfError = configuration.grace
         engine.caching.conditionMiss = configuration.conditionMiss
         engine.caching.requestDirectives =
             configuration.ignoresClientCacheControl ? .ignore : .honour
@@ -176,9 +175,9 @@ final class ProxyService: Sendable {
         _ configuration: ProxyConfiguration
     ) -> CurlConfiguration {
         var curl = CurlConfiguration()
-        curl.deadlines.connect = .seconds(configuration.connectSeconds)
-        curl.deadlines.head = .seconds(configuration.originSeconds)
-        curl.deadlines.idle = .seconds(configuration.betweenBytesSeconds)
+        curl.deadlines.connect = configuration.connectTime
+        curl.deadlines.head = configuration.firstByteTime
+        curl.deadlines.idle = configuration.betweenBytesTime
         // As many as clients can hold, so that slow clients cannot take every connection.
         let maximumPerHost =
             configuration.originConnectionsMax
@@ -204,21 +203,15 @@ final class ProxyService: Sendable {
         server.workers = configuration.workers
         server.connectionsMax = configuration.connectionsMax
         server.accessLog = configuration.accessLog
-        server.timeouts.headMilliseconds = milliseconds(configuration.headSeconds)
-        server.timeouts.idleMilliseconds = milliseconds(configuration.idleSeconds)
-        server.timeouts.writeMilliseconds = milliseconds(configuration.sendSeconds)
+        server.timeouts.head = configuration.headTime
+        server.timeouts.idle = configuration.idleTime
+        server.timeouts.write = configuration.sendTime
         // Most of the drain's time is for running responses.
-        let quarter = milliseconds(configuration.drainSeconds / 4)
-        server.timeouts.drainIdleMilliseconds = min(server.timeouts.drainIdleMilliseconds, quarter)
+        server.timeouts.drainIdle = min(server.timeouts.drainIdle, configuration.drainTime / 4)
         server.tags = configuration.tags
         server.forwarded = configuration.forwarded
         server.proxyPeers = configuration.proxyPeers
         server.wire.contentBytesMax = configuration.contentMax.bytes
         return server
-    }
-
-    /// A program may set any number.
-    private static func milliseconds(_ seconds: Double) -> Int64 {
-        Int64(UInt64(nanosecondsIn: seconds) / 1_000_000)
     }
 }

@@ -70,7 +70,7 @@ struct ConfigurationKey: Sendable {
             "fleet-purge-lag",
             "SECONDS",
             "without the log until this machine is cut off (10)",
-            \.fleetLagSeconds,
+            \.fleetLag,
             Value.seconds
         ),
         .init(
@@ -99,28 +99,28 @@ struct ConfigurationKey: Sendable {
             "origin-timeout",
             "SECONDS",
             "the same as first-byte-timeout",
-            \.originSeconds,
+            \.firstByteTime,
             Value.seconds
         ),
         .init(
             "connect-timeout",
             "SECONDS",
             "until an origin is connected (2)",
-            \.connectSeconds,
+            \.connectTime,
             Value.seconds
         ),
         .init(
             "first-byte-timeout",
             "SECONDS",
             "from a request's end to its response (60)",
-            \.originSeconds,
+            \.firstByteTime,
             Value.seconds
         ),
         .init(
             "between-bytes-timeout",
             "SECONDS",
             "without a byte at an origin (60)",
-            \.betweenBytesSeconds,
+            \.betweenBytesTime,
             Value.seconds
         ),
         .init(
@@ -134,15 +134,15 @@ struct ConfigurationKey: Sendable {
             "head-timeout",
             "SECONDS",
             "for the head of a request (10)",
-            \.headSeconds,
+            \.headTime,
             Value.seconds
         ),
-        .init("idle-timeout", "SECONDS", "between requests (60)", \.idleSeconds, Value.seconds),
+        .init("idle-timeout", "SECONDS", "between requests (60)", \.idleTime, Value.seconds),
         .init(
             "drain-timeout",
             "SECONDS",
             "for running responses at the end (30)",
-            \.drainSeconds,
+            \.drainTime,
             Value.seconds
         ),
         .init(
@@ -157,7 +157,7 @@ struct ConfigurationKey: Sendable {
             "send-timeout",
             "SECONDS",
             "for a client that reads nothing (60)",
-            \.sendSeconds,
+            \.sendTime,
             Value.seconds
         ),
         .init(
@@ -171,9 +171,8 @@ struct ConfigurationKey: Sendable {
             "grace",
             "SECONDS",
             "how long stale responses may stand in (0)",
-            \.graceSeconds,
-            Value.count(in: 0...31_536_000)
-        ),
+            \.grace
+        ) { text throws(ValueFault) in .seconds(try Value.count(in: 0...31_536_000)(text)) },
         .init(
             "tags",
             "pass|strip",

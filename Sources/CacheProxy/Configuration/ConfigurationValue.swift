@@ -43,11 +43,12 @@ enum ConfigurationValue {
     }
 
     /// Seconds, with or without a fraction.
-    static func seconds(_ text: String) throws(ValueFault) -> Double {
+    static func seconds(_ text: String) throws(ValueFault) -> Duration {
         guard let seconds = Double(text), seconds > 0, seconds <= 86_400 else {
             throw ValueFault("`\(text)` is not a time", give: "seconds above 0, at most 86400")
         }
-        return seconds
+        // No binary fraction: 2.3 seconds are 2,300 whole milliseconds.
+        return .nanoseconds(Int64((seconds * 1e9).rounded()))
     }
 
     /// One of the names of `Choice`.

@@ -31,35 +31,35 @@ struct ProxyConfiguration: Sendable {
     var name: String { didSet { isNameGenerated = false } }
     /// Whether the name was generated because none was given.
     private(set) var isNameGenerated = true
-    /// Seconds from the end of a request to the first byte of the origin's response.
-    var originSeconds = 60.0
-    /// Seconds for connecting to an origin, TLS included.
-    var connectSeconds = 2.0
-    /// Seconds that may pass without a byte to or from an origin.
-    var betweenBytesSeconds = 60.0
+    /// The time from the end of a request to the first byte of the origin's response.
+    var firstByteTime = Duration.seconds(60)
+    /// The time for connecting to an origin, TLS included.
+    var connectTime = Duration.seconds(2)
+    /// The time that may pass without a byte to or from an origin.
+    var betweenBytesTime = Duration.seconds(60)
     /// The limit of connections to one origin, or `nil` for the limit of the clients' connections.
     var originConnectionsMax: Int?
     /// The limit of connections to all origins together, or `nil` for the sum of their limits.
     var originConnectionsTotalMax: Int?
     /// The limit of idle connections to origins on each event loop, or `nil` for the usual one.
     var originConnectionsIdleMax: Int?
-    /// Seconds for the head of a request.
-    var headSeconds = 10.0
-    /// Seconds that a connection may be idle between requests.
-    var idleSeconds = 60.0
-    /// Seconds for running responses when the proxy ends.
-    var drainSeconds = 30.0
+    /// The time for the head of a request.
+    var headTime = Duration.seconds(10)
+    /// The time that a connection may be idle between requests.
+    var idleTime = Duration.seconds(60)
+    /// The time for running responses when the proxy ends.
+    var drainTime = Duration.seconds(30)
     /// The limit of one worker's connections.
     var connectionsMax = 20_000
     /// The limit of a request's content in bytes.
     var contentMax = ByteCount.gigabytes(1)
 
-    /// Seconds that may pass without the client taking a byte of a response.
-    var sendSeconds = 60.0
+    /// The time that may pass without the client taking a byte of a response.
+    var sendTime = Duration.seconds(60)
     /// The treatment of responses with `Set-Cookie`.
     var cookies = CachingRules.Cookies.refuse
-    /// Seconds that a stale response may be used, for responses that do not say so themselves.
-    var graceSeconds = 0
+    /// The time that a stale response may be used, for responses that do not say so themselves.
+    var grace = Duration.zero
     /// Whether clients see `Cache-Tag` and `Surrogate-Key`.
     var tags = Tags.strip
     /// The fetch for a conditional request that finds nothing stored.
@@ -74,8 +74,8 @@ struct ProxyConfiguration: Sendable {
 
     /// The Redis servers and the namespace of the fleet's log, or `nil` for no fleet.
     var fleet: String?
-    /// Seconds without the fleet's log after which this machine counts as cut off.
-    var fleetLagSeconds = 10.0
+    /// The time without the fleet's log after which this machine counts as cut off.
+    var fleetLag = Duration.seconds(10)
     /// The behaviour of this machine while it is cut off from the fleet's log.
     var fleetCutOff = RedisFleetOptions.CutOff.serve
     /// The things that the machines of the fleet share.

@@ -1,5 +1,10 @@
 import Platform
 
+extension Duration {
+    /// Whole milliseconds, as `coarseMilliseconds` counts them.
+    var milliseconds: Int64 { Int64(nanoseconds / 1_000_000) }
+}
+
 /// Milliseconds of the monotonic clock, to within a tick of the kernel.
 func coarseMilliseconds() -> Int64 {
     var time = timespec()

@@ -39,22 +39,22 @@ struct ServerConfiguration: Hashable, Sendable {
         case answered
     }
 
-    /// The time limits of clients, in milliseconds.
+    /// The time limits of clients.
     struct Timeouts: Hashable, Sendable {
         /// From the first byte of a head to its last, and for the first request of a connection.
-        var headMilliseconds: Int64 = 10_000
+        var head = Duration.seconds(10)
         /// Between requests.
-        var idleMilliseconds: Int64 = 60_000
+        var idle = Duration.seconds(60)
         /// Between two pieces of a request's content.
-        var contentMilliseconds: Int64 = 30_000
+        var content = Duration.seconds(30)
         /// Without the client taking a byte of the response.
-        var writeMilliseconds: Int64 = 60_000
-        /// For the client's close behind the last response.
-        var lingerMilliseconds: Int64 = 2_000
-        /// In a drain, for connections in their handshake; at most half of `drainIdle`.
-        var drainHandshakeMilliseconds: Int64 = 500
+        var write = Duration.seconds(60)
         /// In a drain, for the next request of a kept connection.
-        var drainIdleMilliseconds: Int64 = 2_000
+        var drainIdle = Duration.seconds(2)
+        /// For the client's close behind the last response.
+        static let linger = Duration.seconds(2)
+        /// In a drain, for connections in their handshake; at most half of `drainIdle`.
+        static let drainHandshake = Duration.milliseconds(500)
     }
 
     /// A server at `address` with the default settings.

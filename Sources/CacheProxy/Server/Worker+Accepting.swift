@@ -155,6 +155,6 @@ extension Worker {
     /// The time since which the connection waits for its client; `nil` while it is busy.
     private func waitingSince(_ connection: Connection) -> Int64? {
         guard let deadline = connection.machine.idleDeadline else { return nil }
-        return deadlines[Int(connection.id.index)] - configuration.timeouts[deadline]
+        return deadlines[Int(connection.id.index)] - limit(deadline)
     }
 }

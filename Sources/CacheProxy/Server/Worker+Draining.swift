@@ -16,12 +16,12 @@ extension Worker {
     func beginDrain() {
         guard !isDraining else { return }
         isDraining = true
-        let timeouts = configuration.timeouts
-        idleEnds = now + timeouts.drainIdleMilliseconds
+        let idle = configuration.timeouts.drainIdle
+        idleEnds = now + idle.milliseconds
         let isHeldOff = cp_refuse_new(listener, isListeningToTCP ? 1 : 0) == 0
         // A client whose handshake is not finished may believe it is: its last packet is awaited.
-        let handshake = min(timeouts.drainHandshakeMilliseconds, timeouts.drainIdleMilliseconds / 2)
-        listenerEnds = isHeldOff && isListeningToTCP ? now + handshake : now
+        let handshake = min(ServerConfiguration.Timeouts.drainHandshake, idle / 2)
+        listenerEnds = isHeldOff && isListeningToTCP ? now + handshake.milliseconds : now
         acceptAll()
         lookAtAll()
         continueDrain()

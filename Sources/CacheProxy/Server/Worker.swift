@@ -47,6 +47,8 @@ final class Worker {
     static let smallBytesMax = 64 * 1024
 
     var configuration: ServerConfiguration
+    /// Milliseconds of each time limit of a connection, in the order of `Deadline.allCases`.
+    private var limits: [Int64]
     let responder: any Responder
     let mailbox: Mailbox
     let counters: WorkerCounters
@@ -99,6 +101,7 @@ final class Worker {
 
     init(_ seed: Seed) throws(SystemError) {
         configuration = seed.configuration
+        limits = seed.configuration.timeouts.milliseconds
         responder = seed.responder
         mailbox = seed.mailbox
         counters = seed.counters
@@ -276,9 +279,12 @@ extension Worker {
         case .keep: break
         case .stop: deadlines[Int(connection.id.index)] = .max
         case .start(let deadline):
-            deadlines[Int(connection.id.index)] = now + configuration.timeouts[deadline]
+            deadlines[Int(connection.id.index)] = now + limit(deadline)
         }
     }
+
+    /// Milliseconds of a connection's time limit.
+    func limit(_ deadline: ConnectionMachine.Deadline) -> Int64 { limits[Int(deadline.rawValue)] }
 
     /// A scan of a table of numbers is cheaper than a timer structure: a request costs one store,
     /// and ten thousand connections cost a few microseconds four times a second.
@@ -305,14 +311,16 @@ extension Worker {
 }
 
 extension ServerConfiguration.Timeouts {
-    /// Milliseconds of a connection's time limit.
-    subscript(deadline: ConnectionMachine.Deadline) -> Int64 {
-        switch deadline {
-        case .head: headMilliseconds
-        case .idle: idleMilliseconds
-        case .content: contentMilliseconds
-        case .write: writeMilliseconds
-        case .linger: lingerMilliseconds
+    /// Milliseconds of each time limit of a connection.
+    fileprivate var milliseconds: [Int64] {
+        ConnectionMachine.Deadline.allCases.map { deadline in
+            switch deadline {
+            case .head: head.milliseconds
+            case .idle: idle.milliseconds
+            case .content: content.milliseconds
+            case .write: write.milliseconds
+            case .linger: Self.linger.milliseconds
+            }
         }
     }
 }
@@ -372,12 +380,14 @@ extension Worker {
 
     /// Uses other limits and rules; a limit that runs keeps its beginning.
     private func configure(_ new: ServerConfiguration) {
+        let before = limits
+        limits = new.timeouts.milliseconds
         for case let connection? in connections {
             guard let deadline = connection.machine.deadline, !Mutant.keepsOldLimits.isOn else {
                 continue
             }
             let index = Int(connection.id.index)
-            deadlines[index] += new.timeouts[deadline] - configuration.timeouts[deadline]
+            deadlines[index] += limit(deadline) - before[Int(deadline.rawValue)]
         }
         configuration = new
         writer.stripsTags = new.tags == .strip

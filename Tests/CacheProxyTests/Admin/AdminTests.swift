@@ -75,7 +75,7 @@ import Testing
             },
             configure: {
                 $0.admin = .tcp(host: "127.0.0.1", port: 0)
-                $0.drainSeconds = 20
+                $0.drainTime = .seconds(20)
             }
         ) { proxy, origin async throws in
             guard case .tcp(_, let port) = proxy.service.adminAddress else {
@@ -236,7 +236,7 @@ import Testing
             configure: {
                 $0.admin = .tcp(host: "127.0.0.1", port: 0)
                 $0.purgeTokenFile = path
-                $0.drainSeconds = 20
+                $0.drainTime = .seconds(20)
             },
             adjust: { $0.backing = .custom(store) }
         ) { proxy, _ async throws in
@@ -334,7 +334,7 @@ import Testing
         let first = try WireClient(port)
         try await first.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
         #expect(await eventually { origin.count == 1 })
-        configuration.connectSeconds += 1
+        configuration.connectTime += .seconds(1)
         _ = try service.reload(configuration)
         let second = try WireClient(port)
         try await second.send("GET /other HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -86,7 +86,7 @@ struct OtherOrder: Error {}
         for name in ["--origin-timeout", "--first-byte-timeout"] {
             let order = try ConfigurationReader.read(["--origin", "http://a", name, "1.5"])
             guard case .run(let read) = order else { throw OtherOrder() }
-            #expect(read.originSeconds == 1.5)
+            #expect(read.firstByteTime == .seconds(1.5))
         }
     }
 

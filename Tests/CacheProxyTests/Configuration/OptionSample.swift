@@ -50,21 +50,21 @@ struct OptionSample: Sendable {
         .init("disk-sync", "removals", \.diskSync, .onRemoval),
         .init("mode", "private", \.mode, .private),
         .init("fleet", "redis://a:1/b", \.fleet, "redis://a:1/b"),
-        .init("fleet-purge-lag", "3.5", \.fleetLagSeconds, 3.5),
+        .init("fleet-purge-lag", "3.5", \.fleetLag, .seconds(3.5)),
         .init("fleet-cut-off", "revalidate", \.fleetCutOff, .revalidate),
         .init("fleet-share", "entries", \.fleetShares, .entries),
     ]
 
     private static let times: [OptionSample] = [
-        .init("origin-timeout", "1.5", \.originSeconds, 1.5),
-        .init("first-byte-timeout", "1.5", \.originSeconds, 1.5),
-        .init("connect-timeout", "7", \.connectSeconds, 7),
-        .init("between-bytes-timeout", "8", \.betweenBytesSeconds, 8),
-        .init("head-timeout", "2", \.headSeconds, 2),
-        .init("idle-timeout", "3", \.idleSeconds, 3),
-        .init("drain-timeout", "4", \.drainSeconds, 4),
-        .init("send-timeout", "11", \.sendSeconds, 11),
-        .init("grace", "12", \.graceSeconds, 12),
+        .init("origin-timeout", "1.5", \.firstByteTime, .seconds(1.5)),
+        .init("first-byte-timeout", "1.5", \.firstByteTime, .seconds(1.5)),
+        .init("connect-timeout", "7", \.connectTime, .seconds(7)),
+        .init("between-bytes-timeout", "8", \.betweenBytesTime, .seconds(8)),
+        .init("head-timeout", "2", \.headTime, .seconds(2)),
+        .init("idle-timeout", "3", \.idleTime, .seconds(3)),
+        .init("drain-timeout", "4", \.drainTime, .seconds(4)),
+        .init("send-timeout", "11", \.sendTime, .seconds(11)),
+        .init("grace", "12", \.grace, .seconds(12)),
     ]
 
     private static let limits: [OptionSample] = [

@@ -26,7 +26,7 @@ import Testing
                 configuration.origins = usual.origins
                 configuration.name = usual.name
                 configuration.memory = usual.memory
-                configuration.drainSeconds = usual.drainSeconds
+                configuration.drainTime = usual.drainTime
             },
             body
         )
@@ -34,18 +34,25 @@ import Testing
 
     // MARK: --drain-timeout
 
-    /// The option has limits; a program may set any number.
-    @Test(arguments: [-1, 0, 1e300, Double.infinity, Double.nan])
-    func anyDrainTimeIsTaken(seconds: Double) async throws {
+    /// The shortest time is rounded to none.
+    @Test(arguments: ["1e-300", "0.0005", "86400"])
+    func anyDrainTimeOfTheOptionIsTaken(text: String) async throws {
+        let read = try Self.read(["--drain-timeout", text, "--idle-timeout", "86400"])
         try await withProxy(
             Self.tagged,
             configure: {
-                $0.drainSeconds = seconds
-                $0.idleSeconds = 1e300
+                $0.drainTime = read.drainTime
+                $0.idleTime = read.idleTime
             }
         ) { proxy, _ async throws in
             #expect(try await proxy.request("/").text == "0")
         }
+    }
+
+    @Test(arguments: [("2.3", 2_300), ("0.001", 1), ("1.005", 1_005), ("86400", 86_400_000)])
+    func fractionOfASecondIsWholeMilliseconds(_ row: (text: String, milliseconds: Int64)) throws {
+        let read = try Self.read(["--send-timeout", row.text])
+        #expect(read.sendTime.milliseconds == row.milliseconds)
     }
 
     // MARK: --tags

@@ -6,11 +6,11 @@ import Testing
 
 /// The choice among several origins, and the responses while an origin is unreachable.
 @Suite struct OriginFailoverTests {
-    private static let connectSeconds = 1.0
+    private static let connectTime = Duration.seconds(1)
 
     private static func configure(_ configuration: inout ProxyConfiguration) {
-        configuration.connectSeconds = connectSeconds
-        configuration.originSeconds = 3
+        configuration.connectTime = connectTime
+        configuration.firstByteTime = .seconds(3)
     }
 
     private static func alive() throws -> WireOrigin {
@@ -36,13 +36,13 @@ import Testing
                 let start = clock.now
                 let response = try await proxy.request("/\(number)")
                 #expect(response.status == 200 && response.text == "alive")
-                if clock.now - start > .seconds(Self.connectSeconds * 0.8) {
+                if clock.now - start > Self.connectTime * 0.8 {
                     slow.append(clock.now - start)
                 }
                 number += 1
             }
             #expect(slow.count == 1 && number > 20)
-            #expect(slow.allSatisfy { $0 < .seconds(Self.connectSeconds * 3) })
+            #expect(slow.allSatisfy { $0 < Self.connectTime * 3 })
         }
     }
 
@@ -93,7 +93,7 @@ import Testing
         defer { for origin in origins { origin.stop() } }
         try await withProxy(
             origins: origins.map(\.port),
-            configure: { $0.betweenBytesSeconds = 0.2 }
+            configure: { $0.betweenBytesTime = .seconds(0.2) }
         ) { proxy async throws in
             for _ in 0..<8 {
                 let client = try proxy.client()

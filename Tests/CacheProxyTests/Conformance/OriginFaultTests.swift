@@ -99,7 +99,7 @@ import Testing
                 _ = try socket.readToEnd()
                 return .end
             },
-            configure: { $0.originSeconds = 0.3 }
+            configure: { $0.firstByteTime = .seconds(0.3) }
         ) { proxy, _ async throws in
             #expect(try await proxy.request("/").status == 504)
         }

@@ -125,9 +125,9 @@ import Testing
             "--fleet-cut-off", "revalidate",
         ])
         #expect(read.fleet == "redis://:secret@a:1,b/shop")
-        #expect(read.fleetLagSeconds == 2.5 && read.fleetCutOff == .revalidate)
+        #expect(read.fleetLag == .seconds(2.5) && read.fleetCutOff == .revalidate)
         let usual = try OptionTests.read([])
-        #expect(usual.fleet == nil && usual.fleetLagSeconds == 10 && usual.fleetCutOff == .serve)
+        #expect(usual.fleet == nil && usual.fleetLag == .seconds(10) && usual.fleetCutOff == .serve)
     }
 
     @Test(arguments: [

@@ -56,8 +56,8 @@ import Testing
         try await withProxy(
             { request, socket in try socket.answer(200, [], "\(request.body.count)") },
             configure: {
-                $0.originSeconds = 1
-                $0.betweenBytesSeconds = 1
+                $0.firstByteTime = .seconds(1)
+                $0.betweenBytesTime = .seconds(1)
             }
         ) { proxy, origin async throws in
             let client = try proxy.client()
@@ -79,7 +79,7 @@ import Testing
                 _ = try socket.readToEnd()
                 return .end
             },
-            configure: { $0.originSeconds = 0.3 }
+            configure: { $0.firstByteTime = .seconds(0.3) }
         ) { proxy, origin async throws in
             #expect(try await proxy.request("/", method: "PUT", body: "hello").status == 504)
             #expect(origin.count == 1)

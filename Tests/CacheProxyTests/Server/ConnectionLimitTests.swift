@@ -22,7 +22,7 @@ import Testing
     /// A server at its limit with clients that began to wait under the usual idle time.
     private static func withIdleClients(
         _ count: Int,
-        thenIdle milliseconds: Int64,
+        thenIdle idleTime: Duration,
         _ body: (ProxyServer, [WireClient]) async throws -> Void
     ) async throws {
         var settings: ServerConfiguration?
@@ -35,15 +35,15 @@ import Testing
                 #expect(try await client.exchange(ServerTests.get).status == 200)
             }
             var changed = try #require(settings)
-            changed.timeouts.idleMilliseconds = milliseconds
+            changed.timeouts.idle = idleTime
             server.configure(changed)
             try await body(server, idle)
         }
     }
 
-    @Test(arguments: [30_000, 3_600_000])
-    func changedIdleTimeLeavesTheOrderOfThoseThatMakeRoom(milliseconds: Int64) async throws {
-        try await Self.withIdleClients(3, thenIdle: milliseconds) { server, idle async throws in
+    @Test(arguments: [Duration.seconds(30), .seconds(3_600)])
+    func changedIdleTimeLeavesTheOrderOfThoseThatMakeRoom(idleTime: Duration) async throws {
+        try await Self.withIdleClients(3, thenIdle: idleTime) { server, idle async throws in
             let begun = ContinuousClock.now
             #expect(try await WireClient(server.port).exchange(ServerTests.get).status == 200)
             #expect(ContinuousClock.now - begun < .seconds(5))
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func loweredIdleTimeEndsThoseThatWaitAlready() async throws {
-        try await Self.withIdleClients(3, thenIdle: 300) { _, idle async throws in
+        try await Self.withIdleClients(3, thenIdle: .milliseconds(300)) { _, idle async throws in
             let begun = ContinuousClock.now
             for client in idle { #expect(try await client.isClosed()) }
             #expect(ContinuousClock.now - begun < .seconds(5))

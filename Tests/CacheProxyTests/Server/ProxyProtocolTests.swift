@@ -171,7 +171,7 @@ import Testing
 
     @Test(arguments: ["", "PROXY TCP4"])
     func lateHeaderEndsItsConnection(_ part: String) async throws {
-        try await Self.withPeers("127.0.0.1", configure: { $0.timeouts.headMilliseconds = 50 }) {
+        try await Self.withPeers("127.0.0.1", configure: { $0.timeouts.head = .milliseconds(50) }) {
             server,
             reports async throws in
             let client = try WireClient(server.port)

@@ -230,7 +230,7 @@ import Testing
     }
 
     @Test func partialHeadBehindAnAnswerIsTimedOut() async throws {
-        try await withServer(Self.echo, configure: { $0.timeouts.headMilliseconds = 300 }) {
+        try await withServer(Self.echo, configure: { $0.timeouts.head = .milliseconds(300) }) {
             server in
             let client = try WireClient(server.port)
             try await client.send(Self.get + "G")
@@ -249,7 +249,7 @@ import Testing
         try await withServer(
             responder,
             configure: {
-                $0.timeouts.writeMilliseconds = 300
+                $0.timeouts.write = .milliseconds(300)
                 $0.queuedBytesMax = 64 << 20
             }
         ) { server in
@@ -308,9 +308,9 @@ import Testing
 
     @Test func timeLimitsEndSlowClients() async throws {
         try await withServer(Self.echo) {
-            $0.timeouts.headMilliseconds = 300
-            $0.timeouts.idleMilliseconds = 300
-            $0.timeouts.contentMilliseconds = 300
+            $0.timeouts.head = .milliseconds(300)
+            $0.timeouts.idle = .milliseconds(300)
+            $0.timeouts.content = .milliseconds(300)
         } _: { server in
             // A client that has nothing to ask ends in peace, and is not counted.
             let silent = try WireClient(server.port)

@@ -48,7 +48,7 @@ import Testing
         try await withProxy(
             origins: [port],
             configure: {
-                $0.originSeconds = 5
+                $0.firstByteTime = .seconds(5)
                 $0.memory = .megabytes(8)
                 $0.diskDirectory = disk
                 $0.diskSize = .megabytes(64)

@@ -48,7 +48,7 @@ func withProxy<Result>(
     configuration.origins = origins.compactMap { OriginAddress("http://127.0.0.1:\($0)") }
     configuration.name = "me"
     configuration.memory = .megabytes(16)
-    configuration.drainSeconds = 0.2
+    configuration.drainTime = .seconds(0.2)
     configure(&configuration)
     let clock = TestClock()
     let curl = ProxyService.curlConfiguration(configuration)
