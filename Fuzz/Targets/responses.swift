@@ -30,7 +30,6 @@ private struct Response: Equatable {
         limits.headBytesMax = 1_024
         limits.fieldCountMax = 16
         limits.interimCountMax = 4
-        limits.chunkLineBytesMax = 64
         limits.trailerBytesMax = 256
         var parser = ResponseParser(isHead: isHead)
         var headStart = 0

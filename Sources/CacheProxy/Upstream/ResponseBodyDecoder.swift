@@ -29,7 +29,6 @@ struct ResponseBodyDecoder: Sendable {
             case .chunked: .chunked(ChunkDecoder(.response))
             case .untilClose: .untilClose
             }
-        self.limits.chunkLineBytesMax = limits.chunkLineBytesMax
         self.limits.trailerBytesMax = limits.trailerBytesMax
     }
 

@@ -6,8 +6,6 @@ struct ResponseLimits: Hashable, Sendable {
     var fieldCountMax = 512
     /// Heads of 1xx before the response.
     var interimCountMax = 32
-    /// Bytes of the line in front of a chunk, extensions included.
-    var chunkLineBytesMax = 4 * 1024
     /// Bytes of a trailer section.
     var trailerBytesMax = 256 * 1024
 }

@@ -58,6 +58,9 @@ struct ChunkDecoder: Sendable {
 
     var isDone: Bool { state == .done }
 
+    /// Bytes of the line in front of a chunk, extensions included.
+    private var lineBytesMax: Int { isTolerant ? 4 * 1024 : 256 }
+
     /// Decodes from `offset` on; the caller repeats until the step is not `data`.
     mutating func decode(
         _ bytes: Span<UInt8>,
@@ -83,7 +86,7 @@ struct ChunkDecoder: Sendable {
         switch state {
         case .sizeStart, .size, .sizePadding, .extensions, .quoted, .quotedEscape, .sizeLineFeed:
             lineCount += 1
-            return lineCount <= limits.chunkLineBytesMax && acceptInSizeLine(byte)
+            return lineCount <= lineBytesMax && acceptInSizeLine(byte)
         case .dataReturn where Mutant.takesLooseChunkEnds.isOn: return move(true, to: .dataLineFeed)
         case .dataReturn where byte == 0x0D: return move(true, to: .dataLineFeed)
         case .dataReturn: return isTolerant && endChunk(byte)

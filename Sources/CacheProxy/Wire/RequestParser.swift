@@ -56,7 +56,7 @@ struct RequestParser: Sendable {
             case .requestLine:
                 // One empty line before the request line is ignored (RFC 9112 §2.2).
                 if isEmpty, line.lowerBound == 0 { continue }
-                if let fault = parseRequestLine(line, bytes, limits) { return .refused(fault) }
+                if let fault = parseRequestLine(line, bytes) { return .refused(fault) }
                 phase = .fields
             case .fields where isEmpty:
                 if let fault = finish() { return .refused(fault) }
@@ -110,10 +110,14 @@ struct RequestParser: Sendable {
 // MARK: - The request line (RFC 9112 §3)
 
 extension RequestParser {
+    /// Bytes of a method's name.
+    private static let methodBytesMax = 32
+    /// Bytes of a request target (RFC 9112 §3 asks for 8,000 at least).
+    private static let targetBytesMax = 8 * 1024
+
     private mutating func parseRequestLine(
         _ line: Range<Int>,
-        _ bytes: Span<UInt8>,
-        _ limits: WireLimits
+        _ bytes: Span<UInt8>
     ) -> RequestFault? {
         let text = bytes.extracting(line)
         let methodEnd = ByteClass.end(of: text, while: ByteClass.isToken)
@@ -121,13 +125,13 @@ extension RequestParser {
         guard !head.method.isEmpty, methodEnd < text.count, text[methodEnd] == 0x20 else {
             return .malformedRequestLine
         }
-        if head.method.count > limits.methodBytesMax { return .methodTooLong }
+        if head.method.count > Self.methodBytesMax { return .methodTooLong }
         let targetEnd = ByteClass.end(of: text, from: methodEnd + 1, while: ByteClass.isTarget)
         head.target = head.method.upperBound + 1..<line.lowerBound + targetEnd
         guard !head.target.isEmpty, targetEnd < text.count, text[targetEnd] == 0x20 else {
             return .malformedRequestLine
         }
-        if head.target.count > limits.targetBytesMax { return .targetTooLong }
+        if head.target.count > Self.targetBytesMax { return .targetTooLong }
         if let fault = parseVersion(text.extracting((targetEnd + 1)...)) { return fault }
         head.methodKind = bytes.extracting(head.method).withUnsafeBytes {
             MethodKind(nameBytes: $0)

@@ -6,14 +6,8 @@ struct WireLimits: Hashable, Sendable {
     var headBytesMax = 32 * 1024
     /// Bytes of one line of the head.
     var lineBytesMax = 16 * 1024
-    /// Bytes of a request target (RFC 9112 §3 asks for 8,000 at least).
-    var targetBytesMax = 8 * 1024
     /// Field lines of a head.
     var fieldCountMax = 128
-    /// Bytes of a method's name.
-    var methodBytesMax = 32
-    /// Bytes of the line in front of a chunk, extensions included.
-    var chunkLineBytesMax = 256
     /// Bytes of a trailer section.
     var trailerBytesMax = 8 * 1024
     /// The limit of a request's content in bytes.
