@@ -1,4 +1,4 @@
-// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/ChunkDecoder.swift Sources/CacheProxy/Mutant.swift
+// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/ChunkDecoder.swift Sources/CacheProxy/Mutant.swift
 /// Chunked bodies: the decoded bytes do not depend on the cuts and lie within the input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
@@ -16,7 +16,7 @@ private func decode(
     _ bytes: UnsafeRawBufferPointer,
     pieceBytes: Int
 ) -> (content: [UInt8], end: Int?, isRefused: Bool) {
-    var decoder = ChunkDecoder()
+    var decoder = ChunkDecoder(.request(contentBytesMax: .max))
     var content: [UInt8] = []
     var place = 0
     while place < bytes.count {
@@ -24,7 +24,7 @@ private func decode(
         let piece = UnsafeRawBufferPointer(rebasing: bytes[place..<upper])
         var offset = 0
         feeding: while true {
-            switch decoder.decode(Span(_unsafeBytes: piece), from: offset, WireLimits()) {
+            switch decoder.decode(Span(_unsafeBytes: piece), from: offset) {
             case .data(let range):
                 precondition(range.lowerBound >= offset && range.upperBound <= piece.count)
                 content += piece[range]

@@ -1,4 +1,4 @@
-// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/RequestHead.swift Sources/CacheProxy/Wire/RequestParser.swift Sources/CacheProxy/Rules/RequestScheme.swift Sources/CacheProxy/Rules/RequestURL.swift Sources/CacheProxy/Mutant.swift
+// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/BodyFraming.swift Sources/CacheProxy/Wire/RequestHead.swift Sources/CacheProxy/Wire/RequestParser.swift Sources/CacheProxy/Rules/RequestScheme.swift Sources/CacheProxy/Rules/RequestURL.swift Sources/CacheProxy/Mutant.swift
 import HTTPCaching
 
 /// Request heads: parsing byte by byte gives the same result, and all ranges lie in the input.

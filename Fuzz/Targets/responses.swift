@@ -1,4 +1,4 @@
-// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/WireLimits.swift Sources/CacheProxy/Wire/RequestFault.swift Sources/CacheProxy/Wire/ChunkDecoder.swift Sources/CacheProxy/Upstream/ResponseFault.swift Sources/CacheProxy/Upstream/ResponseLimits.swift Sources/CacheProxy/Upstream/UpstreamHead.swift Sources/CacheProxy/Upstream/ResponseParser.swift Sources/CacheProxy/Upstream/ResponseBodyDecoder.swift Sources/CacheProxy/Mutant.swift
+// sources: Sources/CacheProxy/Wire/ByteClass.swift Sources/CacheProxy/Wire/BodyFraming.swift Sources/CacheProxy/Wire/ChunkDecoder.swift Sources/CacheProxy/Wire/BodyDecoder.swift Sources/CacheProxy/Upstream/ResponseFault.swift Sources/CacheProxy/Upstream/ResponseLimits.swift Sources/CacheProxy/Upstream/UpstreamHead.swift Sources/CacheProxy/Upstream/ResponseParser.swift Sources/CacheProxy/Mutant.swift
 import HTTPCaching
 
 /// Responses of origins: the heads and the content do not depend on the cuts, and every field can
@@ -19,7 +19,7 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
 private struct Response: Equatable {
     var sections: [FieldSection] = []
     var statuses: [Int] = []
-    var framing: UpstreamHead.Framing?
+    var framing: BodyFraming?
     var content: [UInt8] = []
     var end: Int?
     var fault: ResponseFault?
@@ -80,11 +80,14 @@ private struct Response: Equatable {
     private mutating func decode(
         _ bytes: UnsafeRawBufferPointer,
         from start: Int,
-        _ framing: UpstreamHead.Framing,
+        _ framing: BodyFraming,
         _ limits: ResponseLimits,
         _ pieceBytes: Int
     ) {
-        var decoder = ResponseBodyDecoder(framing, limits)
+        var decoder = BodyDecoder(
+            framing,
+            of: .response(trailerBytesMax: limits.trailerBytesMax)
+        )
         var place = start
         while place < bytes.count {
             let upper = min(bytes.count, place + pieceBytes)
@@ -103,8 +106,8 @@ private struct Response: Equatable {
                     precondition(decoder.isAtEnd && decoder.connectionEnded())
                     self.end = place + end
                     return
-                case .refused(let fault):
-                    self.fault = fault
+                case .refused:
+                    fault = .malformedChunk
                     return
                 }
             }

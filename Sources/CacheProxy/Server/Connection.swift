@@ -25,7 +25,7 @@ final class Connection {
 
     var pendingResponse: PendingResponse?
     /// The rest of the request's content.
-    var content: ContentDecoder?
+    var content: BodyDecoder?
     /// The reader of the content; `nil` if the content is dropped.
     var sink: RequestContent?
     /// The client's address, from the PROXY header or after its first use.

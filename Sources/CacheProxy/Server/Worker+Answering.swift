@@ -94,9 +94,12 @@ extension Worker {
         let pending = PendingResponse(connection.id, mailbox)
         connection.pendingResponse = pending
         change(connection, connection.machine.responsePending())
-        if let decoder = ContentDecoder(head.framing) {
+        if head.hasContent {
             let sink = RequestContent { [mailbox] in mailbox.post(.wantsContent(pending)) }
-            connection.content = decoder
+            connection.content = BodyDecoder(
+                head.framing,
+                of: .request(contentBytesMax: configuration.wire.contentBytesMax)
+            )
             connection.sink = sink
             // A client that waits for 100 has sent nothing yet: its time does not run.
             let isAwaited = !head.flags.contains(.expectsContinue)

@@ -132,11 +132,7 @@ extension Worker {
         // The last bytes may have filled the window: no later byte will report the end.
         guard let content = connection.content,
             connection.machine.content == .flowing || content.isAtEnd,
-            let step = connection.content?.decode(
-                Span(_unsafeBytes: bytes),
-                from: offset,
-                configuration.wire
-            )
+            let step = connection.content?.decode(Span(_unsafeBytes: bytes), from: offset)
         else { return false }
         switch step {
         case .data(let range):
@@ -155,7 +151,7 @@ extension Worker {
             return true
         case .refused(let fault):
             offset = bytes.count
-            failContent(connection, fault)
+            failContent(connection, fault == .tooLarge ? .contentTooLarge : .malformedChunk)
             return false
         }
     }

@@ -20,7 +20,7 @@ final class UpstreamConnection {
     var parser = ResponseParser(isHead: false)
     /// The bytes of an incomplete head.
     var head: [UInt8] = []
-    var decoder: ResponseBodyDecoder?
+    var decoder: BodyDecoder?
     /// The final head, until it is delivered, and the body that arrived with it.
     var arrived: UpstreamHead?
     var pieces: [ByteChunk] = []

@@ -120,7 +120,10 @@ extension UpstreamTable {
     private func beginBody(_ connection: UpstreamConnection, _ exchange: UpstreamExchange) {
         let head = connection.parser.head
         connection.machine.headCame(mayPersist: head.mayPersist)
-        connection.decoder = ResponseBodyDecoder(head.framing, exchange.origin.limits)
+        connection.decoder = BodyDecoder(
+            head.framing,
+            of: .response(trailerBytesMax: exchange.origin.limits.trailerBytesMax)
+        )
         connection.arrived = head
         exchange.deadlines.headArrived(now: nanoseconds)
     }
@@ -172,10 +175,10 @@ extension UpstreamTable {
             switch step {
             case .data, .needsMore: return
             case .end(let end): return endBody(connection, isInputLeft: end < bytes.count)
-            case .refused(let fault):
+            case .refused:
                 deliverHead(connection)
                 if let exchange = connection.exchange {
-                    cut(exchange, UpstreamFailure.misbehaved(fault))
+                    cut(exchange, UpstreamFailure.misbehaved(.malformedChunk))
                 }
                 return
             }

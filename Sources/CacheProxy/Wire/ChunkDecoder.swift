@@ -8,14 +8,14 @@
 struct ChunkDecoder: Sendable {
     /// The message that the body belongs to.
     enum Message: Hashable, Sendable {
-        /// The body of a client is decoded strictly.
-        case request
+        /// The body of a client is decoded strictly; more content is refused.
+        case request(contentBytesMax: Int)
         /// The body of an origin may have lines that end with LF alone, spaces behind a size, more
         /// zeros in front of it, and extensions of any visible characters.
         ///
         /// A line with an extension must still end with CRLF, because some decoders skip an LF
         /// inside an extension.
-        case response
+        case response(trailerBytesMax: Int)
     }
 
     enum Step: Hashable, Sendable {
@@ -25,7 +25,13 @@ struct ChunkDecoder: Sendable {
         case needsMore
         /// The body ended before this offset.
         case end(Int)
-        case refused(RequestFault)
+        case refused(Fault)
+    }
+
+    enum Fault: Hashable, Sendable {
+        case malformed
+        /// The content has more bytes than its limit.
+        case tooLarge
     }
 
     private enum State: Hashable {
@@ -51,38 +57,51 @@ struct ChunkDecoder: Sendable {
     private var remaining = 0
     private var digitCount = 0
     private var lineCount = 0
-    private var trailerCount = 0
+    private var trailerBytesLeft: Int
+    private var contentBytesLeft: Int
     private let isTolerant: Bool
 
-    init(_ message: Message = .request) { isTolerant = message == .response }
+    init(_ message: Message) {
+        switch message {
+        case .request(let contentBytesMax):
+            trailerBytesLeft = Self.requestTrailerBytesMax
+            contentBytesLeft = contentBytesMax
+            isTolerant = false
+        case .response(let trailerBytesMax):
+            trailerBytesLeft = trailerBytesMax
+            contentBytesLeft = .max
+            isTolerant = true
+        }
+    }
 
     var isDone: Bool { state == .done }
+
+    /// Bytes of a client's trailer section.
+    private static let requestTrailerBytesMax = 8 * 1024
 
     /// Bytes of the line in front of a chunk, extensions included.
     private var lineBytesMax: Int { isTolerant ? 4 * 1024 : 256 }
 
     /// Decodes from `offset` on; the caller repeats until the step is not `data`.
-    mutating func decode(
-        _ bytes: Span<UInt8>,
-        from offset: Int,
-        _ limits: WireLimits
-    ) -> Step {
+    mutating func decode(_ bytes: Span<UInt8>, from offset: Int) -> Step {
         var index = offset
         while index < bytes.count {
             if state == .data {
                 let end = index + min(remaining, bytes.count - index)
                 remaining -= end - index
+                contentBytesLeft -= end - index
+                if contentBytesLeft < 0 { return .refused(.tooLarge) }
                 if remaining == 0 { state = .dataReturn }
                 return .data(index..<end)
             }
-            guard accept(bytes[index], limits) else { return .refused(.malformedChunk) }
+            guard accept(bytes[index]) else { return .refused(.malformed) }
             index += 1
             if state == .done { return .end(index) }
         }
         return .needsMore
     }
 
-    private mutating func accept(_ byte: UInt8, _ limits: WireLimits) -> Bool {
+    private mutating func accept(_ byte: UInt8) -> Bool {
         switch state {
         case .sizeStart, .size, .sizePadding, .extensions, .quoted, .quotedEscape, .sizeLineFeed:
             lineCount += 1
@@ -92,8 +111,8 @@ struct ChunkDecoder: Sendable {
         case .dataReturn: return isTolerant && endChunk(byte)
         case .dataLineFeed: return endChunk(byte)
         case .trailerStart, .trailerName, .trailerValue, .trailerLineFeed, .endLineFeed:
-            trailerCount += 1
-            return trailerCount <= limits.trailerBytesMax && acceptInTrailer(byte)
+            trailerBytesLeft -= 1
+            return trailerBytesLeft >= 0 && acceptInTrailer(byte)
         case .data, .done: return false
         }
     }

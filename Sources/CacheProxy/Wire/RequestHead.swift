@@ -10,13 +10,6 @@ struct RequestHead: Sendable {
         var value: Range<Int>
     }
 
-    /// How the content after the head is delimited (RFC 9112 §6).
-    enum Framing: Hashable, Sendable {
-        case none
-        case length(Int)
-        case chunked
-    }
-
     /// Facts of the head about itself and its connection.
     struct Flags: OptionSet, Hashable, Sendable {
         let rawValue: UInt16
@@ -41,7 +34,7 @@ struct RequestHead: Sendable {
     var target = 0..<0
     /// The value of the Host field.
     var host: Range<Int>?
-    var framing = Framing.none
+    var framing = BodyFraming.none
     var flags: Flags = []
     var fields: [FieldPlace] = []
 
@@ -56,7 +49,7 @@ struct RequestHead: Sendable {
     var hasContent: Bool {
         switch framing {
         case .none, .length(0): false
-        case .length, .chunked: true
+        case .length, .chunked, .untilClose: true
         }
     }
 

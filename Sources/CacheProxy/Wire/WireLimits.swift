@@ -8,8 +8,6 @@ struct WireLimits: Hashable, Sendable {
     var lineBytesMax = 16 * 1024
     /// Field lines of a head.
     var fieldCountMax = 128
-    /// Bytes of a trailer section.
-    var trailerBytesMax = 8 * 1024
     /// The limit of a request's content in bytes.
     var contentBytesMax = Int.max
 }

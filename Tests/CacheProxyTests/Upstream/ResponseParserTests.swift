@@ -184,7 +184,7 @@ import Testing
         var status = 200
         var isHead = false
         let fields: String
-        let framing: UpstreamHead.Framing
+        let framing: BodyFraming
         /// The lines that remain of a `Content-Length`.
         var lengths: [String] = []
         var testDescription: String { "\(status) \(isHead ? "HEAD " : "")\(fields)" }

@@ -12,7 +12,7 @@ import Testing
     ])
     func wellFormedBodyIsDecoded(_ row: (String, String?)) {
         guard let expected = row.1 else {
-            #expect(Self.decode(row.0, pieces: [row.0.utf8.count]).fault == .malformedChunk)
+            #expect(Self.decode(row.0, pieces: [row.0.utf8.count]).fault == .malformed)
             return
         }
         let whole = Self.decode(row.0, pieces: [row.0.utf8.count])
@@ -32,9 +32,9 @@ import Testing
         "0\r\nX: \(String(repeating: "a", count: 9_000))", "5;a=\0\r\n", "5;\"a\0\"\r\n",
     ])
     func malformedBodyIsRefused(_ text: String) {
-        #expect(Self.decode(text, pieces: [text.utf8.count]).fault == .malformedChunk)
+        #expect(Self.decode(text, pieces: [text.utf8.count]).fault == .malformed)
         let bytes = Array(repeating: 1, count: text.utf8.count)
-        #expect(Self.decode(text, pieces: bytes).fault == .malformedChunk)
+        #expect(Self.decode(text, pieces: bytes).fault == .malformed)
     }
 
     @Test(arguments: UInt64(0)..<64)
@@ -70,35 +70,28 @@ import Testing
         #expect(result.usedCount == 11)
     }
 
+    /// The length of other content is judged with its head.
     @Test func contentLongerThanItsLimitIsRefused() {
-        var limits = WireLimits()
-        limits.contentBytesMax = 4
-        var decoder = ContentDecoder(.chunked)
-        let bytes = Array("5\r\nhello\r\n".utf8)
-        let step = decoder?.decode(bytes.span, from: 0, limits)
-        #expect(step == .refused(.contentTooLarge))
-    }
-
-    @Test func contentOfKnownLengthEndsThere() {
-        var decoder = ContentDecoder(.length(5))
-        let bytes = Array("helloGET".utf8)
-        let first = decoder?.decode(bytes.span, from: 0, WireLimits())
-        #expect(first == .data(0..<5))
-        let second = decoder?.decode(bytes.span, from: 5, WireLimits())
-        #expect(second == .end(5))
-        #expect(ContentDecoder(.none) == nil && ContentDecoder(.length(0)) == nil)
+        let bytes = Array("5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n".utf8)
+        var roomy = BodyDecoder(.chunked, of: .request(contentBytesMax: 6))
+        #expect(roomy.decode(bytes.span, from: 0) == .data(3..<8))
+        #expect(roomy.decode(bytes.span, from: 8) == .data(13..<14))
+        #expect(roomy.decode(bytes.span, from: 14) == .end(bytes.count) && roomy.isAtEnd)
+        var tight = BodyDecoder(.chunked, of: .request(contentBytesMax: 5))
+        #expect(tight.decode(bytes.span, from: 0) == .data(3..<8))
+        #expect(tight.decode(bytes.span, from: 8) == .refused(.tooLarge))
     }
 
     struct Outcome {
         var text = ""
         var isDone = false
         var usedCount = 0
-        var fault: RequestFault?
+        var fault: ChunkDecoder.Fault?
     }
 
     static func decode(_ text: String, pieces: [Int]) -> Outcome {
         var outcome = Outcome()
-        var decoder = ChunkDecoder()
+        var decoder = ChunkDecoder(.request(contentBytesMax: .max))
         let bytes = Array(text.utf8)
         var content: [UInt8] = []
         var start = 0
@@ -107,7 +100,7 @@ import Testing
             let given = Array(bytes[start..<end])
             var offset = 0
             feeding: while true {
-                switch decoder.decode(given.span, from: offset, WireLimits()) {
+                switch decoder.decode(given.span, from: offset) {
                 case .data(let range):
                     content += given[range]
                     offset = range.upperBound
@@ -126,12 +119,5 @@ import Testing
         }
         outcome.text = String(decoding: content, as: UTF8.self)
         return outcome
-    }
-}
-
-extension ContentDecoder? {
-    static func == (left: Self, right: _OptionalNilComparisonType) -> Bool {
-        if case .none = left { return true }
-        return false
     }
 }

@@ -3,15 +3,19 @@ import Testing
 
 @testable import CacheProxy
 
-@Suite struct ResponseBodyDecoderTests {
+@Suite struct BodyDecoderTests {
     struct Outcome: Equatable {
         var text = ""
         /// The bytes up to the end of the body.
         var usedCount: Int?
-        var fault: ResponseFault?
+        var fault: ChunkDecoder.Fault?
         /// Whether the end of the connection is the end of the body.
         var endsWithConnection = false
     }
+
+    private static let response = ChunkDecoder.Message.response(
+        trailerBytesMax: ResponseLimits().trailerBytesMax
+    )
 
     @Test(arguments: [
         // As every server sends it.
@@ -44,8 +48,8 @@ import Testing
         "0\r\nX: \(String(repeating: "a", count: 300_000))", "xyz\r\nabc\r\n",
     ])
     func malformedChunksAreRefused(_ text: String) {
-        #expect(Self.decode(text, .chunked).fault == .malformedChunk)
-        #expect(Self.decode(text, .chunked, stepBytes: 1).fault == .malformedChunk)
+        #expect(Self.decode(text, .chunked).fault == .malformed)
+        #expect(Self.decode(text, .chunked, stepBytes: 1).fault == .malformed)
     }
 
     /// A request is decoded without the tolerance for origins.
@@ -55,13 +59,13 @@ import Testing
     ])
     func requestIsNotDecodedLikeAResponse(_ text: String) {
         #expect(Self.decode(text, .chunked).usedCount == text.utf8.count)
-        var decoder = ChunkDecoder()
+        var decoder = ChunkDecoder(.request(contentBytesMax: .max))
         let bytes = Array(text.utf8)
         var offset = 0
         while true {
-            let step = decoder.decode(bytes.span, from: offset, WireLimits())
+            let step = decoder.decode(bytes.span, from: offset)
             guard case .data(let range) = step else {
-                #expect(step == .refused(.malformedChunk))
+                #expect(step == .refused(.malformed))
                 return
             }
             offset = range.upperBound
@@ -76,11 +80,11 @@ import Testing
     }
 
     @Test func endIsKnownWithoutAnotherByte() {
-        #expect(ResponseBodyDecoder(.none, ResponseLimits()).isAtEnd)
-        #expect(ResponseBodyDecoder(.length(0), ResponseLimits()).isAtEnd)
-        #expect(!ResponseBodyDecoder(.length(1), ResponseLimits()).isAtEnd)
-        #expect(!ResponseBodyDecoder(.chunked, ResponseLimits()).isAtEnd)
-        var decoder = ResponseBodyDecoder(.length(2), ResponseLimits())
+        #expect(BodyDecoder(.none, of: Self.response).isAtEnd)
+        #expect(BodyDecoder(.length(0), of: Self.response).isAtEnd)
+        #expect(!BodyDecoder(.length(1), of: Self.response).isAtEnd)
+        #expect(!BodyDecoder(.chunked, of: Self.response).isAtEnd)
+        var decoder = BodyDecoder(.length(2), of: Self.response)
         let step = decoder.decode([UInt8(1), 2, 3].span, from: 0)
         #expect(step == .data(0..<2) && decoder.isAtEnd)
     }
@@ -88,18 +92,18 @@ import Testing
     @Test func bodyWithoutFramingEndsWithTheConnection() {
         let outcome = Self.decode("hello", .untilClose)
         #expect(outcome == Outcome(text: "hello", endsWithConnection: true))
-        var decoder = ResponseBodyDecoder(.untilClose, ResponseLimits())
+        var decoder = BodyDecoder(.untilClose, of: Self.response)
         #expect(!decoder.isAtEnd)
         #expect(decoder.connectionEnded() && decoder.isAtEnd)
     }
 
     /// Every cut before the end is a truncation; a cut at the end is not.
     @Test(arguments: [
-        ("5\r\nhello\r\n0\r\nA: b\r\n\r\n", UpstreamHead.Framing.chunked), ("hello", .length(5)),
+        ("5\r\nhello\r\n0\r\nA: b\r\n\r\n", BodyFraming.chunked), ("hello", .length(5)),
     ])
-    func connectionThatEndsEarlyTruncatesTheBody(_ row: (String, UpstreamHead.Framing)) {
+    func connectionThatEndsEarlyTruncatesTheBody(_ row: (String, BodyFraming)) {
         for count in 0...row.0.utf8.count {
-            var decoder = ResponseBodyDecoder(row.1, ResponseLimits())
+            var decoder = BodyDecoder(row.1, of: Self.response)
             let bytes = Array(row.0.utf8.prefix(count))
             var offset = 0
             while case .data(let range) = decoder.decode(bytes.span, from: offset) {
@@ -135,11 +139,11 @@ import Testing
 
     static func decode(
         _ text: String,
-        _ framing: UpstreamHead.Framing,
+        _ framing: BodyFraming,
         stepBytes: Int = .max
     ) -> Outcome {
         var outcome = Outcome()
-        var decoder = ResponseBodyDecoder(framing, ResponseLimits())
+        var decoder = BodyDecoder(framing, of: Self.response)
         let bytes = Array(text.utf8)
         var start = 0
         while start < bytes.count {

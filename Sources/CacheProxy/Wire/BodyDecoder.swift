@@ -1,16 +1,8 @@
-/// Finds the content and the end of a response's body, for every framing (RFC 9112 §6.3).
+/// Finds the content and the end of a body, for every framing (RFC 9112 §6.3).
 ///
 /// A pure value that keeps no bytes: content is given as ranges of the input.
-struct ResponseBodyDecoder: Sendable {
-    enum Step: Hashable, Sendable {
-        /// These bytes of the input are content; the rest follows behind them.
-        case data(Range<Int>)
-        /// All input is used up.
-        case needsMore
-        /// The body ended before this offset.
-        case end(Int)
-        case refused(ResponseFault)
-    }
+struct BodyDecoder: Sendable {
+    typealias Step = ChunkDecoder.Step
 
     private enum Form {
         case length(remaining: Int)
@@ -19,17 +11,15 @@ struct ResponseBodyDecoder: Sendable {
     }
 
     private var form: Form
-    private var limits = WireLimits()
 
-    init(_ framing: UpstreamHead.Framing, _ limits: ResponseLimits) {
+    init(_ framing: BodyFraming, of message: ChunkDecoder.Message) {
         form =
             switch framing {
             case .none: .length(remaining: 0)
             case .length(let count): .length(remaining: count)
-            case .chunked: .chunked(ChunkDecoder(.response))
+            case .chunked: .chunked(ChunkDecoder(message))
             case .untilClose: .untilClose
             }
-        self.limits.trailerBytesMax = limits.trailerBytesMax
     }
 
     /// Whether the end is reached without another byte.
@@ -42,10 +32,7 @@ struct ResponseBodyDecoder: Sendable {
     }
 
     /// Decodes from `offset` on; the caller repeats until the step is not `data`.
-    mutating func decode(
-        _ bytes: Span<UInt8>,
-        from offset: Int
-    ) -> Step {
+    mutating func decode(_ bytes: Span<UInt8>, from offset: Int) -> Step {
         if isAtEnd { return .end(offset) }
         switch form {
         case .length(let remaining):
@@ -54,14 +41,9 @@ struct ResponseBodyDecoder: Sendable {
             form = .length(remaining: remaining - count)
             return .data(offset..<offset + count)
         case .chunked(var decoder):
-            let step = decoder.decode(bytes, from: offset, limits)
+            let step = decoder.decode(bytes, from: offset)
             form = .chunked(decoder)
-            switch step {
-            case .data(let range): return .data(range)
-            case .needsMore: return .needsMore
-            case .end(let end): return .end(end)
-            case .refused: return .refused(.malformedChunk)
-            }
+            return step
         case .untilClose:
             return offset < bytes.count ? .data(offset..<bytes.count) : .needsMore
         }
