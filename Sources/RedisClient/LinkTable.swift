@@ -115,7 +115,8 @@ extension LinkTable {
     /// Returns `false` if there is no thread. A link begins no second one before it has the result.
     func resolve(_ node: Node) -> Bool {
         let thread = try? SystemThread { [loop] in
-            let result = SocketAddress.resolve(node.key.address, numericOnly: false)
+            let address = node.key.address
+            let result = SocketAddress.resolve(address.host, port: Int(address.port))
             loop.post(.resolved(node, result))
         }
         thread?.detach()

@@ -155,9 +155,9 @@ extension NodeLink {
         guard !isResolving else { return }
         if now >= candidatesEnd { candidates = [] }
         guard candidates.isEmpty else { return connectNext("", now) }
-        let numeric = SocketAddress.resolve(node.key.address, numericOnly: true)
-        if case .success(let addresses) = numeric {
-            found(addresses, now)
+        let place = node.key.address
+        if let address = SocketAddress.literal(place.host, port: Int(place.port)) {
+            found([address], now)
             connectNext("", now)
         } else if table.resolve(node) {
             isResolving = true

@@ -1,44 +1,5 @@
 import Platform
 
-/// A resolved address of a server, as the system's calls take it.
-struct SocketAddress: Sendable {
-    let family: Int32
-    fileprivate let bytes: [UInt8]
-
-    /// Resolves `address`; a name may block for seconds, a numeric address does not.
-    static func resolve(
-        _ address: NodeAddress,
-        numericOnly: Bool
-    ) -> Result<[SocketAddress], LookUpFailure> {
-        var hints = addrinfo()
-        hints.ai_family = AF_UNSPEC
-        hints.ai_socktype = streamSocketType
-        hints.ai_flags = AI_NUMERICSERV | (numericOnly ? AI_NUMERICHOST : 0)
-        var list: UnsafeMutablePointer<addrinfo>?
-        // The resolver leaves the error number of the call that failed, and no other.
-        errno = 0
-        let code = getaddrinfo(address.host, String(address.port), &hints, &list)
-        let systemCode = errno
-        guard code == 0 else {
-            return .failure(LookUpFailure(code: code, systemCode: systemCode))
-        }
-        defer { freeaddrinfo(list) }
-        var found: [SocketAddress] = []
-        var next = list
-        while let entry = next?.pointee, found.count < resolvedMax {
-            if let start = entry.ai_addr {
-                let bytes = UnsafeRawBufferPointer(start: start, count: Int(entry.ai_addrlen))
-                found.append(SocketAddress(family: entry.ai_family, bytes: Array(bytes)))
-            }
-            next = entry.ai_next
-        }
-        return .success(found)
-    }
-
-    /// The addresses of one name that are tried.
-    private static let resolvedMax = 8
-}
-
 /// The system calls on one connected socket, none of which blocks.
 struct NodeSocket {
     enum Outcome: Hashable {
@@ -61,17 +22,8 @@ struct NodeSocket {
         #if canImport(Darwin)
             Self.set(descriptor, SOL_SOCKET, SO_NOSIGPIPE)
         #endif
-        let result = address.bytes.withUnsafeBytes { bytes in
-            bytes.baseAddress.map {
-                connect(
-                    descriptor,
-                    $0.assumingMemoryBound(to: sockaddr.self),
-                    socklen_t(bytes.count)
-                )
-            } ?? -1
-        }
-        guard result == 0 || errno == EINPROGRESS else {
-            let code = errno
+        let code = address.beginConnection(of: descriptor)
+        guard code == 0 || code == EINPROGRESS else {
             close()
             errno = code
             return nil

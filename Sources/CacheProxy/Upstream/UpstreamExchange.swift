@@ -1,6 +1,7 @@
 import CacheEngine
 import CurlOrigin
 import HTTPCaching
+import Platform
 
 /// A command to the event loop that moves the bytes of an exchange.
 enum UpstreamCommand: Sendable {

@@ -39,9 +39,8 @@ enum UpstreamFailure {
         [EADDRNOTAVAIL, EAGAIN, ENOBUFS, ENOMEM].contains(code)
     }
 
-    /// A look-up failed with `code` of the resolver, and `systemCode` of the system.
-    static func unresolved(_ host: String, code: Int32, systemCode: Int32 = 0) -> any Error {
-        let failure = LookUpFailure(code: code, systemCode: systemCode)
+    /// The system has no address for the host.
+    static func unresolved(_ host: String, _ failure: LookUpFailure) -> any Error {
         if let lack = failure.lack, !Mutant.blamesNamesForLacks.isOn {
             return LocalLack.ofLookUp(host, code: lack)
         }

@@ -1,5 +1,6 @@
 import CacheEngine
 import CurlOrigin
+import Platform
 
 /// An origin's host and port on one event loop: its addresses and its idle connections.
 ///

@@ -130,7 +130,12 @@ extension UpstreamTable {
     private func resolve(_ name: UpstreamHost.Name) {
         do {
             try SystemThread.startDetached { [mailbox] in
-                let result = SocketAddress.resolve(name.host, port: name.port)
+                let found = SocketAddress.resolve(
+                    name.host,
+                    port: name.port,
+                    flags: AI_ADDRCONFIG
+                )
+                let result = found.mapError { UpstreamFailure.unresolved(name.host, $0) }
                 mailbox.post(.upstream(.resolved(name, result)))
             }
         } catch {
@@ -177,7 +182,7 @@ extension UpstreamTable {
             case .success(let opened): socket = opened
             case .failure(let error): return finish(exchange, .failure(error))
             }
-            let code = address.connect(socket)
+            let code = address.beginConnection(of: socket)
             guard code == 0 || code == EINPROGRESS else {
                 // A refusal by the origin says more of it than a lack of this machine.
                 if failure == nil || !UpstreamFailure.isLack(code) { failure = code }

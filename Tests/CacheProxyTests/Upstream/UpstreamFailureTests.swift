@@ -14,7 +14,8 @@ import Testing
         ] as [(Int32, Int32)]
     )
     func lookUpThatLacksAFileCountsAgainstNoOrigin(code: Int32, systemCode: Int32) throws {
-        let error = UpstreamFailure.unresolved("a.test", code: code, systemCode: systemCode)
+        let failure = LookUpFailure(code: code, systemCode: systemCode)
+        let error = UpstreamFailure.unresolved("a.test", failure)
         let fault = try #require(error as? LocalLack)
         #expect(fault.shown.code == .originFailed)
         #expect("\(fault)".hasPrefix("Cannot look up a.test: "))
@@ -42,7 +43,8 @@ import Testing
         ] as [(Int32, Int32)]
     )
     func nameThatIsNotFoundIsTheOriginsFault(code: Int32, systemCode: Int32) throws {
-        let error = UpstreamFailure.unresolved("a.test", code: code, systemCode: systemCode)
+        let failure = LookUpFailure(code: code, systemCode: systemCode)
+        let error = UpstreamFailure.unresolved("a.test", failure)
         let fault = try #require(error as? CacheError)
         #expect(fault.code == .originUnreachable)
         #expect(fault.detail.hasPrefix("Cannot find the address of a.test: "))

@@ -48,7 +48,7 @@ import Testing
         let first = try stepper.start(request, at: origin)
         #expect(host.awaiting?.count == 1 && stepper.table.connections.isEmpty)
         if lookUp == .fails {
-            let error = UpstreamFailure.unresolved(name.host, code: EAI_AGAIN)
+            let error = UpstreamFailure.unresolved(name.host, LookUpFailure(code: EAI_AGAIN))
             stepper.table.take(.resolved(name, .failure(error)))
         }
         stepper.turn { stepper.table.isIdle }
@@ -73,7 +73,7 @@ import Testing
         stepper.table.hosts[name] = host
         let request = OriginRequest(url: "http://nowhere.invalid/")
         let exchange = try stepper.start(request, at: origin)
-        let error = UpstreamFailure.unresolved(name.host, code: EAI_NONAME)
+        let error = UpstreamFailure.unresolved(name.host, LookUpFailure(code: EAI_NONAME))
         stepper.table.take(.resolved(name, .failure(error)))
         #expect(stepper.table.isIdle && stepper.table.connections.isEmpty)
         await #expect(throws: CacheError.self) { try await exchange.text }
