@@ -110,8 +110,8 @@ final class Mailbox: TaskExecutor {
         for message in rest + left {
             switch message {
             case .job(let job): globalConcurrentExecutor.enqueue(ExecutorJob(job))
-            case .upstream(.start(let wish)):
-                wish.exchange.finish(.failure(UpstreamFailure.shutDown))
+            case .upstream(.start(let call)):
+                call.exchange.finish(.failure(UpstreamFailure.shutDown))
             case .upstream(.granted(_, let budget, let host)): budget.give(host)
             default: break
             }

@@ -77,8 +77,8 @@ package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
             windowBytesMax: configuration.limits.windowBytesMax
         )
         let host = url.hostText(in: request.url)
-        let wish = UpstreamWish(exchange, request, isSent: isSent, url, host: host, self)
-        if !mailbox.post(.upstream(.start(wish))) {
+        let call = UpstreamCall(exchange, request, isSent: isSent, url, host: host, self)
+        if !mailbox.post(.upstream(.start(call))) {
             throw UpstreamFailure.shutDown
         }
         return exchange

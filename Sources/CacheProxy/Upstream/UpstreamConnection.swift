@@ -48,7 +48,7 @@ final class UpstreamConnection {
         self.exchange = exchange
         exchange.connection = self
         idleEnd = .max
-        parser = ResponseParser(isHead: exchange.wish.request.method == .head)
+        parser = ResponseParser(isHead: exchange.call.request.method == .head)
         head = []
         decoder = nil
         arrived = nil

@@ -5,7 +5,7 @@ import Platform
 
 /// A command to the event loop that moves the bytes of an exchange.
 enum UpstreamCommand: Sendable {
-    case start(UpstreamWish)
+    case start(UpstreamCall)
     case resume(TransferID)
     case resumeUpload(TransferID)
     case cancel(TransferID)
@@ -15,8 +15,8 @@ enum UpstreamCommand: Sendable {
     case resolved(UpstreamHost.Name, Result<[SocketAddress], any Error>)
 }
 
-/// The wish of a caller, passed to the event loop as one object.
-final class UpstreamWish: Sendable {
+/// One call of an origin: the request and its way, passed to the event loop as one object.
+final class UpstreamCall: Sendable {
     let exchange: Exchange
     let request: OriginRequest
     /// Whether the request is sent; otherwise only a connection is wanted.
@@ -47,7 +47,7 @@ final class UpstreamWish: Sendable {
 ///
 /// Belongs to the thread of the loop.
 final class UpstreamExchange {
-    let wish: UpstreamWish
+    let call: UpstreamCall
     let host: UpstreamHost
     let upload: UploadPipe?
     var deadlines: TransferDeadlines
@@ -84,22 +84,22 @@ final class UpstreamExchange {
 
     enum Permit { case none, awaited, held }
 
-    init(_ wish: UpstreamWish, _ host: UpstreamHost, _ upload: UploadPipe?, now: UInt64) {
-        self.wish = wish
+    init(_ call: UpstreamCall, _ host: UpstreamHost, _ upload: UploadPipe?, now: UInt64) {
+        self.call = call
         self.host = host
         self.upload = upload
         deadlines = TransferDeadlines(
-            wish.origin.configuration.deadlines,
-            head: wish.request.timeout,
+            call.origin.configuration.deadlines,
+            head: call.request.timeout,
             now: now
         )
         isIdempotent =
-            Mutant.repeatsAnyMethod.isOn || wish.request.method.kind.isIdempotent
+            Mutant.repeatsAnyMethod.isOn || call.request.method.kind.isIdempotent
     }
 
-    var id: TransferID { wish.exchange.id }
-    var exchange: Exchange { wish.exchange }
-    var origin: PlainOrigin { wish.origin }
+    var id: TransferID { call.exchange.id }
+    var exchange: Exchange { call.exchange }
+    var origin: PlainOrigin { call.origin }
 
     /// Gives the address being tried, or the look-up, half of the remaining time if another address
     /// is left: some networks drop every packet to one of a host's addresses, or to a name server.

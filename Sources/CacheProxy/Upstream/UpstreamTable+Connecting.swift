@@ -8,31 +8,31 @@ import Platform
 ///     start ──permit──▶ idle connection ─────────────────────▶ request
 ///                  └──▶ addresses ──▶ connect, one by one ───▶ request
 extension UpstreamTable {
-    func start(_ wish: UpstreamWish) {
-        guard isOpen else { return wish.exchange.finish(.failure(UpstreamFailure.shutDown)) }
+    func start(_ call: UpstreamCall) {
+        guard isOpen else { return call.exchange.finish(.failure(UpstreamFailure.shutDown)) }
         do throws(CacheError) {
             let exchange = UpstreamExchange(
-                wish,
-                host(of: wish),
-                try upload(of: wish),
+                call,
+                host(of: call),
+                try upload(of: call),
                 now: nanoseconds
             )
             exchanges[exchange.id] = exchange
             exchange.host.exchangeCount += 1
             takePermit(exchange)
         } catch {
-            wish.exchange.finish(.failure(error))
+            call.exchange.finish(.failure(error))
         }
     }
 
-    private func upload(of wish: UpstreamWish) throws(CacheError) -> UploadPipe? {
-        guard wish.isSent else { return nil }
-        let content = try Self.content(of: wish.request)
+    private func upload(of call: UpstreamCall) throws(CacheError) -> UploadPipe? {
+        guard call.isSent else { return nil }
+        let content = try Self.content(of: call.request)
         if case .none = content { return nil }
         return UploadPipe(
             content,
-            windowBytesMax: wish.origin.configuration.limits.windowBytesMax,
-            onBytes: { [mailbox, id = wish.exchange.id] in mailbox.resumeUpload(id) }
+            windowBytesMax: call.origin.configuration.limits.windowBytesMax,
+            onBytes: { [mailbox, id = call.exchange.id] in mailbox.resumeUpload(id) }
         )
     }
 
@@ -46,14 +46,14 @@ extension UpstreamTable {
         return .stream(body, count: nil)
     }
 
-    private func host(of wish: UpstreamWish) -> UpstreamHost {
+    private func host(of call: UpstreamCall) -> UpstreamHost {
         let name = UpstreamHost.Name(
-            origin: wish.origin.number,
-            host: wish.host,
-            port: wish.url.port
+            origin: call.origin.number,
+            host: call.host,
+            port: call.url.port
         )
         if let host = hosts[name] { return host }
-        let host = UpstreamHost(name, budget: wish.origin.budget.place(of: wish.host, name.port))
+        let host = UpstreamHost(name, budget: call.origin.budget.place(of: call.host, name.port))
         hosts[name] = host
         return host
     }
@@ -82,7 +82,7 @@ extension UpstreamTable {
     /// Uses an idle connection if the request can be sent twice, as an idle one may be dead; a probe
     /// sends none, and connects.
     func findConnection(_ exchange: UpstreamExchange) {
-        if exchange.wish.isSent, exchange.mayBeSentTwice, exchange.sendCount == 0 {
+        if exchange.call.isSent, exchange.mayBeSentTwice, exchange.sendCount == 0 {
             while let connection = exchange.host.idle.popLast() {
                 guard !connection.machine.isClosed else { continue }
                 if isSilent(connection) { return begin(exchange, on: connection) }
@@ -247,7 +247,7 @@ extension UpstreamTable {
         connection.machine.connected()
         connection.isWritable = true
         guard let exchange = connection.exchange else { return close(connection) }
-        if !exchange.wish.isSent {
+        if !exchange.call.isSent {
             close(connection)
             return finish(exchange, .end)
         }

@@ -13,8 +13,8 @@ extension UpstreamTable {
         exchange.sendCount += 1
         out.removeAll()
         do throws(CacheError) {
-            let wish = exchange.wish
-            let content = try RequestHeadWriter.write(wish.request, wish.url, to: out)
+            let call = exchange.call
+            let content = try RequestHeadWriter.write(call.request, call.url, to: out)
             connection.sendsChunks = content == .chunked
         } catch {
             return cut(exchange, error)

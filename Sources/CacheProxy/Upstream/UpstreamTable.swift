@@ -84,7 +84,7 @@ final class UpstreamTable {
 
     func take(_ command: UpstreamCommand) {
         switch command {
-        case .start(let wish): start(wish)
+        case .start(let call): start(call)
         case .resume(let id): withConnection(of: id, resumeReading)
         case .resumeUpload(let id): withConnection(of: id, move)
         case .cancel(let id): if let exchange = exchanges[id] { cut(exchange, nil) }

@@ -26,7 +26,7 @@ final class UpstreamStepper {
     /// Begins an exchange at once, without a turn of the loop.
     func start(_ request: OriginRequest, at origin: PlainOrigin) throws -> Exchange {
         let exchange = Exchange(loop: mailbox, windowBytesMax: 256 * 1024)
-        table.take(.start(try UpstreamWish(exchange, request, origin)))
+        table.take(.start(try UpstreamCall(exchange, request, origin)))
         return exchange
     }
 
@@ -62,8 +62,8 @@ extension Exchange {
     }
 }
 
-extension UpstreamWish {
-    /// The wish for a response to `request`.
+extension UpstreamCall {
+    /// The call for a response to `request`.
     convenience init(
         _ exchange: Exchange,
         _ request: OriginRequest,

@@ -236,7 +236,7 @@ import Testing
         _ = try stepper.fetch(request, at: origin)
         #expect(stepper.table.connections.count == 1)
         let probe = Exchange(loop: stepper.mailbox, windowBytesMax: 1)
-        stepper.table.take(.start(try UpstreamWish(probe, request, isSent: false, origin)))
+        stepper.table.take(.start(try UpstreamCall(probe, request, isSent: false, origin)))
         stepper.turn { stepper.table.isIdle }
         #expect(server.requestCount == 1)
     }
@@ -326,18 +326,18 @@ import Testing
         let origin = origin(perHost: 1)
         let ended = try Mailbox()
         let request = OriginRequest(url: server.baseURL)
-        let wish = try UpstreamWish(
+        let call = try UpstreamCall(
             Exchange(loop: ended, windowBytesMax: 1),
             request,
             origin
         )
-        let place = origin.budget.place(of: wish.host, wish.url.port)
+        let place = origin.budget.place(of: call.host, call.url.port)
         #expect(origin.budget.take(place, for: .next(), at: ended))
         #expect(!origin.budget.take(place, for: .next(), at: ended))
         origin.budget.give(place)
-        ended.post(.upstream(.start(wish)))
+        ended.post(.upstream(.start(call)))
         ended.close([])
-        await #expect(throws: CacheError.self) { try await wish.exchange.text }
+        await #expect(throws: CacheError.self) { try await call.exchange.text }
         let stepper = try UpstreamStepper()
         #expect(try await stepper.fetch(request, at: origin).text == "next")
     }
