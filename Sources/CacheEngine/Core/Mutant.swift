@@ -51,6 +51,8 @@ enum Mutant: String {
     case fillsTheLineAtEachUse
     case keepsTheLastPurge
     case believesTheLastLife
+    case believesOldHeaders
+    case believesOldNames
 
     // Recovery
     case ignoresTombstones

@@ -271,7 +271,7 @@ final class FleetPositionTrust: Sendable {
         switch String(decoding: bookmark[..<end], as: UTF8.self) {
         case Self.synced: return rest
         case bootID:
-            // The removals before it stay unsynchronised, whatever the durability is now.
+            // The removals before it may be unsynchronised, whatever the durability is now.
             hasUnsynchronized.store(true, ordering: .relaxed)
             return rest
         default: return Mutant.trustsAnyBoot.isOn ? rest : nil

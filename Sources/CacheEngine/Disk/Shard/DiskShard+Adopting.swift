@@ -72,7 +72,7 @@ extension DiskShard {
     func distrustEverything(_ fault: FileFault, _ replay: inout Replay) {
         replay.report.readErrors += 1
         replay.report.notes.append(
-            "\(settings.directory) could not be read (\(fault.text)); its entries are lost"
+            "\(settings.directory) failed at the opening (\(fault.text)); its entries are lost"
         )
         state.withLock { $0.counters.readErrors += 1 }
         // It fails only in a closed shard, which reads and writes nothing.
@@ -96,8 +96,6 @@ extension DiskShard {
             state.segments[segment.slot].state = .open
         }
         writer.segment = segment
-        // Its last life may have written records that the device has not confirmed.
-        writer.segment?.isSynchronized = Mutant.believesTheLastLife.isOn
     }
 }
 

@@ -104,6 +104,7 @@ extension DiskShard {
             !found.header.isRetired && found.header.generation >= oldest
         }
         clean += found.filter { !isLive($0) }.map(\.slot)
+        if let fault = confirmClean() { replay.fault = fault }
         return found.filter(isLive)
     }
 
@@ -182,20 +183,23 @@ extension DiskShard {
                 return
             }
         }
+        let known = LogWriter.OpenSegment(
+            slot: segment.slot,
+            header: segment.header,
+            seal: segment.header.seal,
+            file: segment.file,
+            position: end,
+            items: items,
+            // The run that wrote it may not have synchronised it.
+            isSynchronized: Mutant.believesTheLastLife.isOn
+        )
         if !isSealed || trailer?.recordsEnd != end {
             replay.report.torn += 1
-            isTorn = true
-            sealAgain(segment, items, end: end)
-        }
-        if isNewest, !isTorn {
-            replay.appendable = .init(
-                slot: segment.slot,
-                header: segment.header,
-                seal: segment.header.seal,
-                file: segment.file,
-                position: end,
-                items: items
-            )
+            sealAgain(known)
+        } else if isNewest, !isTorn {
+            replay.appendable = known
+        } else {
+            confirm(known)
         }
     }
 
@@ -263,21 +267,13 @@ extension DiskShard {
     }
 
     /// Seals a segment that was cut off, so that the next opening need not scan it.
-    private func sealAgain(_ segment: FoundSegment, _ items: [FooterItem], end: Int) {
-        let again = LogWriter.OpenSegment(
-            slot: segment.slot,
-            header: segment.header,
-            seal: segment.header.seal,
-            file: segment.file,
-            position: end,
-            items: items
-        )
+    private func sealAgain(_ segment: LogWriter.OpenSegment) {
         let room = SegmentTrailer.footerOffset(
-            itemCount: items.count,
+            itemCount: segment.items.count,
             segmentBytes: settings.segmentBytes
         )
-        guard end <= room else { return }
-        if writeTrailer(of: again, isTorn: true) == 0 { doubt(again) }
+        guard segment.position <= room else { return }
+        if writeTrailer(of: segment, isTorn: true) == 0 { doubt(segment) }
     }
 
     /// Replays the items in the order in which they were written.

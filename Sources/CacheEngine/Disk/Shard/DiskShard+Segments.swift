@@ -255,7 +255,7 @@ extension DiskShard {
     func synchronizeOpenSegment() -> Bool {
         guard settings.durability != .none else { return true }
         // The caller may rely on records of these segments.
-        guard sealDoubtedSegments() else { return false }
+        guard confirmNames(), sealDoubtedSegments() else { return false }
         if let segment = writer.segment {
             guard synchronize(segment) else {
                 writer.segment?.isDoubted = true
@@ -265,6 +265,43 @@ extension DiskShard {
         }
         state.withLock { $0.hasUnsynchronizedRemoval = false }
         return true
+    }
+
+    // MARK: What an earlier run has written
+
+    /// Synchronises a sealed segment of an earlier run, which may have had another durability.
+    ///
+    /// A removal that this run repeats may have its only record there.
+    func confirm(_ segment: LogWriter.OpenSegment) {
+        guard settings.durability == .onRemoval else { return }
+        if !synchronize(segment) { doubt(segment) }
+    }
+
+    /// Synchronises the segments without live records, whose headers keep their older records dead;
+    /// returns the last fault.
+    func confirmClean() -> FileFault? {
+        guard settings.durability == .onRemoval, !Mutant.believesOldHeaders.isOn else {
+            return nil
+        }
+        var fault: FileFault?
+        for slot in clean {
+            let file = state.withLock { $0.segments[slot].file }
+            do throws(FileFault) { try volume.synchronize(file) } catch { fault = error }
+        }
+        return fault
+    }
+
+    /// Synchronises the names of the files that an earlier run has created or unlinked, once; returns
+    /// `false` if the device does not confirm them.
+    private func confirmNames() -> Bool {
+        guard settings.durability == .onRemoval, !hasConfirmedNames else { return true }
+        do throws(FileFault) {
+            if !Mutant.believesOldNames.isOn {
+                try volume.synchronizeDirectory(settings.directory)
+            }
+            hasConfirmedNames = true
+        } catch { noteWriteError(error) }
+        return hasConfirmedNames
     }
 
     private func synchronize(_ segment: LogWriter.OpenSegment) -> Bool {

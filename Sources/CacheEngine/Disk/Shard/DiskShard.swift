@@ -27,6 +27,8 @@ package actor DiskShard {
     /// may be readable one day.
     var foreign: Set<Int> = []
     var bodyLine = BodyLine()
+    /// Whether the device has the names of the files that this run has found.
+    var hasConfirmedNames = false
     var nextGeneration: UInt64 = 1
     /// Consecutive failed batches.
     var failures = 0
