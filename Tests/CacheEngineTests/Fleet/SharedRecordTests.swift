@@ -58,6 +58,17 @@ import Testing
         #expect(Self.record(bodyCount: 2 << 20).encoded == nil)
     }
 
+    /// The bytes of one record of this version: other bytes need another version.
+    @Test func versionNamesOneLayout() throws {
+        let record = Self.record(bodyCount: 3, seed: 2)
+        let bytes = try #require(record.encoded)
+        #expect(String(decoding: bytes[..<4], as: UTF8.self) == "CEF2")
+        #expect(SharedRecord.version == "2")
+        // Without the codec, which depends on the library that compresses.
+        #expect(bytes.withUnsafeBytes { $0.crc32c(8..<52, from: 0) } == 0)
+        #expect(record.entry.entry.withBytes { $0.crc32c() } == 0)
+    }
+
     /// R21: whichever byte is flipped, and wherever the bytes end, there is no record.
     @Test func everyDamagedByteIsFound() throws {
         let bytes = try #require(Self.record(bodyCount: 3_900, seed: 3).encoded)

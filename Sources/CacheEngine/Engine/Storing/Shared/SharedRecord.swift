@@ -10,7 +10,8 @@ import HTTPCaching
 ///     48 raw count u32 · codec u8 · 0 u24
 ///     56 the entry, compressed if that makes it smaller
 ///
-/// Another layout or codec is another version, with another magic and other names. Checksums find damage; they are no signature.
+/// Another layout or codec, also of the entry, is another version, with another magic and other
+/// names. Checksums find damage; they are no signature.
 package struct SharedRecord: Sendable {
     package var entry: StoredEntry
     package var position: UInt64
@@ -19,11 +20,11 @@ package struct SharedRecord: Sendable {
     package var log: [UInt8]
 
     /// The version in the names of records: machines of two versions do not see each other's.
-    package static let version = "1"
+    package static let version = "2"
     package static let logBytes = 16
     /// The largest entry that a record holds.
     package static let entryBytesMax = 1 << 20
-    private static let magic: UInt32 = 0x3146_4543  // "CEF1"
+    private static let magic: UInt32 = 0x3246_4543  // "CEF2"
     private static let headBytes = 56
 
     package init(
