@@ -84,7 +84,7 @@ package struct DiskGeometry: Hashable {
         return (0..<geometry.shardCount).reduce(0) { sum, number in
             let path = DiskDirectory.shardPath(directory, number)
             let names = (try? Volume.system.list(path)) ?? []
-            return sum + max(segments, names.count { $0.hasSuffix(".seg") })
+            return sum + max(segments, names.count { DiskShard.slot(named: $0) != nil })
         }
     }
 

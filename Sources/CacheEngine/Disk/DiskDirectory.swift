@@ -178,8 +178,8 @@ final class DiskDirectory: Sendable {
     /// Unlinks the segments and bodies in a shard's directory, and nothing else.
     private static func empty(_ directory: String, _ volume: Volume) {
         guard let names = try? volume.list(directory) else { return }
-        for name in names where name.hasSuffix(".seg") || name.hasSuffix(BodyFileFormat.nameEnding)
-        {
+        for name in names
+        where DiskShard.slot(named: name) != nil || BodyFileFormat.fileID(named: name) != nil {
             try? volume.unlink(directory + "/" + name)
         }
     }

@@ -84,6 +84,25 @@ import Testing
         }
     }
 
+    /// Names that end like those of a cache, and are none.
+    @Test func newLayoutSparesFilesOfOthers() async throws {
+        let store = try await stored()
+        let others = ["film.seg", "000001.seg", "0000x.seg", "letter.body", "00FF.body"]
+        for name in others { try Data("mine".utf8).write(to: url(store, "s00/" + name)) }
+        try put(Data(repeating: 1, count: 9), store, "s00/00ff00ff00ff00ff.body")
+        for name in Self.names { try put(nil, store, name) }
+        let tier = try await store.open()
+        #expect(tier.recovery.isFresh)
+        #expect(try await store.version(1) == nil)
+        await store.close()
+        let left = try FileManager.default.contentsOfDirectory(atPath: store.directory + "/s00")
+        #expect(left.filter { !others.contains($0) && $0 != "00000.seg" } == [])
+        #expect(Set(left).isSuperset(of: others))
+        for name in others {
+            #expect(try Data(contentsOf: url(store, "s00/" + name)) == Data("mine".utf8))
+        }
+    }
+
     @Test func onlyTheLastComponentOfThePathIsMade() async throws {
         let store = DiskStore()
         let parent = store.directory + "-mount"

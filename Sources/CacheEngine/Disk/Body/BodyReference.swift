@@ -117,9 +117,8 @@ package enum BodyFileFormat {
     /// The name of the file with this number.
     package static func name(_ fileID: UInt64) -> String {
         let digits = String(fileID, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits + nameEnding
+        return String(repeating: "0", count: 16 - digits.count) + digits + ".body"
     }
-    package static let nameEnding = ".body"
 
     /// The number in a file's name; `nil` if the name is not one of a body file.
     package static func fileID(named name: String) -> UInt64? {

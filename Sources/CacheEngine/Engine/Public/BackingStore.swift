@@ -41,7 +41,7 @@ public struct BackingStore: Sendable {
     public enum ForeignDirectory: Hashable, Sendable {
         /// Opening the cache fails.
         case refuse
-        /// The files in the directory are deleted.
+        /// The directory is used; what a cache has left in it is deleted, and other files stay.
         case startEmpty
     }
 
