@@ -50,7 +50,29 @@ import Testing
         Mistake("storeLimits.maximumBarredScopes is -1; give a number from 0 on") {
             $0.backing.storeLimits.maximumBarredScopes = -1
         },
+        Mistake(ignored("durability")) { $0.backing.durability = .onRemoval },
+        Mistake(ignored("foreignDirectory")) {
+            $0.backing = .custom(InMemoryStore())
+            $0.backing.foreignDirectory = .startEmpty
+        },
+        Mistake(ignored("maximumEntryShare")) {
+            $0.backing = .custom(InMemoryStore())
+            $0.backing.maximumEntryShare = 0.1
+        },
+        Mistake(ignoredLimits) { $0.backing.storeLimits.maximumQueuedKeys = 1 },
+        Mistake(ignoredLimits) {
+            $0.backing = .disk(path: "/cache", capacity: .megabytes(64))
+            $0.backing.storeLimits.maximumQueuedKeys = 1
+        },
     ]
+
+    private static func ignored(_ name: String) -> String {
+        "backing.\(name): without a disk it changes nothing; give a disk, or leave it out"
+    }
+
+    private static let ignoredLimits =
+        "backing.storeLimits: without a custom store they change nothing; "
+        + "give a custom store, or leave them out"
 
     @Test(arguments: mistakes)
     func errorNamesTheSettingAndItsValue(_ mistake: Mistake) {

@@ -8,8 +8,13 @@ public struct BackingStore: Sendable {
 
     package let kind: Kind
     /// The limits on the calls of a custom store, and on the work that waits for it.
+    ///
+    /// A cache whose store is no custom one does not open with other limits.
     public var storeLimits = StoreLimits()
     /// The moment from which written bytes survive a power cut.
+    ///
+    /// This setting and the next two are those of a disk: without one, a cache does not open with
+    /// other values.
     public var durability = Durability.none
     /// The action on a directory that holds other files.
     public var foreignDirectory = ForeignDirectory.refuse

@@ -32,6 +32,7 @@ extension HTTPCache.Configuration {
         try Self.requirePositive(collapsing.maximumWaiters, "collapsing.maximumWaiters")
         try Self.requirePositive(collapsing.maximumAttempts, "collapsing.maximumAttempts")
         try Self.requirePositive(collapsing.maximumLookUps, "collapsing.maximumLookUps")
+        try backing.requireHeeded()
     }
 
     fileprivate static func require(_ isValid: Bool, _ detail: @autoclosure () -> String) throws {
@@ -54,6 +55,34 @@ extension HTTPCache.Configuration {
             originLimits.maximumIdleTime.seconds
         )
         return UInt64(nanosecondsIn: max(0.01, min(5, shortest / 4)))
+    }
+}
+
+extension BackingStore {
+    /// - Throws: `CacheError.Code.configurationInvalid` for a setting that this kind of store ignores.
+    fileprivate func requireHeeded() throws {
+        let plain = BackingStore.none
+        let (isDisk, isCustom) =
+            switch kind {
+            case .none: (false, false)
+            case .directory: (true, false)
+            case .custom: (false, true)
+            }
+        for (name, isPlain) in [
+            ("durability", durability == plain.durability),
+            ("foreignDirectory", foreignDirectory == plain.foreignDirectory),
+            ("maximumEntryShare", maximumEntryShare == plain.maximumEntryShare),
+        ] {
+            try HTTPCache.Configuration.require(
+                isPlain || isDisk,
+                "backing.\(name): without a disk it changes nothing; give a disk, or leave it out"
+            )
+        }
+        try HTTPCache.Configuration.require(
+            storeLimits == plain.storeLimits || isCustom,
+            "backing.storeLimits: without a custom store they change nothing; "
+                + "give a custom store, or leave them out"
+        )
     }
 }
 
