@@ -12,10 +12,6 @@ package struct DiskStatistics: Hashable, Sendable {
     package var readsJoined = 0
     /// Reads refused because too many were waiting for the device.
     package var readsRefused = 0
-    /// Bytes read from files.
-    package var bytesRead = 0
-    /// Entries accepted.
-    package var stores = 0
     /// Bytes of accepted entries as records, before padding and repeated writing.
     package var bytesAccepted = 0
     /// Bytes written to files, including all overhead.
@@ -64,8 +60,6 @@ extension DiskStatistics {
         left.misses += right.misses
         left.readsJoined += right.readsJoined
         left.readsRefused += right.readsRefused
-        left.bytesRead += right.bytesRead
-        left.stores += right.stores
         left.bytesAccepted += right.bytesAccepted
         left.bytesWritten += right.bytesWritten
         left.segmentsReclaimed += right.segmentsReclaimed
@@ -86,12 +80,8 @@ extension DiskStatistics {
 
 /// The result of opening the directory.
 package struct RecoveryReport: Hashable, Sendable {
-    /// Segments with records.
-    package var segments = 0
     /// Entries that can be read.
     package var entries = 0
-    /// Bytes of records and large bodies.
-    package var bytes = 0
     /// Segments that were not sealed when the last process ended.
     package var torn = 0
     /// Files and records that were damaged or foreign, and are not used.
@@ -102,16 +92,12 @@ package struct RecoveryReport: Hashable, Sendable {
     package var notes: [String] = []
     /// Whether the directory was laid out anew and its old contents are lost.
     package var isFresh = false
-    /// The duration of the opening in milliseconds.
-    package var milliseconds = 0
 
     /// Creates the report of an empty directory.
     package init() {}
 
     mutating func add(_ other: Self) {
-        segments += other.segments
         entries += other.entries
-        bytes += other.bytes
         torn += other.torn
         damaged += other.damaged
         readErrors += other.readErrors

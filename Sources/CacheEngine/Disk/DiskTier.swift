@@ -47,7 +47,6 @@ package final class DiskTier: Sendable {
         fileSystem volume: Volume = .system,
         onFault: @escaping @Sendable (CacheError, _ isTold: Bool) -> Void = { _, _ in }
     ) async throws -> DiskTier {
-        let start = monotonicNanoseconds()
         let processors = Machine.processorCount
         guard let geometry = DiskGeometry(configuration, processors: processors) else {
             throw CacheError(
@@ -83,7 +82,6 @@ package final class DiskTier: Sendable {
         report.isFresh = directory.isFresh
         report.notes = directory.notes + report.notes
         for note in report.notes { onFault(CacheError(.storageFailed, detail: note), true) }
-        report.milliseconds = Int((monotonicNanoseconds() - start) / 1_000_000)
         let tier = DiskTier(configuration, directory, shards, report, pool)
         for shard in shards { shard.perform(shard.state.withLock { $0.wakeAfterChange() }) }
         return tier

@@ -31,7 +31,6 @@ extension DiskShard {
             let body = makeBody(reference)
             body.note(sequence: sequence)
             ledger.addExisting(bodyBytes: body.occupiedBytes)
-            replay.report.bytes += body.occupiedBytes
             state.withLock { $0.bodies[identity] = body }
         }
         for file in files.subtracting(used) where !Mutant.leavesUnownedBodies.isOn {

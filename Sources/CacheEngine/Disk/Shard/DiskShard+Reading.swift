@@ -64,7 +64,6 @@ extension DiskShard {
         var body: JumboFile?
         let isUsable = state.withLock { state in
             state.giveBack(lease)
-            state.counters.bytesRead += lease.readBytes
             if let reference {
                 body = state.usableBody(lease.identity, reference)
                 guard body != nil else { return false }
@@ -205,8 +204,7 @@ extension DiskShard {
             switch reader.read(lease, .waits) {
             case .entry(let entry, let sequence, let reference):
                 let body = state.withLock { state in
-                    state.counters.bytesRead += lease.readBytes
-                    return reference.flatMap { state.usableBody(lease.identity, $0) }
+                    reference.flatMap { state.usableBody(lease.identity, $0) }
                 }
                 guard reference == nil || body != nil else { return .nothing }
                 return .loaded(

@@ -154,7 +154,6 @@ extension DiskShard {
         _ replay: inout Replay
     ) throws(FileFault) {
         enter(segment)
-        replay.report.segments += 1
         var items: [FooterItem] = []
         var end = SegmentHeader.sizeBytes
         let trailer = readTrailer(of: segment)
@@ -287,12 +286,10 @@ extension DiskShard {
         let purges = items.filter { $0.flags.contains(.purgeRecord) }
             .map { readPurge($0, of: segment, &replay) }
         var nextPurge = 0
-        let report = state.withLock { state in
-            var bytes = 0
+        let sequenceMax = state.withLock { state in
             state.segments[segment.slot].recordsEnd = recordsEnd
             for item in items {
                 state.noteRecord(item.flags, item.sequence, in: segment.slot)
-                bytes += item.recordBytes
                 if Mutant.ignoresTombstones.isOn, item.flags.contains(.tombstone) { continue }
                 if Mutant.ignoresPurgeRecords.isOn, item.flags.contains(.purgeRecord) { continue }
                 if item.flags.contains(.purgeRecord) {
@@ -310,10 +307,9 @@ extension DiskShard {
                     _ = state.index.set(item.hash.identity, to: place)
                 }
             }
-            return (bytes, state.segments[segment.slot].sequenceMax)
+            return state.segments[segment.slot].sequenceMax
         }
-        replay.report.bytes += report.0
-        replay.sequenceMax = max(replay.sequenceMax, report.1)
+        replay.sequenceMax = max(replay.sequenceMax, sequenceMax)
     }
 
     /// Reads a purge record; an unreadable one counts as the removal of everything.

@@ -73,7 +73,6 @@ struct ShardState: ~Copyable {
         }
         let old = index.set(head.hash.identity, to: RecordPlace(queueNode: node, flags: flags))
         queue.setOlder(supersede(old, of: head.hash.identity, by: body), under: node)
-        counters.stores += 1
         assert(index.place(of: head.hash.identity).queueNode == node, "found in the queue")
         assert((bodies[head.hash.identity] != nil) == (body != nil), "3: bodies")
         return .stored
