@@ -146,11 +146,7 @@ package final class DiskTier: Sendable {
     }
 
     /// The size of the largest entry, body included; the same in every shard.
-    var entryBytesMax: Int {
-        let capacityBytes = shards[0].ledger.balance.capacityBytes
-        let bodyBytesMax = DiskGeometry.bodyBytesMax(shareBytes: capacityBytes)
-        return min(shards[0].settings.entryBytesMax, bodyBytesMax)
-    }
+    var entryBytesMax: Int { shards[0].entryBytesMax }
 
     func shard(_ hash: KeyHash) -> DiskShard {
         // With a single shard the shift by 64 gives zero.
@@ -256,13 +252,8 @@ package final class DiskTier: Sendable {
     /// The body can become the body of the entry with that hash.
     package func beginBody(for hash: KeyHash, expectedBytes: Int?) async throws -> BodyWriter {
         let shard = shard(hash)
-        guard expectedBytes ?? 0 <= shard.settings.entryBytesMax else {
-            throw CacheError(
-                .bodyTooLarge,
-                detail: "The body is larger than an entry may be: "
-                    + "\(shard.settings.entryBytesMax) bytes"
-            )
-        }
+        // A body of unknown length has at least one byte.
+        try shard.checkBody(bytes: expectedBytes ?? 1)
         return try await shard.beginBody(expectedBytes: expectedBytes)
     }
 

@@ -136,6 +136,36 @@ import Testing
         }
     }
 
+    @Test("a body of unknown length is refused for its size as one of a known length is")
+    func bodyThatOutgrowsTheDiskIsRefusedForItsSize() async throws {
+        let text = String(repeating: "x", count: 1 << 20)
+        let tooLarge = StoreRefusalReason("too-large")
+        for capacity in [ByteCount.zero, .megabytes(16)] {
+            for isKnown in [true, false] {
+                let files = FaultyFileSystem(seed: 1)
+                let origin = ScriptedOrigin { _, _ in
+                    let body = ManualBody()
+                    for _ in 0..<4 { body.feed(text) }
+                    body.finish()
+                    var fields: HeaderFields = ["Cache-Control": "max-age=60"]
+                    if isKnown { fields["Content-Length"] = "\(4 << 20)" }
+                    return OriginResponse(status: 200, fields: fields, body: body.stream())
+                }
+                let stage = try await Stage(origin) {
+                    $0.memory = .megabytes(1)
+                    $0.backing = .disk(path: "/cache", capacity: .megabytes(64))
+                    $0.backing.fileSystem = .replaced(files)
+                }
+                try await stage.cache.setDiskCapacity(capacity)
+                #expect(try await stage.get().body.utf8.count == 4 << 20)
+                let statistics = await stage.cache.statistics
+                #expect(statistics.refusals == [tooLarge: 1], "\(capacity), known: \(isKnown)")
+                #expect(statistics.storageErrors == 0, "\(capacity), known: \(isKnown)")
+                await stage.end()
+            }
+        }
+    }
+
     @Test("X20, X21, F13: a head beyond the limits is an error, and holds no key")
     func largeHeadsAreErrors() async throws {
         let heads: [HeaderFields] = [

@@ -60,13 +60,9 @@ package actor BodyWriter {
             phase = .full
             throw DiskShard.closed
         }
-        guard file.rawCount + bytes.count <= shard.settings.entryBytesMax else {
+        do { try shard.checkBody(bytes: file.rawCount + bytes.count) } catch {
             phase = .full
-            throw CacheError(
-                .bodyTooLarge,
-                detail: "The body is larger than an entry may be: "
-                    + "\(shard.settings.entryBytesMax) bytes"
-            )
+            throw error
         }
         if needed > reservedBytes {
             let share = shard.ledger.balance.capacityBytes / 16

@@ -167,6 +167,25 @@ extension DiskShard {
         )
     }
 
+    /// The size of the largest entry, body included, in the present capacity.
+    nonisolated var entryBytesMax: Int {
+        let capacityBytes = ledger.balance.capacityBytes
+        return min(
+            settings.entryBytesMax,
+            DiskGeometry.bodyBytesMax(shareBytes: capacityBytes)
+        )
+    }
+
+    /// - Throws: `.bodyTooLarge` if no entry may have a body of this size.
+    nonisolated func checkBody(bytes: Int) throws(CacheError) {
+        let largest = entryBytesMax
+        guard bytes > largest else { return }
+        throw CacheError(
+            .bodyTooLarge,
+            detail: "The body is larger than an entry may be: \(largest) bytes"
+        )
+    }
+
     /// Begins a body file.
     ///
     /// An announced length evicts nothing: room for the bytes is reserved as they arrive.

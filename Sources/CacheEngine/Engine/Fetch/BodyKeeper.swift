@@ -84,9 +84,13 @@ struct BodyKeeper {
             }
         } catch {
             // Bytes on disk stay for readers that lag behind, until the chain is released.
-            isTooLarge = (error as? CacheError)?.code == .bodyTooLarge
-            services.recorder.storageFailed(error)
             place = .nowhere
+            guard (error as? CacheError)?.code == .bodyTooLarge else {
+                return services.recorder.storageFailed(error)
+            }
+            // As a body whose length is known in advance.
+            isTooLarge = true
+            services.recorder.refused(.tooLarge, request)
         }
     }
 
