@@ -26,7 +26,7 @@ public final class StatisticsMetrics: Sendable {
     /// A counter is increased by its growth since the last call, a meter is set.
     public func update(_ current: HTTPCache.Statistics) {
         passedOn.withLock { passedOn in
-            for (row, total) in current.counters {
+            for (row, total) in Self.rows(of: current, .counter) {
                 // A metric exists from the first call, also while its count is zero.
                 let growth = total - (passedOn[row] ?? 0)
                 guard growth > 0 || passedOn[row] == nil else { continue }
@@ -35,8 +35,23 @@ public final class StatisticsMetrics: Sendable {
                     .increment(by: growth)
             }
         }
-        for (row, value) in current.meters {
-            Meter(label: label(row), dimensions: row.dimensions, factory: factory).set(value)
+        for (row, value) in Self.rows(of: current, .gauge) {
+            Meter(label: label(row), dimensions: row.dimensions, factory: factory)
+                .set(Double(value))
+        }
+    }
+
+    private static func rows(
+        of statistics: HTTPCache.Statistics,
+        _ kind: HTTPCache.Statistics.Metric.Kind
+    ) -> [(Row, Int)] {
+        statistics.metrics.filter { $0.kind == kind }.flatMap { metric in
+            metric.samples.map { sample in
+                let dimension = metric.label ?? ""
+                return (
+                    Row(name: metric.name, dimension: dimension, value: sample.label), sample.value
+                )
+            }
         }
     }
 
@@ -44,10 +59,10 @@ public final class StatisticsMetrics: Sendable {
 }
 
 /// The name of a metric, and its dimension if it has one.
-struct Row: Hashable, Sendable {
+private struct Row: Hashable, Sendable {
     let name: String
-    var dimension = ""
-    var value = ""
+    let dimension: String
+    let value: String
 
     var dimensions: [(String, String)] { dimension.isEmpty ? [] : [(dimension, value)] }
 }

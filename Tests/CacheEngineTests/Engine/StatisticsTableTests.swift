@@ -20,6 +20,25 @@ import Testing
         #expect("\(statistics)" == table)
     }
 
+    /// A field without a row would be in no metric and in no description.
+    @Test func everyCountHasARowOfItsOwn() {
+        let fields = Mirror(reflecting: HTTPCache.Statistics()).children
+        let counts = fields.count { $0.value is Int }
+        let rows = HTTPCache.Statistics.table
+        let paths = rows.compactMap { row -> AnyKeyPath? in
+            if case .field(let path, _) = row.source { path } else { nil }
+        }
+        #expect(paths.count == counts && Set(paths).count == counts)
+        var statistics = HTTPCache.Statistics()
+        statistics.fleet = FleetStatistics()
+        let names = statistics.metrics.map(\.name)
+        #expect(Set(names).count == names.count)
+        let fleetFields = Mirror(reflecting: FleetStatistics()).children.count
+        #expect(names.count { $0.hasPrefix("fleet_") } == fleetFields)
+        #expect(rows.allSatisfy { ($0.kind == .counter) == $0.name.hasSuffix("_total") })
+        #expect(statistics.metrics.allSatisfy { $0.help.hasSuffix(".") })
+    }
+
     @Test func emptyStatisticsHaveOneLine() {
         #expect("\(HTTPCache.Statistics())" == "hit ratio  0.0 %")
     }

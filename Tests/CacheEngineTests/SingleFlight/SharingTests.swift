@@ -194,6 +194,7 @@ import Testing
         #expect(statistics.flights == 1)
         #expect(statistics.waiters == 4)
         #expect(statistics.waitMilliseconds.first { $0.upperBound == 1_000 }?.count == 4)
+        #expect(statistics.totalWait == .milliseconds(2_000))
         #expect(statistics.answers[.collapsed] == 4)
         let text = statistics.prometheusText()
         for name in [
@@ -201,6 +202,7 @@ import Testing
             "origin_timeouts", "shared_errors",
         ] { #expect(text.contains("cache_\(name)_total"), "\(name)") }
         #expect(text.contains("cache_wait_milliseconds_bucket{le=\"1000\"} 4"))
+        #expect(text.contains("cache_wait_milliseconds_sum 2000\n"))
         await scene.close()
     }
 

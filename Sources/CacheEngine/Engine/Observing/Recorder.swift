@@ -62,6 +62,7 @@ final class Recorder: Sendable {
     func waited(nanoseconds: UInt64) {
         let milliseconds = Double(nanoseconds) / 1e6
         counters.add(.waiters)
+        counters.add(.waitedMicroseconds, Int(clamping: nanoseconds / 1_000))
         for (bound, counter) in Self.waits where milliseconds <= bound {
             return counters.add(counter)
         }
@@ -98,28 +99,16 @@ final class Recorder: Sendable {
         for source in CacheInfo.Source.allCases {
             statistics.answers[source] = counters[Self.counter(source)]
         }
-        statistics.originRequests = counters[.originRequests]
-        statistics.originFailures = counters[.originFailures]
-        statistics.originBytes = counters[.originBytes]
-        statistics.stored = counters[.stored]
-        statistics.hookFailures = counters[.hookFailures]
-        statistics.storageErrors = counters[.storageErrors]
-        statistics.flights = counters[.flights]
-        statistics.waiters = counters[.waiters]
-        statistics.reElections = counters[.reElections]
-        statistics.hitForMissMarks = counters[.hitForMissMarks]
-        statistics.sharedErrors = counters[.sharedErrors]
-        statistics.timeouts = counters[.timeouts]
-        statistics.refreshes = counters[.refreshes]
-        statistics.refreshFailures = counters[.refreshFailures]
-        statistics.diskHits = counters[.diskHits]
-        statistics.removals = counters[.removals]
-        statistics.invalidations = counters[.invalidations]
+        for row in HTTPCache.Statistics.table {
+            guard case .field(let field, let counter?) = row.source else { continue }
+            statistics[keyPath: field] = counters[counter]
+        }
         byReason.withLock { reasons in
             statistics.refusals = reasons.refusals
             statistics.escapes = reasons.escapes
         }
         statistics.waitMilliseconds = Self.waits.map { ($0.bound, counters[$0.counter]) }
+        statistics.totalWait = .microseconds(counters[.waitedMicroseconds])
         return statistics
     }
 
@@ -145,6 +134,7 @@ enum Counter: Int, CaseIterable {
     case refreshes, refreshFailures, removals, invalidations, diskHits
     /// Waits of at most that many milliseconds.
     case waits0_1, waits1, waits10, waits100, waits1000, waits10000, waitsLonger
+    case waitedMicroseconds
 }
 
 /// The counters of one cache.
