@@ -114,7 +114,8 @@ import Testing
             \.originRequests, \.originFailures, \.originBytes, \.stored, \.hookFailures,
             \.storageErrors, \.flights, \.waiters, \.reElections, \.hitForMissMarks,
             \.sharedErrors, \.timeouts, \.refreshes, \.refreshFailures, \.diskHits, \.removals,
-            \.invalidations, \.evictions, \.owedRemovals,
+            \.invalidations, \.evictions, \.owedRemovals, \.diskReadsRefused,
+            \.diskRecordsDamaged, \.diskSegmentsReclaimed, \.diskShardsFailed,
         ]
         for total in totals { statistics[keyPath: total] = next() }
         statistics.memory = StoreUsage(entries: next(), bytes: next(), capacityBytes: next())

@@ -168,6 +168,7 @@ public final class HTTPCache: Sendable {
             statistics.owedRemovals = tiers.backing.owedCount
             statistics.fleet = services.relay?.statistics
             statistics.evictions = await tiers.memory.counters().evictions
+            if let disk = tiers.backing.disk?.statistics { statistics.add(disk) }
             return statistics
         }
     }

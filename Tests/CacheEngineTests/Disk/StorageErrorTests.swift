@@ -23,15 +23,33 @@ import Testing
             _ = try await stage.get("http://example.com/\(number)")
             await #expect(throws: CacheError.self) { try await stage.cache.flush() }
         }
-        let counted = await stage.cache.statistics.storageErrors
+        let statistics = await stage.cache.statistics
+        let counted = statistics.storageErrors
         #expect(counted >= 10)
         let disk = try #require(stage.cache.services.tiers.backing as? DiskTier)
+        #expect(statistics.diskShardsFailed == disk.statistics.shardsFailed)
+        #expect(statistics.diskShardsFailed > 0)
         #expect(counted == disk.statistics.writeErrors)
         #expect(told.withLock { $0 } == 1)
         clock.advance(seconds: 3_600)
         await #expect(throws: CacheError.self) { try await stage.cache.flush() }
         #expect(told.withLock { $0 } == 2)
         await stage.end()
+    }
+
+    @Test func countsOfTheDiskAreAmongTheMetrics() {
+        var disk = DiskStatistics()
+        disk.readsRefused = 11
+        disk.recordsDamaged = 12
+        disk.segmentsReclaimed = 13
+        disk.shardsFailed = 14
+        var statistics = HTTPCache.Statistics()
+        statistics.add(disk)
+        let text = statistics.prometheusText()
+        for line in [
+            "cache_disk_reads_refused_total 11", "cache_disk_records_damaged_total 12",
+            "cache_disk_segments_reclaimed_total 13", "cache_disk_shards_failed 14",
+        ] { #expect(text.contains("\n\(line)\n"), "\(line)") }
     }
 
     @Test func damagedManifestIsReported() async throws {

@@ -88,6 +88,26 @@ extension HTTPCache.Statistics {
                 .field(\.diskHits, .diskHits)
             ),
             (
+                "disk_reads_refused_total", .counter, "reads that the disk refused",
+                "Reads of the disk refused because too many waited.",
+                .field(\.diskReadsRefused)
+            ),
+            (
+                "disk_records_damaged_total", .counter, "records damaged on disk",
+                "Records on disk that failed a check.",
+                .field(\.diskRecordsDamaged)
+            ),
+            (
+                "disk_segments_reclaimed_total", .counter, "segments reclaimed on disk",
+                "Segments of the disk whose entries were dropped to make room.",
+                .field(\.diskSegmentsReclaimed)
+            ),
+            (
+                "disk_shards_failed", .gauge, "shards of the disk that failed",
+                "Shards of the disk that store nothing because the device fails.",
+                .field(\.diskShardsFailed)
+            ),
+            (
                 "removals_total", .counter, "removals",
                 "Removals by request, and entries removed by scope or tag.",
                 .field(\.removals, .removals)
@@ -133,6 +153,14 @@ extension HTTPCache.Statistics {
                 .values(by: "tier") { $0.byTier { $0.capacityBytes } }
             ),
         ]
+    }
+
+    /// Takes over the counts of the disk.
+    mutating func add(_ disk: DiskStatistics) {
+        diskReadsRefused = disk.readsRefused
+        diskRecordsDamaged = disk.recordsDamaged
+        diskSegmentsReclaimed = disk.segmentsReclaimed
+        diskShardsFailed = disk.shardsFailed
     }
 
     private static func rows(of counts: some Sequence<(String, Int)>) -> [(String, Int)] {

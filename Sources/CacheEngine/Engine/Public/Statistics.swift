@@ -37,6 +37,14 @@ extension HTTPCache {
         public var refreshFailures = 0
         /// The entries found on disk, indexes of variants included.
         public var diskHits = 0
+        /// The reads of the disk that were refused because too many waited; each was a miss.
+        public var diskReadsRefused = 0
+        /// The records on disk that failed a check; each was a miss.
+        public var diskRecordsDamaged = 0
+        /// The segments of the disk whose entries were dropped to make room.
+        public var diskSegmentsReclaimed = 0
+        /// The shards of the disk that store nothing now, because the device fails.
+        public var diskShardsFailed = 0
         /// The removals by request, and the entries removed by scope or tag.
         public var removals = 0
         /// The entries removed from memory or disk because an unsafe method succeeded; one that only
