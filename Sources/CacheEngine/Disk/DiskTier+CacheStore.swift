@@ -31,7 +31,7 @@ extension DiskTier: CacheStore {
     ) async throws -> RemovalCount {
         let removed = try forgetAll(in: scope, whenForgotten)
         try await confirmEverywhere()
-        if scope == .everything { for shard in shards { await shard.reclaimEverything() } }
+        if scope == .everything { try await inEveryShard { await $0.reclaimEverything() } }
         return removed
     }
 
@@ -62,7 +62,7 @@ extension DiskTier: CacheStore {
     }
 
     package func flush() async throws {
-        for shard in shards { try await shard.flush() }
+        try await inEveryShard { try await $0.flush() }
     }
 
     /// Copies the body of another store to a file of this tier.

@@ -39,9 +39,19 @@ extension DiskTier {
 
     /// Confirms the accepted removals in every shard, even if one of them fails.
     func confirmEverywhere() async throws {
-        var failure: (any Error)?
-        for shard in shards {
-            do { try await shard.confirmRemovals() } catch { failure = failure ?? error }
+        try await inEveryShard { try await $0.confirmRemovals() }
+    }
+
+    /// Does the work in all shards at the same time, also if it fails in one; throws a failure.
+    func inEveryShard(_ work: @escaping @Sendable (DiskShard) async throws -> Void) async throws {
+        let failure = await withTaskGroup(of: (any Error)?.self) { group in
+            for shard in shards {
+                group.addTask {
+                    do { try await work(shard) } catch { return error }
+                    return nil
+                }
+            }
+            return await group.reduce(nil) { $0 ?? $1 }
         }
         if let failure { throw failure }
     }

@@ -222,6 +222,25 @@ import Testing
         await store.close()
     }
 
+    /// The first shard cannot be written, and the second is written all the same.
+    @Test func flushWritesEveryShardThoughOneFails() async throws {
+        let store = DiskStore(shards: 2, volume: .replaced(files))
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        for number in 0..<20 { _ = tier.enqueue(try store.entry(number)) }
+        try await tier.flush()
+        files.plan.unwritable = files.paths.first { $0.hasSuffix(".seg") }
+        for number in 20..<40 { _ = tier.enqueue(try store.entry(number)) }
+        await #expect(throws: CacheError.self) { try await tier.flush() }
+        files.endProcess()
+        files.plan = .init()
+        _ = try await store.open()
+        for number in 20..<40 where tier.shard(try store.storeKey(number).hash) === tier.shards[1] {
+            #expect(try await store.version(number) == 0, "\(number)")
+        }
+        await store.close()
+    }
+
     @Test func fullDeviceRefusesAndWorksAgainWhenThereIsRoom() async throws {
         let store = DiskStore(segments: 4, volume: .replaced(files))
         let tier = try await store.open()
