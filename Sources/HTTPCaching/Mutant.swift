@@ -23,6 +23,7 @@ enum Mutant: String {
     case ignoresMustRevalidate
     case ignoresSharedMaxAge
     case guessesForCookies
+    case keepsPassingErrors
     case storesNoStore
     case sharesPrivateResponses
     case sharesAuthorizedResponses

@@ -40,7 +40,9 @@ extension FreshnessLifetime {
         rules: StoringRules,
         receivedAtSeconds: Int64
     ) -> FreshnessLifetime {
-        if let seconds = rules.lifetimeOverrideSeconds {
+        // The settings for all responses would keep a passing error in the place of a good response.
+        let isSettable = !StatusFacts(response.status).isPassingError
+        if isSettable, let seconds = rules.lifetimeOverrideSeconds {
             return FreshnessLifetime(seconds: min(seconds, DeltaSeconds.maximum), source: .override)
         }
         var lifetime =
@@ -49,7 +51,7 @@ extension FreshnessLifetime {
             ?? negative(response, rules: rules)
             ?? heuristic(request, response, rules: rules, receivedAtSeconds: receivedAtSeconds)
             ?? FreshnessLifetime(seconds: 0, source: .none)
-        let atLeast = min(rules.lifetimeSecondsMin, rules.lifetimeSecondsMax)
+        let atLeast = isSettable ? min(rules.lifetimeSecondsMin, rules.lifetimeSecondsMax) : 0
         lifetime.seconds = min(max(lifetime.seconds, atLeast), rules.lifetimeSecondsMax)
         return lifetime
     }

@@ -50,6 +50,14 @@ package struct StatusFacts: Hashable, Sendable {
         }
     }
 
+    /// Errors that pass, or that one request provokes: they say nothing lasting about the resource.
+    ///
+    /// They are stored only for the time that the response itself, or the cache's setting for the
+    /// status, gives.
+    package var isPassingError: Bool {
+        code >= 400 && (!isHeuristicallyCacheable || isProvokedRefusal)
+    }
+
     /// Codes that result from the message of one client, not from the resource.
     ///
     /// Such a response ends a collapsed wait only for that client; the other waiters ask again.

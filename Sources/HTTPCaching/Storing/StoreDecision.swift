@@ -113,6 +113,10 @@ extension StoreDecision {
         let isKeptRedirect = rules.redirects == .storeAll && status.isRedirect
         let isMarked =
             flags.contains(.public) || (rules.mode == .private && flags.contains(.private))
+        // It would replace the stored response, and could not be used itself.
+        if status.isPassingError, lifetime.seconds == 0, !Mutant.keepsPassingErrors.isOn {
+            return status.isProvokedRefusal ? .provokedRefusal : .notFreshNorCacheable
+        }
         if !lifetime.isExplicit {
             if status.isProvokedRefusal, !isMarked { return .provokedRefusal }
             // RFC 9110 §9.3.3: a response to POST needs explicit freshness. A response to a request

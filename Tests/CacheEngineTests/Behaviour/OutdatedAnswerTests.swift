@@ -79,17 +79,38 @@ import Testing
         }
     }
 
-    @Test("An error answered to a reload leaves what is stored")
-    func errorLeavesTheOldAnswer() async throws {
-        for status in [400, 403, 500, 503] {
-            let stage = try await Stage(Resource())
-            _ = try await stage.get()
-            stage.origin.follow { _, _ in
-                .whole(status: status, fields: ["Cache-Control": "no-store"], body: "no")
+    private static let timelessErrors: [HeaderFields] = [
+        [:], ["Cache-Control": "no-store"], ["Cache-Control": "max-age=0", "ETag": "\"2\""],
+        ["Cache-Control": "private"], ["Expires": "0"],
+    ]
+
+    @Test(
+        "An error that states no time leaves what is stored, in either mode, whatever the policy",
+        arguments: [HTTPCache.Configuration.Mode.shared, .private]
+    )
+    func errorLeavesTheOldAnswer(mode: HTTPCache.Configuration.Mode) async throws {
+        let policies = [
+            CachePolicy.reload, .revalidate, CachePolicy(lifetimeOverride: .seconds(86_400)),
+            CachePolicy(
+                lifetimeOverride: .seconds(86_400),
+                respectsOriginDirectives: false
+            ),
+        ]
+        for status in [400, 401, 403, 500, 503] {
+            for fields in Self.timelessErrors {
+                for policy in policies {
+                    let stage = try await Stage(Resource()) { $0.mode = mode }
+                    _ = try await stage.get()
+                    stage.clock.advance(seconds: 61)
+                    stage.origin.follow { _, _ in
+                        .whole(status: status, fields: fields, body: "no")
+                    }
+                    #expect(try await stage.get(policy: policy).status == status)
+                    let kept = try await stage.get(policy: .cacheOnly)
+                    #expect(kept.body == "one", "\(status) \(fields.pairs) \(policy)")
+                    await stage.end()
+                }
             }
-            _ = try await stage.get(policy: .reload)
-            #expect(try await stage.get().source == .fresh, "\(status)")
-            await stage.end()
         }
     }
 

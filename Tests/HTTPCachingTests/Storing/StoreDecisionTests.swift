@@ -148,6 +148,57 @@ struct StoreDecisionTests {
         }
     }
 
+    /// The settings that keep responses for longer than they say, or without any use.
+    private static let keepers: [StoringRules] = [StoringRules.shared, .private].flatMap { rules in
+        var unusable = rules
+        unusable.unusable = .store
+        var overriding = unusable
+        overriding.lifetimeOverrideSeconds = 1_000
+        var atLeast = unusable
+        atLeast.lifetimeSecondsMin = 1_000
+        var deaf = overriding
+        deaf.originDirectives = .ignore
+        return [rules, unusable, overriding, atLeast, deaf]
+    }
+
+    @Test("an error that passes is stored only for the time that it states, whatever is set")
+    func passingErrorsNeedTimeOfTheirOwn() {
+        let timeless: [Lines] = [
+            [], [("Cache-Control", "max-age=0")], [("Cache-Control", "private")],
+            [("Cache-Control", "public")], [("Cache-Control", "private, max-age=0")],
+            [("Expires", "0")], [("Cache-Control", "max-age=0, stale-while-revalidate=9")],
+            [("Last-Modified", Scene.date(0))],
+        ]
+        let passing = [400, 401, 402, 403, 405, 408, 413, 415, 425, 500, 501, 502, 503, 504, 599]
+        for rules in Self.keepers {
+            for status in passing {
+                for lines in timeless {
+                    let scene = Scene(lines + [Self.validator], status: status, rules: rules)
+                    #expect(scene.decision.refusal != nil, "\(status) \(lines) \(rules)")
+                }
+                let timed = Scene(Self.fresh, status: status, rules: rules).decision
+                #expect(timed.lifetime?.seconds == 60, "\(status) \(rules)")
+                var negative = rules
+                negative.negativeLifetimes = [.init(status: status, seconds: 5)]
+                let lifetime = Scene([], status: status, rules: negative).decision.lifetime
+                #expect(lifetime?.seconds == 5, "\(status) \(rules)")
+            }
+        }
+    }
+
+    @Test("a lifetime of the cache's own holds for content, redirects and what is gone")
+    func ownLifetimeIsForLastingResponses() {
+        for rules in Self.keepers where rules.lifetimeOverrideSeconds != nil {
+            for status in [200, 203, 204, 299, 300, 301, 302, 303, 307, 308, 404, 410] {
+                for lines in [[], Self.fresh, [("Cache-Control", "max-age=0")]] {
+                    let lifetime = Scene(lines, status: status, rules: rules).decision.lifetime
+                    let expected = FreshnessLifetime(seconds: 1_000, source: .override)
+                    #expect(lifetime == expected, "\(status) \(lines)")
+                }
+            }
+        }
+    }
+
     @Test("§4.1: what varies on everything, or on too much, is not stored")
     func varyIsBounded() {
         for value in ["*", "*, *", ", *", "Foo, *", "*, Foo", "a b"] {

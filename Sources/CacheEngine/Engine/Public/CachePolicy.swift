@@ -17,7 +17,7 @@ public struct CachePolicy: Hashable, Sendable {
     public var bypassesIntermediaries: Bool
     /// The condition under which a stored response replaces a failed fetch.
     public var fallback: Fallback
-    /// The lifetime that replaces the origin's.
+    /// The lifetime that replaces the origin's; an error other than 404, 410 and 414 keeps its own.
     public var lifetimeOverride: Duration?
     /// Whether `no-store` and `no-cache` of the origin, and a request's own `no-store`, are obeyed.
     ///

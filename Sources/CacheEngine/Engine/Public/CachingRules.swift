@@ -8,6 +8,8 @@ public struct CachingRules: Hashable, Sendable {
     /// `nil` for the usual ones of the cache's mode.
     public var targetedFields: [String]?
     /// The shortest lifetime of a response; 0 sets no limit.
+    ///
+    /// An error other than 404, 410 and 414 may have a shorter one.
     public var minimumLifetime = Duration.zero
     /// The longest lifetime of a response.
     public var maximumLifetime = Duration.seconds(Int(Int32.max))
