@@ -68,6 +68,17 @@ package struct StatusFacts: Hashable, Sendable {
         }
     }
 
+    /// Codes that the message or the conduct of one client may cause, although the others' requests
+    /// for the URL get another response.
+    ///
+    /// Nothing is concluded from them for other requests.
+    package var mayConcernOneClient: Bool {
+        switch code {
+        case 408, 411, 414, 415, 422, 426, 428, 429: true
+        default: answersOneClientOnly || isProvokedRefusal
+        }
+    }
+
     /// The errors that a stale response may replace (RFC 5861 §4).
     package var isStaleIfError: Bool {
         switch code {

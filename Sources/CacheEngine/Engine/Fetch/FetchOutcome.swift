@@ -11,7 +11,8 @@ struct FetchOutcome: Sendable {
         case everyone
         /// Only the request that was sent gets it.
         case askerOnly
-        /// Only the request that was sent gets it, and the key's mark does not change.
+        /// Only the request that was sent gets it, and the key's mark does not change; the others may
+        /// use what is stored in its place.
         case failure
     }
 

@@ -363,8 +363,13 @@ final class FlightFetch: Sendable {
     /// The requests that get the response.
     ///
     /// A response that must be confirmed before each use is for the requests that waited for it,
-    /// and for no later request.
+    /// and for no later request. Those that waited are told of a failure too: each gets its stored
+    /// response if that may replace this status, and asks the origin by itself if not.
     private func audience(of outcome: FetchOutcome) -> FlightAudience {
+        if outcome.sharing == .failure, !Mutant.sendsACrowdToAFailingOrigin.isOn {
+            let mayConcernOne = StatusFacts(outcome.answer.status).mayConcernOneClient
+            return mayConcernOne ? .asker : .waiting
+        }
         guard outcome.sharing == .everyone else { return .asker }
         if case .confirmed(let stored) = outcome.answer.content,
             stored.entry.head.hash != flight.key

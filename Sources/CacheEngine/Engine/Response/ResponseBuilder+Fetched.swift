@@ -27,8 +27,8 @@ extension ResponseBuilder {
             return response
         case .found(let stored): return found(stored, context)
         case .own(let body):
-            guard isAsker else { return nil }
-            return fallback(for: answer.status, context) ?? own(answer, body, context)
+            if let standIn = fallback(for: answer.status, context) { return standIn }
+            return isAsker ? own(answer, body, context) : nil
         case .shared(let body):
             return shared(body, answer, context, isAsker: isAsker)
         }
