@@ -76,6 +76,7 @@ enum Mutant: String {
     case refreshesWithoutPause
     case joinsPersonalRefreshes
     case marksForOneClient
+    case marksForProvokedRefusals
     case sendsACrowdToAFailingOrigin
     case keepsSmallPieces
     case opensTheGate

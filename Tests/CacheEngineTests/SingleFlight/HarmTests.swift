@@ -191,15 +191,41 @@ import Testing
         await scene.close()
     }
 
-    @Test("an answer to one client's own fault says nothing about the key", arguments: [400, 431])
+    /// The statuses that a request, or its client's conduct, can bring about for a good URL.
+    private static let provoked = [
+        400, 401, 403, 405, 406, 407, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 428,
+        429, 431, 501,
+    ]
+
+    @Test("an answer to one client's own fault says nothing about the key", arguments: provoked)
     func refusalOfOneRequestSetsNoMark(status: Int) async throws {
-        let scene = try await FlightScene()
-        _ = await scene.crowd(1, Self.evil)
-        try await scene.answer(0, status: status, fields: [:], body: "yours")
+        for mode in [HTTPCache.Configuration.Mode.shared, .private] {
+            let scene = try await FlightScene { $0.mode = mode }
+            _ = await scene.crowd(1, Self.evil)
+            try await scene.answer(0, status: status, fields: [:], body: "yours")
+            let victims = await scene.crowd(4)
+            #expect(scene.origin.held.count == 1)
+            try await scene.answer(1)
+            #expect(victims.allSatisfy { $0.isComplete && $0.text == "hello" })
+            #expect(await scene.world.statistics.hitForMissMarks == 0)
+            await scene.close()
+        }
+    }
+
+    @Test("nor does such an answer to a refresh behind", arguments: provoked)
+    func refusedRefreshSetsNoMark(status: Int) async throws {
+        // Nobody waits for the answer to a condition that the refresh did not have.
+        let scene = try await FlightScene { $0.mode = .shared }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        #expect(await scene.crowd(1, Self.evil).first?.text == "old")
+        try await scene.answer(1, status: status, fields: [:], body: "yours")
+        await scene.world.advance(seconds: 100)
         let victims = await scene.crowd(4)
         #expect(scene.origin.held.count == 1)
-        try await scene.answer(1)
-        #expect(victims.allSatisfy { $0.isComplete })
+        try await scene.answer(2)
+        #expect(victims.allSatisfy { $0.isComplete && $0.text == "hello" })
         #expect(await scene.world.statistics.hitForMissMarks == 0)
         await scene.close()
     }

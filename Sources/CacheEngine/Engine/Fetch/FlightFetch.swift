@@ -142,7 +142,7 @@ final class FlightFetch: Sendable {
     private static func tellsOfOthers(_ status: Int) -> Bool {
         let facts = StatusFacts(status)
         if Mutant.givesUpForOneClient.isOn { return !facts.isServerError }
-        return !facts.isServerError && !facts.answersOneClientOnly && status != 304
+        return !facts.isServerError && !facts.mayConcernOneClient && status != 304
     }
 
     func fetchAttempt(_ context: FetchContext, mayReplaceShared: Bool = true) -> FetchAttempt {
@@ -396,7 +396,10 @@ final class FlightFetch: Sendable {
         case .askerOnly:
             // An error caused by one client's request does not concern the others, nor does the
             // response to a refresh with one client's credentials.
-            guard let desk, !StatusFacts(outcome.answer.status).answersOneClientOnly,
+            let mayConcernOne =
+                StatusFacts(outcome.answer.status).mayConcernOneClient
+                && !Mutant.marksForProvokedRefusals.isOn
+            guard let desk, !mayConcernOne,
                 !context.isPersonal(services.configuration) || Mutant.marksForOneClient.isOn
             else { return }
             services.recorder.counters.add(.hitForMissMarks)
