@@ -110,18 +110,21 @@ extension StoreDecision {
     ) -> StoreRefusal? {
         let status = StatusFacts(response.status)
         let flags = response.directives.flags
-        let isKeptRedirect = rules.redirects == .storeAll && status.isRedirect
         let isMarked =
             flags.contains(.public) || (rules.mode == .private && flags.contains(.private))
+        // A response to a request with cookies needs a statement of the origin that others may get
+        // it.
+        let isPersonal = rules.mode == .shared && request.flags.contains(.hasCookie)
+        let isKeptRedirect =
+            rules.redirects == .storeAll && status.isRedirect
+            && (!isPersonal || isMarked || lifetime.isExplicit)
         // It would replace the stored response, and could not be used itself.
         if status.isPassingError, lifetime.seconds == 0, !Mutant.keepsPassingErrors.isOn {
             return status.isProvokedRefusal ? .provokedRefusal : .notFreshNorCacheable
         }
         if !lifetime.isExplicit {
             if status.isProvokedRefusal, !isMarked { return .provokedRefusal }
-            // RFC 9110 §9.3.3: a response to POST needs explicit freshness. A response to a request
-            // with cookies needs a statement of the origin that others may get it.
-            let isPersonal = rules.mode == .shared && request.flags.contains(.hasCookie)
+            // RFC 9110 §9.3.3: a response to POST needs explicit freshness.
             let isGround =
                 request.method != .post
                 && (status.isHeuristicallyCacheable && !isPersonal || isMarked)

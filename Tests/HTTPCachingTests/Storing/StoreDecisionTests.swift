@@ -314,6 +314,24 @@ struct StoreDecisionTests {
             #expect(Scene(Self.fresh + [location], status: status).decision.refusal == nil)
             #expect(Scene([location], status: status, rules: offline).decision.refusal == nil)
         }
+        for status in [301, 302, 303, 307, 308] {
+            for rules in [offline, .shared] {
+                func refusal(_ lines: Lines) -> StoreRefusal? {
+                    let request: Lines = [("Cookie", "a=b")]
+                    return Scene(lines + [location], status: status, request: request, rules: rules)
+                        .decision.refusal
+                }
+                #expect(refusal([]) == .notFreshNorCacheable, "\(status)")
+                #expect(refusal([Self.validator]) == .notFreshNorCacheable, "\(status)")
+                #expect(refusal(Self.fresh) == nil, "\(status)")
+                #expect(refusal([("Cache-Control", "public"), Self.validator]) == nil, "\(status)")
+            }
+            var own = StoringRules.private
+            own.redirects = .storeAll
+            let cookie: Lines = [("Cookie", "a=b")]
+            let kept = Scene([location], status: status, request: cookie, rules: own)
+            #expect(kept.decision.refusal == nil, "\(status)")
+        }
         for status in [301, 308] {
             #expect(Scene([location, Self.validator], status: status).decision.refusal == nil)
             #expect(Scene([location], status: status, rules: offline).decision.refusal == nil)
