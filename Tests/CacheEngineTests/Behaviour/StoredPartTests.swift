@@ -102,6 +102,62 @@ import Testing
         await stage.end()
     }
 
+    @Test("A stored part stands in where a whole would, for the bytes that it holds")
+    func aStoredPartStandsIn() async throws {
+        let error: HeaderFields = [
+            "Cache-Control": "max-age=60, stale-if-error=1000", "ETag": "\"1\"",
+        ]
+        let plain: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"1\""]
+        let must: HeaderFields = ["Cache-Control": "max-age=60, must-revalidate", "ETag": "\"1\""]
+        let bits = CachePolicy(.fallbackToCacheIfLoadFails)
+        let listed = CachePolicy(fallback: .always(statuses: [503]))
+        let rows: [(HeaderFields, CachePolicy, status: Int?, standsIn: Bool)] = [
+            (plain, bits, nil, true), (must, bits, nil, true), (plain, .standard, nil, true),
+            (error, .standard, 503, true), (plain, listed, 503, true),
+            (must, .standard, nil, false),
+            (plain, bits, 503, false), (plain, .revalidate, nil, false),
+            (plain, .reload, nil, false),
+        ]
+        for (fields, policy, status, standsIn) in rows {
+            for (range, isHeld) in [
+                ("5-9", true), ("6-8", true), ("8-12", false), ("20-25", false),
+            ] {
+                let stage = try await Stage(RangeTests.origin(fields))
+                _ = try await stage.get(Stage.url, ["Range": "bytes=5-9"])
+                stage.clock.advance(seconds: 100)
+                stage.origin.cutOff()
+                if let status {
+                    stage.origin.follow { _, _ in .whole(status: status, body: "busy") }
+                }
+                let answer = try? await stage.get(
+                    Stage.url,
+                    ["Range": "bytes=\(range)"],
+                    policy: policy
+                )
+                let isServed = standsIn && isHeld
+                #expect((answer?.source == .fallback) == isServed, "\(range) \(policy)")
+                #expect((answer?.status) == (isServed ? 206 : status), "\(range) \(policy)")
+                if isServed, range == "6-8" { #expect(answer?.body == "ghi") }
+                await stage.end()
+            }
+        }
+    }
+
+    @Test("X19: a stored part never stands in for the whole")
+    func aStoredPartIsNoWhole() async throws {
+        let stage = try await Stage(RangeTests.origin())
+        _ = try await stage.get(Stage.url, ["Range": "bytes=0-4"])
+        stage.clock.advance(seconds: 100)
+        stage.origin.cutOff()
+        let policy = CachePolicy(.fallbackToCacheIfLoadFails)
+        for method in [HTTPMethod.get, .head] {
+            await #expect(throws: CacheError.self) {
+                try await stage.get(policy: policy, method: method)
+            }
+        }
+        await stage.end()
+    }
+
     /// An origin with one version of a resource, with or without support for If-Range.
     private static func scripted(_ request: OriginRequest, _ tag: String, heedsIfRange: Bool)
         -> OriginResponse

@@ -238,7 +238,7 @@ extension ResponseBuilder {
         error: (any Error)?,
         status: Int?
     ) -> CacheResponse? {
-        guard let stored = context.confirmable,
+        guard context.policy.reads, let stored = context.lookup.stored,
             context.mayStandIn(stored, for: failure, services)
         else { return nil }
         var info = CacheInfo(
