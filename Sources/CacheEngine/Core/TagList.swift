@@ -59,6 +59,15 @@ extension TagList {
         return tags
     }
 
+    /// The tags of `tags` that are not among `others`.
+    ///
+    /// Bytes are compared, as purges do: for a purge, two texts that Unicode calls equal are two tags.
+    package static func tags(_ tags: [String], without others: [String]) -> [String] {
+        guard !tags.isEmpty, !others.isEmpty else { return tags }
+        let others = Set(others.map { Array($0.utf8) })
+        return tags.filter { !others.contains(Array($0.utf8)) }
+    }
+
     /// Copies tags in encoded form.
     package init(encoded: UnsafeRawBufferPointer) {
         self.init()

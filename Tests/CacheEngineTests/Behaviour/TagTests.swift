@@ -159,6 +159,87 @@ import Testing
         await stage.end()
     }
 
+    @Test("what is stored by hand with more tags than the limit is refused, and ends the older")
+    func tooManyTagsByHandAreRefused() async throws {
+        let many = (0..<257).map { "t\($0)" }.joined(separator: ",")
+        let long = String(repeating: "t", count: 70_000)
+        for line in [many, long] {
+            let stage = try await Stage(Self.origin("green", confirmedWith: nil))
+            _ = try await stage.get()
+            let answer = CacheResponse(
+                status: 200,
+                fields: ["Cache-Control": "max-age=60", "Cache-Tag": line],
+                body: BodyStream(ByteChunk("by hand"))
+            )
+            let outcome = try await stage.cache.store(answer, for: CacheRequest(url: Stage.url))
+            #expect(outcome == .refused(.notAdmitted))
+            #expect(try await stage.holds() == false)
+            let refusals = await stage.cache.statistics.refusals
+            #expect(refusals == [StoreRefusalReason("too-many-tags"): 1])
+            await stage.end()
+        }
+    }
+
+    private static let composed = "\u{e9}"
+    private static let decomposed = "e\u{301}"
+
+    @Test("two tags that Unicode calls equal are two tags, wherever they meet")
+    func tagsAreComparedByBytes() async throws {
+        let pairs = [(Self.composed, Self.decomposed), (Self.decomposed, Self.composed)]
+        for (own, named) in pairs {
+            for tag in [own, named] {
+                let stage = try await Stage()
+                var options = HTTPCache.ManualStoreOptions()
+                options.tags = [own]
+                let answer = CacheResponse(
+                    status: 200,
+                    fields: ["Cache-Control": "max-age=60", "Cache-Tag": named],
+                    body: BodyStream(ByteChunk("by hand"))
+                )
+                let request = CacheRequest(url: Stage.url)
+                try await stage.cache.store(answer, for: request, options: options)
+                #expect(try await stage.cache.purge(tag: tag).entries == 1)
+                await stage.end()
+
+                let confirming = try await Stage(Self.origin("green", confirmedWith: named)) {
+                    $0.hooks.willStore = { proposal in
+                        var proposal = proposal
+                        proposal.tags.append(own)
+                        return proposal
+                    }
+                }
+                _ = try await confirming.get()
+                confirming.clock.advance(seconds: 11)
+                #expect(try await confirming.get().source == .revalidated)
+                #expect(try await confirming.cache.purge(tag: tag).entries == 1)
+                await confirming.end()
+            }
+        }
+    }
+
+    @Test func tagsOfJoinedPartsAreComparedByBytes() async throws {
+        for tag in [Self.composed, Self.decomposed] {
+            let stage = try await Stage(
+                ScriptedOrigin { request, _ in
+                    let isFirst = request.fields["Range"] == "bytes=0-4"
+                    return .whole(
+                        status: 206,
+                        fields: [
+                            "Cache-Control": "max-age=60", "ETag": "\"1\"",
+                            "Content-Range": isFirst ? "bytes 0-4/26" : "bytes 5-9/26",
+                            "Cache-Tag": isFirst ? Self.composed : Self.decomposed,
+                        ],
+                        body: isFirst ? "abcde" : "fghij"
+                    )
+                }
+            )
+            _ = try await stage.get(Stage.url, ["Range": "bytes=0-4"])
+            _ = try await stage.get(Stage.url, ["Range": "bytes=5-9"])
+            #expect(try await stage.cache.purge(tag: tag).entries == 1)
+            await stage.end()
+        }
+    }
+
     @Test func tagsInTheFieldsOfWhatIsStoredByHandCount() async throws {
         let stage = try await Stage()
         let answer = CacheResponse(

@@ -42,6 +42,9 @@ struct ManualStore {
     ) async throws -> StoreOutcome {
         let (key, _) = try services.key(of: request)
         let tags = try tags(of: response, options)
+        guard let tags else {
+            return await refuse(.notAdmitted, key, request, because: .tooManyTags)
+        }
         var ticket = pending?.ticket ?? tiers.ledger.ticket()
         guard let body = try await body(of: response) else {
             return await refuse(.tooLarge, key, request)
@@ -136,13 +139,15 @@ struct ManualStore {
         return await registry.enter(vary, flightKey: key.hash)
     }
 
-    /// The tags that the options and the response's own fields give the entry.
+    /// The tags that the options and the response's own fields give the entry; `nil` if the fields
+    /// name too many.
     private func tags(
         of response: CacheResponse,
         _ options: HTTPCache.ManualStoreOptions
-    ) throws -> TagList {
-        let named = services.configuration.caching.tags(in: response.fields.section) ?? []
-        let texts = options.tags + named.filter { !options.tags.contains($0) }
+    ) throws -> TagList? {
+        let named = services.configuration.caching.tags(in: response.fields.section)
+        guard let named else { return nil }
+        let texts = options.tags + TagList.tags(named, without: options.tags)
         guard let tags = TagList(texts) else {
             throw CacheError(
                 .requestInvalid,

@@ -106,7 +106,7 @@ struct EntryBuilder: Sendable {
     mutating func join(_ stored: StoredResponse, _ rules: StoringRules) -> Bool {
         let old = EntryBlueprint(stored.entry, metadata: [])
         let own = tags.tags
-        let others = old.tags.tags.filter { !own.contains($0) }
+        let others = TagList.tags(old.tags.tags, without: own)
         guard let union = TagList(Mutant.forgetsTagsOfParts.isOn ? own : own + others) else {
             return false
         }

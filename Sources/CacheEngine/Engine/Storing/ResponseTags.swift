@@ -31,8 +31,8 @@ extension CachingRules {
     /// Tags that its old fields did not name are the application's own, and are kept.
     func renewedTags(of stored: StoredResponse, _ fields: FieldSection) -> TagList? {
         guard let named = tags(in: fields) else { return nil }
-        let before = Set(tags(in: stored.fields()) ?? [])
+        let before = tags(in: stored.fields()) ?? []
         let all = stored.entry.withTags { TagList(encoded: $0).tags }
-        return TagList(named + all.filter { !before.contains($0) && !named.contains($0) })
+        return TagList(named + TagList.tags(all, without: before + named))
     }
 }
