@@ -13,8 +13,10 @@ extension HTTPCache {
     /// Stores a response under the request's key, in the variant that the request selects.
     ///
     /// A response that HTTP would not store is stored too: this is the caller's own decision. Size
-    /// limits hold, and a 206 must name the part that it carries. The body is read to its end. The
-    /// entry gets the tags of `options` and those that the response's own fields name.
+    /// limits hold, a 206 must name the part that it carries, and `Vary` may name 16 fields at most
+    /// and not `*`, because no request selects such a response. The body is read to its end. The
+    /// entry gets the tags of `options` and those that the response's own fields name; a response
+    /// whose fields name more than `CachingRules.maximumTags` is refused.
     @discardableResult
     public func store(
         _ response: CacheResponse,

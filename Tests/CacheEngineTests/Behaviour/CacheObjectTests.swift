@@ -259,6 +259,31 @@ import Testing
         }
     }
 
+    @Test("what no request selects is refused when stored by hand, and ends the older")
+    func unselectableStoredByHandIsRefused() async throws {
+        func names(_ count: Int) -> String {
+            (0..<count).map { "F\($0)" }.joined(separator: ", ")
+        }
+        let rows: [(vary: String, refusal: String?)] = [
+            ("*", "vary-on-everything"), ("Accept, *", "vary-on-everything"),
+            (names(17), "vary-too-long"),
+            (names(16), nil), ("Accept", nil),
+        ]
+        for (vary, refusal) in rows {
+            let stage = try await Stage()
+            let request = CacheRequest(url: Stage.url)
+            try await stage.cache.store(Self.response("older"), for: request)
+            let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": vary]
+            let outcome = try await stage.cache.store(Self.response("new", fields), for: request)
+            #expect(outcome == (refusal == nil ? .stored : .refused(.notAdmitted)), "\(vary)")
+            let stored = try await stage.cache.storedResponse(for: request)
+            #expect(try await stored?.body.collect().text == (refusal == nil ? "new" : nil))
+            let refusals = await stage.cache.statistics.refusals
+            #expect(refusals.map(\.key.description) == [refusal].compactMap { $0 })
+            await stage.end()
+        }
+    }
+
     @Test("U14: the ephemeral preset is a private cache in memory alone")
     func ephemeralIsMemoryAlone() async throws {
         let stage = try await Stage(

@@ -54,8 +54,7 @@ struct ManualStore {
             pending?.received(status: response.status, fields: response.fields.section)
             ?? self.received(response, for: request)
         if pending != nil, case .refuse(let refusal) = received.decision {
-            let reason = StoreRefusalReason(refusal.code)
-            return await refuse(.notAdmitted, key, request, because: reason)
+            return await refuse(refusal, key, request)
         }
         var builder = makeBuilder(received, under: key, options, as: pending)
         builder.tags = tags
@@ -65,12 +64,17 @@ struct ManualStore {
             }
             builder.hold(held)
         }
-        if case .selecting(let vary) = Vary.read(response.fields.section) {
+        switch Vary.read(response.fields.section, namesMax: received.rules.varyNamesMax) {
+        case .absent: break
+        case .selecting(let vary):
             let variance = await enter(vary, of: key, request, ticket)
             guard variance.isStored else {
                 return await refuse(.notAdmitted, variance.key, request)
             }
             builder.key = variance.key
+        // No key is that of the requests that the response answers.
+        case .everything: return await refuse(.varyOnEverything, key, request)
+        case .tooMany: return await refuse(.varyTooLong, key, request)
         }
         if let expected {
             let hash = builder.key.hash
@@ -186,6 +190,15 @@ struct ManualStore {
         }
         var held = PartialBody(bodySize: size)
         return held.add(content) == .added ? held : nil
+    }
+
+    /// Stores nothing because of a rule of HTTP, and removes the older entry.
+    private func refuse(
+        _ rule: StoreRefusal,
+        _ key: RequestKey,
+        _ request: CacheRequest
+    ) async -> StoreOutcome {
+        await refuse(.notAdmitted, key, request, because: StoreRefusalReason(rule.code))
     }
 
     /// Stores nothing, and removes the older entry.
