@@ -102,6 +102,38 @@ import Testing
         await stage.end()
     }
 
+    @Test("A part of a whole of unknown size, which answers no request, is not called stored")
+    func partOfUnknownSizeIsRefused() async throws {
+        for fields in [Self.weak, ["Cache-Control": "max-age=60", "ETag": "\"1\""]] {
+            let stage = try await Stage(RangeTests.origin(fields))
+            _ = try await stage.get(Stage.url, ["Range": "bytes=10-14"])
+            let isStrong = fields["ETag"] == "\"1\""
+            stage.origin.follow { _, _ in
+                var part = fields
+                part["Content-Range"] = "bytes 0-4/*"
+                return .whole(status: 206, fields: part, body: "abcde")
+            }
+            if isStrong {
+                // It joins the part whose size is known.
+                let joined = try await stage.get(Stage.url, ["Range": "bytes=0-4"])
+                #expect(joined.info.isStored && joined.body == "abcde")
+                #expect(try await stage.get(Stage.url, ["Range": "bytes=1-3"]).source == .fresh)
+            }
+            let other = "http://example.com/b"
+            for _ in 1...2 {
+                let answer = try await stage.get(other, ["Range": "bytes=0-4"])
+                #expect(answer.body == "abcde" && answer.source == .origin)
+                #expect(!answer.info.isStored)
+                #expect(answer.info.refusal == StoreRefusalReason("invalid-part"))
+                #expect(answer.fields["Cache-Status"]?.contains("stored") == false)
+            }
+            #expect(try await stage.holds(other, ["Range": "bytes=0-4"]) == false)
+            let kept = try await stage.get(Stage.url, ["Range": "bytes=10-14"])
+            #expect(kept.source == .fresh && kept.body == "klmno")
+            await stage.end()
+        }
+    }
+
     @Test("A stored part stands in where a whole would, for the bytes that it holds")
     func aStoredPartStandsIn() async throws {
         let error: HeaderFields = [

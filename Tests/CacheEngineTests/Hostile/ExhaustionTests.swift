@@ -166,6 +166,37 @@ import Testing
         }
     }
 
+    @Test("a part that is too large to be gathered is told as refused, though the disk has room")
+    func partWithoutRoomIsReportedAsRefused() async throws {
+        let body = String(repeating: "x", count: 2 << 20)
+        let tooLarge = StoreRefusalReason("too-large")
+        for isDiskThere in [false, true] {
+            let folder = try Folder()
+            let fields: HeaderFields = [
+                "Cache-Control": "max-age=60", "ETag": "\"1\"",
+                "Content-Range": "bytes 0-\(body.utf8.count - 1)/4194304",
+            ]
+            let origin = ScriptedOrigin { _, _ in
+                .whole(status: 206, fields: fields, body: body)
+            }
+            let stage = try await Stage(origin) {
+                $0.memory = .megabytes(1)
+                if isDiskThere {
+                    $0.backing = .disk(path: folder.path("cache"), capacity: .megabytes(64))
+                }
+            }
+            for round in 1...2 {
+                let answer = try await stage.get(Stage.url, ["Range": "bytes=0-2097151"])
+                #expect(answer.status == 206 && answer.body == body)
+                #expect(!answer.info.isStored && answer.info.refusal == tooLarge)
+                let status = answer.fields["Cache-Status"] ?? ""
+                #expect(!status.contains("stored") && !status.contains("ttl"))
+                #expect(await stage.cache.statistics.refusals == [tooLarge: round])
+            }
+            await stage.end()
+        }
+    }
+
     @Test("X20, X21, F13: a head beyond the limits is an error, and holds no key")
     func largeHeadsAreErrors() async throws {
         let heads: [HeaderFields] = [

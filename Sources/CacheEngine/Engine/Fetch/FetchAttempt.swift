@@ -306,10 +306,15 @@ struct FetchAttempt {
         _ storage: PendingBody.Storage,
         _ builder: inout EntryBuilder
     ) -> StoreRefusalReason? {
-        if case .part(let content) = storage, let count = answer.expectedCount,
-            content.range?.count != count
-        {
-            return .invalidPart
+        if case .part(let content) = storage {
+            // A part of a whole of unknown size answers no request, unless it joins one whose size
+            // is known.
+            if content.bodySize == nil, context.lookup.stored?.parts == nil { return .invalidPart }
+            if let count = answer.expectedCount {
+                if content.range?.count != count { return .invalidPart }
+                // A part is gathered in memory, also if the disk has room for it.
+                if count > tiers.gatheredBytesMax { return .tooLarge }
+            }
         }
         if context.request.options.leavesStoring, context.facts.hasRange { return .unproposedPart }
         let options = services.configuration.caching

@@ -169,7 +169,7 @@ struct FetchedEntry {
         // Parts of one version are joined in whatever order they come; otherwise the newer stays.
         if joined == nil, body.isOutdated { return nil }
         guard let merge = PartialMerge(content, joining: joined?.parts),
-            merge.isWorthACopy || Mutant.copiesForTinyParts.isOn
+            merge.parts.bodySize != nil, merge.isWorthACopy || Mutant.copiesForTinyParts.isOn
         else { return nil }
         var builder = builder
         if let joined, !builder.join(joined, services.storingRules(context.policy)) {
