@@ -57,6 +57,29 @@ import Testing
         await stage.end()
     }
 
+    @Test("F11: variants counted by a clock that was ahead bar no others for longer than a minute")
+    func rollOfAClockThatWasAheadEnds() async throws {
+        let folder = try Folder()
+        for (run, startSeconds) in [Stage.startSeconds + 1_000_000, Stage.startSeconds].enumerated()
+        {
+            let clock = TestClock(startSeconds: startSeconds)
+            let stage = try await Stage(Self.origin(), clock: clock) {
+                $0.caching.maximumVariants = 8
+                $0.backing = .disk(path: folder.path("cache"), capacity: .megabytes(16))
+            }
+            for number in 0..<8 where run == 0 {
+                _ = try await stage.get(Stage.url, ["Accept-Language": "x-\(number)"])
+            }
+            if run == 1 {
+                clock.advance(seconds: 60)
+                let ninth = try await stage.get(Stage.url, ["Accept-Language": "x-9"])
+                #expect(ninth.info.isStored)
+                #expect(try await stage.holds(Stage.url, ["Accept-Language": "x-9"]))
+            }
+            await stage.end()
+        }
+    }
+
     @Test("H19: selecting fields are compared in a normal form, which can be chosen")
     func selectingFieldsHaveANormalForm() async throws {
         for (form, same, different) in [

@@ -97,6 +97,33 @@ import Testing
         #expect(try stored.fields().bytes == #require(StoredResponse(record.entry)).fields().bytes)
     }
 
+    /// The minute for which variants stay begins when they were stored, by whichever clock.
+    @Test(arguments: [-7_200, -90, 0, 90, 7_200])
+    func timeOfVariantsDoesNotDependOnTheClocks(_ ahead: Int64) throws {
+        guard case .selecting(let vary) = Vary.read(FieldSection([("Vary", "Accept")])) else {
+            Issue.record("Vary names a field")
+            return
+        }
+        let index = VariantIndex(vary, nonce: 3)
+        let key = RequestKey(bytes: [1, 2, 3], hash: KeyHash(placement: 4, identity: 5))
+        let roll = VariantRoll(sinceSeconds: 99_990)
+        let blueprint = EntryBuilder.blueprint(index, roll, under: key, nowSeconds: 99_990)
+        let record = SharedRecord(
+            StoredEntry(blueprint.entry(body: [], sequence: 7)),
+            position: 1,
+            publishedMilliseconds: 1_000_500,
+            storedSeconds: 100_000,
+            log: Self.log
+        )
+        let now = 100_000 + 10 + ahead
+        // The roll is 10 s old when it is stored, and 20 s here.
+        let entry = try #require(record.entry(nowSeconds: now, fleetMilliseconds: 1_010_900))
+        let adopted = try #require(VariantRoll(entry.entry))
+        #expect(VariantIndex(entry.entry) == index)
+        #expect(!adopted.mayEnd(atSeconds: now + 35))
+        #expect(adopted.mayEnd(atSeconds: now + 45))
+    }
+
     @Test(arguments: [
         (Int64.min, Int64(1_000_500)), (1_000, .min), (1_000, .max), (1_000, .min + 1),
     ])

@@ -13,7 +13,7 @@ struct VariantRoll: Hashable, Sendable {
     /// client that requests one variant after the other cannot displace the others'.
     static let secondsMin: Int64 = 60
 
-    private let sinceSeconds: UInt32
+    private var sinceSeconds: UInt32
     private var keys: [UInt32] = []
 
     init(sinceSeconds: Int64) { self.sinceSeconds = UInt32(clamping: sinceSeconds) }
@@ -36,7 +36,21 @@ struct VariantRoll: Hashable, Sendable {
     func contains(_ key: KeyHash) -> Bool { keys.contains(Self.short(key)) }
 
     /// Whether its variants have been kept for `secondsMin`.
-    func mayEnd(atSeconds now: Int64) -> Bool { now - Int64(sinceSeconds) >= Self.secondsMin }
+    ///
+    /// A roll that began in the future is from a run whose clock was ahead: its time is unknown, and
+    /// it ends.
+    func mayEnd(atSeconds now: Int64) -> Bool {
+        let passed = now - Int64(sinceSeconds)
+        return passed >= Self.secondsMin || passed < 0
+    }
+
+    /// The same roll, with its time by a clock that is `seconds` ahead.
+    func shifted(bySeconds seconds: Int64) -> VariantRoll {
+        var shifted = self
+        let since = Int64(sinceSeconds).addingReportingOverflow(seconds)
+        shifted.sinceSeconds = since.overflow ? sinceSeconds : UInt32(clamping: since.partialValue)
+        return shifted
+    }
 
     mutating func add(_ key: KeyHash) {
         guard !contains(key) else { return }

@@ -141,9 +141,24 @@ extension SharedRecord {
         guard !isEarly, !isFar else { return nil }
         // The clocks agree, as far as whole seconds can tell.
         guard shift != 0, shift != -1 else { return entry }
-        if VariantIndex.isIndex(entry.entry) { return entry }
+        if let index = VariantIndex(entry.entry) {
+            return index.shifted(entry.entry, bySeconds: shift)
+        }
         guard let stored = StoredResponse(entry) else { return nil }
         return stored.shifted(bySeconds: shift)
+    }
+}
+
+extension VariantIndex {
+    /// The entry of this index with the time of its roll by a clock that is `seconds` ahead.
+    fileprivate func shifted(_ entry: Entry, bySeconds seconds: Int64) -> StoredEntry {
+        guard let roll = VariantRoll(entry)?.shifted(bySeconds: seconds) else {
+            return StoredEntry(entry)
+        }
+        let blueprint = EntryBlueprint(entry, metadata: metadata(roll))
+        return StoredEntry(
+            blueprint.entry(body: EmptyCollection(), sequence: entry.head.sequence)
+        )
     }
 }
 
