@@ -22,7 +22,7 @@ enum Stale {
 
     static func bits(cache: HTTPCache, request: CacheRequest) async throws {
         let bits: DownloadCachePolicy = [.askServerIfModified, .fallbackToCacheIfLoadFails]
-        _ = try await cache.respond(to: request, policy: CachePolicy(bits))
+        _ = try await cache.respond(to: request, policy: bits.cachePolicy)
     }
 
     static func windows() -> HTTPCache.Configuration {

@@ -243,6 +243,24 @@ import Testing
         await stage.end()
     }
 
+    @Test("A11: without a bit the cache's default holds, in each face", arguments: 0..<128)
+    func bitsWithoutABitAreTheDefault(raw: Int) async throws {
+        let bits = DownloadCachePolicy(rawValue: raw)
+        #expect(bits.cachePolicy == (raw == 0 ? nil : CachePolicy(bits)))
+        guard raw == 0 else { return }
+        let stage = try await Stage { $0.policy = CachePolicy(.dontLoad) }
+        let request = CacheRequest(
+            url: Stage.url,
+            options: RequestOptions(policy: bits.cachePolicy)
+        )
+        await #expect(throws: CacheError.self) { try await stage.send(request) }
+        await #expect(throws: CacheError.self) {
+            try await stage.get(policy: bits.cachePolicy)
+        }
+        #expect(stage.origin.count == 0)
+        await stage.end()
+    }
+
     @Test("A11: the cache's default policy is resolved without touching the request")
     func defaultPolicyIsTheCaches() async throws {
         let stage = try await Stage { $0.policy = .cacheElseLoad }

@@ -26,8 +26,18 @@ public struct DownloadCachePolicy: OptionSet, Hashable, Sendable {
     public static let fallbackToCacheIfLoadFails = Self(rawValue: 64)
 }
 
+extension DownloadCachePolicy {
+    /// The policy that the bits describe; `nil`, for the cache's default, if no bit is set.
+    ///
+    /// For `RequestOptions.policy`, and for the methods that take a policy.
+    public var cachePolicy: CachePolicy? { isEmpty ? nil : CachePolicy(self) }
+}
+
 extension CachePolicy {
-    /// Creates the policy that the download-cache bits describe.
+    /// Creates the policy that the download-cache bits describe; without a bit it is `standard`.
+    ///
+    /// `DownloadCachePolicy.cachePolicy` leaves the cache's default in force for no bit, as the
+    /// classic caches do.
     public init(_ bits: DownloadCachePolicy) {
         self.init(writes: !bits.contains(.doNotWriteToCache))
         if bits.contains(.doNotReadFromCache) {
