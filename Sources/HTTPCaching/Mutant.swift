@@ -29,6 +29,7 @@ enum Mutant: String {
     case sharesAuthorizedResponses
     case takesWeakTagsForStrong
     case ignoresConnectionLists
+    case obeysEveryConnectionList
     case freshensContentLength
     case freshensErrorsByHead
     case believesAny304

@@ -37,13 +37,14 @@ package enum HopByHop {
 
     /// Adds the names that a Connection line lists, in lower case.
     ///
-    /// Fields that describe the message, or restrict its users, are left out: a peer cannot remove
-    /// them.
+    /// Fields that describe the message, restrict its users or tell its way are left out: a peer
+    /// cannot remove them.
     private static func addNames(_ line: ByteRun, to names: inout Set<String>) {
         var members = ListScanner(line)
         while let member = members.next() {
             // The usual member needs no list: its field is removed in any case.
-            guard !member.equals(lowercased: "keep-alive"), !isProtected(member),
+            guard !member.equals(lowercased: "keep-alive"),
+                !isProtected(member) || Mutant.obeysEveryConnectionList.isOn,
                 !Mutant.ignoresConnectionLists.isOn
             else { continue }
             names.insert(lower(member))
@@ -68,6 +69,10 @@ package enum HopByHop {
     }
 
     private static func isProtected(_ name: ByteRun) -> Bool {
+        describesMessage(name) || isTargeted(name) || tellsItsWay(name)
+    }
+
+    private static func describesMessage(_ name: ByteRun) -> Bool {
         switch name.count {
         case 3: name.equals(lowercased: "age")
         case 4:
@@ -83,7 +88,25 @@ package enum HopByHop {
                 || name.equals(lowercased: "last-modified")
         case 14: name.equals(lowercased: "content-length")
         case 16: name.equals(lowercased: "content-encoding")
-        default: isTargeted(name)
+        default: false
+        }
+    }
+
+    /// Whether proxies name the client, its connection or themselves in the field.
+    ///
+    /// A client whose list passes through a proxy in front could otherwise remove that proxy's line:
+    /// the origin would answer another request than the one that is stored, and a loop would not end
+    /// (RFC 8586 §2, RFC 8470 §5.1).
+    private static func tellsItsWay(_ name: ByteRun) -> Bool {
+        switch name.count {
+        case 3: return name.equals(lowercased: "via")
+        case 8: return name.equals(lowercased: "cdn-loop")
+        case 9: return name.equals(lowercased: "forwarded") || name.equals(lowercased: "x-real-ip")
+        case 10: return name.equals(lowercased: "early-data")
+        default:
+            let prefix: StaticString = "x-forwarded-"
+            let count = prefix.utf8CodeUnitCount
+            return name.count > count && name[0..<count].equals(lowercased: prefix)
         }
     }
 

@@ -243,6 +243,17 @@ import Testing
         #expect(seen[0] == "127.0.0.1" && seen[3] != nil)
     }
 
+    /// A client whose list went through a terminator would get its own response stored for all.
+    @Test(arguments: ["off", "add"])
+    func connectionFieldDoesNotRemoveWhatAProxyInFrontAdded(option: String) async throws {
+        let names = "X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host, Forwarded"
+        let options = ["--forwarded", option]
+        let seen = try await Self.forwarded(options, ["Connection: \(names)"] + Self.claims)
+        let wanted = try await Self.forwarded(options, Self.claims)
+        #expect(seen == wanted)
+        #expect(seen[1] == "https" && seen[0]?.hasPrefix("9.9.9.9") == true)
+    }
+
     @Test func variantsAreChosenByWhatTheOriginSaw() async throws {
         let script: WireOrigin.Script = { request, socket in
             try socket.answer(

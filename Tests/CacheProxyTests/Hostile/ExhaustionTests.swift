@@ -98,6 +98,10 @@ import Testing
         try await withProxy(PoisoningTests.script) { proxy, origin async throws in
             #expect(try await proxy.request("/", ["Via: 1.1 a, 1.1 me"]).status == 508)
             #expect(try await proxy.request("/", ["CDN-Loop: other, me"]).status == 508)
+            for field in ["CDN-Loop: me", "Via: 1.1 me"] {
+                let hiding = ["Connection: Via, CDN-Loop", field]
+                #expect(try await proxy.request("/", hiding).status == 508)
+            }
             let hops = Array(repeating: "1.1 p", count: 30).joined(separator: ",")
             #expect(try await proxy.request("/", ["Via: \(hops)"]).status == 508)
             #expect(try await proxy.request("/", ["Via: 1.1 a"]).status == 200)

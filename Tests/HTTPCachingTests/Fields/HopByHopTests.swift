@@ -45,6 +45,9 @@ struct HopByHopTests {
             "Cache-Control", "Pragma", "Vary", "Age", "Date", "Expires", "ETag", "Last-Modified",
             "Authorization", "Cookie", "Host", "Range", "Content-Length", "Content-Type",
             "Content-Range", "Content-Encoding", "CDN-Cache-Control", "Example-Cache-Control",
+            "XY-Cache-Control", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto",
+            "X-Forwarded-Host", "X-Forwarded-By", "x-forwarded-x", "X-Real-IP", "Early-Data",
+            "Via", "CDN-Loop",
         ]
         let lines = names.map { ($0, "x") }
         let fields = FieldSection([("Connection", names.joined(separator: ", "))] + lines)
