@@ -43,6 +43,7 @@ enum Mutant: String {
     case keepsOldLimits
     case takesPeersOfTheNextListener
     case forgetsConnectionsInUse
+    case queuesWholeEntries
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -2,17 +2,25 @@ import CacheEngine
 
 /// The bytes that a socket has not taken yet.
 ///
-/// Bodies are shared with the cache, not copied.
+/// Bodies are shared with the cache. While the socket takes nothing, a piece that is a small part of
+/// its storage is copied instead: a client that asks for many parts and reads none would hold an
+/// entry with each of them.
 ///
 /// Invariants:
 /// 1. `bytes` is the sum of all pieces from `first` on, less `offset`.
 /// 2. `offset` is within the first piece.
+/// 3. `examined <= pieces.count`.
 struct OutputQueue {
     private(set) var pieces: [ByteChunk] = []
     private(set) var first = 0
     /// Bytes of the first piece that were sent.
     private(set) var offset = 0
     private(set) var bytes = 0
+    /// The pieces before this index were examined by `waitForSocket`.
+    private var examined = 0
+
+    /// A piece is copied if its storage is more than this many times as large.
+    private static let storageFactorMax = 4
 
     var isEmpty: Bool { bytes == 0 }
 
@@ -20,6 +28,22 @@ struct OutputQueue {
         guard !chunk.isEmpty else { return }
         pieces.append(chunk)
         bytes += chunk.count
+    }
+
+    /// The socket takes nothing now, and the client decides how long.
+    ///
+    /// A piece of `bytesMax`, the bytes beyond which no response is added, is not copied: it is the
+    /// last one.
+    mutating func waitForSocket(bytesMax: Int) {
+        for index in max(first, examined)..<pieces.count {
+            let piece = pieces[index]
+            guard piece.count < bytesMax,
+                piece.storage.capacity / Self.storageFactorMax > piece.count,
+                !Mutant.queuesWholeEntries.isOn
+            else { continue }
+            pieces[index] = piece.withUnsafeBytes { ByteChunk(copying: $0) }
+        }
+        examined = pieces.count
     }
 
     /// Visits the next pieces, the first one without its sent bytes.
@@ -46,6 +70,7 @@ struct OutputQueue {
             self = OutputQueue()
         } else if first > 32, first * 2 > pieces.count {
             pieces.removeFirst(first)
+            examined = max(0, examined - first)
             first = 0
         }
     }

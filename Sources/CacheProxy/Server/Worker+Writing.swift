@@ -54,15 +54,24 @@ extension Worker {
                 queueBatch(connection, from: 0)
             }
         }
-        if !connection.queue.isEmpty, connection.machine.isWritable {
-            if turnBytes < Self.turnBytesMax {
-                guard writeQueue(connection) else { return close(connection) }
-            }
-            if !connection.queue.isEmpty, connection.machine.isWritable {
-                waitForTurn(connection)
-            }
+        if !connection.queue.isEmpty {
+            guard writeInTurn(connection) else { return close(connection) }
         }
         acknowledge(connection)
+    }
+
+    /// Returns `false` if the connection is broken.
+    private func writeInTurn(_ connection: Connection) -> Bool {
+        if connection.machine.isWritable, turnBytes < Self.turnBytesMax {
+            guard writeQueue(connection) else { return false }
+        }
+        if connection.queue.isEmpty { return true }
+        if connection.machine.isWritable {
+            waitForTurn(connection)
+        } else {
+            connection.queue.waitForSocket(bytesMax: configuration.queuedBytesMax)
+        }
+        return true
     }
 
     /// Writes as much as the socket takes, for a connection that gets no other turn.

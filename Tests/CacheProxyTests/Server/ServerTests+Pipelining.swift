@@ -1,5 +1,7 @@
 import CacheEngine
 import CacheTestSupport
+import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheProxy
@@ -35,6 +37,30 @@ extension ServerTests {
             for number in requests.indices {
                 #expect(try await client.response().text == "\(number)")
             }
+        }
+    }
+
+    /// Each part has an entry of its own, 256 times as large.
+    @Test func smallPartsThatWaitForTheirClientHoldNoEntry() async throws {
+        let storages = BodyStorages()
+        let responder = ScriptedResponder.hot { request in
+            let body = ByteChunk(count: 1 << 20) { $0[2_000] = UInt8(request.url.utf8.count) }
+            storages.note(body)
+            return CacheResponse(status: 200, body: BodyStream(body[2_000..<6_097]))
+        }
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port, receiveBytes: 2_048)
+            let targets = (0..<2_500).map { String(repeating: "a", count: 1 + $0 % 50) }
+            let text = targets.map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
+            async let writing: Void = client.send(text)
+            #expect(try await storages.heldAtRest() <= 2)
+            #expect(storages.made > 57 && storages.made < targets.count)
+            for target in targets {
+                let response = try await client.response()
+                #expect(response.body.count == 4_097)
+                #expect(response.body.first == UInt8(target.utf8.count + "http://x/".utf8.count))
+            }
+            try await writing
         }
     }
 
@@ -108,6 +134,33 @@ extension ServerTests {
             for row in chosen { #expect(try await client.response().text == row.1) }
             try await writing
             if endsFirst { #expect(try await client.isClosed()) }
+        }
+    }
+}
+
+/// The storages of a test's bodies.
+private final class BodyStorages: Sendable {
+    /// `@unchecked Sendable`: any thread may read a weak reference.
+    private struct Place: @unchecked Sendable {
+        weak var storage: AnyObject?
+    }
+
+    private let places = Mutex<[Place]>([])
+
+    var made: Int { places.withLock { $0.count } }
+    private var held: Int { places.withLock { $0.count { $0.storage != nil } } }
+
+    func note(_ body: ByteChunk) { places.withLock { $0.append(Place(storage: body.storage)) } }
+
+    /// The number of those that the server holds once it makes no more of them.
+    func heldAtRest() async throws -> Int {
+        try await onThread { [self] in
+            var count: Int
+            repeat {
+                count = made
+                poll(nil, 0, 200)
+            } while count == 0 || count != made
+            return held
         }
     }
 }
