@@ -28,28 +28,37 @@ struct LoopGuard: Hashable, Sendable {
     }
 
     func isLooping(_ fields: FieldSection) -> Bool {
-        var viaHops = 0
-        var loopHops = 0
-        var isKnown = false
-        fields.forEachValue(of: "via") { line in
-            var members = ListScanner(line)
-            while let member = members.next() {
-                viaHops += 1
-                // received-protocol RWS received-by [ RWS comment ]
-                var words = member.string.split { $0 == " " || $0 == "\t" }.makeIterator()
-                _ = words.next()
-                if let by = words.next(), by == name { isKnown = true }
-            }
+        isLooping("via", of: fields) { member in
+            // received-protocol RWS received-by [ RWS comment ]
+            let words = member.split(maxSplits: 2, whereSeparator: Self.isSpace)
+            return words.count > 1 ? words[1] : nil
         }
-        fields.forEachValue(of: "cdn-loop") { line in
-            var members = ListScanner(line)
-            while let member = members.next() {
-                loopHops += 1
-                let identifier = member.string.prefix { $0 != ";" && $0 != " " && $0 != "\t" }
-                if identifier == name { isKnown = true }
+            || isLooping("cdn-loop", of: fields) { member in
+                member.prefix { $0 != UInt8(ascii: ";") && !Self.isSpace($0) }
             }
-        }
-        let hops = max(viaHops, loopHops)
-        return isKnown || hops > Self.hopsMax && !Mutant.countsNoHops.isOn
     }
+
+    /// Whether a member names this proxy or is one too many.
+    ///
+    /// The members behind that one are not read: a client may send thousands.
+    private func isLooping(
+        _ field: StaticString,
+        of fields: FieldSection,
+        nameIn: (UnsafeRawBufferPointer) -> Slice<UnsafeRawBufferPointer>?
+    ) -> Bool {
+        var hops = 0
+        var hasLoop = false
+        fields.forEachValue(of: field) { line in
+            var members = ListScanner(line)
+            while !hasLoop, let member = members.next() {
+                hops += 1
+                hasLoop =
+                    hops > Self.hopsMax && !Mutant.countsNoHops.isOn
+                    || nameIn(member.buffer)?.elementsEqual(name.utf8) == true
+            }
+        }
+        return hasLoop
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 }

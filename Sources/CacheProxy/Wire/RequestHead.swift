@@ -36,6 +36,8 @@ struct RequestHead: Sendable {
     var host: Range<Int>?
     var framing = BodyFraming.none
     var flags: Flags = []
+    /// The members of Connection other than `close` and `keep-alive`.
+    var listedCount = 0
     var fields: [FieldPlace] = []
 
     init() {}
@@ -61,6 +63,7 @@ struct RequestHead: Sendable {
         host = nil
         framing = .none
         flags = []
+        listedCount = 0
         fields.removeAll(keepingCapacity: true)
     }
 }

@@ -59,7 +59,7 @@ struct RequestParser: Sendable {
                 if let fault = parseRequestLine(line, bytes) { return .refused(fault) }
                 phase = .fields
             case .fields where isEmpty:
-                if let fault = finish() { return .refused(fault) }
+                if let fault = finish(limits) { return .refused(fault) }
                 return .complete(lineStart)
             case .fields:
                 if let fault = parseField(line, bytes, limits) { return .refused(fault) }
@@ -278,13 +278,16 @@ extension RequestParser {
                     head.flags.insert(.wantsKeepAlive)
                 } else {
                     head.flags.insert(.listsFields)
+                    head.listedCount += 1
                 }
             }
         }
     }
 
     /// Checks the rules about the whole head (RFC 9112 §3.2 and §6.3).
-    private mutating func finish() -> RequestFault? {
+    private mutating func finish(_ limits: WireLimits) -> RequestFault? {
+        // Each listed name is kept to find its field, and more fields cannot be there.
+        if head.listedCount > limits.fieldCountMax { return .fieldsTooMany }
         let isOld = head.flags.contains(.isOldVersion)
         if head.host == nil, !isOld { return .hostMissing }
         if head.flags.contains(.hasTransferEncoding) {

@@ -6,7 +6,7 @@ struct WireLimits: Hashable, Sendable {
     var headBytesMax = 32 * 1024
     /// Bytes of one line of the head.
     var lineBytesMax = 16 * 1024
-    /// Field lines of a head.
+    /// Field lines of a head, and names in its Connection fields.
     var fieldCountMax = 128
     /// The limit of a request's content in bytes.
     var contentBytesMax = Int.max

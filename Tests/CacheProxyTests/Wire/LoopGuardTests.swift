@@ -6,7 +6,9 @@ import Testing
 @Suite struct LoopGuardTests {
     @Test(arguments: [
         ("Via", "1.1 me", true), ("via", "1.0 a, HTTP/1.1 me (x, y)", true),
-        ("Via", "1.1 mee", false), ("Via", "me 1.1", false), ("CDN-Loop", "x; a=b, me; v=1", true),
+        ("Via", "1.1 mee", false), ("Via", "me 1.1", false), ("Via", "1.1", false),
+        ("Via", "1.1 \t me", true), ("Via", "1.1 x me", false), ("CDN-Loop", "me x", true),
+        ("CDN-Loop", "x; a=b, me; v=1", true),
         ("CDN-Loop", "mee", false), ("X-Via", "1.1 me", false),
         ("Via", Array(repeating: "1.1 x", count: 21).joined(separator: ","), true),
         ("Via", Array(repeating: "1.1 x", count: 20).joined(separator: ","), false),

@@ -117,6 +117,14 @@ import Testing
             "GET / HTTP/1.1\r\n\(host)\(String(repeating: "X: y\r\n", count: 200))\r\n",
             .fieldsTooMany
         ),
+        .init(post("Connection: \(String(repeating: "a,", count: 129))"), .fieldsTooMany),
+        .init(
+            post(
+                "Connection: \(String(repeating: "a,", count: 64))\r\n"
+                    + "Connection: \(String(repeating: "a,", count: 65))"
+            ),
+            .fieldsTooMany
+        ),
         .init(
             "GET / HTTP/1.1\r\n\(host)"
                 + String(repeating: "X: \(String(repeating: "a", count: 8_000))\r\n", count: 5),
@@ -181,6 +189,12 @@ import Testing
     func persistenceFollowsVersionAndConnection(_ row: (String, String, Bool)) {
         let parser = Self.parseWhole("GET / HTTP/\(row.0)\r\nHost: a\r\n\(row.1)\r\n").parser
         #expect(parser.head.mayPersist == row.2)
+    }
+
+    @Test func connectionMayListAsManyNamesAsAHeadHasFields() {
+        let names = String(repeating: "close, a, keep-alive,", count: WireLimits().fieldCountMax)
+        let text = Self.post("Connection: \(names)")
+        #expect(Self.parseWhole(text).step == .complete(text.utf8.count))
     }
 
     @Test(arguments: UInt64(0)..<64)
