@@ -68,11 +68,21 @@ struct ForwardedFields: Hashable, Sendable {
         return !isQuoted && !isEscaped
     }
 
+    /// Whether the name begins with `X-Forwarded-`, or looks so to an origin that names variables.
+    ///
+    /// CGI, WSGI and Rack write `_` for the hyphen, and some for every other sign.
     private static func isNamedForwarded(_ name: ByteRun) -> Bool {
         let prefix: StaticString = "x-forwarded-"
         let count = prefix.utf8CodeUnitCount
         guard name.count > count else { return false }
-        return RequestParser.equals(.init(rebasing: name.buffer[..<count]), prefix)
+        let wanted = UnsafeBufferPointer(start: prefix.utf8Start, count: count)
+        return zip(name.buffer, wanted).allSatisfy { folded($0) == $1 }
+    }
+
+    /// The letter in lower case, the digit, or a hyphen in place of any sign.
+    private static func folded(_ byte: UInt8) -> UInt8 {
+        let isAlphanumeric = ByteClass.isDigit(byte) || (0x61...0x7A).contains(byte | 0x20)
+        return isAlphanumeric ? byte | 0x20 : 0x2D
     }
 }
 

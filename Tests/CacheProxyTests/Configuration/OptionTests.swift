@@ -254,6 +254,23 @@ import Testing
         #expect(seen[1] == "https" && seen[0]?.hasPrefix("9.9.9.9") == true)
     }
 
+    /// CGI, WSGI and Rack give these names the variables of the proxy's own fields.
+    @Test func claimWithAnotherSignForTheHyphenIsReplacedToo() async throws {
+        let names = [
+            "X_Forwarded_Host", "X-Forwarded_Prefix", "x_forwarded-for", "X.Forwarded.Port",
+        ]
+        let others = ["X_Forward", "X-Forwarded", "X-Forwardedx-For", "X_Real_IP"]
+        let fields = (names + others).map { "\($0): 9.9.9.9" }
+        try await Self.withOptions(["--forwarded", "replace"], PoisoningTests.script) {
+            proxy,
+            origin async throws in
+            _ = try await proxy.request("/", fields)
+            let request = try #require(origin.requests.first)
+            for name in names { #expect(request[name] == nil, "\(name)") }
+            for name in others { #expect(request[name] == "9.9.9.9", "\(name)") }
+        }
+    }
+
     @Test func variantsAreChosenByWhatTheOriginSaw() async throws {
         let script: WireOrigin.Script = { request, socket in
             try socket.answer(
