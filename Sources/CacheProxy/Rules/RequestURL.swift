@@ -28,6 +28,12 @@ struct RequestURL: Hashable, Sendable {
         let isForServer = head.methodKind == .options
         if target[0] != 0x2F {
             guard isForServer, target.count == 1, target[0] == 0x2A else {
+                // The target replaces the field's value (RFC 9112 §3.2.2), not its check (§3.2).
+                if let host = head.host, !host.isEmpty,
+                    normalizedEnd(.init(rebasing: bytes[host]), defaultPort: "") == nil
+                {
+                    return .failure(.malformedHost)
+                }
                 return absoluteForm(target, isForServer: isForServer, scheme)
             }
             // RFC 9112 §3.2.4: a URL without a path stands for the server as a whole.
