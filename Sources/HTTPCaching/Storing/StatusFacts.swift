@@ -30,12 +30,12 @@ package struct StatusFacts: Hashable, Sendable {
 
     /// Codes that must not be stored.
     ///
-    /// RFC 6585 §3-6 forbids some. The others answer the conditions, ranges or proxy credentials of
-    /// one request and mean nothing to another.
+    /// RFC 6585 §3-6 forbids some. The others answer the conditions, ranges, proxy credentials or
+    /// early data (RFC 8470 §5.2) of one request and mean nothing to another.
     package var isNeverStored: Bool {
         switch code {
         case 428, 429, 431, 511: true
-        case 304, 407, 412, 416: true
+        case 304, 407, 412, 416, 425: true
         default: false
         }
     }
@@ -63,7 +63,7 @@ package struct StatusFacts: Hashable, Sendable {
     /// Such a response ends a collapsed wait only for that client; the other waiters ask again.
     package var answersOneClientOnly: Bool {
         switch code {
-        case 400, 401, 406, 407, 412, 416, 417, 421, 431: true
+        case 400, 401, 406, 407, 412, 416, 417, 421, 425, 431: true
         default: false
         }
     }

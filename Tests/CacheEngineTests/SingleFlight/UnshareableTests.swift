@@ -235,7 +235,7 @@ import Testing
         await scene.close()
     }
 
-    @Test(arguments: [400, 401, 406, 407, 416])
+    @Test(arguments: [400, 401, 406, 407, 416, 425])
     func s15ResponsesToOneClientAreNotShared(status: Int) async throws {
         let scene = try await FlightScene()
         let callers = await scene.crowd(3)

@@ -130,7 +130,7 @@ struct StoreDecisionTests {
 
     @Test("RFC 6585 and RFC 9110: answers to one request are stored for nobody")
     func someStatusesAreNeverStored() {
-        for status in [304, 407, 412, 416, 428, 429, 431, 511] {
+        for status in [304, 407, 412, 416, 425, 428, 429, 431, 511] {
             let decision = Scene(Self.fresh, status: status).decision
             #expect(decision.refusal == .statusNeverStored, "\(status)")
         }
