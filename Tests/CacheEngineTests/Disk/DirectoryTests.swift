@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    /// Names that end like those of a cache, and are none.
+    /// The names end like those of a cache.
     @Test func newLayoutSparesFilesOfOthers() async throws {
         let store = try await stored()
         let others = ["film.seg", "000001.seg", "0000x.seg", "letter.body", "00FF.body"]
