@@ -2,7 +2,7 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
 #elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
 #include <arm_acle.h>
 #endif
@@ -118,8 +118,84 @@ TARGET static uint32_t crc_by_instruction(uint32_t start, const uint8_t *bytes, 
 }
 #endif
 
+// Folding takes a quarter of the instruction's time: a product without carries moves bits over a
+// distance d, as x^d mod P does, so that 256 bytes are added to the next 256 in a few cycles
+// (V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ", Intel 2009).
+#if defined(__x86_64__)
+#define HAS_FOLDING 1
+#define FOLDING __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2")))
+#define FOLDED_MIN 256
+
+enum { over_2048_bits, over_512_bits, over_384_bits, over_256_bits, over_128_bits, fold_count };
+
+// The factors for the low and the high half of 128 bits.
+static uint64_t folds[fold_count][2];
+static int can_fold;
+
+// x^bits mod P; both have their lowest power in the highest bit.
+static uint32_t power(unsigned bits) {
+    uint32_t result = 0x80000000u;
+    while (bits--) result = (result >> 1) ^ (POLYNOMIAL & -(result & 1));
+    return result;
+}
+
+__attribute__((constructor)) static void fill_folds(void) {
+    static const unsigned distances[fold_count] = {2048, 512, 384, 256, 128};
+    for (int index = 0; index < fold_count; index++) {
+        folds[index][0] = power(distances[index] + 31);
+        folds[index][1] = power(distances[index] - 33);
+    }
+    can_fold = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("sse4.2");
+}
+
+FOLDING static inline __m128i factors(int distance) {
+    return _mm_loadu_si128((const __m128i *)folds[distance]);
+}
+
+FOLDING static inline __m512i fold(__m512i bits, __m512i factors, __m512i next) {
+    const __m512i low = _mm512_clmulepi64_epi128(bits, factors, 0x00);
+    const __m512i high = _mm512_clmulepi64_epi128(bits, factors, 0x11);
+    return _mm512_ternarylogic_epi64(low, high, next, 0x96);  // the sum of all three
+}
+
+FOLDING static inline __m128i fold_lane(__m128i bits, int distance, __m128i next) {
+    const __m128i low = _mm_clmulepi64_si128(bits, factors(distance), 0x00);
+    const __m128i high = _mm_clmulepi64_si128(bits, factors(distance), 0x11);
+    return _mm_xor_si128(next, _mm_xor_si128(low, high));
+}
+
+// Takes at least FOLDED_MIN bytes.
+FOLDING static uint32_t crc_by_folding(uint32_t crc, const uint8_t *bytes, size_t count) {
+    __m512i a = _mm512_loadu_si512(bytes), b = _mm512_loadu_si512(bytes + 64);
+    __m512i c = _mm512_loadu_si512(bytes + 128), d = _mm512_loadu_si512(bytes + 192);
+    a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
+    bytes += 256, count -= 256;
+    const __m512i far = _mm512_broadcast_i32x4(factors(over_2048_bits));
+    for (; count >= 256; bytes += 256, count -= 256) {
+        a = fold(a, far, _mm512_loadu_si512(bytes));
+        b = fold(b, far, _mm512_loadu_si512(bytes + 64));
+        c = fold(c, far, _mm512_loadu_si512(bytes + 128));
+        d = fold(d, far, _mm512_loadu_si512(bytes + 192));
+    }
+    const __m512i near = _mm512_broadcast_i32x4(factors(over_512_bits));
+    d = fold(fold(fold(a, near, b), near, c), near, d);
+    for (; count >= 64; bytes += 64, count -= 64) d = fold(d, near, _mm512_loadu_si512(bytes));
+    __m128i rest = _mm512_extracti32x4_epi32(d, 3);
+    rest = fold_lane(_mm512_extracti32x4_epi32(d, 0), over_384_bits, rest);
+    rest = fold_lane(_mm512_extracti32x4_epi32(d, 1), over_256_bits, rest);
+    rest = fold_lane(_mm512_extracti32x4_epi32(d, 2), over_128_bits, rest);
+    uint64_t sum = _mm_crc32_u64(0, (uint64_t)_mm_extract_epi64(rest, 0));
+    sum = _mm_crc32_u64(sum, (uint64_t)_mm_extract_epi64(rest, 1));
+    return crc_by_instruction((uint32_t)sum, bytes, count);
+}
+#endif
+
 uint32_t ce_crc32c(uint32_t crc, const void *bytes, size_t count) {
     crc = ~crc;
+#ifdef HAS_FOLDING
+    if (count >= FOLDED_MIN && can_fold) return ~crc_by_folding(crc, bytes, count);
+#endif
 #ifdef HAS_INSTRUCTION
     if (is_available()) return ~crc_by_instruction(crc, bytes, count);
 #endif

@@ -7,7 +7,7 @@
 #include "CReaderRecords.h"
 
 /// CRC-32C (Castagnoli) of `count` bytes, continuing from `crc` (0 to start).
-/// Uses the processor's CRC instruction if it has one.
+/// Uses the processor's wide products without carries, or its CRC instruction, if it has them.
 uint32_t ce_crc32c(uint32_t crc, const void *_Nullable bytes, size_t count);
 
 /// Reads up to `count` bytes that are already in the page cache, without waiting for the device.

@@ -128,6 +128,23 @@ import Testing
         #expect(Array(bytes[40..<44]) == Self.u32(Self.crc(Array(bytes[164...]))))
     }
 
+    /// Each way of the checksum, by the length, at several alignments, in one piece and in two.
+    @Test func checksumIsThatOfThePolynomial() {
+        var random = SeededRandom(seed: 1)
+        let bytes = (0..<13_000).map { _ in UInt8.random(in: 0...255, using: &random) }
+        let counts = Array(0...700) + [767, 768, 1_023, 1_025, 4_096, 12_287, 12_288, 12_900]
+        for count in counts {
+            let start = count % 67
+            let expected = Self.crc(Array(bytes[start..<start + count]))
+            bytes.withUnsafeBytes { bytes in
+                #expect(bytes.crc32c(start..<start + count, from: 0) == expected, "\(count) bytes")
+                let middle = start + count / 3
+                let first = bytes.crc32c(start..<middle, from: 0)
+                #expect(bytes.crc32c(middle..<start + count, from: first) == expected)
+            }
+        }
+    }
+
     @Test(arguments: [
         "+0001.seg", "-0000.seg", "00001.SEG", "0001.seg", "000001.seg", "0x001.seg",
         "+0000000000000ab.body", "00000000000000AB.body", "0000000000000ab.body",
