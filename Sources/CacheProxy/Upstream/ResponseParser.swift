@@ -215,16 +215,27 @@ extension ResponseParser {
     }
 
     private mutating func append(_ name: ByteRun, _ value: ByteRun) {
-        if name.count == 10, name.equals(lowercased: "connection") { noteConnection(value) }
+        let isConnection = name.count == 10 && name.equals(lowercased: "connection")
+        if isConnection, !namesFields(value) { return }
         head.section.append(name: name, cleaning: value)
     }
 
-    private mutating func noteConnection(_ value: ByteRun) {
+    /// Notes the options of `Connection`, and returns whether it also names fields.
+    ///
+    /// A line that names none concerns this connection alone.
+    private mutating func namesFields(_ value: ByteRun) -> Bool {
+        var hasNames = false
         var members = ListScanner(value)
         while let member = members.next() {
-            if member.equals(lowercased: "close") { head.wantsClose = true }
-            if member.equals(lowercased: "keep-alive") { head.wantsKeepAlive = true }
+            if member.equals(lowercased: "close") {
+                head.wantsClose = true
+            } else if member.equals(lowercased: "keep-alive") {
+                head.wantsKeepAlive = true
+            } else {
+                hasNames = true
+            }
         }
+        return hasNames
     }
 }
 

@@ -244,6 +244,17 @@ import Testing
         #expect(ParsedResponse(text).head?.mayPersist == row.2)
     }
 
+    /// The fields that it names must not be passed on, so it is kept for the one who drops them.
+    @Test(arguments: [
+        ("close", []), ("keep-alive", []), (" , Keep-Alive ,close", []), ("", []),
+        ("X-Mine", ["X-Mine"]), ("keep-alive, X-Mine", ["keep-alive, X-Mine"]),
+        ("closed", ["closed"]),
+    ])
+    func connectionIsKeptIfItNamesAField(_ row: (value: String, kept: [String])) {
+        let outcome = ParsedResponse(Self.framed("Connection: \(row.value)"))
+        #expect(outcome.head?.section.values("connection") == row.kept)
+    }
+
     @Test(arguments: ["X: y", "Transfer-Encoding: chunked\r\nContent-Length: 5"])
     func connectionWithoutACertainEndIsNotKept(_ fields: String) {
         #expect(ParsedResponse(Self.framed(fields)).head?.mayPersist == false)
