@@ -109,7 +109,7 @@ import Testing
         let roll = VariantRoll(sinceSeconds: 99_990)
         let blueprint = EntryBuilder.blueprint(index, roll, under: key, nowSeconds: 99_990)
         let record = SharedRecord(
-            StoredEntry(blueprint.entry(body: [], sequence: 7)),
+            StoredEntry(blueprint.makeEntry(body: [], sequence: 7)),
             position: 1,
             publishedMilliseconds: 1_000_500,
             storedSeconds: 100_000,

@@ -64,7 +64,7 @@ struct ManualStore {
             }
             builder.hold(held)
         }
-        switch Vary.read(response.fields.section, namesMax: received.rules.varyNamesMax) {
+        switch Vary.read(response.fields.section) {
         case .absent: break
         case .selecting(let vary):
             let variance = await enter(vary, of: key, request, ticket)

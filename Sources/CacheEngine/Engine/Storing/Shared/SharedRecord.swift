@@ -157,7 +157,7 @@ extension VariantIndex {
         }
         let blueprint = EntryBlueprint(entry, metadata: metadata(roll))
         return StoredEntry(
-            blueprint.entry(body: EmptyCollection(), sequence: entry.head.sequence)
+            blueprint.makeEntry(body: EmptyCollection(), sequence: entry.head.sequence)
         )
     }
 }
