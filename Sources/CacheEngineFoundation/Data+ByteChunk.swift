@@ -13,4 +13,10 @@ extension Data {
     public init(_ chunk: ByteChunk) {
         self = chunk.withUnsafeBytes { Data($0) }
     }
+
+    /// Creates a copy of the bytes of the chunks.
+    init(joining chunks: [ByteChunk]) {
+        self.init(capacity: chunks.reduce(0) { $0 + $1.count })
+        for chunk in chunks { chunk.withUnsafeBytes { append(contentsOf: $0) } }
+    }
 }

@@ -214,6 +214,7 @@ import Testing
         let server: LoopbackServer
         let gate = LoopbackGate()
         let clock = TestClock()
+        let first: URLSessionDataTask
 
         init(_ delegate: RecordingDelegate) async throws {
             server = try LoopbackServer { [gate] _, connection in
@@ -226,12 +227,21 @@ import Testing
             configuration.clock = clock
             cache = try await HTTPCache(configuration: configuration, origin: URLSessionOrigin())
             session = URLSession.loading(cache, delegate: delegate)
-            try await startTask(delegate)
+            first = session.dataTask(with: try #require(URL(string: server.baseURL)))
+            await Self.start(first, delegate)
         }
 
-        /// Starts a task, and returns when the delegate has its first bytes.
+        /// Starts another task, and returns when the delegate has its first bytes.
         func startTask(_ delegate: RecordingDelegate) async throws {
-            session.dataTask(with: try #require(URL(string: server.baseURL))).resume()
+            let task = session.dataTask(with: try #require(URL(string: server.baseURL)))
+            await Self.start(task, delegate)
+        }
+
+        private static func start(
+            _ task: URLSessionDataTask,
+            _ delegate: RecordingDelegate
+        ) async {
+            task.resume()
             for await event in delegate.events where event == .data("one") { break }
         }
 
@@ -261,9 +271,9 @@ import Testing
         #expect(load.server.requestCount == 1)
     }
 
-    // MARK: - Tasks that the delegate is not asked about
+    // MARK: - Tasks that share a fetch
 
-    @Test func joinedTaskIsNotProposed() async throws {
+    @Test func oneOfTheTasksThatShareIsProposed() async throws {
         let delegate = RecordingDelegate()
         let load = try await HaltedLoad(delegate)
         try await load.startTask(delegate)
@@ -274,6 +284,22 @@ import Testing
         #expect(await load.cache.statistics.memory.entries == 1)
         #expect(load.server.requestCount == 1)
     }
+
+    @Test func joinedTaskIsProposedIfTheFirstIsCancelled() async throws {
+        let delegate = RecordingDelegate()
+        let load = try await HaltedLoad(delegate)
+        try await load.startTask(delegate)
+        load.first.cancel()
+        #expect(await delegate.eventsToTheEnd().last == .end(URLError.cancelled.rawValue))
+        load.gate.open()
+        #expect(await delegate.eventsToTheEnd().last == .end(nil))
+        #expect(delegate.seen.filter { $0 == .proposal("onetwo") }.count == 1)
+        let stored = try await load.cache.storedResponse(for: load.request)
+        #expect(try await stored?.body.collect().text == "onetwo")
+        #expect(load.server.requestCount == 1)
+    }
+
+    // MARK: - Tasks that the delegate is not asked about
 
     @Test func downloadIsStoredWithoutAsking() async throws {
         let delegate = RecordingDelegate(store: { $1(nil) })

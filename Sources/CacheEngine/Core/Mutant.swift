@@ -127,6 +127,7 @@ enum Mutant: String {
     case copiesForTinyParts
     case takesAnyPort
     case downloadsErrorPages
+    case leavesAStoreToAll
     case losesMarksOfURLs
     case marksOneVariant
     case entersIntoOldIndexes

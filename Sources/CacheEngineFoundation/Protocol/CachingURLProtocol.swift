@@ -24,8 +24,9 @@
             /// The delegate's `urlSession(_:dataTask:willCacheResponse:completionHandler:)` may
             /// change the response, refuse it, or keep it in memory. It sees the whole body, so
             /// neither a response of more than 64 MiB nor one to a request with `Range` is stored.
-            /// A task that joined another one's fetch, and a refresh in the background, are not
-            /// asked about. A cache with a `willStore` hook asks the hook in place of the delegate.
+            /// Of the tasks that share a fetch, the first that has the whole body is asked about; a
+            /// refresh in the background is not. A cache with a `willStore` hook asks the hook in
+            /// place of the delegate.
             case askingDelegate
             /// The rules of the cache decide, as for every other request to it.
             case byRules

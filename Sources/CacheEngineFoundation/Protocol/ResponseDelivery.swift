@@ -53,7 +53,8 @@
 
         private func pieces(_ response: CacheResponse, _ head: HTTPURLResponse) async throws {
             try await receive(head)
-            var gathered = consent.map { _ in Data() }
+            // The pieces themselves: the tasks that share the response share them.
+            var gathered: [ByteChunk]? = consent.map { _ in [] }
             var total = 0
             var sinceSettled = 0
             for try await chunk in response.body {
@@ -62,14 +63,14 @@
                 total += data.count
                 noteProgress(total, of: response.body.count)
                 if total > StoreConsent.bodyBytesMax { gathered = nil }
-                gathered?.append(data)
+                gathered?.append(chunk)
                 sinceSettled += data.count
                 if sinceSettled >= Self.windowBytes {
                     await delivery.settle()
                     sinceSettled = 0
                 }
             }
-            if let gathered { await consent?.store(head, gathered) }
+            if let gathered { await consent?.store(head, Data(joining: gathered)) }
             try await delivery.finish()
         }
 

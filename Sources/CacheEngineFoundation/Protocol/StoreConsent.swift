@@ -15,11 +15,10 @@
         private let delivery: TaskDelivery
         private let cache: HTTPCache
         private let request: CacheRequest
-        private let fields: HeaderFields
         private let pending: PendingStore
 
-        /// Returns `nil` if nothing is to be decided: the response is not this task's own, or the
-        /// rules of HTTP forbid to store it.
+        /// Returns `nil` if nothing is to be decided: the response is not a fetched one, or the rules
+        /// of HTTP forbid to store it.
         init?(
             of delivery: TaskDelivery,
             _ cache: HTTPCache,
@@ -31,20 +30,22 @@
             self.cache = cache
             self.request = request
             self.pending = pending
-            fields = response.fields
         }
 
         /// Asks the delegate, and stores the response that it returns.
         ///
-        /// A response is not stored if the delegate refuses it, or answers later than
+        /// Of the tasks that share the response, the first that has the whole body asks. A response is
+        /// not stored if the delegate refuses it, or answers later than
         /// `CacheHooks.maximumWillStoreTime`.
-        func store(_ head: HTTPURLResponse, _ data: Data) async {
+        func store(_ head: HTTPURLResponse, _ body: @autoclosure () -> Data) async {
             guard let delegate = delivery.task.delegate as? any URLSessionDataDelegate,
                 let task = delivery.task as? URLSessionDataTask
             else { return }
+            // A suspended task asks nothing, nor does one that was cancelled: another may.
+            guard (try? await delivery.deliver { _, _ in }) != nil, pending.take() else { return }
             let proposal = CachedURLResponse(
                 response: head,
-                data: data,
+                data: body(),
                 userInfo: nil,
                 storagePolicy: .allowed
             )
@@ -56,7 +57,7 @@
             guard let options = HTTPCache.ManualStoreOptions(decision) else { return }
             var response = CacheResponse(decision)
             // The delegate's copy joins lines of one name; an unchanged head keeps them apart.
-            if decision.response === head { response.fields = fields }
+            if decision.response === head { response.fields = pending.fields }
             _ = try? await cache.store(response, for: request, options: options, as: pending)
         }
 
@@ -66,8 +67,6 @@
             about proposal: CachedURLResponse
         ) async -> CachedURLResponse? {
             let session = delivery.internals.session
-            // A suspended task asks nothing.
-            guard (try? await delivery.deliver { _, _ in }) != nil else { return nil }
             let limit = cache.configuration.hooks.maximumWillStoreTime
             let decision = try? await Race<CachedURLResponse?>.answer { answer in
                 let timer = Task {

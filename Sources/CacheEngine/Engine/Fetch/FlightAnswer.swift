@@ -27,7 +27,7 @@ final class FlightAnswer: Sendable {
     let variance: Variance?
     /// The stored bytes to join with the body, if the body is the rest of a range.
     let rest: RestOfRange?
-    /// The store that is left to the caller of the request that was sent.
+    /// The store that is left to the callers.
     let pendingStore: PendingStore?
     /// Whether a newer response has overtaken this one, if its body is still arriving.
     let arrival: ArrivalMark?

@@ -135,7 +135,7 @@ extension RequestOptions {
         set { wishes.collapsing = newValue }
     }
     /// Whether the caller itself stores the response of the fetch that its request founds, with
-    /// the `CacheInfo.pendingStore` of the response.
+    /// the `CacheInfo.pendingStore` of the response; callers that share the fetch have it too.
     ///
     /// A 304 still freshens the stored response. Any other response ends it, but that of a refresh
     /// in the background, for which no caller decides: it is not stored, and the next request asks

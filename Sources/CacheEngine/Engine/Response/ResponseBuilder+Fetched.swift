@@ -139,7 +139,9 @@ extension ResponseBuilder {
         }
         var response = head(answer, lines, context, isAsker: isAsker)
         response.body = answer.rest?.body(stream) ?? stream
-        if isAsker, let pending = answer.pendingStore { response.info.pendingStore = pending }
+        if let pending = answer.pendingStore, request.options.leavesStoring {
+            response.info.pendingStore = pending
+        }
         return response
     }
 

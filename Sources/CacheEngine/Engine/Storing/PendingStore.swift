@@ -1,15 +1,18 @@
 import HTTPCaching
+import Synchronization
 
-/// The store of one response that a fetch has left to its caller (`RequestOptions.leavesStoring`).
+/// The store of one response that a fetch has left to its callers (`RequestOptions.leavesStoring`).
 ///
-/// It holds what the fetch knows and the caller does not, so that the response is stored as the
-/// fetch itself would have stored it.
+/// It holds what the fetch knows and the callers do not, so that the response is stored as the
+/// fetch itself would have stored it. Every caller that the store is left to has it, and the first
+/// that has the whole body takes it: the caller whose request was sent may be cancelled.
 package final class PendingStore: Sendable {
     private let response: ReceivedResponse
     /// The class that the request's policy or the cache gives the entry.
     let storageClass: StorageClass
     /// Taken before the fetch: a removal after it keeps the response from being stored.
     let ticket: RemovalLedger.Ticket
+    private let isTaken = Atomic(false)
 
     init(
         _ response: ReceivedResponse,
@@ -20,6 +23,16 @@ package final class PendingStore: Sendable {
         self.storageClass = storageClass
         self.ticket = ticket
     }
+
+    /// Takes the store for a caller that has the whole body.
+    ///
+    /// - Returns: `false` if another caller has taken it.
+    package func take() -> Bool {
+        !isTaken.exchange(true, ordering: .relaxed) || Mutant.leavesAStoreToAll.isOn
+    }
+
+    /// The fields of the origin's response.
+    package var fields: HeaderFields { HeaderFields(response.fields) }
 
     /// The response as the rules of storing see it, with the status and the fields that the caller
     /// gives it.
