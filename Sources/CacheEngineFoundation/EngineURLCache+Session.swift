@@ -16,7 +16,7 @@ internal import Foundation
             completionHandler: @Sendable @escaping (CachedURLResponse?) -> Void
         ) {
             guard let request = dataTask.currentRequest, let url = request.url,
-                let asked = engineRequest(request)
+                let asked = engineRequest(request, of: dataTask)
             else { return completionHandler(nil) }
             if let stored = cache.immediateResponse(to: asked),
                 let chunk = stored.body.availableChunk, redirect(stored, from: url) == nil,
@@ -64,7 +64,12 @@ internal import Foundation
         private static let watchNanoseconds: UInt64 = 50_000_000
 
         /// Makes the engine's request; `nil` if URLSession must do the work.
-        private func engineRequest(_ request: URLRequest) -> CacheRequest? {
+        ///
+        /// Called on the work queue of the task, on which URLSession asks its cache.
+        private func engineRequest(
+            _ request: URLRequest,
+            of task: URLSessionDataTask
+        ) -> CacheRequest? {
             guard request.httpBody == nil, request.httpBodyStream == nil,
                 var asked = CacheRequest(request), asked.method == .get || asked.method == .head,
                 let scheme = request.url?.scheme?.lowercased(), ["http", "https"].contains(scheme)
@@ -73,6 +78,9 @@ internal import Foundation
             guard !isOwn else { return nil }
             for (name, value) in additionalFields.pairs where !asked.fields.contains(name) {
                 asked.fields.append(name, value)
+            }
+            if asked.options.policy == nil, let session = TaskInternals.session(of: task) {
+                SessionRequest.takePolicy(of: session.configuration, for: &asked)
             }
             return asked
         }

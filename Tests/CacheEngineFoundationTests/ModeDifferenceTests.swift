@@ -133,6 +133,33 @@ import Testing
         #expect(texts == ["7", "ok", "7"])
     }
 
+    /// The body or the failure of a second load after the resource has changed, and the requests of
+    /// both loads, under a policy that the configuration names.
+    @Test(arguments: [
+        (URLRequest.CachePolicy.useProtocolCachePolicy, ["v2 2", "v1 1", "v1 1"]),
+        (.reloadIgnoringLocalCacheData, ["v2 2", "v2 2", "v2 2"]),
+        (.reloadIgnoringLocalAndRemoteCacheData, ["v2 2", "v2 2", "v2 2"]),
+        (.returnCacheDataElseLoad, ["v2 2", "v1 1", "v1 1"]),
+        (.returnCacheDataDontLoad, ["v2 2", "failed 0", "failed 0"]),
+        (.reloadRevalidatingCacheData, ["v2 2", "v2 2", "v2 2"]),
+    ])
+    func policyOfTheConfiguration(
+        policy: URLRequest.CachePolicy,
+        expected: [String]
+    ) async throws {
+        var results: [String] = []
+        for session in try await sessions([nil, nil, nil], { $0.requestCachePolicy = policy }) {
+            let origin = try PolicyOrigin()
+            let url = try #require(URL(string: origin.server.baseURL + "/fresh"))
+            _ = try? await session.data(from: url)
+            origin.change()
+            let body = try? await session.data(from: url).0
+            let text = body.map { String(decoding: $0, as: UTF8.self) } ?? "failed"
+            results.append(text.replacing("\"", with: "") + " \(origin.server.requestCount)")
+        }
+        #expect(results == expected)
+    }
+
     // MARK: - Failures
 
     @Test func missUnderDontLoad() async throws {

@@ -116,16 +116,23 @@
                 if !withSecrets, RedirectStep.isSecret(name) { continue }
                 asked.fields.append(name, value)
             }
-            if asked.options.policy == nil,
-                configuration.requestCachePolicy != .useProtocolCachePolicy
-            {
-                asked.options.policy = CachePolicy(configuration.requestCachePolicy)
-            }
+            takePolicy(of: configuration, for: &asked)
             if request.timeoutInterval == usualTimeoutSeconds {
                 let seconds = configuration.timeoutIntervalForRequest
                 asked.options.timeout = Duration(clampingSeconds: seconds)
             }
             return asked
+        }
+
+        /// Gives the session's policy to a request that has none of its own.
+        static func takePolicy(
+            of configuration: URLSessionConfiguration,
+            for asked: inout CacheRequest
+        ) {
+            guard asked.options.policy == nil,
+                configuration.requestCachePolicy != .useProtocolCachePolicy
+            else { return }
+            asked.options.policy = CachePolicy(configuration.requestCachePolicy)
         }
 
         /// The timeout of a request that sets none.

@@ -38,7 +38,7 @@
         ///
         /// Returns `nil` if a part is missing.
         init?(_ task: URLSessionTask) {
-            guard let session = Self.part("session", of: task) as? URLSession,
+            guard let session = Self.session(of: task),
                 let workQueue = Self.part("workQueue", of: task) as? DispatchQueue,
                 let registry = Self.part("taskRegistry", of: session),
                 let behaviours = Self.part("behaviours", of: registry),
@@ -55,6 +55,11 @@
             case .delegate: eventDelegate = session.delegate as? any URLSessionTaskDelegate
             case .handler: eventDelegate = own
             }
+        }
+
+        /// The session of a task; to be called on the task's work queue.
+        static func session(of task: URLSessionTask) -> URLSession? {
+            part("session", of: task) as? URLSession
         }
 
         /// The value of a stored property, also of a superclass.
