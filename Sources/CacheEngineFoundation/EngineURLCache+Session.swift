@@ -18,13 +18,18 @@ internal import Foundation
             guard let request = dataTask.currentRequest, let url = request.url,
                 let asked = engineRequest(request, of: dataTask)
             else { return completionHandler(nil) }
+            let task = SessionTask(dataTask)
+            guard isAnswered(asked, request) else {
+                // URLSession itself follows no policy.
+                if !mayLoad(asked) { ForbiddenLoad.refuse(task.cancel) }
+                return completionHandler(nil)
+            }
             if let stored = cache.immediateResponse(to: asked),
                 let chunk = stored.body.availableChunk, redirect(stored, from: url) == nil,
                 let answer = deliverable(stored, chunk, url)
             {
                 return completionHandler(answer)
             }
-            let task = SessionTask(dataTask)
             guard mayLoad(asked) else {
                 // Decided synchronously, because only then the load can be prevented; at most a
                 // disk is waited for.
@@ -63,19 +68,16 @@ internal import Foundation
         /// The interval of the check whether a task still runs.
         private static let watchNanoseconds: UInt64 = 50_000_000
 
-        /// Makes the engine's request; `nil` if URLSession must do the work.
+        /// Makes the engine's request; `nil` if it is not one of HTTP.
         ///
         /// Called on the work queue of the task, on which URLSession asks its cache.
         private func engineRequest(
             _ request: URLRequest,
             of task: URLSessionDataTask
         ) -> CacheRequest? {
-            guard request.httpBody == nil, request.httpBodyStream == nil,
-                var asked = CacheRequest(request), asked.method == .get || asked.method == .head,
-                let scheme = request.url?.scheme?.lowercased(), ["http", "https"].contains(scheme)
+            guard let scheme = request.url?.scheme?.lowercased(),
+                ["http", "https"].contains(scheme), var asked = CacheRequest(bodiless(request))
             else { return nil }
-            let isOwn = Self.ownFields.contains { asked.fields.contains($0) }
-            guard !isOwn else { return nil }
             for (name, value) in additionalFields.pairs where !asked.fields.contains(name) {
                 asked.fields.append(name, value)
             }
@@ -83,6 +85,23 @@ internal import Foundation
                 SessionRequest.takePolicy(of: session.configuration, for: &asked)
             }
             return asked
+        }
+
+        /// The request without its content, which only URLSession sends.
+        private func bodiless(_ request: URLRequest) -> URLRequest {
+            guard request.httpBody != nil || request.httpBodyStream != nil else { return request }
+            var request = request
+            request.httpBody = nil
+            request.httpBodyStream = nil
+            return request
+        }
+
+        /// Whether the engine answers the request; if not, URLSession must do the work.
+        private func isAnswered(_ asked: CacheRequest, _ request: URLRequest) -> Bool {
+            guard asked.method == .get || asked.method == .head, request.httpBody == nil,
+                request.httpBodyStream == nil
+            else { return false }
+            return !Self.ownFields.contains { request.value(forHTTPHeaderField: $0) != nil }
         }
 
         /// URLSession accepts neither a stored response to a request with credentials, nor a 304.

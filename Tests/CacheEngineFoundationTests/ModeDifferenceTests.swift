@@ -172,6 +172,22 @@ import Testing
         #expect(results == [200, -999, -1008])
     }
 
+    /// Requests that the drop-in leaves to URLSession.
+    @Test(arguments: ["POST", "GET"])
+    func loadThatThePolicyForbids(method: String) async throws {
+        var results: [Int] = []
+        for session in try await sessions() {
+            let server = try Self.fresh()
+            let asked = try request(server, ["Authorization": "Basic YTpi"]) {
+                $0.httpMethod = method
+                $0.cachePolicy = .returnCacheDataDontLoad
+            }
+            results.append(try await result(session, asked))
+            #expect(server.requestCount == (results.count == 1 ? 1 : 0))
+        }
+        #expect(results == [200, -999, -1008])
+    }
+
     @Test(arguments: [
         ("", [-1011, -1011, -1005]),
         ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", [-1, -1, -1005]),
