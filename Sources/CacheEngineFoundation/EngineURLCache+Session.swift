@@ -154,8 +154,16 @@ internal import Foundation
                         return .leave
                     }
                     let limit = isFromNetwork ? maximumDeliverySize : .bytes(.max)
-                    let chunk = try await response.body.collect(upTo: limit)
-                    if let answer = deliverable(response, chunk, url) { return .answer(answer) }
+                    let (whole, chunk) = try await cache.gather(
+                        response,
+                        to: request,
+                        upTo: limit
+                    )
+                    if redirect(whole, from: url) == nil,
+                        let answer = deliverable(whole, chunk, url)
+                    {
+                        return .answer(answer)
+                    }
                     return mayLoad ? .leave : .withdraw
                 }
                 return .leave

@@ -10,7 +10,8 @@ extension HTTPCache {
     /// Answers a request of the URL loading system, and reads the body.
     ///
     /// The policy and the timeout are those of `request`. A redirect is returned like any other
-    /// response.
+    /// response. If the body breaks off and the policy lets a stored response take its place, that is
+    /// returned.
     ///
     /// - Throws: `CacheError`: `.bodyTooLarge` if the body is longer than `limit`, `.notCached` if
     ///   nothing is stored and the policy forbids loading.
@@ -21,14 +22,14 @@ extension HTTPCache {
         guard let asked = CacheRequest(request), let url = request.url else {
             throw CacheError(.requestInvalid, detail: "The URLRequest has no URL; give it one")
         }
-        let response = try await respond(to: asked)
+        let (response, body) = try await gather(respond(to: asked), to: asked, upTo: limit)
         guard let head = response.urlResponse(url: url) else {
             throw CacheError(
                 .originMisbehaved,
                 detail: "Foundation has no form of the response with status \(response.status)"
             )
         }
-        return (Data(try await response.body.collect(upTo: limit)), head)
+        return (Data(body), head)
     }
 
     /// Answers a request of the URL loading system, and decodes the body of a 2xx response.

@@ -76,6 +76,39 @@ import Testing
         }
     }
 
+    /// The body has not been delivered, so a stored one can still be.
+    @Test func storedResponseStandsInForABodyThatBreaksOff() async throws {
+        let server = try LoopbackServer { request, connection in
+            if request["If-None-Match"] == nil {
+                let fields = [("Cache-Control", "max-age=60"), ("ETag", "\"1\"")]
+                return connection.respond(200, fields, body: "whole")
+            }
+            connection.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n")
+            connection.send("Content-Length: 9\r\n\r\nhalf")
+            connection.close()
+        }
+        for fallback in [CachePolicy.Fallback.always(), .never] {
+            var configuration = HTTPCache.Configuration.ephemeral()
+            let clock = TestClock()
+            configuration.clock = clock
+            configuration.policy.fallback = fallback
+            let cache = try await HTTPCache(
+                configuration: configuration,
+                origin: URLSessionOrigin()
+            )
+            let request = URLRequest(url: try #require(URL(string: server.baseURL + "/")))
+            _ = try await cache.data(for: request)
+            clock.advance(seconds: 61)
+            if fallback == .never {
+                #expect(await code { _ = try await cache.data(for: request) } != nil)
+            } else {
+                let (data, head) = try await cache.data(for: request)
+                #expect(String(decoding: data, as: UTF8.self) == "whole")
+                #expect(head.value(forHTTPHeaderField: "ETag") == "\"1\"")
+            }
+        }
+    }
+
     @Test func contentOfAStreamIsSent() async throws {
         let (cache, request, server) = try await answer("got ")
         defer { server.stop() }

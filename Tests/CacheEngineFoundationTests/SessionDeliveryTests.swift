@@ -218,6 +218,21 @@ import Testing
         for cookie in storage.cookies(for: url) ?? [] { storage.deleteCookie(cookie) }
     }
 
+    @Test func sessionGetsTheStoredResponseForABodyThatBreaksOff() async throws {
+        let server = try LoopbackServer { request, connection in
+            if request["If-None-Match"] == nil {
+                let fields = [("Cache-Control", "max-age=0"), ("ETag", "\"1\"")]
+                return connection.respond(200, fields, body: "whole")
+            }
+            connection.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n")
+            connection.send("Content-Length: 9\r\n\r\nhalf")
+            connection.close()
+        }
+        let url = server.baseURL + "/"
+        for _ in 0..<2 { #expect(try await load(url).text == "whole") }
+        #expect(server.requestCount == 2)
+    }
+
     @Test func largeBodyIsLeftToTheSession() async throws {
         let server = try LoopbackServer { _, connection in
             connection.respond(bytes: [UInt8](repeating: 1, count: 3 << 20))

@@ -54,6 +54,64 @@ import Testing
         await stage.end()
     }
 
+    /// A stage whose origin breaks off the body of each response but the first.
+    private func stageOfBrokenBodies() async throws -> Stage {
+        let stage = try await Stage(
+            ScriptedOrigin { _, number in
+                guard number > 1 else {
+                    return .whole(fields: ["Cache-Control": "max-age=60"], body: "stored")
+                }
+                let body = ManualBody()
+                body.feed("half")
+                body.fail(CacheError(.bodyTruncated, detail: "On purpose"))
+                let fields: HeaderFields = ["Content-Length": "8", "Cache-Control": "max-age=60"]
+                return OriginResponse(status: 200, fields: fields, body: body.stream())
+            }
+        )
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        return stage
+    }
+
+    @Test(
+        "A10, A21: a stored response stands in for a body that breaks off, if the policy allows it"
+    )
+    func storedBodyStandsIn() async throws {
+        let stage = try await stageOfBrokenBodies()
+        let request = CacheRequest(url: Stage.url)
+        let path = folder.path("file")
+        let policy = CachePolicy.standard.with { $0.fallback = .always() }
+        let response = try await stage.cache.download(request, to: path, policy: policy)
+        #expect(response.info.source == .fallback)
+        #expect((response.info.fallbackError as? CacheError)?.code == .bodyTruncated)
+        #expect(try text(path) == "stored")
+        #expect(folder.files == [path])
+        try await stage.cache.withBodyFile(for: request, policy: policy) { path, response in
+            let lent = try text(path)
+            #expect(lent == "stored" && response.info.source == .fallback)
+        }
+        #expect(stage.origin.count == 3)
+        await stage.end()
+    }
+
+    @Test(
+        "A10, A21: no stored response stands in where the policy forbids it",
+        arguments: [.never, .always(maximumStaleness: .zero)] as [CachePolicy.Fallback]
+    )
+    func storedBodyDoesNotStandIn(fallback: CachePolicy.Fallback) async throws {
+        let stage = try await stageOfBrokenBodies()
+        let request = CacheRequest(url: Stage.url)
+        let policy = CachePolicy.standard.with { $0.fallback = fallback }
+        await #expect(throws: CacheError.self) {
+            try await stage.cache.download(request, to: folder.path("file"), policy: policy)
+        }
+        #expect(folder.files.isEmpty)
+        await #expect(throws: CacheError.self) {
+            try await stage.cache.withBodyFile(for: request, policy: policy) { _, _ in }
+        }
+        await stage.end()
+    }
+
     @Test("A21: only a 2xx replaces a file", arguments: [302, 404, 503], [false, true])
     func otherStatusLeavesTheFile(status: Int, resuming: Bool) async throws {
         let stage = try await Stage(ScriptedOrigin { _, _ in .whole(status: status, body: "page") })

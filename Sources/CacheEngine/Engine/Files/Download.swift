@@ -7,6 +7,8 @@ struct Download {
     let path: String
     let onProgress: (@Sendable (DownloadProgress) -> Void)?
     let respond: @Sendable (CacheRequest) async throws -> CacheResponse
+    /// Returns the stored response in place of one whose body broke off, or throws the error.
+    let standIn: @Sendable (CacheResponse, any Error) async throws -> CacheResponse
 
     /// Writes the body to a file of its own, and puts that in place.
     func whole() async throws -> CacheResponse {
@@ -112,7 +114,7 @@ struct Download {
             try file.move(to: path)
         } catch {
             unlink(file.path)
-            throw error
+            return try await put(standIn(response, error))
         }
         response.body = .empty
         return response

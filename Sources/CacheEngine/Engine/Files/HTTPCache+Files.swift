@@ -14,6 +14,9 @@ extension HTTPCache {
     /// response with a strong `ETag`, a known length and no coding can be continued; others begin
     /// anew.
     ///
+    /// If the body breaks off and the policy lets a stored response take its place, that is
+    /// written; a download that resumes keeps its bytes instead.
+    ///
     /// `onProgress` is called after each piece is written, by the task that writes it.
     ///
     /// - Returns: The response. A 2xx has an empty body, as it was written; one that was continued is
@@ -27,11 +30,15 @@ extension HTTPCache {
     ) async throws -> CacheResponse {
         let download = Download(request: request, path: path, onProgress: onProgress) {
             try await self.respond(to: $0, policy: policy)
+        } standIn: {
+            try await self.standIn(for: $0, to: request, policy: policy, after: $1)
         }
         return resuming ? try await download.resumed() : try await download.whole()
     }
 
     /// Answers the request and lends the body to `read` as a read-only file, which is then deleted.
+    ///
+    /// If the body breaks off and the policy lets a stored response take its place, that is lent.
     public func withBodyFile<Result>(
         for request: CacheRequest,
         policy: CachePolicy? = nil,
@@ -41,7 +48,13 @@ extension HTTPCache {
         let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         let path = "\(folder)/cache-body-\(getpid())-\(UInt64.random(in: 0...UInt64.max))"
         defer { unlink(path) }
-        try await BodyFile(creating: path, permissions: 0o600).append(response.body)
+        do {
+            try await BodyFile(creating: path, permissions: 0o600).append(response.body)
+        } catch {
+            response = try await standIn(for: response, to: request, policy: policy, after: error)
+            unlink(path)
+            try await BodyFile(creating: path, permissions: 0o600).append(response.body)
+        }
         chmod(path, 0o400)
         response.body = .empty
         return try await read(path, response)

@@ -168,12 +168,42 @@ final class RequestRunner: Sendable {
         guard policy.onMiss == .load else { throw Self.notCached }
         // A look-up behind the memory may have ended because the task was cancelled.
         try Task.checkCancellation()
+        return .board(context(of: lookup, step, ticket))
+    }
+
+    private func context(
+        of lookup: LookupResult,
+        _ step: ReuseStep,
+        _ ticket: RemovalLedger.Ticket
+    ) -> FetchContext {
         // `.fetch`: the stored response must not be used, not even for a condition.
         var used = lookup
         if case .fetch = step, lookup.stored != nil { used = .nothing(key) }
-        return .board(
-            FetchContext(request, facts, policy, key, lookup: used, found: lookup, ticket: ticket)
+        return FetchContext(
+            request,
+            facts,
+            policy,
+            key,
+            lookup: used,
+            found: lookup,
+            ticket: ticket
         )
+    }
+
+    /// The stored response in place of a fetched one whose body broke off with `error`.
+    ///
+    /// It is not counted: the request has been answered.
+    ///
+    /// - Throws: `error`, if no stored response may be served.
+    func standIn(after error: any Error) async throws -> CacheResponse {
+        guard isStorable, isCacheable else { throw error }
+        let ticket = services.tiers.ledger.ticket()
+        let lookup = await Lookup(services).result(
+            for: key,
+            request.fields.section,
+            mayRefuse: true
+        )
+        return try builder.fallback(for: error, context(of: lookup, reuseStep(lookup), ticket))
     }
 
     private func reuseStep(_ lookup: LookupResult) -> ReuseStep {
