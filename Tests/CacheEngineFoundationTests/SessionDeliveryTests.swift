@@ -29,6 +29,7 @@ import Testing
         [("Vary", "Accept"), ("Cache-Control", "max-age=60")],
         [("Cache-Control", "no-store")],
         [("Cache-Control", "no-cache, max-age=60"), ("ETag", "\"1\"")],
+        [("Cache-Control", "private,\tno-cache"), ("ETag", "\"1\"")],
         [("Expires", "Thu, 01 Dec 2095 16:00:00 GMT")],
         [("Cache-Control", "max-age=0")],
         [("Expires", "0")],
