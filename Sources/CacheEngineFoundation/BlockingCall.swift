@@ -1,3 +1,4 @@
+internal import CacheEngine
 internal import Dispatch
 internal import Foundation
 internal import Synchronization
@@ -5,8 +6,8 @@ internal import Synchronization
 /// Blocks the calling thread until asynchronous work ends, because `URLCache`'s methods are
 /// synchronous.
 ///
-/// The work prefers the threads of `OwnThreads`, so that it runs even if callers block all threads
-/// of Swift's pool.
+/// The work and the tasks that it begins prefer the threads of `OwnThreads`, so that they run even if
+/// callers block all threads of Swift's pool.
 final class BlockingCall<Result: Sendable>: Sendable {
     private let result = Mutex<Result?>(nil)
     private let done = DispatchSemaphore(value: 0)
@@ -14,7 +15,7 @@ final class BlockingCall<Result: Sendable>: Sendable {
     static func wait(for work: @escaping @Sendable () async -> Result) -> Result {
         let call = BlockingCall()
         Task(executorPreference: OwnThreads.shared) {
-            let result = await work()
+            let result = await AwaitedWork.$executor.withValue(OwnThreads.shared) { await work() }
             call.result.withLock { $0 = result }
             call.done.signal()
         }

@@ -34,9 +34,9 @@ package struct FleetSurroundings: Sendable {
 
     var nowNanoseconds: UInt64 { clock.monotonicNanoseconds }
 
-    /// Starts a task of the fleet.
+    /// Starts a task of the fleet, on the executor of `AwaitedWork` if there is one.
     @discardableResult
     func start(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
-        Task(executorPreference: executor) { await body() }
+        Task(executorPreference: AwaitedWork.executor ?? executor) { await body() }
     }
 }

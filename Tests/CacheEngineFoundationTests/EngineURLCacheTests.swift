@@ -176,18 +176,25 @@ import Testing
     }
 
     /// More callers than Swift's pool has threads, all blocked at the same time.
-    @Test func blockedCallersDoNotStarveTheirOwnWork() async throws {
+    ///
+    /// A body over 1 MiB is copied by a task of its own, and each call of a custom store is one.
+    @Test(arguments: [1, (1 << 20) + 1], [BackingStore.none, .custom(InMemoryStore())])
+    func blockedCallersDoNotStarveTheirOwnWork(bytes: Int, backing: BackingStore) async throws {
+        var configuration = HTTPCache.Configuration.ephemeral(.megabytes(256))
+        configuration.backing = backing
+        let cache = try await EngineURLCache.open(configuration)
+        let answer = try answer(String(repeating: "x", count: bytes))
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<64 {
                 group.addTask {
-                    guard let request = try? request("/\(number)"), let x = try? answer("x") else {
-                        return
-                    }
-                    cache.storeCachedResponse(x, for: request)
+                    guard let request = try? request("/\(number)") else { return }
+                    cache.storeCachedResponse(answer, for: request)
                     _ = cache.currentMemoryUsage
+                    if number > 0 { cache.removeCachedResponse(for: request) }
                 }
             }
         }
-        #expect(try text("/63") == "x")
+        #expect(cache.cachedResponse(for: try request("/0"))?.data.count == bytes)
+        await cache.cache.shutDown()
     }
 }

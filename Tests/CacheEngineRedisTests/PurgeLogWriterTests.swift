@@ -98,6 +98,22 @@ struct PurgeLogWriterTests {
         #expect(appended == [FleetPurge(1), FleetPurge(3)])
     }
 
+    /// A caller may block every thread of Swift's pool until its purge is in the log.
+    @Test func purgeThatABlockedThreadWaitsForIsSentOnItsExecutor() async throws {
+        let executor = ThreadExecutor()
+        defer { executor.stop() }
+        let writer = makeWriter()
+        let fromElsewhere = try await Task(executorPreference: executor) {
+            try await AwaitedWork.$executor.withValue(executor) {
+                let before = executor.counts.fromElsewhere
+                _ = try await writer.append([FleetPurge(1)])
+                return executor.counts.fromElsewhere - before
+            }
+        }.value
+        #expect(fromElsewhere == 0)
+        #expect(appended == [FleetPurge(1)])
+    }
+
     /// Lost purges that are appended again together may be longer than what may wait.
     @Test func longPurgesAreTakenIfNoOtherWaits() async throws {
         let writer = makeWriter()

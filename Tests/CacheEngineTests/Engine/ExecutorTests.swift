@@ -159,6 +159,77 @@ import Testing
         #expect(elsewhere.fromElsewhere > 0)
     }
 
+    /// A store whose calls run on one executor.
+    private struct LocalStore: CacheStore {
+        let executor: ThreadExecutor
+        let entries = InMemoryStore()
+
+        func entry(for key: StoreKey) async throws -> StoredEntry? {
+            #expect(executor.isCurrent)
+            return try await entries.entry(for: key)
+        }
+
+        func store(_ entry: StoredEntry) async throws -> StoreOutcome {
+            #expect(executor.isCurrent)
+            return try await entries.store(entry)
+        }
+
+        func remove(_ key: StoreKey) async throws -> Bool {
+            #expect(executor.isCurrent)
+            return try await entries.remove(key)
+        }
+
+        func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+            #expect(executor.isCurrent)
+            return try await entries.removeAll(in: scope)
+        }
+
+        func usage() async -> StoreUsage {
+            #expect(executor.isCurrent)
+            return await entries.usage()
+        }
+
+        func flush() async throws { #expect(executor.isCurrent) }
+    }
+
+    @Test("work that a blocked thread waits for needs no other executor: its tasks stay on its own")
+    func awaitedWorkStaysOnItsExecutor() async throws {
+        let executor = ThreadExecutor()
+        defer { executor.stop() }
+        var configuration = HTTPCache.Configuration()
+        configuration.backing = .custom(LocalStore(executor: executor))
+        let cache = try await HTTPCache(
+            configuration: configuration,
+            origin: LocalOrigin(executor, "max-age=60", ByteChunk("body"))
+        )
+        let large = ByteChunk([UInt8](repeating: 7, count: (1 << 20) + 1))
+        let fromElsewhere = try await Task(executorPreference: executor) {
+            try await AwaitedWork.$executor.withValue(executor) {
+                let before = executor.counts.fromElsewhere
+                for body in [ByteChunk("small"), large] {
+                    let response = CacheResponse(
+                        status: 200,
+                        fields: ["Cache-Control": "max-age=60"],
+                        body: BodyStream(body)
+                    )
+                    #expect(try await cache.store(response, for: .page) == .stored)
+                    #expect(try await cache.storedResponse(for: .page) != nil)
+                    try await cache.flush()
+                    _ = try await cache.remove(.page)
+                    #expect(try await cache.storedResponse(for: .page) == nil)
+                }
+                _ = try await cache.removeAll()
+                _ = await cache.statistics
+                let loaded = try await cache.respond(to: .page)
+                #expect(try await loaded.body.collect() == ByteChunk("body"))
+                let count = executor.counts.fromElsewhere - before
+                await cache.shutDown()
+                return count
+            }
+        }.value
+        #expect(fromElsewhere == 0)
+    }
+
     @Test("the executor is no option that a look-up must know: the hit stays as fast as any")
     func theExecutorIsNoReasonForASlowHit() {
         let executor = ThreadExecutor()

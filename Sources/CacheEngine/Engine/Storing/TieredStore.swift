@@ -279,7 +279,8 @@ final class TieredStore: Sendable {
         bodyCount <= copiedInPlaceBytesMax || Mutant.copiesLargeBodiesInPlace.isOn
     }
 
-    /// The entry with the bytes of `pieces`; a large body is copied on the cache's own executor.
+    /// The entry with the bytes of `pieces`; a large body is copied on the cache's own executor, or on
+    /// that of `AwaitedWork`.
     ///
     /// Not on the disk's I/O pool, whose threads a device that hangs may keep.
     nonisolated(nonsending) func makeEntry(
@@ -301,7 +302,8 @@ final class TieredStore: Sendable {
         let sequence = entrySequence(for: blueprint.key.hash)
         let copy: @Sendable () -> Entry = { blueprint.makeEntry(body: pieces, sequence: sequence) }
         // Awaited here, so it needs no other owner.
-        return await Task.detached(executorPreference: executor) { copy() }.value
+        return await Task.detached(executorPreference: AwaitedWork.executor ?? executor) { copy() }
+            .value
     }
 
     /// The number of an entry that is stored now.

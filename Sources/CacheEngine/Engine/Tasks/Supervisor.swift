@@ -65,7 +65,8 @@ final class Supervisor: Sendable {
         }
     }
 
-    /// Starts a task on `executor`, or on the supervisor's own if that is `nil`.
+    /// Starts a task on `executor`, or on the supervisor's own if that is `nil`; the executor of
+    /// `AwaitedWork` goes before both.
     ///
     /// If the cache is closing, a task that does not write is cancelled at once. The task is made
     /// outside the lock, because its executor, which may be the application's, runs then.
@@ -75,7 +76,7 @@ final class Supervisor: Sendable {
         on executor: (any TaskExecutor)? = nil,
         _ body: @escaping @Sendable () async -> Void
     ) -> Task<Void, Never> {
-        let executor = executor ?? self.executor
+        let executor = AwaitedWork.executor ?? executor ?? self.executor
         let number = state.withLock { $0.members.enter(Member(work: work)) }
         let task: Task<Void, Never>
         if work == .watching {
