@@ -66,8 +66,10 @@ size_t ce_reader_records_used(void) { return __atomic_load_n(&used_count, __ATOM
 
 bool ce_barrier_all_available(void) { return has_barrier; }
 
-void ce_barrier_all(void) {
+bool ce_barrier_all(void) {
 #if defined(__linux__)
-    syscall(SYS_membarrier, BARRIER_EXPEDITED, 0, 0);
+    return syscall(SYS_membarrier, BARRIER_EXPEDITED, 0, 0) == 0;
+#else
+    return false;
 #endif
 }

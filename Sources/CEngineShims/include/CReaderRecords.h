@@ -46,7 +46,8 @@ static inline void ce_compiler_barrier(void) { __asm__ volatile("" ::: "memory")
 /// Whether this system supports `ce_barrier_all`.
 bool ce_barrier_all_available(void);
 
-/// Executes a full memory barrier on every running thread of this process.
-void ce_barrier_all(void);
+/// Executes a full memory barrier on every running thread of this process; returns `false` if the
+/// system refuses.
+bool ce_barrier_all(void);
 
 #endif

@@ -1,5 +1,6 @@
 import CAllocationCounter
 import CacheTestSupport
+import Platform
 import Testing
 
 @testable import CacheEngine
@@ -42,6 +43,25 @@ import Testing
         }
         return torn
     }
+
+    #if os(Linux)
+        /// A program that filters its own system calls after its first look-ups.
+        @Test(.enabled(if: !ReaderGate.mustFence))
+        func barrierThatIsRefusedAfterTheStartEndsTheProcess() async {
+            let ended = await #expect(
+                processExitsWith: .failure,
+                observing: [\.standardErrorContent]
+            ) {
+                let tier = MemoryTier(MemoryConfiguration(capacityBytes: 128 << 10, shardCount: 1))
+                tier.store(MemoryFixtures.entry("key"))
+                #expect(SystemCallFilter.refuseMembarrier())
+                tier.removeKey("key")
+                tier.releaseRetired()
+            }
+            let text = String(decoding: ended?.standardErrorContent ?? [], as: UTF8.self)
+            #expect(text.contains("The system refuses membarrier"), "\(text)")
+        }
+    #endif
 
     @Test(.enabled(if: ce_allocation_counting_is_available() == 1))
     func hitAllocatesNothing() {
