@@ -83,6 +83,9 @@ package final class FaultyFileSystem: FileSystem {
     /// The paths of all files.
     package var paths: [String] { state.withLock { $0.names.keys.sorted() } }
 
+    /// The number of open files.
+    package var openCount: Int { state.withLock { $0.opened.count } }
+
     package func bytes(of path: String) -> [UInt8]? {
         state.withLock { state in state.names[path].map { state.files[$0].bytes } }
     }

@@ -41,6 +41,12 @@ struct BodyFileWriter: ~Copyable {
 
     deinit { if isOpen { volume.close(file) } }
 
+    /// The open file, which the caller closes in place of the writer; `nil` if it is closed.
+    mutating func takeOpenFile() -> OpenFile? {
+        defer { isOpen = false }
+        return isOpen ? file : nil
+    }
+
     /// The most space that the complete file occupies if `count` more bytes are appended.
     func fileBytesMax(adding count: Int) -> Int {
         let rows = blocks.count + BodyCodec.blockCount(pending.count + count)

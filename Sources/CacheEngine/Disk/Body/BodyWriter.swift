@@ -42,7 +42,10 @@ package actor BodyWriter {
         case .finished, .abandoned: return
         }
         let (path, volume, ledger, bytes) = (file.path, shard.volume, shard.ledger, reservedBytes)
+        // The last holder may be an event loop.
+        let open = file.takeOpenFile()
         shard.pool.submitClosing {
+            if let open { volume.close(open) }
             try? volume.unlink(path)
             ledger.releaseBody(bytes)
         }

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// A file that was not doomed, because the tier was closed, stays on disk.
 package final class JumboFile: Sendable {
-    private enum Fate: UInt8, AtomicRepresentable { case kept, doomed, doomedHere }
+    private enum Fate: UInt8, AtomicRepresentable { case kept, doomed, unlinked }
 
     package let reference: BodyReference
     let path: String
@@ -34,12 +34,11 @@ package final class JumboFile: Sendable {
 
     deinit {
         switch fate.load(ordering: .acquiring) {
-        case .kept: break
+        case .kept, .unlinked: break
         case .doomed:
             pool.submitClosing { [path, volume, ledger, bytes = occupiedBytes] in
                 Self.erase(path, on: volume, releasing: bytes, in: ledger)
             }
-        case .doomedHere: Self.erase(path, on: volume, releasing: occupiedBytes, in: ledger)
         }
     }
 
@@ -68,10 +67,17 @@ package final class JumboFile: Sendable {
     /// Unlinks the file on the I/O pool when its last reference is released.
     func doom() { fate.store(Mutant.doomsNothing.isOn ? .kept : .doomed, ordering: .releasing) }
 
-    /// Unlinks the file on the thread that releases its last reference.
+    /// Releases doomed files for a caller that needs their room and may wait for the device.
     ///
-    /// For callers that need the room at once.
-    func doomHere() { fate.store(.doomedHere, ordering: .releasing) }
+    /// A file without another reference is unlinked at once, the others as `doom` says: their last
+    /// reader may be an event loop.
+    static func release(_ files: inout [JumboFile]) {
+        while var file = files.popLast() {
+            guard isKnownUniquelyReferenced(&file) else { continue }
+            file.fate.store(.unlinked, ordering: .relaxed)
+            erase(file.path, on: file.volume, releasing: file.occupiedBytes, in: file.ledger)
+        }
+    }
 
     private static func erase(
         _ path: String,

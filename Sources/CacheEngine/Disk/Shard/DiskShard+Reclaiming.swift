@@ -33,7 +33,7 @@ extension DiskShard {
         let kept = forgetEntries(in: slot)
         reinsert(kept, from: slot)
         // Files are unlinked outside the lock, because unlinking a large one takes time.
-        let dropped = state.withLock { state in
+        var dropped = state.withLock { state in
             let dropped = kept.compactMap { state.forget($0.identity, at: $0.place) }
             assert(state.segments[slot].state == .sealed, "only a sealed segment is emptied")
             state.segments[slot].state = .clean
@@ -41,7 +41,7 @@ extension DiskShard {
             state.purges.forget(upTo: state.segments[slot].purgeSequenceMax)
             return dropped
         }
-        for body in dropped { body.doomHere() }
+        JumboFile.release(&dropped)
         clean.append(slot)
         return true
     }
@@ -72,12 +72,13 @@ extension DiskShard {
                 }
                 for identity in jumbos {
                     if let body = state.bodies.removeValue(forKey: identity) {
+                        body.doom()
                         dropped.append(body)
                     }
                 }
             }
         }
-        for body in dropped { body.doomHere() }
+        JumboFile.release(&dropped)
         return kept.sorted { $0.place.offset < $1.place.offset }
     }
 
@@ -197,20 +198,20 @@ extension DiskShard {
 
     /// Drops one body with its entry.
     private func dropBody(_ identity: UInt64) {
-        let body = state.withLock { state -> JumboFile? in
+        var dropped = state.withLock { state -> [JumboFile] in
             let place = state.index.place(of: identity)
             // A queued body is left to the batch that writes it.
-            guard !place.isQueued else { return nil }
-            guard let body = state.bodies.removeValue(forKey: identity) else { return nil }
+            guard !place.isQueued else { return [] }
+            guard let body = state.bodies.removeValue(forKey: identity) else { return [] }
             _ = state.index.remove(identity)
             // A reader may hold the file past the end of this process.
             state.pushTombstone(KeyHash(placement: 0, identity: identity))
             state.counters.bodiesReclaimed += 1
             // Under the lock, so that a later store of the same body keeps the file.
-            body.doomHere()
-            return body
+            body.doom()
+            return [body]
         }
-        withExtendedLifetime(body) {}
+        JumboFile.release(&dropped)
     }
 
     /// Writes an entry's own body to a file; `nil` if there is no room or the device fails.
@@ -254,11 +255,14 @@ extension DiskShard {
 }
 
 extension ShardState {
-    /// Removes an entry that is still at `place`, to make room; returns its body.
+    /// Removes an entry that is still at `place`, to make room; returns its body, which is doomed.
     mutating func forget(_ identity: UInt64, at place: RecordPlace) -> JumboFile? {
         let current = index.place(of: identity)
         guard !current.isQueued, current.isSameLocation(as: place) else { return nil }
         _ = index.remove(identity)
-        return current.flags.contains(.jumbo) ? bodies.removeValue(forKey: identity) : nil
+        guard current.flags.contains(.jumbo) else { return nil }
+        let body = bodies.removeValue(forKey: identity)
+        body?.doom()
+        return body
     }
 }

@@ -115,7 +115,7 @@ extension DiskShard {
             ? BodyCodec.storedCountMax(rawCount: head.rawCount) : BodyReference.sizeBytes
         let sizeMax = EntryHead.sizeBytes + bodyRoom + tailBytes + recordUnitBytes
         guard ensureRoom(for: sizeMax) else {
-            file.map { if case .entry(_, nil) = node.content { $0.doomHere() } }
+            file.map { if case .entry(_, nil) = node.content { $0.doom() } }
             return false
         }
         head.sequence = node.sequence
