@@ -131,13 +131,14 @@ package final class RedisFleet: PurgeRelay {
         let all = purges.map { FleetPurge(id: .random(), purge: $0) }
         // Before the append: the reader may see them before the writer has its reply.
         if areApplied { own.insert(all) }
+        let number = store?.nextNumber() ?? 0
         do throws(RedisError) {
             let receipt = try await writer.append(all)
             own.noteAppended(all)
-            store?.confirm(purges, at: receipt.position)
+            store?.confirm(purges, at: receipt.position, number)
             return receipt
         } catch {
-            store?.fail(purges)
+            store?.fail(purges, number)
             throw CacheError(.fleetFailed, detail: error.detail)
         }
     }

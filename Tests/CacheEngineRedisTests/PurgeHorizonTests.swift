@@ -66,19 +66,19 @@ import Testing
         #expect(!horizon.permits(try Self.record(at: 1 << 60), of: Self.key))
         // A purge of another machine comes later, and is read before the reply to the first.
         horizon.note(scope, at: 50)
-        horizon.confirm(scope, at: 48)
+        horizon.confirm(scope, at: 48, horizon.nextNumber())
         #expect(!horizon.permits(try Self.record(at: 1 << 60), of: Self.key))
-        horizon.confirm(scope, at: 49)
+        horizon.confirm(scope, at: 49, horizon.nextNumber())
         #expect(!horizon.permits(try Self.record(at: 49), of: Self.key))
         #expect(horizon.permits(try Self.record(at: 50), of: Self.key))
         horizon.announce(scope)
-        horizon.fail(scope)
+        horizon.fail(scope, horizon.nextNumber())
         // A log that is read anew does not confirm the purge.
         horizon.end()
         horizon.begin(log: Self.log, floor: 0, [(scope: scope, position: 7)])
         #expect(!horizon.permits(try Self.record(at: 1 << 60), of: Self.key))
         horizon.announce(scope)
-        horizon.confirm(scope, at: 60)
+        horizon.confirm(scope, at: 60, horizon.nextNumber())
         #expect(horizon.permits(try Self.record(at: 60), of: Self.key))
     }
 
@@ -87,14 +87,30 @@ import Testing
         var horizon = PurgeHorizon()
         horizon.begin(log: Self.log, floor: 0, [])
         horizon.announce(.tag("a"))
-        horizon.fail(.tag("a"))
+        horizon.fail(.tag("a"), horizon.nextNumber())
         horizon.announce(.tag("b"))
         horizon.announce(.everything)
-        horizon.confirm(.everything, at: 7)
+        horizon.confirm(.everything, at: 7, horizon.nextNumber())
         #expect(!horizon.permits(try Self.record(at: 6), of: Self.key))
         #expect(horizon.permits(try Self.record(at: 7), of: Self.key))
         // The other one is still under way.
         #expect(!horizon.permits(try Self.record(at: 7, tags: ["b"]), of: Self.key))
+    }
+
+    /// A purge is refused at once because too many wait, and an earlier one is confirmed after that.
+    @Test(arguments: [SharedPurge.Scope.tag("a"), .everything])
+    func earlierPurgeDoesNotConfirmOneThatFailed(_ scope: SharedPurge.Scope) throws {
+        var horizon = PurgeHorizon()
+        horizon.begin(log: Self.log, floor: 0, [])
+        horizon.announce(scope)
+        let first = horizon.nextNumber()
+        horizon.announce(.tag("a"))
+        horizon.fail(.tag("a"), horizon.nextNumber())
+        horizon.confirm(scope, at: 7, first)
+        #expect(!horizon.permits(try Self.record(at: 1 << 60), of: Self.key))
+        horizon.announce(.tag("a"))
+        horizon.confirm(.tag("a"), at: 8, horizon.nextNumber())
+        #expect(horizon.permits(try Self.record(at: 8), of: Self.key))
     }
 
     /// URLs may be long, and the log keeps 65,536 purges.
@@ -124,18 +140,18 @@ import Testing
         for number in 0..<4 {
             #expect(horizon.permits(try Self.record(at: 7), of: Self.key))
             horizon.announce(.tag("x\(number)"))
-            horizon.fail(.tag("x\(number)"))
+            horizon.fail(.tag("x\(number)"), horizon.nextNumber())
         }
         #expect(!horizon.permits(try Self.record(at: 7), of: Self.key))
         horizon.announce(.everything)
-        horizon.confirm(.everything, at: 8)
+        horizon.confirm(.everything, at: 8, horizon.nextNumber())
         #expect(horizon.permits(try Self.record(at: 8), of: Self.key))
     }
 
     @Test func beginningForgetsNothing() throws {
         var horizon = PurgeHorizon()
         horizon.announce(.tag("a"))
-        horizon.confirm(.tag("a"), at: 9)
+        horizon.confirm(.tag("a"), at: 9, horizon.nextNumber())
         horizon.begin(log: Self.log, floor: 0, [(scope: .tag("a"), position: 4)])
         #expect(!horizon.permits(try Self.record(at: 8), of: Self.key))
         #expect(horizon.permits(try Self.record(at: 9), of: Self.key))

@@ -66,9 +66,10 @@ final class PurgeRestorer: Sendable {
 
     private func work() async {
         while let some = next() {
+            let number = store?.nextNumber() ?? 0
             do throws(RedisError) {
                 let receipt = try await writer.append(some)
-                store?.confirm(some.map(\.purge), at: receipt.position)
+                store?.confirm(some.map(\.purge), at: receipt.position, number)
                 counts.restored.count(some.count)
                 state.withLock { $0.purges.noteTaken() }
             } catch {

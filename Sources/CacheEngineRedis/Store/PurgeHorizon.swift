@@ -15,8 +15,8 @@ struct PurgeHorizon: Sendable {
     private struct Unplaced {
         /// On their way to the log.
         var underWay = 0
-        /// The log has not confirmed the last one.
-        var hasFailed = false
+        /// The number of the last one that the log has not confirmed.
+        var failed: UInt64?
     }
 
     /// A change on this machine that the store has not confirmed yet.
@@ -52,6 +52,7 @@ struct PurgeHorizon: Sendable {
     /// The memory that `places` takes, about.
     private var placesBytes = 0
     private var unplaced: [SharedPurge.Scope: Unplaced] = [:]
+    private var numbers: UInt64 = 0
     private var marks: [KeyHash: (until: Int64, number: UInt64)] = [:]
     private var marksMade: UInt64 = 0
     /// The last moment of marks that were joined.
@@ -115,37 +116,51 @@ struct PurgeHorizon: Sendable {
         unplaced[scope, default: Unplaced()].underWay += 1
     }
 
+    /// The number of purges that are sent to the log together; later ones have a larger number.
+    ///
+    /// One may be refused at once while an earlier one is on its way, whose confirmation says nothing
+    /// of it.
+    mutating func nextNumber() -> UInt64 {
+        numbers += 1
+        return numbers
+    }
+
     /// The log has taken a purge of this machine, which was announced.
     ///
-    /// A purge of everything covers those that the log has not confirmed before.
-    mutating func confirm(_ scope: SharedPurge.Scope, at position: UInt64) {
+    /// It covers those of its scope that the log has not confirmed before, and one of everything
+    /// those of all scopes.
+    mutating func confirm(_ scope: SharedPurge.Scope, at position: UInt64, _ number: UInt64) {
         note(scope, at: position)
-        settle(scope, hasFailed: false)
-        if scope == .everything { forgetFailures() }
+        settle(scope)
+        let covered = scope == .everything ? Array(unplaced.keys) : [scope]
+        for scope in covered { forgetFailure(of: scope, before: number) }
     }
 
-    /// The log has not confirmed a purge of this machine: it holds until one of its scope is, or one
-    /// of everything.
+    /// The log has not confirmed a purge of this machine: it holds until a later one of its scope is,
+    /// or one of everything.
     ///
     /// Too many of them are joined to one of everything.
-    mutating func fail(_ scope: SharedPurge.Scope) {
-        settle(scope, hasFailed: true)
+    mutating func fail(_ scope: SharedPurge.Scope, _ number: UInt64) {
+        settle(scope)
+        note(failed: number, of: scope)
         guard unplaced.count > countMax else { return }
-        forgetFailures()
-        unplaced[.everything, default: Unplaced()].hasFailed = true
+        for scope in Array(unplaced.keys) { forgetFailure(of: scope, before: .max) }
+        note(failed: numbers, of: .everything)
     }
 
-    private mutating func forgetFailures() {
-        for (scope, state) in unplaced where state.hasFailed {
-            unplaced[scope] = state.underWay == 0 ? nil : Unplaced(underWay: state.underWay)
-        }
+    private mutating func note(failed number: UInt64, of scope: SharedPurge.Scope) {
+        let known = unplaced[scope, default: Unplaced()].failed ?? 0
+        unplaced[scope, default: Unplaced()].failed = max(known, number)
     }
 
-    private mutating func settle(_ scope: SharedPurge.Scope, hasFailed: Bool) {
+    private mutating func forgetFailure(of scope: SharedPurge.Scope, before number: UInt64) {
         guard var state = unplaced[scope] else { return }
-        state.underWay -= 1
-        state.hasFailed = hasFailed
-        unplaced[scope] = state.underWay == 0 && !hasFailed ? nil : state
+        if let failed = state.failed, failed < number { state.failed = nil }
+        unplaced[scope] = state.underWay == 0 && state.failed == nil ? nil : state
+    }
+
+    private mutating func settle(_ scope: SharedPurge.Scope) {
+        if (unplaced[scope]?.underWay ?? 0) > 0 { unplaced[scope]?.underWay -= 1 }
     }
 
     // MARK: Changes on this machine

@@ -98,12 +98,14 @@ extension SharedStore {
     func announce(_ purges: [SharedPurge]) { change(purges) { $0.announce($1) } }
 
     /// The log has taken purges of this machine, the last one at `position`.
-    func confirm(_ purges: [SharedPurge], at position: UInt64) {
-        change(purges) { $0.confirm($1, at: position) }
+    func confirm(_ purges: [SharedPurge], at position: UInt64, _ number: UInt64) {
+        change(purges) { $0.confirm($1, at: position, number) }
     }
 
     /// The log has not confirmed purges of this machine.
-    func fail(_ purges: [SharedPurge]) { change(purges) { $0.fail($1) } }
+    func fail(_ purges: [SharedPurge], _ number: UInt64) {
+        change(purges) { $0.fail($1, number) }
+    }
 
     private func change(
         _ purges: [SharedPurge],
@@ -124,6 +126,9 @@ extension SharedStore {
         let known = state.withLock { state in
             state.horizon.log == nil ? nil : state.keys.map { ($0, state.horizon.hidden(key)) }
         }
+    /// The number of purges that are about to be sent to the log together.
+    func nextNumber() -> UInt64 { state.withLock { $0.horizon.nextNumber() } }
+
         return known.map { ($0.name(of: key), $1) }
     }
 }
