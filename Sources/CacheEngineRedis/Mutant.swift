@@ -12,6 +12,7 @@ enum Mutant: String {
     case skipsGaps
     case restoresNothing
     case restoresInTheReader
+    case beginsInTheReader
     case forgetsWhatIsLostAgain
     case keepsBeforeApplying
     case forgetsOwnPurges

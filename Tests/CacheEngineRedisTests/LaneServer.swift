@@ -40,6 +40,9 @@ final class LaneServer: ModelServer {
 
     var isHolding: Bool { state.withLock { $0.isHolding } }
 
+    /// Whether commands of the lane are held back.
+    func isHolding(_ lane: RedisLane) -> Bool { state.withLock { $0.orders[lane] != nil } }
+
     /// The names of the commands that were sent so far, also of those that are held back.
     var names: [String] { state.withLock { $0.names } }
 

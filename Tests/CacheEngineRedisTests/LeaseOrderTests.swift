@@ -46,7 +46,7 @@ struct LeaseOrderTests {
         let time = FleetTime()
         time.note(serverMilliseconds: 1_700_000_000_000)
         let store = SharedStore(server, namespace: "t", FleetSurroundings(), time, FleetCounts())
-        store.begin(log: [UInt8](repeating: 1, count: SharedRecord.logBytes), floor: 0, [])
+        store.begin(log: [UInt8](repeating: 1, count: SharedRecord.logBytes), floor: 0, [], 0)
         return store
     }
 }

@@ -84,6 +84,81 @@ struct PurgeRestorerTests {
         await fleet.shutDown()
     }
 
+    // MARK: The purges for the shared store
+
+    /// A machine of a fleet that shares entries, and what it has received.
+    private func sharing() async throws -> (RedisFleet, SharedStore, Receiver) {
+        var options = RedisFleetOptions()
+        options.shares = .entries
+        let fleet = RedisFleet(
+            log: server,
+            entries: LaneServer(),
+            "t",
+            at: LaneServer.address,
+            options
+        )
+        let receiver = Receiver()
+        await fleet.start(receiver)
+        let store = try #require(fleet.sharedTier as? SharedStore)
+        #expect(store.isBegun)
+        return (fleet, store, receiver)
+    }
+
+    /// The log is lost: the next purge, or the next reader, begins another one.
+    private func loseLog() {
+        _ = server.model.run(["DEL", Self.keys.stream, Self.keys.meta].map { Array($0.utf8) })
+    }
+
+    /// A log has many pages, and the purges of other machines do not wait for them.
+    @Test func purgesOfOthersAreAppliedWhileTheSharedStoreReadsTheLog() async throws {
+        let (fleet, store, receiver) = try await sharing()
+        server.hold(.bulk) { _ in true }
+        loseLog()
+        #expect(await eventually { server.isHolding })
+        #expect(!store.isBegun)
+        append(1)
+        #expect(await eventually(seconds: 2) { receiver.applied.count == 1 })
+        #expect(server.isHolding && !store.isBegun)
+        server.release(.bulk)
+        #expect(await eventually { store.isBegun })
+        await fleet.shutDown()
+    }
+
+    /// Another log has taken the place of the one that was asked for, and the reader does not know.
+    @Test func purgesOfAnotherLogAreNotTaken() async throws {
+        let (fleet, store, _) = try await sharing()
+        server.hold(.bulk) { _ in true }
+        loseLog()
+        #expect(await eventually { server.isHolding })
+        server.hold(.blocking) { _ in true }
+        #expect(await eventually { server.isHolding(.blocking) })
+        loseLog()
+        append(1)
+        server.release(.bulk)
+        #expect(await eventually { !store.isBeginning })
+        #expect(!store.isBegun)
+        server.release(.blocking)
+        #expect(await eventually { store.isBegun })
+        await fleet.shutDown()
+    }
+
+    /// Purges may be missed while the log is read: what was read is not enough any more.
+    @Test func purgesThatWereReadBeforeAnEndAreNotTaken() throws {
+        let time = FleetTime()
+        time.note(serverMilliseconds: 1_700_000_000_000)
+        let store = SharedStore(server, namespace: "t", FleetSurroundings(), time, FleetCounts())
+        let log = [UInt8](repeating: 1, count: SharedRecord.logBytes)
+        let number = try #require(store.takeBeginning())
+        #expect(store.takeBeginning() == nil, "one task reads them")
+        store.end()
+        store.begin(log: log, floor: 0, [], number)
+        store.endBeginning()
+        #expect(!store.isBegun)
+        let next = try #require(store.takeBeginning())
+        store.begin(log: log, floor: 0, [], next)
+        #expect(store.isBegun)
+    }
+
     // MARK: The purges as a value
 
     private static func entry(_ number: Int) -> LogEntry {

@@ -88,7 +88,7 @@ extension SharedStoreTests {
             time,
             counts
         )
-        store.begin(log: record.log, floor: 0, [])
+        store.begin(log: record.log, floor: 0, [], 0)
         let key = SharedKey(bytes: record.entry.key.bytes, resource: record.entry.key.bytes)
         let clock = SystemClock()
         func isFound() async -> Bool {

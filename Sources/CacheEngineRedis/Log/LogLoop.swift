@@ -29,8 +29,9 @@ struct LogLoop: Sendable {
     let presence: FleetPresence
     let time: FleetTime
 
-    /// Reads until the task is cancelled; `onLink` is called whenever the log was read to its end.
-    func run(from bookmark: Bookmark?, onLink: @Sendable () -> Void) async {
+    /// Reads until the task is cancelled; `onLink` is called whenever the log was read to its end, and
+    /// the shared store knows its purges or could not read them.
+    func run(from bookmark: Bookmark?, onLink: @escaping @Sendable () -> Void) async {
         var reader = LogReader(
             bookmark,
             rule,
@@ -155,18 +156,24 @@ struct LogLoop: Sendable {
     }
 
     /// - Throws: `RedisError`, also for an error reply.
-    private func together(_ commands: [RESPCommand]) async throws(RedisError) -> [RESPValue] {
-        let replies = try await exchange(commands)
+    private func together(
+        _ commands: [RESPCommand],
+        lane: RedisLane = .blocking
+    ) async throws(RedisError) -> [RESPValue] {
+        let replies = try await exchange(commands, lane: lane)
         for case .error(let text) in replies { throw RedisError(reply: text, from: address) }
         return replies
     }
 
-    private func exchange(_ commands: [RESPCommand]) async throws(RedisError) -> [RESPValue] {
+    private func exchange(
+        _ commands: [RESPCommand],
+        lane: RedisLane = .blocking
+    ) async throws(RedisError) -> [RESPValue] {
         try await client.together(
             commands,
             by: Array(keys.meta.utf8),
             within: Self.replyLimit,
-            lane: .blocking
+            lane: lane
         )
     }
 }
@@ -190,7 +197,7 @@ extension LogLoop {
     private func perform(
         _ actions: [LogReader.Action],
         _ desk: inout Desk,
-        _ onLink: @Sendable () -> Void
+        _ onLink: @escaping @Sendable () -> Void
     ) async {
         var purges: [FleetPurge] = []
         for action in actions {
@@ -208,7 +215,7 @@ extension LogLoop {
     private func perform(
         _ action: LogReader.Action,
         _ desk: inout Desk,
-        _ onLink: @Sendable () -> Void
+        _ onLink: @escaping @Sendable () -> Void
     ) async {
         switch action {
         case .apply(let purge): await apply([purge], &desk)
@@ -234,14 +241,18 @@ extension LogLoop {
     }
 
     /// The reader is at the end of the log: the machine is linked, and appends what the log lost.
-    private func noteCaughtUp(_ desk: inout Desk, _ onLink: @Sendable () -> Void) async {
+    private func noteCaughtUp(
+        _ desk: inout Desk,
+        _ onLink: @escaping @Sendable () -> Void
+    ) async {
         let isNew = !counts.isLinked.load(ordering: .relaxed)
         if let place = desk.place {
             receiver.note(position: place.position.rawValue)
             counts.readEpoch.store(place.position.epoch, ordering: .releasing)
             // A purge waits for this machine before the cache serves.
             if isNew { await presence.announce(place) }
-            await beginStore(place)
+            let beginning = beginStore(place, onLink)
+            if Mutant.beginsInTheReader.isOn { await beginning?.value }
         }
         // Set before the start of the cache is told.
         counts.isReplaying.store(false, ordering: .releasing)
@@ -251,41 +262,59 @@ extension LogLoop {
             desk.told = nil
             receiver.report(.fleetLinked)
         }
-        onLink()
+        if store?.isBeginning != true { onLink() }
         let restoring = restorer.start()
         if Mutant.restoresInTheReader.isOn { await restoring?.value }
         if isNew { await presence.removeGone() }
     }
 
-    /// Tells the shared store every purge that the log still has.
-    private func beginStore(_ mark: Bookmark) async {
-        guard let store, !store.isBegun else { return }
+    /// Tells the shared store every purge that the log still has, in a task of its own: the log has
+    /// up to 17 pages, and the purges of other machines are applied meanwhile.
+    private func beginStore(
+        _ mark: Bookmark,
+        _ onLink: @escaping @Sendable () -> Void
+    ) -> Task<Void, Never>? {
+        guard let store, let number = store.takeBeginning() else { return nil }
+        return surroundings.start {
+            if let entries = await purges(of: mark) {
+                store.begin(
+                    log: mark.incarnation.bytes,
+                    floor: (entries.first?.previous ?? mark.position).rawValue,
+                    entries,
+                    number
+                )
+            }
+            // If it has failed, the next read of the log tries again.
+            store.endBeginning()
+            onLink()
+        }
+    }
+
+    /// Every entry of the log; `nil` if it cannot be read, or is not the log of the mark any more.
+    private func purges(of mark: Bookmark) async -> [LogEntry]? {
         var entries: [LogEntry] = []
         var first = "-"
-        do throws(RedisError) {
-            while true {
-                let page = RESPCommand(
-                    "XRANGE",
-                    key: keys.stream,
-                    first,
-                    "+",
-                    "COUNT",
-                    "\(LogReader.searchCountMax)"
-                )
-                guard let some = LogEntry.list(try await together([page])[0]) else { return }
-                entries += some
-                guard some.count == LogReader.searchCountMax, let last = some.last else { break }
-                first = "(\(last.position)"
+        while true {
+            let page = RESPCommand(
+                "XRANGE",
+                key: keys.stream,
+                first,
+                "+",
+                "COUNT",
+                "\(LogReader.searchCountMax)"
+            )
+            // After the page: a log that was begun anew has another incarnation from then on.
+            let meta = RESPCommand("HMGET", key: keys.meta, "inc")
+            guard let replies = try? await together([page, meta], lane: .bulk),
+                replies[1].elements?.first?.bytes == mark.incarnation.bytes,
+                let some = LogEntry.list(replies[0])
+            else { return nil }
+            entries += some
+            guard some.count == LogReader.searchCountMax, let last = some.last else {
+                return entries
             }
-        } catch {
-            // The next read of the log tries again.
-            return
+            first = "(\(last.position)"
         }
-        store.begin(
-            log: mark.incarnation.bytes,
-            floor: (entries.first?.previous ?? mark.position).rawValue,
-            entries
-        )
     }
 
     /// Applies purges that follow each other in the log, in any order: none of them depends on

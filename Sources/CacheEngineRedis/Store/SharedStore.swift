@@ -17,6 +17,10 @@ final class SharedStore: SharedTier {
         /// The leases of this machine that were not published under yet, by their keys.
         var leases: [SharedKey: Holding] = [:]
         var publications = PublicationQueue()
+        /// Whether the purges of the log are being read.
+        var isBeginning = false
+        /// The times that purges may have been missed.
+        var ends = 0
     }
 
     struct Holding {
@@ -67,10 +71,28 @@ extension SharedStore {
     /// Whether the purges of the log are known.
     var isBegun: Bool { state.withLock { $0.horizon.log != nil } }
 
-    /// Begins to use records, with the purges of the log that came after `floor`.
-    func begin(log: [UInt8], floor: UInt64, _ entries: [LogEntry]) {
+    /// Whether the purges of the log are being read.
+    var isBeginning: Bool { state.withLock { $0.isBeginning } }
+
+    /// Asks the caller to read the purges of the log, and to call `endBeginning`.
+    ///
+    /// The number is for `begin`; `nil` if the purges are known or are being read.
+    func takeBeginning() -> Int? {
+        state.withLock { state in
+            guard state.horizon.log == nil, !state.isBeginning else { return nil }
+            state.isBeginning = true
+            return state.ends
+        }
+    }
+
+    func endBeginning() { state.withLock { $0.isBeginning = false } }
+
+    /// Begins to use records, with the purges of the log that came after `floor`, unless `end` was
+    /// called since they were read.
+    func begin(log: [UInt8], floor: UInt64, _ entries: [LogEntry], _ number: Int) {
         guard let now = time.now() else { return }
         state.withLock { state in
+            guard state.ends == number else { return }
             if state.hasChangedUntimed {
                 state.horizon.endEverything(at: now + Self.deviationMilliseconds)
             }
@@ -85,7 +107,12 @@ extension SharedStore {
     }
 
     /// Purges may have been missed: no record is used until `begin`.
-    func end() { state.withLock { $0.horizon.end() } }
+    func end() {
+        state.withLock { state in
+            state.horizon.end()
+            state.ends += 1
+        }
+    }
 
     /// The log has these entries.
     func note(_ entries: [LogEntry]) {
@@ -96,6 +123,9 @@ extension SharedStore {
     }
 
     func announce(_ purges: [SharedPurge]) { change(purges) { $0.announce($1) } }
+
+    /// The number of purges that are about to be sent to the log together.
+    func nextNumber() -> UInt64 { state.withLock { $0.horizon.nextNumber() } }
 
     /// The log has taken purges of this machine, the last one at `position`.
     func confirm(_ purges: [SharedPurge], at position: UInt64, _ number: UInt64) {
@@ -126,9 +156,6 @@ extension SharedStore {
         let known = state.withLock { state in
             state.horizon.log == nil ? nil : state.keys.map { ($0, state.horizon.hidden(key)) }
         }
-    /// The number of purges that are about to be sent to the log together.
-    func nextNumber() -> UInt64 { state.withLock { $0.horizon.nextNumber() } }
-
         return known.map { ($0.name(of: key), $1) }
     }
 }
