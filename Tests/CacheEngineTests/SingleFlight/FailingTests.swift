@@ -99,7 +99,7 @@ import Testing
         await scene.close()
     }
 
-    /// Whoever sent the request, each of the others decides by its own policy.
+    /// Each waiter's own policy decides, whether or not that of the request that was sent allows it.
     @Test(arguments: Replaceable.all, [true, false])
     func s21OthersAskThemselvesWhereNothingMayReplaceTheFailure(
         failure: Replaceable,
@@ -114,7 +114,7 @@ import Testing
         let replaced = await scene.crowd(5, lenient)
         let others = await scene.crowd(3, strict)
         #expect(scene.origin.count == 2)
-        // What is not replaced is for its asker alone, and what others send besides.
+        // A 4xx that the policy of its asker does not replace is no failure of the origin.
         try await scene.answer(
             1,
             status: failure.status,

@@ -214,7 +214,6 @@ import Testing
 
     @Test("nor does such an answer to a refresh behind", arguments: provoked)
     func refusedRefreshSetsNoMark(status: Int) async throws {
-        // Nobody waits for the answer to a condition that the refresh did not have.
         let scene = try await FlightScene { $0.mode = .shared }
         _ = await scene.crowd(1)
         try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
