@@ -6,8 +6,9 @@ public enum StorageClass: UInt8, Hashable, Sendable, CaseIterable {
     case session = 1
     /// Survives restarts; not evicted while pinned entries stay within their share.
     ///
-    /// The share of the memory is `MemoryOptions.maximumPinnedShare`; the share of the disk is
-    /// half.
+    /// The share of the memory is `MemoryOptions.maximumPinnedShare`. The share of the disk is half:
+    /// of the capacity for bodies over 1 MiB, and of each segment of the log for smaller entries. Of
+    /// smaller entries that are pinned one after the other, half may be evicted.
     case pinned = 2
 }
 
