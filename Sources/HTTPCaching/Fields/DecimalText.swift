@@ -21,6 +21,14 @@ package enum DecimalText {
         return count
     }
 
+    /// Lends the text of `value` to `body`.
+    static func withText(of value: Int, _ body: (ByteRun) -> Void) {
+        withUnsafeTemporaryAllocation(byteCount: bytesMax, alignment: 1) { target in
+            let count = write(value, into: target)
+            body(ByteRun(UnsafeRawBufferPointer(rebasing: target[..<count])))
+        }
+    }
+
     private static func digitCount(_ magnitude: UInt) -> Int {
         var count = 1
         var limit: UInt = 10

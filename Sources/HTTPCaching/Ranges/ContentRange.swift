@@ -47,9 +47,34 @@ package struct ContentRange: Hashable, Sendable {
         self = parsed
     }
 
-    package var text: String {
-        let size = bodySize.map { String($0) } ?? "*"
-        guard let range else { return "bytes */\(size)" }
-        return "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
+    package var text: String { withText { $0.string } }
+
+    /// Lends the text to `body`.
+    func withText<Result>(_ body: (ByteRun) -> Result) -> Result {
+        withUnsafeTemporaryAllocation(byteCount: Self.bytesMax, alignment: 1) { target in
+            var count = 0
+            func add(_ literal: StaticString) {
+                let bytes = ByteRun(literal).buffer
+                UnsafeMutableRawBufferPointer(rebasing: target[count...]).copyMemory(from: bytes)
+                count += bytes.count
+            }
+            func add(_ number: Int) {
+                count += DecimalText.write(number, into: .init(rebasing: target[count...]))
+            }
+            add("bytes ")
+            if let range {
+                add(range.lowerBound)
+                add("-")
+                add(range.upperBound - 1)
+            } else {
+                add("*")
+            }
+            add("/")
+            if let bodySize { add(bodySize) } else { add("*") }
+            return body(ByteRun(UnsafeRawBufferPointer(rebasing: target[..<count])))
+        }
     }
+
+    /// The bytes of the longest text: three numbers and the signs around them.
+    static let bytesMax = 8 + 3 * DecimalText.bytesMax
 }

@@ -62,6 +62,19 @@ package struct RangeSet: Hashable, Sendable {
     /// The ranges to send of a body of `bodySize` bytes.
     package func resolve(bodySize: Int) -> Resolution {
         precondition(bodySize >= 0)
+        // The usual request, without an array.
+        if specs.count == 1 {
+            guard let range = Self.resolve(specs[0], bodySize: bodySize) else {
+                return .unsatisfiable
+            }
+            // An empty body has no part that a Content-Range could express.
+            return range.isEmpty ? .whole : .single(range)
+        }
+        return resolveAll(bodySize: bodySize)
+    }
+
+    /// The same for any number of ranges.
+    func resolveAll(bodySize: Int) -> Resolution {
         var ranges: [Range<Int>] = []
         var wantsEmptySuffix = false
         for spec in specs {
@@ -71,7 +84,6 @@ package struct RangeSet: Hashable, Sendable {
             case .none: break
             }
         }
-        // An empty body has no part that a Content-Range could express.
         if ranges.isEmpty { return wantsEmptySuffix ? .whole : .unsatisfiable }
         guard let disjoint = Self.coalesced(ranges) else { return .whole }
         return disjoint.count == 1 ? .single(disjoint[0]) : .multi(disjoint)

@@ -41,6 +41,14 @@ public struct HeaderFields: Sendable {
         return HeaderFields(served.ofNotModified, after: first)
     }
 
+    /// Makes the fields those of the part `range` of a body of `bodySize` bytes.
+    mutating func describePart(_ range: Range<Int>, of bodySize: Int) {
+        let linesCount = own.bytes.count + (served?.bytesUsual ?? 0)
+        var part = PartFields(range, of: bodySize, reserving: linesCount)
+        forEachRun { part.append($0) }
+        self = HeaderFields(part.finish())
+    }
+
     /// The condition that a GET with these fields has on a stored response.
     @inline(__always)
     var hitCondition: RequestFacts.HitCondition {

@@ -60,13 +60,11 @@ extension ResponseBuilder {
         _ range: Range<Int>,
         bodySize: Int,
         _ body: BodyStream,
-        _ response: CacheResponse
+        _ response: consuming CacheResponse
     ) -> CacheResponse {
         assert(body.count ?? range.count == range.count, "the body is the part")
-        var response = response
         response.status = 206
-        response.fields["Content-Range"] = ContentRange(range: range, bodySize: bodySize).text
-        response.fields["Content-Length"] = String(range.count)
+        response.fields.describePart(range, of: bodySize)
         response.body = body
         return response
     }

@@ -35,7 +35,7 @@ struct ServedFields: Sendable {
     /// All fields behind those of `first`, as a section of their own.
     func section(after first: FieldSection) -> FieldSection {
         var section = first.withUnsafeBytes {
-            FieldSection(trusted: $0, reserving: shared.count + Self.ownBytesUsual)
+            FieldSection(trusted: $0, reserving: bytesUsual)
         }
         forEachRun { section.append(trusted: $0) }
         return section
@@ -47,6 +47,9 @@ struct ServedFields: Sendable {
         fields.describesContent = false
         return fields
     }
+
+    /// The bytes of all lines, if the response's own are as short as usual.
+    var bytesUsual: Int { shared.count + Self.ownBytesUsual }
 
     private static let ownBytesUsual = 128
 }
