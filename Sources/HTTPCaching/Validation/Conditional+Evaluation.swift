@@ -71,18 +71,18 @@ extension Conditional {
         of request: FieldSection,
         names stored: UnsafeRawBufferPointer
     ) -> Bool {
+        let text = FieldCursor.withFirst(lowercased: "etag", in: stored) { $0 }
+        let tag = text.flatMap { EntityTag($0) }
         var isNamed = false
         request.forEachValue(of: "if-none-match") { line in
-            if line.trimmed.equals(exactly: "*") { isNamed = true }
+            if line.equals(exactly: "*") { isNamed = true }
+            guard !isNamed, let text, let tag else { return }
+            // The usual request repeats the tag as the response spelled it.
+            isNamed = line.equals(text)
+            var tags = EntityTagScanner(line)
+            while !isNamed, let next = tags.next() { isNamed = tag.weaklyEquals(next) }
         }
-        guard !isNamed else { return true }
-        return withTag(ofStored: stored) { tag in
-            request.forEachValue(of: "if-none-match") { line in
-                var tags = EntityTagScanner(line)
-                while !isNamed, let next = tags.next() { isNamed = tag.weaklyEquals(next) }
-            }
-            return isNamed
-        }
+        return isNamed
     }
 
     /// Whether `body` holds for the entity tag of the response with the fields `stored`.

@@ -57,6 +57,39 @@ struct EvaluationTests {
         #expect(Self.evaluate([("If-None-Match", "*")], stored: []) == .notModified)
     }
 
+    @Test("§13.1.2: a tag that is repeated as it was sent equals itself, if it is a tag")
+    func repeatedTags() {
+        let texts = [
+            "\"a\"", "W/\"a\"", "a", "\"a,b\"", "\"a\", \"b\"", "a b", "a,b", "\"", "*", "W/", "",
+            ",", "\"a\"b\"",
+        ]
+        for stored in texts {
+            for asked in texts {
+                // As the list is read member by member.
+                let isNamed = stored.withByteRun { stored in
+                    asked.withByteRun { asked in
+                        var members = EntityTagScanner(asked)
+                        var isNamed = asked.equals(exactly: "*")
+                        guard let tag = EntityTag(stored) else { return isNamed }
+                        while let next = members.next() {
+                            if tag.weaklyEquals(next) { isNamed = true }
+                        }
+                        return isNamed
+                    }
+                }
+                let others: Lines = [("If-None-Match", "\"x\""), ("If-None-Match", "y")]
+                for place in 0...2 {
+                    var lines = others
+                    lines.insert(("If-None-Match", asked), at: place)
+                    let names = FieldSection([("ETag", stored)]).withUnsafeBytes {
+                        Conditional.ifNoneMatch(of: FieldSection(lines), names: $0)
+                    }
+                    #expect(names == isNamed, "\(asked) for \(stored)")
+                }
+            }
+        }
+    }
+
     @Test("§13.2.2: If-None-Match before If-Modified-Since")
     func precedence() {
         let since = ("If-Modified-Since", Scene.date(0))
