@@ -56,6 +56,13 @@ extension FieldSection {
         forEachLine { if $0.name.equalsIgnoringCase(name) { body($0.value) } }
     }
 
+    /// The lengths of the names of all lines.
+    package var nameLengths: NameLengths {
+        var lengths = NameLengths()
+        forEachLine { lengths.insert($0.name.count) }
+        return lengths
+    }
+
     func containsLine(where isWanted: (FieldCursor.Line) -> Bool) -> Bool {
         bytes.withUnsafeBytes { buffer in
             var cursor = FieldCursor(buffer)

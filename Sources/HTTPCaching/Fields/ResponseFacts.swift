@@ -54,7 +54,9 @@ package struct ResponseFacts: Hashable, Sendable {
         if pass.hasInvalidExpires { expiresSeconds = nil }
         contentLength = pass.length.count
         if pass.length.isInvalid { flags.insert(.hasInvalidContentLength) }
-        if let targeted = ResponseDirectives.targeted(by: targets, in: fields) {
+        if targets.contains(where: { pass.lengths.mayInclude($0) }),
+            let targeted = ResponseDirectives.targeted(by: targets, in: fields)
+        {
             directives = targeted
             flags.insert(.isTargeted)
         }
@@ -90,6 +92,7 @@ package struct ResponseFacts: Hashable, Sendable {
     /// The reader's state between lines.
     private struct Pass {
         let near: Int64
+        var lengths = NameLengths()
         var length = ContentLength()
         var hasInvalidExpires = false
         var hasAge = false
@@ -101,6 +104,7 @@ package struct ResponseFacts: Hashable, Sendable {
 
         mutating func read(_ line: FieldCursor.Line, into facts: inout ResponseFacts) {
             let name = line.name
+            lengths.insert(name.count)
             switch name.count {
             case 3 where name.equals(lowercased: "age"): readAge(line.value, &facts)
             case 4 where name.equals(lowercased: "date"): readDate(line.value, &facts)

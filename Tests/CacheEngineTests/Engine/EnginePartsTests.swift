@@ -1,4 +1,5 @@
 import CacheTestSupport
+import HTTPCaching
 import Synchronization
 import Testing
 
@@ -245,5 +246,22 @@ import Testing
         statistics.refusals = [StoreRefusalReason("a\"b\\c\nd"): 1]
         let text = statistics.prometheusText()
         #expect(text.contains("{reason=\"a\\\"b\\\\c\\nd\"} 1\n"))
+    }
+
+    // MARK: Tags
+
+    @Test("the fields of tags may have any names")
+    func tagFieldsMayHaveAnyNames() {
+        for count in [1, 9, 13, 62, 63, 64, 65, 200] {
+            var rules = CachingRules()
+            let name = String(repeating: "n", count: count)
+            rules.tagFields = ["Cache-Tag", name]
+            let fields: HeaderFields = [
+                name.uppercased(): "red, blue", "Server": "s", name + "n": "no",
+                "Surrogate-Key": "no",
+            ]
+            #expect(rules.tags(in: fields.section) == ["red", "blue"])
+            #expect(rules.tags(in: FieldSection([("Server", "s")])) == [])
+        }
     }
 }

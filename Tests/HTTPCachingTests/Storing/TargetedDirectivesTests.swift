@@ -73,6 +73,24 @@ struct TargetedDirectivesTests {
         #expect(seconds([cdn, ("Cache-Control", "max-age=30")]) == 30)
     }
 
+    @Test(
+        "A target may have any name",
+        arguments: [
+            "X", "Cache-Control", "Expires", "Surrogate-Control",
+            String(repeating: "n", count: 63), String(repeating: "n", count: 64),
+            String(repeating: "n", count: 1_000),
+        ]
+    )
+    func anyName(_ name: String) {
+        var rules = StoringRules.shared
+        rules.targetedFields = [name]
+        let scene = Scene([("Server", "s"), (name.uppercased(), "max-age=20")], rules: rules)
+        #expect(scene.lifetime.seconds == 20)
+        #expect(scene.response.flags.contains(.isTargeted))
+        let other = Scene([(name + "s", "max-age=20"), ("Server", "s")], rules: rules)
+        #expect(!other.response.flags.contains(.isTargeted))
+    }
+
     @Test("Several lines are one dictionary")
     func severalLines() {
         let scene = Scene([
