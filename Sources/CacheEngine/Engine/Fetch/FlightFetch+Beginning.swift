@@ -33,7 +33,7 @@ extension FlightFetch {
 
     /// Sends the request; returns `false` if that needs a task.
     private func beginAttempt(_ context: FetchContext, _ attempt: Int) -> Bool {
-        guard let origin = services.loopOrigin, origin.isOnLoop, services.tiers.outlet == nil,
+        guard let origin = services.loopOrigin, origin.isOnLoop, !services.tiers.hasOutlet,
             services.supervisor.isOpen
         else { return false }
         let fetch = fetchAttempt(context)

@@ -70,10 +70,10 @@ final class FlightFetch: Sendable {
         var attempt = attempt
         while true {
             do {
-                if services.tiers.outlet == nil {
-                    _ = try await ask(context, attempt: attempt)
-                } else {
+                if services.tiers.hasOutlet {
                     try await askFleet(context, attempt: attempt)
+                } else {
+                    _ = try await ask(context, attempt: attempt)
                 }
                 return attempt
             } catch {

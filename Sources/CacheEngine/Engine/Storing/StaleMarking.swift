@@ -15,7 +15,7 @@ struct StaleMarking {
     func mark(_ key: RequestKey, _ fields: FieldSection) async throws -> Bool {
         let tiers = services.tiers
         // The other machines cannot tell which variant it is.
-        if tiers.outlet != nil { return try await mark(key) }
+        if tiers.hasOutlet { return try await mark(key) }
         tiers.outdateFetches(of: key)
         let ticket = tiers.ledger.ticket()
         let lookup = await Lookup(services).result(for: key, fields)
@@ -39,7 +39,7 @@ struct StaleMarking {
         let entry = await tiers.entry(key)?.0
         let hasVariants = entry.flatMap { VariantIndex($0.entry) } != nil
         // Without an index too: another machine may have kept it, and share it again.
-        if hasVariants || tiers.outlet != nil { try await tiers.markVariantsStale(of: key) }
+        if hasVariants || tiers.hasOutlet { try await tiers.markVariantsStale(of: key) }
         guard let entry, let stored = StoredResponse(entry) else {
             if hasVariants, !tiers.backing.entriesOutliveMarks { return true }
             let isRemoved = try await tiers.removeDurably(key)

@@ -25,6 +25,8 @@ final class TieredStore: Sendable {
     let recorder: Recorder
     /// The way to the store that a fleet shares; `nil` without one.
     let outlet: SharedOutlet?
+    /// Whether there is an outlet; asking the optional would copy it.
+    let hasOutlet: Bool
     /// Whether the tier behind the memory finds some entries without waiting.
     let readsBehindAtOnce: Bool
     /// Whether anything was ever marked stale; otherwise a hit looks for no mark.
@@ -47,6 +49,7 @@ final class TieredStore: Sendable {
         self.clock = clock
         self.recorder = recorder
         self.outlet = outlet
+        hasOutlet = outlet != nil
         self.executor = executor
         readsBehindAtOnce = backing.readsAtOnce
         if let disk = backing.disk {
