@@ -38,7 +38,7 @@ enum FlightAudience: Hashable, Sendable, CaseIterable {
 }
 
 /// The reason why a request fetches on its own.
-enum FlightEscape: String, Hashable, Sendable {
+enum FlightEscape: String, CaseIterable, Hashable, Sendable {
     /// The flight's answer belongs to its own request only.
     case unshareable
     /// The key's recent answers were not shareable.

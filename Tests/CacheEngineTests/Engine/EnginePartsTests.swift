@@ -248,6 +248,34 @@ import Testing
         #expect(text.contains("{reason=\"a\\\"b\\\\c\\nd\"} 1\n"))
     }
 
+    // MARK: Recorder
+
+    @Test("refusals and escapes are counted by reason, and what never happened has no row")
+    func reasonsAreCounted() {
+        let recorder = Recorder(onEvent: nil)
+        let request = CacheRequest(url: "http://example.com/")
+        #expect(recorder.snapshot.refusals.isEmpty && recorder.snapshot.escapes.isEmpty)
+        // Each reason is another string with the same text.
+        let reasons = [3, 1, 2].map { "a reason that no word of memory holds \($0)" }
+        for reason in reasons + reasons.dropFirst() {
+            recorder.refused(StoreRefusalReason(reason), request)
+        }
+        #expect(
+            recorder.snapshot.refusals == [
+                StoreRefusalReason(reasons[0]): 1, StoreRefusalReason(reasons[1]): 2,
+                StoreRefusalReason(reasons[2]): 2,
+            ]
+        )
+        for (place, escape) in FlightEscape.allCases.enumerated() {
+            for _ in 0...place { recorder.escaped(escape, request) }
+        }
+        let escapes = recorder.snapshot.escapes
+        #expect(escapes.count == FlightEscape.allCases.count)
+        for (place, escape) in FlightEscape.allCases.enumerated() {
+            #expect(escapes[escape.rawValue] == place + 1)
+        }
+    }
+
     // MARK: Tags
 
     @Test("the fields of tags may have any names")

@@ -2,11 +2,6 @@ import Synchronization
 
 /// Counts events, and passes them to the application's hook.
 final class Recorder: Sendable {
-    private struct ByReason {
-        var refusals: [StoreRefusalReason: Int] = [:]
-        var escapes: [String: Int] = [:]
-    }
-
     /// The buckets of the wait histogram, each with its upper bound in milliseconds.
     private static let waits: [(bound: Double, counter: Counter)] = [
         (0.1, .waits0_1), (1, .waits1), (10, .waits10), (100, .waits100), (1_000, .waits1000),
@@ -14,7 +9,9 @@ final class Recorder: Sendable {
     ]
 
     let counters = Counters()
-    private let byReason = Mutex(ByReason())
+    /// The engine has some thirty reasons; few of them occur, and comparing one with those takes
+    /// less than hashing it.
+    private let refusals = Mutex<[(reason: StoreRefusalReason, count: Int)]>([])
     private let onEvent: (@Sendable (CacheEvent) -> Void)?
     private let onFault: (@Sendable (CacheEvent) -> Void)?
 
@@ -42,7 +39,13 @@ final class Recorder: Sendable {
     }
 
     func refused(_ reason: StoreRefusalReason, _ request: CacheRequest) {
-        byReason.withLock { $0.refusals[reason, default: 0] += 1 }
+        refusals.withLock { refusals in
+            if let place = refusals.firstIndex(where: { $0.reason == reason }) {
+                refusals[place].count += 1
+            } else {
+                refusals.append((reason, 1))
+            }
+        }
         onEvent?(.refused(reason, request: request))
     }
 
@@ -55,7 +58,7 @@ final class Recorder: Sendable {
     }
 
     func escaped(_ escape: FlightEscape, _ request: CacheRequest) {
-        byReason.withLock { $0.escapes[escape.rawValue, default: 0] += 1 }
+        counters.add(Self.counter(escape))
         onEvent?(.escaped(escape.rawValue, request: request))
     }
 
@@ -103,9 +106,10 @@ final class Recorder: Sendable {
             guard case .field(let field, let counter?) = row.source else { continue }
             statistics[keyPath: field] = counters[counter]
         }
-        byReason.withLock { reasons in
-            statistics.refusals = reasons.refusals
-            statistics.escapes = reasons.escapes
+        for (reason, count) in refusals.withLock({ $0 }) { statistics.refusals[reason] = count }
+        for escape in FlightEscape.allCases {
+            let count = counters[Self.counter(escape)]
+            if count > 0 { statistics.escapes[escape.rawValue] = count }
         }
         statistics.waitMilliseconds = Self.waits.map { ($0.bound, counters[$0.counter]) }
         statistics.totalWait = .microseconds(counters[.waitedMicroseconds])
@@ -123,6 +127,18 @@ final class Recorder: Sendable {
         case .generated: .generated
         }
     }
+
+    private static func counter(_ escape: FlightEscape) -> Counter {
+        switch escape {
+        case .unshareable: .escapesUnshareable
+        case .hitForMiss: .escapesHitForMiss
+        case .waitedTooLong: .escapesWaitedTooLong
+        case .crowded: .escapesCrowded
+        case .tableFull: .escapesTableFull
+        case .lookedTooOften: .escapesLookedTooOften
+        case .mayNotShare: .escapesMayNotShare
+        }
+    }
 }
 
 /// The names of the counters.
@@ -135,6 +151,9 @@ enum Counter: Int, CaseIterable {
     /// Waits of at most that many milliseconds.
     case waits0_1, waits1, waits10, waits100, waits1000, waits10000, waitsLonger
     case waitedMicroseconds
+    /// Requests that left a flight or took none, by `FlightEscape`.
+    case escapesUnshareable, escapesHitForMiss, escapesWaitedTooLong, escapesCrowded
+    case escapesTableFull, escapesLookedTooOften, escapesMayNotShare
 }
 
 /// The counters of one cache.
