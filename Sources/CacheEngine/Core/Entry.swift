@@ -70,6 +70,7 @@ package struct Entry: @unchecked Sendable {
     }
 
     /// The decoded head.
+    @inline(__always)
     package var head: EntryHead { EntryHead(trusted: storage.unsafeHead) }
 
     /// The size of the entry in bytes, including its head.
