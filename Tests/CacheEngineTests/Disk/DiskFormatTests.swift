@@ -219,18 +219,20 @@ import Testing
         for _ in 0..<10_000 {
             let segment = Int(random.next() % UInt64(RecordPlace.segmentsMax))
             let offset = Int(random.next() % (1 << 22)) * 64
-            let bytes = 1 + Int(random.next() % UInt64(SizeClass.bytesMax >> (random.next() % 20)))
+            let largest = UInt64(RecordPlace.recordBytesMax / recordUnitBytes)
+            let units = 1 + random.next() % (largest >> (random.next() % 20) | 1)
+            let bytes = Int(min(units, largest)) * recordUnitBytes
             var place = RecordPlace(
                 segment: segment,
                 offset: offset,
                 recordBytes: bytes,
                 flags: [.session, .raw]
             )
+            #expect(place.frequency == 0)
             place.frequency = 9
             #expect(place.segment == segment && place.offset == offset)
             #expect(place.frequency == 3 && place.flags == [.session, .raw] && !place.isQueued)
-            #expect(place.recordBytesMax >= bytes)
-            #expect(place.recordBytesMax <= bytes + max(64, bytes / 15))
+            #expect(place.recordBytes == bytes)
         }
     }
 

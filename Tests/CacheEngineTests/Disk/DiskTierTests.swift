@@ -192,7 +192,7 @@ import Testing
         let identities = try [1, 2].map { try store.storeKey($0).hash.identity }
         let written = tier.shards[0].state.withLock { state in
             identities.reduce(0) { sum, identity in
-                sum + state.index.place(of: identity).recordBytesMax
+                sum + state.index.place(of: identity).recordBytes
                     + (state.bodies[identity]?.occupiedBytes ?? 0)
             }
         }

@@ -2,9 +2,8 @@
 ///
 ///      0 …15 segment slot; 0xFFFF: the write queue
 ///     16 …37 offset in units of 64 bytes; or the number of the queue's node
-///     38 …45 size class: how many bytes to read
-///     46 …47 frequency: reads since the record was written, at most 3
-///     48 …59 zero
+///     38 …57 size of the record in units of 64 bytes
+///     58 …59 frequency: reads since the record was written, at most 3
 ///     60 jumbo · 61 session · 62 pinned · 63 raw
 ///
 /// Zero means no place.
@@ -15,8 +14,11 @@ package struct RecordPlace: Hashable, Sendable {
     package static let none = Self(bits: 0)
     package static let frequencyMax: UInt64 = 3
     package static let segmentsMax = 0xFFFE
+    /// The size of the largest record; its place has room for twice as much.
+    package static let recordBytesMax = 31 << 20
     package static let queueNodesMax = 1 << 22
     private static let queueMark: UInt64 = 0xFFFF
+    private static let unitsMax = (1 << 20) - 1
 
     package struct Flags: OptionSet, Sendable {
         package let rawValue: UInt64
@@ -29,12 +31,13 @@ package struct RecordPlace: Hashable, Sendable {
 
     package init(segment: Int, offset: Int, recordBytes: Int, flags: Flags) {
         bits = UInt64(segment) | UInt64(offset / recordUnitBytes) << 16
-        bits |= UInt64(SizeClass(recordBytes: recordBytes).rawValue) << 38
+        // A damaged footer may claim a larger record, which reads as damaged.
+        bits |= UInt64(min(recordBytes / recordUnitBytes, Self.unitsMax)) << 38
         bits |= flags.rawValue
         assert(!isNone && !isQueued, "a place on disk")
         assert(self.segment == segment && self.offset == offset, "reads as written")
         assert(self.flags == flags && frequency == 0, "reads as written")
-        assert(recordBytesMax >= min(recordBytes, SizeClass.bytesMax), "covers the record")
+        assert(self.recordBytes >= min(recordBytes, Self.recordBytesMax), "covers the record")
     }
 
     package init(queueNode: Int, flags: Flags) {
@@ -47,14 +50,12 @@ package struct RecordPlace: Hashable, Sendable {
     package var segment: Int { Int(bits & 0xFFFF) }
     package var offset: Int { Int(bits >> 16 & 0x3F_FFFF) * recordUnitBytes }
     package var queueNode: Int { Int(bits >> 16 & 0x3F_FFFF) }
-    package var recordBytesMax: Int {
-        SizeClass(rawValue: UInt8(truncatingIfNeeded: bits >> 38)).bytes
-    }
+    package var recordBytes: Int { (Int(bits >> 38) & Self.unitsMax) * recordUnitBytes }
     package var flags: Flags { Flags(rawValue: bits & 0xF << 60) }
 
     package var frequency: UInt64 {
-        get { bits >> 46 & 3 }
-        set { bits = bits & ~(3 << 46) | min(newValue, Self.frequencyMax) << 46 }
+        get { bits >> 58 & 3 }
+        set { bits = bits & ~(3 << 58) | min(newValue, Self.frequencyMax) << 58 }
     }
 
     /// The bits that locate the record, without those that may change while it stays there.
@@ -74,32 +75,5 @@ extension RecordPlace.Flags {
         if head.contains(.session) { insert(.session) }
         if head.contains(.pinned) { insert(.pinned) }
         if isRaw { insert(.raw) }
-    }
-}
-
-/// A record's size in eight bits, at most 1/16 too large: four bits of exponent, four of mantissa.
-package struct SizeClass: Hashable, Sendable {
-    package let rawValue: UInt8
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
-
-    package static let bytesMax = 31 << 14 * recordUnitBytes
-
-    package init(recordBytes: Int) {
-        let units = max(1, (recordBytes + recordUnitBytes - 1) / recordUnitBytes)
-        guard units >= 16 else {
-            rawValue = UInt8(units)
-            return
-        }
-        var exponent = Int.bitWidth - 1 - units.leadingZeroBitCount - 4
-        var mantissa = (units + (1 << exponent) - 1) >> exponent
-        if mantissa == 32 { (exponent, mantissa) = (exponent + 1, 16) }
-        rawValue = UInt8(min(255, exponent << 4 + 16 + (mantissa - 16)))
-    }
-
-    /// The maximum size of a record of this class.
-    package var bytes: Int {
-        guard rawValue >= 16 else { return Int(rawValue) * recordUnitBytes }
-        let (exponent, mantissa) = ((Int(rawValue) - 16) >> 4, (Int(rawValue) & 15) + 16)
-        return mantissa << exponent * recordUnitBytes
     }
 }

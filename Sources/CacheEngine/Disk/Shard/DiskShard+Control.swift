@@ -52,7 +52,7 @@ extension DiskShard {
         guard var removed = state.withLock({ $0.purgeEverything(leaving: &old) }) else {
             throw Self.closed
         }
-        old.forEach { if !$0.place.isQueued { removed.bytes += $0.place.recordBytesMax } }
+        old.forEach { if !$0.place.isQueued { removed.bytes += $0.place.recordBytes } }
         return removed
     }
 

@@ -59,7 +59,7 @@ extension DiskShard {
                 state.index.removeAll(inTable: table) { entry in
                     let place = entry.place
                     guard !place.isQueued, place.segment == slot else { return false }
-                    let bytes = place.recordBytesMax
+                    let bytes = place.recordBytes
                     let isPinned = place.flags.contains(.pinned) && bytes <= pinnedRoom
                     let isUsed = place.frequency >= Self.reinsertionFrequency && bytes <= room
                     if mayKeep, isPinned || isUsed, bytes <= Self.reinsertionBytesMax {
@@ -89,7 +89,7 @@ extension DiskShard {
             return (info.file, info.seal, info.recordsEnd)
         }
         for entry in kept {
-            let size = min(entry.place.recordBytesMax, end - entry.place.offset)
+            let size = min(entry.place.recordBytes, end - entry.place.offset)
             guard size >= EntryHead.sizeBytes else { continue }
             let bytes = ByteChunk(capacity: size) { buffer in
                 try? volume.read(file, into: buffer, at: entry.place.offset)

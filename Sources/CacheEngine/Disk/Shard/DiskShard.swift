@@ -144,5 +144,5 @@ struct ShardSettings: Sendable {
     let durability: DiskConfiguration.Durability
 
     /// The maximum size of one record in the log.
-    var recordBytesMax: Int { min(segmentBytes / 2, SizeClass.bytesMax) }
+    var recordBytesMax: Int { min(segmentBytes / 2, RecordPlace.recordBytesMax) }
 }

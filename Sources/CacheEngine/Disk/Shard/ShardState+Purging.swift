@@ -111,7 +111,7 @@ extension ShardState {
                 || place.flags.contains(.jumbo)
                     && (bodies[slot.identity]?.sequence ?? .max) < sequence
             {
-                removed.bytes += place.recordBytesMax
+                removed.bytes += place.recordBytes
                 written.append(slot.identity)
                 if place.flags.contains(.jumbo) { jumbos.append(slot.identity) }
             }

@@ -76,7 +76,7 @@ extension ShardState {
                 file: info.file,
                 seal: info.seal,
                 generation: info.generation,
-                readBytes: min(place.recordBytesMax, info.recordsEnd - place.offset),
+                readBytes: min(place.recordBytes, info.recordsEnd - place.offset),
                 purgeSequence: purges.sequenceMax
             )
         )
