@@ -122,7 +122,7 @@ package final class RedisFleet: PurgeRelay {
             try await receiver.markEverythingStale()
             counts.allMarkedStale.count()
         } catch {
-            // It holds in this process. The position is kept only behind purges that were applied.
+            // It holds in this process. The position is kept only after purges that were applied.
             counts.notApplied.count()
         }
     }

@@ -157,7 +157,7 @@ extension RESPParser {
             Self.append(run, to: &line)
             return nil
         }
-        // Behind the CR.
+        // After the CR.
         place += 1
         if line.isEmpty, place < bytes.count, bytes[place] == Wire.lineFeed {
             place += 1

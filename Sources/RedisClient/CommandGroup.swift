@@ -3,7 +3,7 @@ internal import RESP
 /// Commands that travel to one server in one piece, and the place of each in its caller's group.
 ///
 /// While a slot is being moved, its keys are at two servers, and only the replies tell which key is
-/// where. So each redirected command goes to the server that its reply names, behind ASKING if the
+/// where. So each redirected command goes to the server that its reply names, after ASKING if the
 /// reply is ASK. The others keep their replies: at the other server, a read would miss what is
 /// there still, and a write would create the key a second time.
 struct CommandGroup {

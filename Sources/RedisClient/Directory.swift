@@ -7,7 +7,7 @@ internal import RESP
 /// Invariants:
 /// 1. `seeds` is not empty.
 struct Directory: Sendable {
-    /// The next question for the servers, or the step behind it.
+    /// The next question for the servers, or the step after it.
     struct Question: Hashable, Sendable {
         let address: NodeAddress
         let isSentinel: Bool

@@ -239,7 +239,7 @@ extension NodeLink {
             error = reason
             breaker.hung(now: now)
         }
-        // Commands that failed must not reach the server behind those of the next connection.
+        // Commands that failed must not reach the server after those of the next connection.
         takeSocket()?.reset()
         connection.fail(error)
         guard !wasOpen, !breaker.isClosed else { return }

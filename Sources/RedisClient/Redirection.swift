@@ -4,7 +4,7 @@ internal import RESP
 enum Redirection: Hashable, Sendable {
     /// The slot belongs to that server from now on.
     case moved(slot: UInt16, to: NodeAddress)
-    /// This command alone goes to that server, behind ASKING.
+    /// This command alone goes to that server, after ASKING.
     case ask(to: NodeAddress)
 
     /// Reads a reply such as `MOVED 3999 127.0.0.1:6381`; `nil` if it is no redirection.

@@ -64,7 +64,7 @@ extension RedisClient {
         within limit: Duration? = nil,
         lane: RedisLane = .data
     ) async throws(RedisError) -> [RESPValue] {
-        // An exchange without commands would have no reply, and those behind it would be taken for it.
+        // An exchange without commands would have no reply, and those after it would be taken for it.
         guard !commands.isEmpty else { return [] }
         var server = try router.route(for: KeySlot.slot(of: key))
         let trip = trip(limit, lane)

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// Finds the server of a command, and asks for the servers when they may have changed.
 ///
-/// The questions run behind the callers, as steps on the thread of the loop.
+/// The questions run in the background, as steps on the thread of the loop.
 final class Router: Sendable {
     /// The limit for each step of a question.
     private static let questionNanoseconds: UInt64 = 500_000_000

@@ -172,7 +172,7 @@ final class CapriciousBody: BodySource {
         if dice.oneIn(30) { try await origin.clock.sleep(nanoseconds: 700_000_000) }
         try Task.checkCancellation()
         let start = offset.load(ordering: .relaxed)
-        // The cache reads the body behind the head, which may have waited for its task until now.
+        // The cache reads the body after the head, which may have waited for its task until now.
         if start == 0 { origin.ledger.arrive(serial) } else { origin.ledger.goOn(serial) }
         if start >= bytes.count {
             if vice == .resets { throw CacheError(.originFailed, detail: "reset") }

@@ -74,7 +74,7 @@ final class LaneServer: ModelServer {
         }
     }
 
-    /// The replica becomes the master behind the next script that is sent whole.
+    /// The replica becomes the master after the next script that is sent whole.
     func failOverBehindTheNextScript() { state.withLock { $0.failsOver = true } }
 
     // MARK: As a machine sees it

@@ -207,7 +207,7 @@ import Testing
         #expect(maySend(early) && !maySend(early, other))
         horizon.end([7], at: 500)
         #expect(maySend(early))
-        // An end holds for a second longer on the clock; what is published behind it is sent.
+        // An end holds for a second longer on the clock; what is published after it is sent.
         horizon.end(Self.key.resource, at: 200)
         let behind = mark()
         #expect(!maySend(early) && maySend(behind))

@@ -47,7 +47,7 @@ package final class RedisProcess {
 
     /// The password that the server demands, as a URL gives it.
     ///
-    /// Without it the client would pause after the first refusal, and a server that came up behind
+    /// Without it the client would pause after the first refusal, and a server that came up after
     /// that refusal would seem not to answer.
     private var login: String {
         guard let option = words.firstIndex(of: "--requirepass"), option + 1 < words.count else {

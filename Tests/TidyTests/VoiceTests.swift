@@ -21,6 +21,10 @@ import Testing
         (#"\b(brought|brings|bring) (it |them |the body )?home\b"#, "say \"delivers\""),
         (#"\bsees? to it\b"#, "say \"ensures\""),
         (#"\bthere is nobody\b"#, "say \"there is no reader\""),
+        (
+            #"\b[Bb]ehind ([a-z]+ ){1,2}(head|answer|response|request)s?\b"#,
+            "\"behind\" is a place: say \"after\""
+        ),
     ]
 
     @Test func noFileHasAPhraseThatIsRuledOut() throws {
@@ -38,12 +42,13 @@ import Testing
         "nil for a URL that is none", "Whoever asks waits", "he was permitted",
         "it is not to be kept",
         "What came whole is brought home first", "Who was behind still reads",
+        "A request that comes behind the head", "The connection ends behind an incomplete response",
     ])
     func phraseIsFound(_ line: String) { #expect(Self.fault(in: line) != nil) }
 
     @Test(arguments: [
         "What does the entry cost?", "`nil` if the URL is not absolute.",
-        "The reader that lags behind",
+        "The reader that lags behind", "The tier behind the memory, after the response",
         "the hit", "There is no entry.", "Whether the entry is in `scope`.",
     ])
     func plainSentenceIsLeftAlone(_ line: String) { #expect(Self.fault(in: line) == nil) }

@@ -52,7 +52,7 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
     }
 }
 
-/// The routes behind the request that started a fetch, as the origin of the cache.
+/// The routes that the request which started a fetch is for, as the origin of the cache.
 private struct RouteOrigin: Origin {
     /// A fetch sees the task-local values of the request that started it.
     @TaskLocal static var routes: Routes?
@@ -79,7 +79,7 @@ private struct RouteOrigin: Origin {
     }
 }
 
-/// A request, the responder behind it, and a response that cannot pass through the cache.
+/// A request, the responder after it, and a response that cannot pass through the cache.
 private final class Routes: Sendable {
     private let request: Request
     private let next: any AsyncResponder

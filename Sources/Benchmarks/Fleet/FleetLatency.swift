@@ -74,7 +74,7 @@ private final class FleetLatencyCase: WorkloadCase {
         nextMiss += Self.blockCount
         guard one.sharing == .store else { return }
         published += Self.blockCount
-        // The copies behind these misses must not slow down the next kind.
+        // The copies after these misses must not slow down the next kind.
         try await one.machine.waitUntilPublished(published)
     }
 

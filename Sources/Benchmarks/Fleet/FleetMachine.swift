@@ -115,7 +115,7 @@ final class FleetFixture {
         let writer = writer
         try await Self.forEach(0..<keyCount, callers: Self.fillers) { number in
             _ = try await writer.request(number)
-            // The copies follow behind the responses.
+            // The copies are made after the responses.
             if number % 256 < Self.fillers {
                 try await writer.waitUntilPublished(max(0, number - 1_024))
             }

@@ -16,7 +16,7 @@ struct TraceJudge {
             separator: UInt8(ascii: "\n"),
             omittingEmptySubsequences: false
         )
-        // The last line may continue behind these bytes.
+        // The last line may continue after these bytes.
         if !isWhole, pieces.count > 1 { pieces.removeLast() }
         lines = Array(pieces.lazy.filter { !TraceLineReader.isSkipped($0) }.prefix(Self.linesMax))
     }

@@ -222,7 +222,7 @@ struct TraceLineReader {
         0x41...0x5A ~= byte ? byte | 0x20 : byte
     }
 
-    /// FNV-1a, of `bytes` behind those that gave `start`.
+    /// FNV-1a, of `bytes` after those that gave `start`.
     private static func hash(
         _ bytes: some Sequence<UInt8>,
         onto start: UInt64 = 0xCBF2_9CE4_8422_2325

@@ -38,7 +38,7 @@ struct TraceLogLine {
         host = Self.host(rest)
     }
 
-    /// The last of the words behind the request if they are those of cache-proxy.
+    /// The last of the words after the request if they are those of cache-proxy.
     private static func host(_ words: [UnsafeRawBufferPointer]) -> UnsafeRawBufferPointer {
         let none = UnsafeRawBufferPointer(start: nil, count: 0)
         // Status, size, referer, agent, source, seconds and host; an agent may be several words.

@@ -6,7 +6,7 @@ extension Workload {
     /// Stale responses that may be served during their revalidation.
     static let staleRefresh = Workload(
         name: "stale-refresh",
-        question: "stale-while-revalidate: the answer at once, the refresh behind it"
+        question: "stale-while-revalidate: the answer at once, the refresh after it"
     ) { plan in [StaleRefreshCase(plan)] }
 }
 

@@ -137,7 +137,7 @@ extension HTTPCache {
     /// Makes the stored response to the request stale, as if its lifetime had ended.
     ///
     /// Its next use asks the origin first, unless the response or the policy lets it be served stale,
-    /// as `stale-while-revalidate` does: it is then served until it has been refreshed behind that.
+    /// as `stale-while-revalidate` does: it is then served until it has been refreshed after that.
     ///
     /// On the other machines of a fleet all variants become stale; `purge(_:isSoft:waitingFor:)` does
     /// the same here.

@@ -91,7 +91,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     var isUnanswered: Bool { state.withLock { $0.machine.isUnanswered } }
     /// Whether no request can join any more.
     var isOver: Bool { state.withLock { $0.machine.isOver } }
-    /// The answer that requests read which join behind the head.
+    /// The answer for requests that join after the head.
     var sharedAnswer: Answer? { state.withLock { $0.answer } }
 
     /// The key of the variant that is being fetched, if it is not the flight's own.

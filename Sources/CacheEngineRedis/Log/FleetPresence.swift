@@ -81,8 +81,8 @@ final class FleetPresence: Sendable {
     func withdraw() async {
         hasEnded.store(true, ordering: .releasing)
         guard hasReported.load(ordering: .relaxed) else { return }
-        // A report that was under way goes over another connection, and may come behind the first
-        // removal. The second one is sent a round trip later, and almost always comes behind it;
+        // A report that was under way goes over another connection, and may come after the first
+        // removal. The second one is sent a round trip later, and almost always comes after it;
         // otherwise purges wait for this machine until its report is ten seconds old.
         for _ in 0..<2 {
             let removal = RESPCommand("HDEL", key: keys.machines, machine)

@@ -188,7 +188,7 @@ extension LogReader {
         return hasGap ? [.replay] : []
     }
 
-    /// Continues behind the last entry; everything stored so far is doubted for `doubt`.
+    /// Continues after the last entry; everything stored so far is doubted for `doubt`.
     private mutating func beginAtTheEnd(_ opening: LogOpening, _ doubt: Doubt?) -> [Action] {
         let mark = Bookmark(
             incarnation: opening.incarnation,
@@ -295,7 +295,7 @@ extension LogReader {
             phase = .closed
             return actions
         }
-        // A later entry was appended behind the read, or it is gone: the next read tells.
+        // A later entry was appended after the read, or it is gone: the next read tells.
         isBehind = entries.count >= Self.readCountMax || emptyReads > 0
         if !isBehind {
             lastContact = now

@@ -61,7 +61,7 @@ extension SharedStore {
     ///
     /// A look may end without a reply while its request is still on the way. On another connection,
     /// a release could overtake the request, and the lease would block its key with no holder. Here
-    /// it comes behind the request, or goes over a new connection: the old one was reset, so what the
+    /// it comes after the request, or goes over a new connection: the old one was reset, so what the
     /// server does not have by then never arrives, and what it has is run before the new connection's
     /// greeting is answered.
     private func run(_ step: StoreStep) async {

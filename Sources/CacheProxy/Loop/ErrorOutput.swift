@@ -28,7 +28,7 @@ final class ErrorOutput: Sendable {
 
     init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Writes a line, which ends with a line feed, behind those that wait.
+    /// Writes a line, which ends with a line feed, after those that wait.
     func write(_ line: String) {
         state.withLock { state in
             state.writeWaiting(to: descriptor)

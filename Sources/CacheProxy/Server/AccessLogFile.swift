@@ -35,7 +35,7 @@ final class AccessLogFile: Sendable {
             return 0
         }
 
-        /// Writes lines behind those that wait; returns an error number if they are dropped.
+        /// Writes lines after those that wait; returns an error number if they are dropped.
         mutating func take(_ lines: UnsafeRawBufferPointer) -> Int32? {
             var written = 0
             var code = writeWaiting()
@@ -89,7 +89,7 @@ final class AccessLogFile: Sendable {
         closeDescriptor(old)
     }
 
-    /// Writes lines, behind those that wait.
+    /// Writes lines, after those that wait.
     func write(_ lines: UnsafeRawBufferPointer) {
         let line = state.withLock { state -> String? in
             guard let code = state.take(lines) else {

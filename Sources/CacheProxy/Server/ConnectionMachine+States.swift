@@ -5,7 +5,7 @@ extension ConnectionMachine {
         /// Every byte was read; an event tells of the next one.
         case empty
         case readable
-        /// The end lies behind the unread bytes; no event tells of it again.
+        /// The end comes after the unread bytes; no event tells of it again.
         case readableToEnd
         /// The client sends no more.
         case ended
@@ -25,7 +25,7 @@ extension ConnectionMachine {
         case announcing
         /// Another request may follow.
         case open
-        /// The connection ends behind the last response.
+        /// The connection ends after the last response.
         case ending
         /// The same, and some of the client's bytes may stay unread, so the connection lingers.
         case endingUnread
@@ -47,7 +47,7 @@ extension ConnectionMachine {
         case content
         /// Without the client taking a byte.
         case write
-        /// For the client's close, behind the last response.
+        /// For the client's close, after the last response.
         case linger
     }
 

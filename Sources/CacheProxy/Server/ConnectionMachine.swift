@@ -246,7 +246,7 @@ extension ConnectionMachine {
         return .endBehindResponse
     }
 
-    /// The open request is refused; the bytes behind its head cannot be trusted.
+    /// The open request is refused; the bytes after its head cannot be trusted.
     mutating func refused() {
         content = .none
         hasHeldInput = false

@@ -107,7 +107,7 @@ struct ResponseMachine {
     enum EndAction: Hashable {
         case nothing
         case sendLastChunk
-        /// End the connection behind the response: bytes are missing.
+        /// End the connection after the response: bytes are missing.
         case cut
     }
 
@@ -121,7 +121,7 @@ struct ResponseMachine {
     enum FailAction: Hashable {
         /// Respond with an error.
         case answerError
-        /// End the connection behind the response: its end is missing.
+        /// End the connection after the response: its end is missing.
         case cut
         /// Reset the connection: a plain close would look like the end of the body.
         case reset

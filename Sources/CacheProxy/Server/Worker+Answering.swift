@@ -62,7 +62,7 @@ extension Worker {
         return true
     }
 
-    /// Copies a response behind the output.
+    /// Appends a response to the output.
     private func copy(_ lent: borrowing BorrowedResponse, to connection: Connection) {
         beginResponse(connection, status: lent.status, lent, bodyCount: lent.bodyCount)
         if connection.response.framing != .none {
@@ -211,7 +211,7 @@ extension Worker {
         }
     }
 
-    /// Ends the connection behind an incomplete response; the close tells the client.
+    /// Ends the connection after an incomplete response; the close tells the client.
     private func cutResponse(_ connection: Connection) {
         countAborted(connection)
         connection.machine.responseBroken()
@@ -226,7 +226,7 @@ extension Worker {
         refuse(connection, fault)
     }
 
-    /// Refuses the open request; the connection ends behind the response.
+    /// Refuses the open request; the connection ends after the response.
     func refuse(_ connection: Connection, _ fault: RequestFault) {
         counters.add(1, to: .refused)
         connection.machine.refused()

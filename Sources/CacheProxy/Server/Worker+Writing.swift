@@ -23,7 +23,7 @@ extension Worker {
         }
     }
 
-    /// Appends a piece of a body to the output; a small one is copied behind its head.
+    /// Appends a piece of a body to the output; a small one is copied after its head.
     func emit(_ chunk: ByteChunk) {
         guard !chunk.isEmpty else { return }
         if chunk.count <= Self.copiedBytesMax {

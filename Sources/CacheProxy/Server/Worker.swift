@@ -28,7 +28,7 @@ final class Worker {
     static let readBytes = 64 * 1024
     /// The time between two checks of the time limits, and their precision.
     static let sweepMilliseconds: Int64 = 250
-    /// The largest piece of a body that is copied behind its head.
+    /// The largest piece of a body that is copied after its head.
     ///
     /// Copying it costs less than holding its entry, which all threads that hit one key would write
     /// to, and than passing the kernel a second piece.

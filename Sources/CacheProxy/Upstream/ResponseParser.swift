@@ -14,7 +14,7 @@ import Platform
 ///
 /// Invariants:
 /// 1. `lineStart <= scanned`, and neither is beyond the bytes given last.
-/// 2. `lineStart` is the byte behind an LF, or the first one.
+/// 2. `lineStart` is the byte after an LF, or the first one.
 /// 3. `pending` lies in the bytes before `lineStart`.
 struct ResponseParser: Sendable {
     enum Step: Hashable, Sendable {

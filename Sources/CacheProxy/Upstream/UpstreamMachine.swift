@@ -73,7 +73,7 @@ struct UpstreamMachine: Hashable {
 
     /// The body has ended; `isInputLeft` says that more bytes came than the response has.
     mutating func bodyEnded(isInputLeft: Bool) -> AfterBody {
-        precondition(phase == .receiving, "The body ends behind its head")
+        precondition(phase == .receiving, "The body ends after its head")
         // The rest of a request that the origin did not wait for would be read as the next one.
         let isSent = hasSentAll || Mutant.keepsConnectionAfterEarlyAnswer.isOn
         let isKeptOn = mayPersist && isSent && !isInputLeft && !isEnding

@@ -24,7 +24,7 @@ extension UpstreamTable {
                 break
             }
             guard count > 0 else { return inputEnded(connection, isReset: count < 0) }
-            // A short read has emptied the socket, but behind the last byte comes the end.
+            // A short read has emptied the socket, but after the last byte comes the end.
             if count < scratch.count, !connection.machine.isEnding { connection.isReadable = false }
             bytes += count
             turnBytes += count
@@ -79,7 +79,7 @@ extension UpstreamTable {
         connection.head = whole
     }
 
-    /// Parses the heads in `bytes`, and takes the body behind the last one; returns the start of
+    /// Parses the heads in `bytes`, and takes the body after the last one; returns the start of
     /// an incomplete head.
     private func parseHead(
         _ connection: UpstreamConnection,

@@ -32,7 +32,7 @@ extension UpstreamTable {
         move(connection)
     }
 
-    /// Sends what waits, and more content behind it, within the connection's turn.
+    /// Sends what waits, and more content after it, within the connection's turn.
     func sendRequest(_ connection: UpstreamConnection) {
         while connection.isWritable, connection.machine.isBusy, !connection.machine.hasSentAll {
             guard let exchange = connection.exchange else { return }

@@ -19,7 +19,7 @@ struct ChunkDecoder: Sendable {
     }
 
     enum Step: Hashable, Sendable {
-        /// These bytes of the input are content; the rest follows behind them.
+        /// These bytes of the input are content; the rest follows after them.
         case data(Range<Int>)
         /// All input is used up.
         case needsMore

@@ -1,6 +1,6 @@
 /// The reason why a request is refused unread.
 ///
-/// The connection ends behind the response: the start of the next request is unknown behind a
+/// The connection ends after the response: the start of the next request is unknown after a
 /// malformed one.
 enum RequestFault: String, Hashable, Sendable, CaseIterable, Error {
     case malformedRequestLine

@@ -13,7 +13,7 @@ import Platform
 ///
 /// Invariants:
 /// 1. `lineStart <= scanned`, and neither is beyond the bytes given last.
-/// 2. `lineStart` is the byte behind a CRLF, or the first one.
+/// 2. `lineStart` is the byte after a CRLF, or the first one.
 struct RequestParser: Sendable {
     enum Step: Hashable, Sendable {
         case needsMore

@@ -29,7 +29,7 @@ final class LogWitness: Sendable {
     var readUpTo: ModelStreamID? { state.withLock { $0.readUpTo } }
 
     func asks(_ commands: [[[UInt8]]]) {
-        // A read of the log comes behind the report of the machine's place.
+        // A read of the log comes after the report of the machine's place.
         guard let words = commands.first(where: { $0[0] != Array("HSET".utf8) }) else { return }
         let name = String(decoding: words[0], as: UTF8.self)
         if name == "XREAD", let last = words.last,

@@ -220,7 +220,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H18: a range miss may fill the whole behind it")
+    @Test("H18: a range miss may fill the whole after it")
     func rangeMissMayFillTheWhole() async throws {
         let stage = try await Stage(Self.origin()) { $0.caching.rangeMiss = .wholeBehind }
         let part = try await stage.get(Stage.url, ["Range": "bytes=3-5"])

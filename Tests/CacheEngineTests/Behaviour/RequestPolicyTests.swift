@@ -151,7 +151,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("P4: a preset serves at once and refreshes behind")
+    @Test("P4: a preset serves at once and refreshes afterwards")
     func staleAnswerIsServedAndRefreshedBehind() async throws {
         let resource = Resource()
         let stage = try await Stage(resource)

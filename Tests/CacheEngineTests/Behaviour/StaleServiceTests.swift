@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("H20: within stale-while-revalidate it is served at once and refreshed behind")
+    @Test("H20: within stale-while-revalidate it is served at once and refreshed afterwards")
     func staleResponseIsServedWhileItIsRevalidated() async throws {
         let stage = try await Self.begin("max-age=60, stale-while-revalidate=30", ageSeconds: 89)
         let stale = try await stage.get()

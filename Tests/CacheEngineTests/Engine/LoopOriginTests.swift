@@ -253,7 +253,7 @@ import Testing
         #expect(error.code == .shutDown)
     }
 
-    @Test("a body that arrives behind its head is delivered and stored in a task")
+    @Test("a body that arrives after its head is delivered and stored in a task")
     func arrivingBodyNeedsATask() async throws {
         let origin = HeldLoop()
         let cache = try await Self.cache(origin)

@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("X19: a whole that cannot be stored is not fetched again behind every range")
+    @Test("X19: a whole that cannot be stored is not fetched again after every range")
     func unstorableWholeIsNotFetchedAgain() async throws {
         let origin = RangeTests.origin(["Cache-Control": "no-store", "ETag": "\"1\""])
         let stage = try await Stage(origin) { $0.caching.rangeMiss = .wholeBehind }

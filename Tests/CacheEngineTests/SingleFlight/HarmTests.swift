@@ -41,7 +41,7 @@ import Testing
         await scene.close()
     }
 
-    @Test("those who wait behind many alike that fail are tried before the rest of those")
+    @Test("those who wait after many alike that fail are tried before the rest of those")
     func requestUnlikeTheFailedOneIsTriedNext() async throws {
         let scene = try await FlightScene { $0.collapsing.maximumAttempts = 3 }
         let attackers = await scene.crowd(10, Self.evil)
@@ -93,7 +93,7 @@ import Testing
         await scene.close()
     }
 
-    @Test("a refresh behind asks for the resource, not for what its client wanted besides")
+    @Test("a later refresh asks for the resource, not for what its client wanted besides")
     func refreshCarriesNoDirectivesOfItsClient() async throws {
         let scene = try await FlightScene()
         _ = await scene.crowd(1)

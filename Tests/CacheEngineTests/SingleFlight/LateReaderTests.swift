@@ -3,7 +3,7 @@ import Testing
 
 @testable import CacheEngine
 
-/// Requests that join a flight behind its head, while a body arrives that is too large to be kept.
+/// Requests that join a flight after its head, while a body arrives that is too large to be kept.
 @Suite(.eachWay) struct LateReaderTests {
     private static let url = "http://example.com/large"
     private static let pieceBytes = 64 << 10

@@ -93,7 +93,7 @@ import Testing
         await scene.close()
     }
 
-    /// A request that boards behind the confirmation of an older variant finds it.
+    /// A request that boards after the confirmation of an older variant finds it.
     @Test(arguments: raceSeeds)
     func s21RequestDuringTheConfirmationOfAnOlderVariantSendsNoSecondOne(
         seed: UInt64

@@ -74,7 +74,7 @@ import Testing
             piece = try await iterator.next()
         }
 
-        /// Whether the body ends cleanly behind the piece.
+        /// Whether the body ends cleanly after the piece.
         func isWhole() async -> Bool {
             var iterator = body.makeAsyncIterator()
             do { return try await iterator.next() == nil } catch { return false }

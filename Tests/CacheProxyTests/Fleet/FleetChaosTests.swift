@@ -24,7 +24,7 @@ struct FleetChaosTests {
     }
 
     private static let logKey = "ce1:test:{log}:s"
-    /// The growth that is permitted behind the first third of the rounds.
+    /// The growth that is permitted after the first third of the rounds.
     private static let growthMax = 1.25
     /// The bytes by which a machine remembers a purge, to restore it: at most 65,536 of them.
     private static let purgeBytesMax = 512
@@ -76,7 +76,7 @@ struct FleetChaosTests {
         for proxy in proxies where !pages.violations.isEmpty { print(proxy.log.suffix(2_000)) }
     }
 
-    /// What some machines take together behind a fault, and the purges until then.
+    /// What some machines take together after a fault, and the purges until then.
     private struct Resources: CustomStringConvertible {
         let fault: Fault
         let residentBytes: Int

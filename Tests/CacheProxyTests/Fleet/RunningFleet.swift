@@ -32,7 +32,7 @@ struct RunningFleet: Sendable {
         ].map { "\($0)=\($1)" }
     }
 
-    /// Starts the fleet in front of an origin, and ends it behind `body`.
+    /// Starts the fleet in front of an origin, and ends it after `body`.
     static func with(origin: UInt16, _ body: (RunningFleet) async throws -> Void) async throws {
         let fleet = try RunningFleet(origin: origin)
         do {

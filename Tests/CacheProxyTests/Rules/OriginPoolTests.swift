@@ -78,7 +78,7 @@ import Testing
         single.shutDown()
     }
 
-    @Test("an error behind the connection is not tried elsewhere")
+    @Test("an error after the connection is not tried elsewhere")
     func possiblySentRequestFails() async {
         let executor = ThreadExecutor()
         defer { executor.stop() }

@@ -203,7 +203,7 @@ import Testing
         let client = try WireClient(program.port)
         let get = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
         #expect(try await client.exchange(get).text == "x")
-        // The line is written behind the last byte of the response.
+        // The line is written after the last byte of the response.
         let isLogged = await eventually {
             (try? String(contentsOfFile: log, encoding: .utf8))?.contains("GET /a") == true
         }

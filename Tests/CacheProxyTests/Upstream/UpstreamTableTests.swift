@@ -115,7 +115,7 @@ import Testing
         #expect(server.connectionCount == 2)
     }
 
-    /// The failed write takes the socket's error, so that the read behind it finds a plain end.
+    /// The failed write takes the socket's error, so that the read after it finds a plain end.
     @Test func resetThatAWriteFindsDoesNotCompleteTheBody() async throws {
         let server = try LoopbackServer { _, connection in
             connection.respond(body: "whole")

@@ -108,7 +108,7 @@ struct FetchedEntry {
     /// A removal during the fetch refuses the response after its readers were told that it is
     /// stored. An entry that another fetch has stored since the removal may be an older version of
     /// the resource. Only this entry is removed: a removal that also refused fetches under way
-    /// could be provoked again and again, and the key would never be stored. A fetch that began behind
+    /// could be provoked again and again, and the key would never be stored. A fetch that began after
     /// the removal still stores, unless its head is the older one. A response that a newer one has
     /// overtaken removes nothing.
     private func note(_ outcome: StoreOutcome) {

@@ -54,7 +54,7 @@ final class PartialFile {
         try text.withUTF8 { try note.append(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Writes the body behind the bytes; `report` is called with the count after each piece.
+    /// Writes the body after the bytes; `report` is called with the count after each piece.
     func append(_ body: BodyStream, _ report: (Int) -> Void) async throws {
         guard lseek(file.descriptor, off_t(count), SEEK_SET) == count else {
             throw BodyFile.failed("seek in", file.path)
@@ -67,7 +67,7 @@ final class PartialFile {
 
     /// The bytes are complete: they become the file at `path`.
     func finish(as path: String) throws {
-        // Before the move: behind it the note could be that of the next download.
+        // Before the move: after it the note could be that of the next download.
         unlink(notePath)
         try file.move(to: path)
     }
@@ -115,7 +115,7 @@ final class BodyFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Writes the pieces of the body one behind the other, from the file's position on.
+    /// Writes the pieces of the body one after the other, from the file's position on.
     ///
     /// `report` is called with the number of bytes of each piece.
     func append(_ body: BodyStream, _ report: (Int) -> Void = { _ in }) async throws {

@@ -6,7 +6,7 @@ package import HTTPCaching
 public struct HeaderFields: Sendable {
     /// The first lines; empty if an entry was served.
     private var own: FieldSection
-    /// The lines behind them: those of the entry that was served, and the cache's own.
+    /// The lines after them: those of the entry that was served, and the cache's own.
     ///
     /// A change copies them into the section.
     ///

@@ -39,7 +39,7 @@ extension RequestRunner {
 
     /// Whether the response is a part that was fetched for this request, and the configuration also
     /// fetches the whole in the background.
-    func wantsWhole(behind response: CacheResponse, _ context: FetchContext) -> Bool {
+    func wantsWhole(after response: CacheResponse, _ context: FetchContext) -> Bool {
         guard facts.hasRange, response.status == 206, response.info.source == .origin,
             response.info.isStored, policy.writes,
             services.configuration.caching.rangeMiss == .wholeBehind

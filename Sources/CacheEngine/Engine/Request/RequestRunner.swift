@@ -269,7 +269,7 @@ final class RequestRunner: Sendable {
                 if case .shared(let body) = answer.content, !isAsker, body.isLetGo { return .look }
                 return .fetchAlone(context, .unshareable)
             }
-            let isWholeWanted = wantsWhole(behind: response, context)
+            let isWholeWanted = wantsWhole(after: response, context)
             return .respond(
                 response,
                 refresh: isWholeWanted ? refreshContext(context.found, context.ticket) : nil

@@ -32,7 +32,7 @@ struct ServedFields: Sendable {
         own.forEachRun(read)
     }
 
-    /// All fields behind those of `first`, as a section of their own.
+    /// All fields after those of `first`, as a section of their own.
     func section(after first: FieldSection) -> FieldSection {
         var section = first.withUnsafeBytes {
             FieldSection(trusted: $0, reserving: bytesUsual)

@@ -53,7 +53,7 @@ struct StoredResponse: Sendable {
         }
     }
 
-    /// The stored fields with `extra` bytes of room behind them.
+    /// The stored fields with `extra` bytes of room after them.
     ///
     /// The bytes were checked when they were stored, and by checksum when they came from a disk.
     func fields(reserving extra: Int = 0) -> FieldSection {
