@@ -13,6 +13,7 @@ enum Mutant: String {
     case restoresNothing
     case restoresInTheReader
     case beginsInTheReader
+    case believesAnyEnd
     case forgetsWhatIsLostAgain
     case keepsBeforeApplying
     case forgetsOwnPurges

@@ -112,14 +112,14 @@ struct PurgeRestorerTests {
     /// A log has many pages, and the purges of other machines do not wait for them.
     @Test func purgesOfOthersAreAppliedWhileTheSharedStoreReadsTheLog() async throws {
         let (fleet, store, receiver) = try await sharing()
-        server.hold(.bulk) { _ in true }
+        server.hold(.data) { $0[0] == Array("HMGET".utf8) }
         loseLog()
         #expect(await eventually { server.isHolding })
         #expect(!store.isBegun)
         append(1)
         #expect(await eventually(seconds: 2) { receiver.applied.count == 1 })
         #expect(server.isHolding && !store.isBegun)
-        server.release(.bulk)
+        server.release(.data)
         #expect(await eventually { store.isBegun })
         await fleet.shutDown()
     }
@@ -127,19 +127,51 @@ struct PurgeRestorerTests {
     /// Another log has taken the place of the one that was asked for, and the reader does not know.
     @Test func purgesOfAnotherLogAreNotTaken() async throws {
         let (fleet, store, _) = try await sharing()
-        server.hold(.bulk) { _ in true }
+        server.hold(.data) { $0[0] == Array("HMGET".utf8) }
         loseLog()
         #expect(await eventually { server.isHolding })
         server.hold(.blocking) { _ in true }
         #expect(await eventually { server.isHolding(.blocking) })
         loseLog()
         append(1)
-        server.release(.bulk)
+        server.release(.data)
         #expect(await eventually { !store.isBeginning })
         #expect(!store.isBegun)
         server.release(.blocking)
         #expect(await eventually { store.isBegun })
         await fleet.shutDown()
+    }
+
+    /// The lane of the pages is still with a server that has fewer purges than the reader has seen.
+    @Test func purgesOfAServerThatLagsAreNotTaken() async throws {
+        let (fleet, store, receiver) = try await sharing()
+        append(1)
+        #expect(await eventually { receiver.applied.count == 1 })
+        let newest = try #require(last)
+        server.hold(.data) { $0[0] == Array("HMGET".utf8) }
+        store.end()
+        #expect(await eventually { server.isHolding })
+        server.hold(.blocking) { _ in true }
+        #expect(await eventually { server.isHolding(.blocking) })
+        setLast(Array("0-0".utf8))
+        server.release(.data)
+        #expect(await eventually { !store.isBeginning })
+        #expect(!store.isBegun)
+        setLast(newest)
+        server.release(.blocking)
+        #expect(await eventually { store.isBegun })
+        await fleet.shutDown()
+    }
+
+    /// The last position of the log.
+    private var last: [UInt8]? {
+        server.model.run(["HMGET", Self.keys.meta, "last"].map { Array($0.utf8) }).elements?.first?
+            .bytes
+    }
+
+    private func setLast(_ position: [UInt8]) {
+        let words = ["HSET", Self.keys.meta, "last"].map { Array($0.utf8) } + [position]
+        _ = server.model.run(words)
     }
 
     /// Purges may be missed while the log is read: what was read is not enough any more.

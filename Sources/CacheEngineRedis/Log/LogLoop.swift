@@ -291,6 +291,9 @@ extension LogLoop {
     }
 
     /// Every entry of the log; `nil` if it cannot be read, or is not the log of the mark any more.
+    ///
+    /// The lane also carries this machine's reports. A server that has become a replica refuses
+    /// those, so the lane leaves it.
     private func purges(of mark: Bookmark) async -> [LogEntry]? {
         var entries: [LogEntry] = []
         var first = "-"
@@ -303,17 +306,21 @@ extension LogLoop {
                 "COUNT",
                 "\(LogReader.searchCountMax)"
             )
+            // Before the page: a server that is behind the reader's lacks purges of the page.
+            let end = RESPCommand("HMGET", key: keys.meta, "last")
             // After the page: a log that was begun anew has another incarnation from then on.
             let meta = RESPCommand("HMGET", key: keys.meta, "inc")
-            guard let replies = try? await together([page, meta], lane: .bulk),
-                replies[1].elements?.first?.bytes == mark.incarnation.bytes,
-                let some = LogEntry.list(replies[0])
+            guard let replies = try? await together([end, page, meta], lane: .data),
+                let last = replies[0].elements?.first?.text.flatMap({ FleetPosition($0) }),
+                last >= mark.position || Mutant.believesAnyEnd.isOn,
+                replies[2].elements?.first?.bytes == mark.incarnation.bytes,
+                let some = LogEntry.list(replies[1])
             else { return nil }
             entries += some
-            guard some.count == LogReader.searchCountMax, let last = some.last else {
+            guard some.count == LogReader.searchCountMax, let newest = some.last else {
                 return entries
             }
-            first = "(\(last.position)"
+            first = "(\(newest.position)"
         }
     }
 
