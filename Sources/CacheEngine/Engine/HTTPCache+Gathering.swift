@@ -19,6 +19,8 @@ extension HTTPCache {
 
     /// The stored response in place of `response`, whose body could not be gathered.
     ///
+    /// A body that ends with its reader's task may seem to have broken off.
+    ///
     /// - Throws: `error`, if the fault is not the origin's, or the policy allows no stored response.
     func standIn(
         for response: CacheResponse,
@@ -26,7 +28,9 @@ extension HTTPCache {
         policy: CachePolicy?,
         after error: any Error
     ) async throws -> CacheResponse {
-        guard !response.info.didUseCachedResponse, Self.isOfTheOrigin(error) else { throw error }
+        guard !response.info.didUseCachedResponse, Self.isOfTheOrigin(error),
+            !Task.isCancelled
+        else { throw error }
         return try await RequestRunner(services, request, policy).standIn(after: error)
     }
 

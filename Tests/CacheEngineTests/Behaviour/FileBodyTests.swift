@@ -112,6 +112,39 @@ import Testing
         await stage.end()
     }
 
+    @Test("A10, A21: a reader that is cancelled gets no stored response, and writes no file")
+    func storedBodyDoesNotStandInForACancelledReader() async throws {
+        let open = ManualBody()
+        open.feed("half")
+        let stage = try await Stage(
+            ScriptedOrigin { _, number in
+                let fields: HeaderFields = ["Cache-Control": "max-age=60"]
+                guard number > 1 else { return .whole(fields: fields, body: "stored") }
+                return OriginResponse(status: 200, fields: fields, body: open.stream())
+            }
+        )
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        let path = folder.path("file")
+        // Its body goes from the origin to this task alone.
+        let policy = CachePolicy.standard.with {
+            $0.fallback = .always()
+            $0.writes = false
+        }
+        let download = Task {
+            try await stage.cache.download(
+                CacheRequest(url: Stage.url),
+                to: path,
+                policy: policy,
+                onProgress: { _ in withUnsafeCurrentTask { $0?.cancel() } }
+            )
+        }
+        await #expect(throws: (any Error).self) { try await download.value }
+        #expect(folder.files.isEmpty)
+        open.finish()
+        await stage.end()
+    }
+
     @Test("A21: only a 2xx replaces a file", arguments: [302, 404, 503], [false, true])
     func otherStatusLeavesTheFile(status: Int, resuming: Bool) async throws {
         let stage = try await Stage(ScriptedOrigin { _, _ in .whole(status: status, body: "page") })
