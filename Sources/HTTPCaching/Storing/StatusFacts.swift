@@ -53,7 +53,7 @@ package struct StatusFacts: Hashable, Sendable {
     /// Errors that pass, or that one request provokes: they say nothing lasting about the resource.
     ///
     /// They are stored only for the time that the response itself, or the cache's setting for the
-    /// status, gives.
+    /// status, gives, or for a guessed time if they are marked `public`.
     package var isPassingError: Bool {
         code >= 400 && (!isHeuristicallyCacheable || isProvokedRefusal)
     }
