@@ -41,8 +41,7 @@ struct ManualStore {
         as pending: PendingStore? = nil
     ) async throws -> StoreOutcome {
         let (key, _) = try services.key(of: request)
-        let tags = try tags(of: response, options)
-        guard let tags else {
+        guard let tags = try tags(of: response, options) else {
             return await refuse(.notAdmitted, key, request, because: .tooManyTags)
         }
         var ticket = pending?.ticket ?? tiers.ledger.ticket()
@@ -80,6 +79,17 @@ struct ManualStore {
             let hash = builder.key.hash
             ticket.arrival = tiers.arrivals.begin(hash, expected, fields: builder.fields)
         }
+        return await put(builder, body, for: request, since: ticket, isLeft: pending != nil)
+    }
+
+    /// Stores the entry; `isLeft` if a fetch has left it to its caller.
+    private func put(
+        _ builder: EntryBuilder,
+        _ body: ByteChunk,
+        for request: CacheRequest,
+        since ticket: RemovalLedger.Ticket,
+        isLeft: Bool
+    ) async -> StoreOutcome {
         let blueprint = builder.blueprint
         guard blueprint.isEncodable(bodyCount: body.count) else {
             return await refuse(.tooLarge, builder.key, request)
@@ -87,9 +97,7 @@ struct ManualStore {
         let entry = await tiers.makeEntry(blueprint, gathered: [body])
         let outcome = tiers.store(entry, since: ticket)
         services.recorder.count(outcome, request)
-        if pending != nil, outcome == .refused(.removedMeanwhile),
-            ticket.arrival?.isOutdated != true
-        {
+        if isLeft, outcome == .refused(.removedMeanwhile), ticket.arrival?.isOutdated != true {
             // An entry that another fetch has stored since the removal may be older; one that has
             // overtaken this response is not.
             tiers.removeStored(builder.key)
