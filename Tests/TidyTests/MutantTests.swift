@@ -63,7 +63,8 @@ import Testing
                 "\(row.name) names no test as Target.Suite/test: \(row.test)"
             )
             let isThere = sources.contains { file in
-                file.path.hasPrefix("Tests/\(match.1)/") && file.text.contains("struct \(match.2)")
+                file.path.hasPrefix("Tests/\(match.1)/")
+                    && ["struct", "extension"].contains { file.text.contains("\($0) \(match.2)") }
                     && file.text.contains("func \(match.3)(")
             }
             #expect(isThere, "\(row.name) names \(row.test), which does not exist")

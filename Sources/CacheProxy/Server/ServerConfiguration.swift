@@ -51,7 +51,7 @@ struct ServerConfiguration: Hashable, Sendable {
         var write = Duration.seconds(60)
         /// In a drain, for the next request of a kept connection.
         var drainIdle = Duration.seconds(2)
-        /// For the client's close behind the last response.
+        /// For the client's close after the last response.
         static let linger = Duration.seconds(2)
         /// In a drain, for connections in their handshake; at most half of `drainIdle`.
         static let drainHandshake = Duration.milliseconds(500)

@@ -74,14 +74,22 @@ import Testing
             + "\(head.isFramedTwice)"
     }
 
-    /// The parser behind libcurl writes `Content-Length` anew, in its own case.
+    /// The parser behind libcurl writes `Content-Length` anew, in its own case, and keeps a line
+    /// that concerns the connection alone.
     private static func summary(
         _ status: Int,
         _ fields: HeaderFields,
         _ bodyBytes: Int?,
         _ hasBody: Bool
     ) -> String {
-        let lines = fields.pairs.map { pair in
+        let kept = fields.pairs.filter { pair in
+            pair.name.lowercased() != "connection"
+                || pair.value.split(separator: ",").contains { member in
+                    let option = member.filter { $0 != " " && $0 != "\t" }.lowercased()
+                    return !["", "close", "keep-alive"].contains(option)
+                }
+        }
+        let lines = kept.map { pair in
             let name = pair.name.lowercased() == "content-length" ? "Content-Length" : pair.name
             return "\(name): \(pair.value)\n"
         }

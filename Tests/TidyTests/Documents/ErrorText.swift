@@ -39,7 +39,7 @@ struct ErrorText: Hashable {
             \b(?:CacheError|RedisError|UsageError|WorkloadFailure|ValueFault|ConfigurationError|misbehaved
             |ofEventLoop|invalid|failure|fail|die|require|faults\.note|notes\.append)\(
             |\btext\(\s*4\d\d,
-            |\b(?:fault|detail)\ =\ (?=")|\bcase\ \w+\ =\ (?="[A-Z]\w*\ )|fprintf\(stderr,
+            |\b(?:fault|detail)\ =\s+(?=")|\bcase\ \w+\ =\ (?="[A-Z]\w*\ )|fprintf\(stderr,
         /#
         .wordBoundaryKind(.simple)
     }
