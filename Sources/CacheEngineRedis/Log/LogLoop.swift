@@ -306,11 +306,11 @@ extension LogLoop {
                 "COUNT",
                 "\(LogReader.searchCountMax)"
             )
-            // Before the page: a server that is behind the reader's lacks purges of the page.
+            // Before the page: a server whose log ends before the reader's place lacks purges.
             let end = RESPCommand("HMGET", key: keys.meta, "last")
             // After the page: a log that was begun anew has another incarnation from then on.
-            let meta = RESPCommand("HMGET", key: keys.meta, "inc")
-            guard let replies = try? await together([end, page, meta], lane: .data),
+            let incarnation = RESPCommand("HMGET", key: keys.meta, "inc")
+            guard let replies = try? await together([end, page, incarnation], lane: .data),
                 let last = replies[0].elements?.first?.text.flatMap({ FleetPosition($0) }),
                 last >= mark.position || Mutant.believesAnyEnd.isOn,
                 replies[2].elements?.first?.bytes == mark.incarnation.bytes,

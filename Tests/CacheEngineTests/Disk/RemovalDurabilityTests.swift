@@ -136,7 +136,8 @@ import Testing
         return (store, tier)
     }
 
-    private static func expectRemoved(_ store: DiskStore, in files: FaultyFileSystem) async throws {
+    /// Expects that no power cut brings entry 1 back.
+    static func expectRemoved(_ store: DiskStore, in files: FaultyFileSystem) async throws {
         for seed in 0..<UInt64(16) {
             let device = files.copy(afterPowerCut: true, seed: seed)
             let again = DiskStore(volume: .replaced(device))
@@ -145,114 +146,6 @@ import Testing
             #expect(try await again.version(1) == nil, "power cut \(seed)")
             await again.close()
         }
-    }
-
-    /// The state in which a life leaves the segment with a removal.
-    enum End { case closed, killed, sealed }
-
-    /// A tier of durability `.none`, whose entry 1 an earlier life has left on the device.
-    private static func unsynchronised(
-        _ files: FaultyFileSystem
-    ) async throws -> (DiskStore, DiskTier) {
-        let store = DiskStore(volume: .replaced(files))
-        store.configuration.durability = .onSegmentSeal
-        store.configuration.flushMilliseconds = 1_000_000
-        let first = try await store.open()
-        _ = first.enqueue(try store.entry(1))
-        await store.close()
-        store.configuration.durability = .none
-        return (store, try await store.open())
-    }
-
-    /// The removal is in the log already, but no power cut was to be survived then.
-    @Test(arguments: [End.closed, .killed, .sealed])
-    func repeatedRemovalIsConfirmedThoughAnotherLifeWroteIt(end: End) async throws {
-        let files = FaultyFileSystem(seed: 1)
-        let (store, before) = try await Self.unsynchronised(files)
-        let key = try store.storeKey(1)
-        #expect(try await before.remove(key))
-        if end == .sealed {
-            for number in 10..<40 {
-                _ = before.enqueue(try store.entry(number))
-                try await before.flush()
-            }
-            let segments = files.paths.filter { $0.hasSuffix(".seg") }.count
-            #expect(segments > 3, "the second one was begun")
-            #expect(before.statistics.segmentsReclaimed == 0)
-        }
-        if end == .closed {
-            await store.close()
-        } else {
-            files.endProcess()
-        }
-        store.configuration.durability = .onRemoval
-        let tier = try await store.open()
-        #expect(try await !tier.remove(key))
-        try await Self.expectRemoved(store, in: files)
-        await store.close()
-    }
-
-    /// The removal finds nothing, because the entry's segment was reclaimed.
-    @Test func removalOfWhatAnotherLifeReclaimedIsConfirmed() async throws {
-        let files = FaultyFileSystem(seed: 1)
-        let (store, before) = try await Self.unsynchronised(files)
-        let key = try store.storeKey(1)
-        var number = 10
-        while before.currentToken(key.hash) != nil, number < 1_000 {
-            _ = before.enqueue(try store.entry(number))
-            try await before.flush()
-            number += 1
-        }
-        #expect(before.statistics.segmentsReclaimed == 1)
-        files.endProcess()
-        store.configuration.durability = .onRemoval
-        let tier = try await store.open()
-        #expect(try await !tier.remove(key))
-        try await Self.expectRemoved(store, in: files)
-        await store.close()
-    }
-
-    /// The removal is in a segment whose name the device may not have.
-    @Test func repeatedRemovalIsConfirmedThoughAnotherLifeMadeItsFile() async throws {
-        let files = FaultyFileSystem(seed: 1)
-        let (store, before) = try await Self.unsynchronised(files)
-        let key = try store.storeKey(1)
-        // The first segments have names on the device.
-        for number in 10..<60 {
-            _ = before.enqueue(try store.entry(number))
-            try await before.flush()
-        }
-        #expect(before.statistics.segmentsReclaimed == 0)
-        #expect(try await before.remove(key))
-        await store.close()
-        store.configuration.durability = .onRemoval
-        let tier = try await store.open()
-        #expect(try await !tier.remove(key))
-        try await Self.expectRemoved(store, in: files)
-        await store.close()
-    }
-
-    /// The device fails to synchronise the removal of an earlier life.
-    @Test func removalOfAnotherLifeIsRefusedUntilItsSegmentIsSynchronised() async throws {
-        let files = FaultyFileSystem(seed: 1)
-        let (store, before) = try await Self.unsynchronised(files)
-        let key = try store.storeKey(1)
-        let path = try #require(files.paths.first { $0.hasSuffix(".seg") })
-        #expect(try await before.remove(key))
-        for number in 10..<40 {
-            _ = before.enqueue(try store.entry(number))
-            try await before.flush()
-        }
-        await store.close()
-        store.configuration.durability = .onRemoval
-        files.plan.unconfirmed = path
-        let tier = try await store.open()
-        #expect(try await store.version(39) == 0, "the shard is not empty")
-        await #expect(throws: CacheError.self) { _ = try await tier.remove(key) }
-        files.plan = .init()
-        #expect(try await !tier.remove(key))
-        try await Self.expectRemoved(store, in: files)
-        await store.close()
     }
 
     /// The removal is in a segment that was given up after its synchronisation had failed.
