@@ -193,7 +193,7 @@ let package = Package(
         .testTarget(
             name: "CacheEngineTests",
             dependencies: [
-                "CacheEngine", "HTTPCaching", "CacheTestSupport", "CAllocationCounter",
+                "CacheEngine", "HTTPCaching", "CacheTestSupport", "CAllocationCounter", "Platform",
                 "offline-client", "only-when-changed", "never-changes",
             ],
             swiftSettings: house

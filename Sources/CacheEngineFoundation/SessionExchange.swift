@@ -1,5 +1,6 @@
 internal import CacheEngine
 internal import Foundation
+internal import Platform
 internal import Synchronization
 
 #if canImport(FoundationNetworking)

@@ -1,4 +1,5 @@
 package import CacheEngine
+internal import Platform
 
 /// An event of one exchange; the reader gets the events in order.
 package enum ExchangeEvent: Sendable {

@@ -1,4 +1,5 @@
 import CacheEngine
+import Platform
 import Synchronization
 
 /// The content of a request between the socket and its reader.

@@ -3,32 +3,32 @@
 /// Every read is bounds-checked, also in optimised builds: a parser error traps instead of reading
 /// foreign memory. The type is not `Sendable` and must not be stored. It is valid only inside the
 /// `withUnsafeBytes` closure that made it.
-package struct ByteRun {
-    package let buffer: UnsafeRawBufferPointer
+public struct ByteRun {
+    public let buffer: UnsafeRawBufferPointer
 
-    package init(_ buffer: UnsafeRawBufferPointer) { self.buffer = buffer }
+    public init(_ buffer: UnsafeRawBufferPointer) { self.buffer = buffer }
 
     /// The bytes of a literal, which stay in place for ever.
-    package init(_ literal: StaticString) {
+    public init(_ literal: StaticString) {
         buffer = UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount)
     }
 
-    package var count: Int { buffer.count }
-    package var isEmpty: Bool { buffer.isEmpty }
+    public var count: Int { buffer.count }
+    public var isEmpty: Bool { buffer.isEmpty }
 
-    package subscript(index: Int) -> UInt8 {
+    public subscript(index: Int) -> UInt8 {
         precondition(UInt(bitPattern: index) < UInt(bitPattern: buffer.count))
         return buffer[index]
     }
 
     /// The bytes of `range`, without copying.
-    package subscript(range: Range<Int>) -> ByteRun {
+    public subscript(range: Range<Int>) -> ByteRun {
         precondition(range.lowerBound >= 0 && range.upperBound <= buffer.count)
         return ByteRun(UnsafeRawBufferPointer(rebasing: buffer[range]))
     }
 
     /// The run without leading and trailing optional whitespace (RFC 9110 §5.6.3).
-    package var trimmed: ByteRun {
+    public var trimmed: ByteRun {
         guard !isEmpty, self[0].isOptionalWhitespace || self[count - 1].isOptionalWhitespace else {
             return self
         }
@@ -41,7 +41,7 @@ package struct ByteRun {
 
     /// Whether these bytes equal `lowercased`, a literal in lower case, when ASCII case is ignored.
     @inline(__always)
-    package func equals(lowercased: StaticString) -> Bool {
+    public func equals(lowercased: StaticString) -> Bool {
         // Most names differ in length already.
         count == lowercased.utf8CodeUnitCount && hasSameLetters(as: ByteRun(lowercased))
     }
@@ -52,14 +52,14 @@ package struct ByteRun {
         hasEqualWords(lowercased) { $0.lowercasedBytes == $1 }
     }
 
-    package func equalsIgnoringCase(_ other: ByteRun) -> Bool {
+    public func equalsIgnoringCase(_ other: ByteRun) -> Bool {
         hasEqualWords(other) { $0.lowercasedBytes == $1.lowercasedBytes }
     }
 
-    package func equals(_ other: ByteRun) -> Bool { hasEqualWords(other) { $0 == $1 } }
+    public func equals(_ other: ByteRun) -> Bool { hasEqualWords(other) { $0 == $1 } }
 
     /// Compares with a literal, for case-sensitive names (methods, units).
-    package func equals(exactly literal: StaticString) -> Bool {
+    public func equals(exactly literal: StaticString) -> Bool {
         equals(ByteRun(literal))
     }
 
@@ -109,9 +109,9 @@ package struct ByteRun {
         return UInt64(self[0]) | UInt64(self[count / 2]) << 8 | UInt64(self[count - 1]) << 16
     }
 
-    package var string: String { String(decoding: buffer, as: UTF8.self) }
+    public var string: String { String(decoding: buffer, as: UTF8.self) }
 
-    package func index(of byte: UInt8, from start: Int = 0) -> Int? {
+    public func index(of byte: UInt8, from start: Int = 0) -> Int? {
         var index = start
         while index < count {
             if self[index] == byte { return index }
@@ -123,14 +123,14 @@ package struct ByteRun {
 
 extension String {
     /// Lends the UTF-8 bytes of the string to `body`; a native string is not copied.
-    package func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
+    public func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
         var copy = self
         return copy.withUTF8 { body(ByteRun(UnsafeRawBufferPointer($0))) }
     }
 }
 
 extension Array where Element == UInt8 {
-    package func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
+    public func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
         withUnsafeBytes { body(ByteRun($0)) }
     }
 }

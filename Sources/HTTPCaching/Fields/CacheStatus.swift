@@ -1,7 +1,7 @@
 /// One member of a Cache-Status field (RFC 9211): how this cache handled the request.
-package struct CacheStatus: Hashable, Sendable {
+public struct CacheStatus: Hashable, Sendable {
     /// The reason why the request was forwarded (RFC 9211 §2.2).
-    package enum Forward: String, Hashable, Sendable, CaseIterable {
+    public enum Forward: String, Hashable, Sendable, CaseIterable {
         case bypass
         case method
         case uriMiss = "uri-miss"
@@ -12,7 +12,7 @@ package struct CacheStatus: Hashable, Sendable {
         case partial
     }
 
-    package enum Outcome: Hashable, Sendable {
+    public enum Outcome: Hashable, Sendable {
         case hit
         case forwarded(Forward)
         /// The cache made the response, which is neither a hit nor forwarded.
@@ -20,35 +20,35 @@ package struct CacheStatus: Hashable, Sendable {
     }
 
     /// The reason why the cache made a response of its own.
-    package enum Reason: String, Hashable, Sendable, CaseIterable {
+    public enum Reason: String, Hashable, Sendable, CaseIterable {
         case onlyIfCached = "only-if-cached"
     }
 
-    package var outcome: Outcome
-    package var forwardStatus: Int?
+    public var outcome: Outcome
+    public var forwardStatus: Int?
     /// Seconds of freshness left, negative if stale.
-    package var ttlSeconds: Int?
-    package var isStored = false
-    package var isCollapsed = false
-    package var key: String?
-    package var detail: String?
+    public var ttlSeconds: Int?
+    public var isStored = false
+    public var isCollapsed = false
+    public var key: String?
+    public var detail: String?
 
-    package init(_ outcome: Outcome) { self.outcome = outcome }
+    public init(_ outcome: Outcome) { self.outcome = outcome }
 
     /// The serialised form of the name of a cache or proxy: a token or a string.
-    package static func identifierText(_ name: String) -> String {
+    public static func identifierText(_ name: String) -> String {
         var bytes: [UInt8] = []
         append(tokenOrString: name, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
 
     /// The member of the cache with this name in its serialised form.
-    package func text(of name: String) -> String {
+    public func text(of name: String) -> String {
         Self.identifierText(name) + String(decoding: parameters, as: UTF8.self)
     }
 
     /// The bytes behind the name of the cache.
-    package var parameters: [UInt8] {
+    public var parameters: [UInt8] {
         var bytes: [UInt8] = []
         // Enough for most members, so that the buffer rarely grows: every response carries a
         // member.

@@ -1,19 +1,19 @@
 /// The length that all members of all Content-Length lines share (RFC 9110 §8.6).
-package struct ContentLength {
+public struct ContentLength {
     /// The number of the first member that is one; `nil` if no member is.
-    package private(set) var count: Int?
+    public private(set) var count: Int?
     /// A member is not a number, two differ, or a line has none: the end of the body is unknown.
-    package private(set) var isInvalid = false
+    public private(set) var isInvalid = false
 
     /// Whether a line names a transfer coding, which overrides the length (RFC 9112 §6.3).
-    package private(set) var isOverridden = false
+    public private(set) var isOverridden = false
     /// The number of lines that `init(in:)` has read, of all names.
-    package private(set) var lineCount = 0
+    public private(set) var lineCount = 0
 
     init() {}
 
     /// Reads the lines of `fields`.
-    package init(in fields: FieldSection) {
+    public init(in fields: FieldSection) {
         fields.forEachLine { line in
             lineCount += 1
             switch line.name.count {

@@ -1,14 +1,14 @@
 /// A run of digits as a number.
-package enum DecimalNumber {
+public enum DecimalNumber {
     /// For lengths: returns `nil` if the text is empty, has a character that is no digit (a sign, a
     /// dot), or exceeds a signed 64-bit number.
-    package static func parse(_ text: ByteRun) -> Int? {
+    public static func parse(_ text: ByteRun) -> Int? {
         guard let (value, fits) = read(text), fits else { return nil }
         return value
     }
 
     /// For positions and times: the same, but a number above `maximum` becomes `maximum`.
-    package static func parse(_ text: ByteRun, clampedTo maximum: Int) -> Int? {
+    public static func parse(_ text: ByteRun, clampedTo maximum: Int) -> Int? {
         read(text).map { min($0.value, maximum) }
     }
 

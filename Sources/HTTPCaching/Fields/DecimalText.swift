@@ -1,12 +1,12 @@
 /// Writes numbers as decimal text without allocating.
-package enum DecimalText {
+public enum DecimalText {
     /// The bytes that the longest number needs: a sign and the 19 digits of 2^63.
-    package static let bytesMax = 20
+    public static let bytesMax = 20
 
     /// Writes `value` at the front of `target`.
     ///
     /// - Returns: The number of bytes written.
-    package static func write(_ value: Int, into target: UnsafeMutableRawBufferPointer) -> Int {
+    public static func write(_ value: Int, into target: UnsafeMutableRawBufferPointer) -> Int {
         precondition(target.count >= bytesMax)
         let count = (value < 0 ? 1 : 0) + digitCount(value.magnitude)
         assert(count <= bytesMax, "the longest number fits")

@@ -1,16 +1,16 @@
 /// A non-negative whole number of seconds in a field (RFC 9111 §1.2.2).
-package enum DeltaSeconds {
+public enum DeltaSeconds {
     /// The value for every larger number: 2^31 seconds, as RFC 9111 §1.2.2 prescribes.
-    package static let maximum: UInt32 = 1 << 31
+    public static let maximum: UInt32 = 1 << 31
 
     /// Parses digits; returns `nil` if the text is empty or has another character (sign, dot).
     ///
     /// A number above `maximum` becomes `maximum`.
-    package static func parse(_ text: ByteRun) -> UInt32? {
+    public static func parse(_ text: ByteRun) -> UInt32? {
         DecimalNumber.parse(text, clampedTo: Int(maximum)).map { UInt32($0) }
     }
 
-    package static func clamp(_ seconds: Int64) -> UInt32 {
+    public static func clamp(_ seconds: Int64) -> UInt32 {
         UInt32(max(0, min(seconds, Int64(maximum))))
     }
 }

@@ -5,8 +5,8 @@
 /// The scanner never fails. It skips a member that is not a directive, up to the next comma. A
 /// directive whose argument does not follow the grammar gets the argument `malformed`, so that its
 /// name still counts.
-package struct DirectiveScanner {
-    package enum Argument {
+public struct DirectiveScanner {
+    public enum Argument {
         case none
         case token(ByteRun)
         /// The text between the quotes, with its escapes.
@@ -14,9 +14,9 @@ package struct DirectiveScanner {
         case malformed
     }
 
-    package struct Directive {
-        package let name: ByteRun
-        package let argument: Argument
+    public struct Directive {
+        public let name: ByteRun
+        public let argument: Argument
     }
 
     private let text: ByteRun
@@ -25,11 +25,11 @@ package struct DirectiveScanner {
     ///
     /// The text after such a quote is read as if the quote were missing, so that a restriction
     /// cannot hide behind it.
-    package private(set) var hasUnclosedQuote = false
+    public private(set) var hasUnclosedQuote = false
 
-    package init(_ text: ByteRun) { self.text = text }
+    public init(_ text: ByteRun) { self.text = text }
 
-    package mutating func next() -> Directive? {
+    public mutating func next() -> Directive? {
         while true {
             skip { $0.isOptionalWhitespace || $0 == .comma }
             guard position < text.count else { return nil }

@@ -2,14 +2,14 @@
 ///
 /// A tag that breaks the grammar (mostly one without quotes) still identifies a version at its
 /// server. It is kept whole, counts as weak, and equals only a tag of exactly the same bytes.
-package struct EntityTag {
-    package enum Form: Hashable, Sendable { case strong, weak, malformed }
+public struct EntityTag {
+    public enum Form: Hashable, Sendable { case strong, weak, malformed }
 
-    package let form: Form
+    public let form: Form
     /// The text between the quotes; the whole text of a malformed tag.
-    package let opaque: ByteRun
+    public let opaque: ByteRun
 
-    package init?(_ field: ByteRun) {
+    public init?(_ field: ByteRun) {
         let text = field.trimmed
         guard !text.isEmpty else { return nil }
         let isWeak = text.count >= 2 && text[0] == 0x57 && text[1] == .slash
@@ -26,15 +26,15 @@ package struct EntityTag {
         opaque = text
     }
 
-    package var isStrong: Bool { form == .strong || Mutant.takesWeakTagsForStrong.isOn }
+    public var isStrong: Bool { form == .strong || Mutant.takesWeakTagsForStrong.isOn }
 
     /// The strong comparison of RFC 9110 §8.8.3.2: both tags are strong and their text is equal.
-    package func stronglyEquals(_ other: EntityTag) -> Bool {
+    public func stronglyEquals(_ other: EntityTag) -> Bool {
         isStrong && other.isStrong && opaque.equals(other.opaque)
     }
 
     /// The weak comparison of RFC 9110 §8.8.3.2: the text is equal.
-    package func weaklyEquals(_ other: EntityTag) -> Bool {
+    public func weaklyEquals(_ other: EntityTag) -> Bool {
         (form == .malformed) == (other.form == .malformed) && opaque.equals(other.opaque)
     }
 
@@ -49,14 +49,14 @@ package struct EntityTag {
 /// Reads the tags of an If-Match or If-None-Match line, which is `*` or a list.
 ///
 /// A tag may contain commas.
-package struct EntityTagScanner {
+public struct EntityTagScanner {
     private let text: ByteRun
     private var position = 0
 
-    package init(_ text: ByteRun) { self.text = text }
+    public init(_ text: ByteRun) { self.text = text }
 
     /// The next tag; skips members that are not tags.
-    package mutating func next() -> EntityTag? {
+    public mutating func next() -> EntityTag? {
         while position < text.count {
             let start = position
             position = endOfMember(from: start)

@@ -2,25 +2,25 @@
 ///
 /// The cursor stops at the first line that exceeds the buffer, so any bytes are safe.
 /// `FieldSection.init?(decoding:)` decides whether a whole section is valid.
-package struct FieldCursor {
+public struct FieldCursor {
     /// The bytes before a line's name: name length u16, value length u32, little-endian.
-    package static let lineHeaderBytes = 6
+    public static let lineHeaderBytes = 6
 
-    package struct Line {
-        package let name: ByteRun
-        package let value: ByteRun
+    public struct Line {
+        public let name: ByteRun
+        public let value: ByteRun
         /// The range of the line's encoding in its section.
-        package let extent: Range<Int>
+        public let extent: Range<Int>
     }
 
     private let bytes: UnsafeRawBufferPointer
-    package private(set) var offset = 0
+    public private(set) var offset = 0
 
-    package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+    public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
     /// Lends the first value of that name in `lines` to `body`; returns `nil` if no line has that
     /// name.
-    package static func withFirst<Result>(
+    public static func withFirst<Result>(
         lowercased name: StaticString,
         in lines: UnsafeRawBufferPointer,
         _ body: (ByteRun) -> Result
@@ -35,7 +35,7 @@ package struct FieldCursor {
     /// Calls `visit` with the name and value of each line in `lines`.
     ///
     /// Another module reads many lines faster by this than by `next`, which is not inlined there.
-    package static func forEachLine(
+    public static func forEachLine(
         in lines: UnsafeRawBufferPointer,
         _ visit: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
     ) {
@@ -43,7 +43,7 @@ package struct FieldCursor {
         while let line = cursor.next() { visit(line.name.buffer, line.value.buffer) }
     }
 
-    package mutating func next() -> Line? {
+    public mutating func next() -> Line? {
         let start = offset
         let room = bytes.count - start
         guard room >= Self.lineHeaderBytes, let base = bytes.baseAddress else { return nil }

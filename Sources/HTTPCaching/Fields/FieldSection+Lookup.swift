@@ -1,27 +1,27 @@
 /// Look-up of fields by name, case-insensitive and without allocating.
 extension FieldSection {
-    package func contains(_ name: String) -> Bool { name.withByteRun { contains($0) } }
+    public func contains(_ name: String) -> Bool { name.withByteRun { contains($0) } }
 
-    package func contains(_ name: ByteRun) -> Bool {
+    public func contains(_ name: ByteRun) -> Bool {
         containsLine { $0.name.equalsIgnoringCase(name) }
     }
 
-    package func contains(lowercased name: StaticString) -> Bool {
+    public func contains(lowercased name: StaticString) -> Bool {
         containsLine { $0.name.equals(lowercased: name) }
     }
 
     /// The value of the first line with that name.
-    package func first(_ name: String) -> String? {
+    public func first(_ name: String) -> String? {
         name.withByteRun { name in withFirst(name) { $0.string } }
     }
 
     /// The values of all lines with that name, joined by a comma and a space (RFC 9110 §5.3).
-    package func combined(_ name: String) -> String? {
+    public func combined(_ name: String) -> String? {
         let values = values(name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    package func values(_ name: String) -> [String] {
+    public func values(_ name: String) -> [String] {
         var values: [String] = []
         name.withByteRun { name in
             forEachValue(of: name) { values.append($0.string) }
@@ -30,7 +30,7 @@ extension FieldSection {
     }
 
     /// Lends the first value of that name to `body`; returns `nil` if no line has that name.
-    package func withFirst<Result>(_ name: ByteRun, _ body: (ByteRun) -> Result) -> Result? {
+    public func withFirst<Result>(_ name: ByteRun, _ body: (ByteRun) -> Result) -> Result? {
         bytes.withUnsafeBytes { buffer in
             var cursor = FieldCursor(buffer)
             while let line = cursor.next() {
@@ -40,7 +40,7 @@ extension FieldSection {
         }
     }
 
-    package func withFirst<Result>(
+    public func withFirst<Result>(
         lowercased name: StaticString,
         _ body: (ByteRun) -> Result
     ) -> Result? {
@@ -48,16 +48,16 @@ extension FieldSection {
     }
 
     /// Visits the values of all lines with that name, in order; the name is a lower-case literal.
-    package func forEachValue(of lowercasedName: StaticString, _ body: (ByteRun) -> Void) {
+    public func forEachValue(of lowercasedName: StaticString, _ body: (ByteRun) -> Void) {
         forEachLine { if $0.name.equals(lowercased: lowercasedName) { body($0.value) } }
     }
 
-    package func forEachValue(of name: ByteRun, _ body: (ByteRun) -> Void) {
+    public func forEachValue(of name: ByteRun, _ body: (ByteRun) -> Void) {
         forEachLine { if $0.name.equalsIgnoringCase(name) { body($0.value) } }
     }
 
     /// The lengths of the names of all lines.
-    package var nameLengths: NameLengths {
+    public var nameLengths: NameLengths {
         var lengths = NameLengths()
         forEachLine { lengths.insert($0.name.count) }
         return lengths
@@ -76,7 +76,7 @@ extension FieldSection {
 
 extension FieldSection: CustomStringConvertible {
     /// The lines in the form of a message, for logs and failed tests.
-    package var description: String {
+    public var description: String {
         var text = ""
         forEachLine { text += "\($0.name.string): \($0.value.string)\n" }
         return text

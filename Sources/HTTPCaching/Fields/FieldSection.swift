@@ -12,26 +12,26 @@
 /// 2. Every name is a token of 1 to 65,535 bytes (RFC 9110 §5.1).
 /// 3. Every value is field content without CR, LF, NUL or other controls, and neither starts nor
 ///    ends with whitespace (RFC 9110 §5.5). A value therefore cannot inject a line into a message.
-package struct FieldSection: Sendable, Hashable {
-    package private(set) var bytes: [UInt8]
+public struct FieldSection: Sendable, Hashable {
+    public private(set) var bytes: [UInt8]
 
-    package init() { bytes = [] }
+    public init() { bytes = [] }
 
     /// Copies bytes from a disk; returns `nil` unless they are exactly an encoding of this type.
-    package init?(decoding source: UnsafeRawBufferPointer) {
+    public init?(decoding source: UnsafeRawBufferPointer) {
         guard Self.isSound(source) else { return nil }
         bytes = [UInt8](source)
     }
 
     /// Copies bytes that this type encoded and no code changed since, with room for `extra` more.
-    package init(trusted source: UnsafeRawBufferPointer, reserving extra: Int) {
+    public init(trusted source: UnsafeRawBufferPointer, reserving extra: Int) {
         bytes = []
         bytes.reserveCapacity(source.count + extra)
         bytes.append(contentsOf: source)
     }
 
     /// The bytes of a line without its value.
-    package static func lineBytes(around name: StaticString) -> Int { 6 + name.utf8CodeUnitCount }
+    public static func lineBytes(around name: StaticString) -> Int { 6 + name.utf8CodeUnitCount }
 
     /// Writes a line at `offset`.
     ///
@@ -39,7 +39,7 @@ package struct FieldSection: Sendable, Hashable {
     /// returns its number of bytes.
     ///
     /// - Returns: The offset of the line's end.
-    package static func writeLine(
+    public static func writeLine(
         trusted name: StaticString,
         to target: UnsafeMutableRawBufferPointer,
         at offset: Int,
@@ -67,23 +67,23 @@ package struct FieldSection: Sendable, Hashable {
     }
 
     /// Makes a section of these lines; skips a line that is invalid.
-    package init(_ lines: [(String, String)]) {
+    public init(_ lines: [(String, String)]) {
         bytes = []
         for (name, value) in lines { append(name, value) }
     }
 
-    package var isEmpty: Bool { bytes.isEmpty }
+    public var isEmpty: Bool { bytes.isEmpty }
 
     /// The number of lines.
-    package var count: Int {
+    public var count: Int {
         var count = 0
         forEachLine { _ in count += 1 }
         return count
     }
 
-    package mutating func reserveCapacity(_ byteCount: Int) { bytes.reserveCapacity(byteCount) }
+    public mutating func reserveCapacity(_ byteCount: Int) { bytes.reserveCapacity(byteCount) }
 
-    package func withUnsafeBytes<Result>(
+    public func withUnsafeBytes<Result>(
         _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result {
         try bytes.withUnsafeBytes(body)
@@ -97,7 +97,7 @@ package struct FieldSection: Sendable, Hashable {
     }
 
     #if ENGINE_CHECKS
-        package func checkInvariants() {
+        public func checkInvariants() {
             precondition(bytes.withUnsafeBytes { Self.isSound($0) })
         }
     #endif
@@ -114,24 +114,24 @@ package struct FieldSection: Sendable, Hashable {
 // MARK: - Valid names and values
 
 extension FieldSection {
-    package static let nameBytesMax = Int(UInt16.max)
-    package static let valueBytesMax = Int(UInt32.max)
+    public static let nameBytesMax = Int(UInt16.max)
+    public static let valueBytesMax = Int(UInt32.max)
 
-    package static func isValidName(_ name: String) -> Bool { name.withByteRun { isValidName($0) } }
+    public static func isValidName(_ name: String) -> Bool { name.withByteRun { isValidName($0) } }
 
     /// Whether `value` can be sent unchanged: no controls, no whitespace around it.
-    package static func isValidValue(_ value: String) -> Bool {
+    public static func isValidValue(_ value: String) -> Bool {
         value.withByteRun { isValidValue($0) }
     }
 
-    package static func isValidName(_ name: ByteRun) -> Bool {
+    public static func isValidName(_ name: ByteRun) -> Bool {
         guard !name.isEmpty, name.count <= nameBytesMax else { return false }
         if name.everyWord(\.areLettersOrHyphens) { return true }
         for index in 0..<name.count where !name[index].isToken { return false }
         return true
     }
 
-    package static func isValidValue(_ value: ByteRun) -> Bool {
+    public static func isValidValue(_ value: ByteRun) -> Bool {
         guard value.count <= valueBytesMax else { return false }
         guard !value.isEmpty else { return true }
         guard !value[0].isOptionalWhitespace, !value[value.count - 1].isOptionalWhitespace else {
@@ -151,12 +151,12 @@ extension FieldSection {
     /// Returns `false` and changes nothing if the name is not a token or the value has a control
     /// character.
     @discardableResult
-    package mutating func append(_ name: String, _ value: String) -> Bool {
+    public mutating func append(_ name: String, _ value: String) -> Bool {
         name.withByteRun { name in value.withByteRun { value in append(name: name, value: value) } }
     }
 
     @discardableResult
-    package mutating func append(
+    public mutating func append(
         nameBytes: UnsafeRawBufferPointer,
         valueBytes: UnsafeRawBufferPointer
     ) -> Bool {
@@ -165,7 +165,7 @@ extension FieldSection {
 
     /// The bytes must not belong to this section: appending may move them.
     @discardableResult
-    package mutating func append(name: ByteRun, value: ByteRun) -> Bool {
+    public mutating func append(name: ByteRun, value: ByteRun) -> Bool {
         let value = value.trimmed
         guard Self.isValidName(name), Self.isValidValue(value) else { return false }
         appendUnchecked(name: name, value: value)
@@ -178,7 +178,7 @@ extension FieldSection {
     /// Returns `false` and changes nothing if the name is not a token. The bytes must not belong to
     /// this section.
     @discardableResult
-    package mutating func append(name: ByteRun, cleaning value: ByteRun) -> Bool {
+    public mutating func append(name: ByteRun, cleaning value: ByteRun) -> Bool {
         if append(name: name, value: value) { return true }
         guard Self.isValidName(name) else { return false }
         let cleaned = value.buffer.map { $0.isFieldContent ? $0 : .space }
@@ -186,19 +186,19 @@ extension FieldSection {
     }
 
     /// Adds lines that this type encoded and no code changed since.
-    package mutating func append(trusted lines: UnsafeRawBufferPointer) {
+    public mutating func append(trusted lines: UnsafeRawBufferPointer) {
         bytes.append(contentsOf: lines)
     }
 
     /// Replaces all lines of that name by one line, at the place of the first.
     @discardableResult
-    package mutating func set(_ name: String, _ value: String) -> Bool {
+    public mutating func set(_ name: String, _ value: String) -> Bool {
         name.withByteRun { name in value.withByteRun { value in set(name: name, value: value) } }
     }
 
     /// The bytes must not belong to this section.
     @discardableResult
-    package mutating func set(name: ByteRun, value: ByteRun) -> Bool {
+    public mutating func set(name: ByteRun, value: ByteRun) -> Bool {
         let value = value.trimmed
         guard Self.isValidName(name), Self.isValidValue(value) else { return false }
         guard contains(name) else {
@@ -214,16 +214,16 @@ extension FieldSection {
         return true
     }
 
-    package mutating func remove(_ name: String) {
+    public mutating func remove(_ name: String) {
         name.withByteRun { name in removeAll { $0.equalsIgnoringCase(name) } }
     }
 
-    package mutating func remove(lowercased name: StaticString) {
+    public mutating func remove(lowercased name: StaticString) {
         removeAll { $0.equals(lowercased: name) }
     }
 
     /// Removes every line whose name satisfies the predicate.
-    package mutating func removeAll(where isDropped: (ByteRun) -> Bool) {
+    public mutating func removeAll(where isDropped: (ByteRun) -> Bool) {
         removeLines { isDropped($0.name) }
     }
 

@@ -1,6 +1,6 @@
 /// Formats dates as IMF-fixdate (RFC 9110 §5.6.7), the only form that may be sent.
 extension HTTPDate {
-    package static let formattedBytes = 29
+    public static let formattedBytes = 29
 
     /// The times that a four-digit year can express: 0000-01-01 to 9999-12-31.
     static let representable: ClosedRange<Int64> = -62_167_219_200...253_402_300_799
@@ -8,7 +8,7 @@ extension HTTPDate {
     /// Writes the date's 29 bytes at the start of `target`, without allocating.
     ///
     /// A time outside the four-digit years becomes the nearest time inside them.
-    package static func format(_ seconds: Int64, into target: UnsafeMutableRawBufferPointer) {
+    public static func format(_ seconds: Int64, into target: UnsafeMutableRawBufferPointer) {
         precondition(target.count >= formattedBytes)
         let seconds = min(max(seconds, representable.lowerBound), representable.upperBound)
         let days = floorDivide(seconds, 86_400)
@@ -38,7 +38,7 @@ extension HTTPDate {
         copy(" GMT", from: 0, count: 4, to: target, at: 25)
     }
 
-    package static func string(_ seconds: Int64) -> String {
+    public static func string(_ seconds: Int64) -> String {
         String(unsafeUninitializedCapacity: formattedBytes) { target in
             format(seconds, into: UnsafeMutableRawBufferPointer(target))
             return formattedBytes

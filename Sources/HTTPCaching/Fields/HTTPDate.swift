@@ -6,18 +6,18 @@
 ///
 /// Widths, separators and the zone must be exact; names match in any case. Whether the weekday
 /// belongs to the date is not checked, because the RFC gives the weekday no meaning.
-package enum HTTPDate {
+public enum HTTPDate {
     /// Parses a date; returns `nil` if the text has none of the three forms.
     ///
     /// `nearSeconds` is approximately the current time. A two-digit year that would lie more than
     /// 50 years after it becomes the most recent past year with the same digits.
-    package static func parse(_ text: ByteRun, nearSeconds: Int64) -> Int64? {
+    public static func parse(_ text: ByteRun, nearSeconds: Int64) -> Int64? {
         guard text.count >= 24, text.count <= 33 else { return nil }
         if text[3] == .comma { return imfFixdate(text) }
         return text[3] == .space ? asctime(text) : rfc850(text, nearSeconds: nearSeconds)
     }
 
-    package static func parse(_ text: String, nearSeconds: Int64) -> Int64? {
+    public static func parse(_ text: String, nearSeconds: Int64) -> Int64? {
         text.withByteRun { parse($0, nearSeconds: nearSeconds) }
     }
 

@@ -14,15 +14,15 @@
 ///   `Connection`.
 ///
 /// A field that is added here belongs in those lists too.
-package enum HopByHop {
-    package enum Purpose: UInt8, Hashable, Sendable {
+public enum HopByHop {
+    public enum Purpose: UInt8, Hashable, Sendable {
         case storing
         case forwardingRequest
         case forwardingResponse
     }
 
     /// Returns the fields without those of one connection and without those that Connection lists.
-    package static func strip(_ fields: FieldSection, for purpose: Purpose) -> FieldSection {
+    public static func strip(_ fields: FieldSection, for purpose: Purpose) -> FieldSection {
         var listed: Set<String> = []
         var kept = fields
         kept.removeLines { line in

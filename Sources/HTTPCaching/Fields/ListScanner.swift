@@ -2,13 +2,13 @@
 ///
 /// Commas inside a quoted string do not separate members. Empty members are skipped. An
 /// unterminated quoted string extends to the end of the line.
-package struct ListScanner {
+public struct ListScanner {
     private let text: ByteRun
     private var position = 0
 
-    package init(_ text: ByteRun) { self.text = text }
+    public init(_ text: ByteRun) { self.text = text }
 
-    package mutating func next() -> ByteRun? {
+    public mutating func next() -> ByteRun? {
         while position < text.count {
             let start = position
             position = Self.endOfMember(in: text, from: start)

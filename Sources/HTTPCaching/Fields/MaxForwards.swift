@@ -1,7 +1,7 @@
 /// The proxies that a request may still pass (RFC 9110 §7.6.2).
 ///
 /// The field binds every proxy for TRACE and OPTIONS, and may be ignored for other methods.
-package enum MaxForwards: Hashable, Sendable {
+public enum MaxForwards: Hashable, Sendable {
     /// The field is missing or malformed, and does not limit the request.
     case unlimited
     /// The receiver responds as the final recipient.
@@ -10,10 +10,10 @@ package enum MaxForwards: Hashable, Sendable {
     case next(Int)
 
     /// The largest number that is forwarded.
-    package static let maximum = 255
+    public static let maximum = 255
 
     /// Reads the fields of a request; the smallest of several numbers counts.
-    package init(_ fields: FieldSection) {
+    public init(_ fields: FieldSection) {
         var smallest: Int?
         fields.forEachValue(of: "max-forwards") { value in
             // A larger number is cut: the next recipient gets at most `maximum`.

@@ -2,9 +2,9 @@
 ///
 /// Every parser of responses uses it. A head is refused if two readers could frame the body
 /// differently (RFC 9112 §11.1), or if it names a transfer coding that is not decoded here (§6.1).
-package struct MessageFraming: Sendable {
+public struct MessageFraming: Sendable {
     /// The reason why a head is refused.
-    package enum Fault: Hashable, Sendable, CaseIterable {
+    public enum Fault: Hashable, Sendable, CaseIterable {
         case codingRepeated
         case codingUnknown
         /// HTTP/1.0 has no transfer codings, so a message with one is faulty (RFC 9112 §6.1).
@@ -16,7 +16,7 @@ package struct MessageFraming: Sendable {
     }
 
     /// The framing that all lines of a head give together.
-    package enum Verdict: Hashable, Sendable {
+    public enum Verdict: Hashable, Sendable {
         case refused(Fault)
         /// The coding frames the body, whatever a length beside it says (RFC 9112 §6.3).
         case chunked(hasLength: Bool)
@@ -39,17 +39,17 @@ package struct MessageFraming: Sendable {
     private var lengthsDiffer = false
     private var last = Line.other
 
-    package init() {}
+    public init() {}
 
     /// Whether a body follows the head of a final response with this status.
-    package static func hasBody(status: Int, isHead: Bool) -> Bool {
+    public static func hasBody(status: Int, isHead: Bool) -> Bool {
         !isHead && status != 204 && status != 304
     }
 
     /// Records a line that begins a field; `name` is the part before the colon.
     ///
     /// - Returns: The fault of this line.
-    package mutating func note(
+    public mutating func note(
         name: UnsafeRawBufferPointer,
         value: UnsafeRawBufferPointer
     ) -> Fault? {
@@ -75,14 +75,14 @@ package struct MessageFraming: Sendable {
     /// Records a line that continues the previous field.
     ///
     /// - Returns: The fault of this line.
-    package mutating func noteFold() -> Fault? {
+    public mutating func noteFold() -> Fault? {
         guard last != .other else { return nil }
         fault = .folded
         return .folded
     }
 
     /// The framing of a head that has ended; `isOldVersion` means HTTP/1.0.
-    package func verdict(isOldVersion: Bool) -> Verdict {
+    public func verdict(isOldVersion: Bool) -> Verdict {
         if let fault { return .refused(fault) }
         if isChunked {
             return isOldVersion

@@ -1,10 +1,10 @@
 /// The methods that the rules distinguish (RFC 9110 §9, RFC 5789, RFC 10008 for QUERY).
 ///
 /// Method names are case-sensitive: `get` is an unknown method, and an unknown method is unsafe.
-package enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
+public enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
     case get, head, post, put, delete, options, trace, query, patch, connect, other
 
-    package init(_ name: ByteRun) {
+    public init(_ name: ByteRun) {
         switch name.count {
         case 3:
             self = name.equals(exactly: "GET") ? .get : name.equals(exactly: "PUT") ? .put : .other
@@ -26,12 +26,12 @@ package enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
         }
     }
 
-    package init(nameBytes: UnsafeRawBufferPointer) { self.init(ByteRun(nameBytes)) }
+    public init(nameBytes: UnsafeRawBufferPointer) { self.init(ByteRun(nameBytes)) }
 
-    package init(_ name: String) { self = name.withByteRun { MethodKind($0) } }
+    public init(_ name: String) { self = name.withByteRun { MethodKind($0) } }
 
     /// Whether sending a request twice has the same effect as sending it once (RFC 9110 §9.2.2).
-    package var isIdempotent: Bool {
+    public var isIdempotent: Bool {
         switch self {
         case .get, .head, .put, .delete, .options, .trace, .query: true
         case .post, .patch, .connect, .other: false
@@ -39,7 +39,7 @@ package enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
     }
 
     /// Whether the method is essentially read-only (RFC 9110 §9.2.1).
-    package var isSafe: Bool {
+    public var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace, .query: true
         case .post, .put, .delete, .patch, .connect, .other: false
@@ -47,5 +47,5 @@ package enum MethodKind: UInt8, Sendable, Hashable, CaseIterable {
     }
 
     /// A method that is not known to be safe counts as unsafe (RFC 9111 §4.4).
-    package var isUnsafe: Bool { !isSafe }
+    public var isUnsafe: Bool { !isSafe }
 }

@@ -1,42 +1,42 @@
 /// The facts of a request that the rules use, read in one pass and without allocating.
-package struct RequestFacts: Hashable, Sendable {
-    package struct Flags: OptionSet, Hashable, Sendable {
-        package let rawValue: UInt16
-        package init(rawValue: UInt16) { self.rawValue = rawValue }
+public struct RequestFacts: Hashable, Sendable {
+    public struct Flags: OptionSet, Hashable, Sendable {
+        public let rawValue: UInt16
+        public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-        package static let noCache = Flags(rawValue: 1 << 0)
-        package static let noStore = Flags(rawValue: 1 << 1)
-        package static let onlyIfCached = Flags(rawValue: 1 << 2)
+        public static let noCache = Flags(rawValue: 1 << 0)
+        public static let noStore = Flags(rawValue: 1 << 1)
+        public static let onlyIfCached = Flags(rawValue: 1 << 2)
         /// `max-stale` without a number: accepts any staleness.
-        package static let maxStaleAny = Flags(rawValue: 1 << 3)
-        package static let hasAuthorization = Flags(rawValue: 1 << 4)
-        package static let hasCookie = Flags(rawValue: 1 << 5)
-        package static let hasRange = Flags(rawValue: 1 << 6)
-        package static let hasIfMatch = Flags(rawValue: 1 << 7)
-        package static let hasIfNoneMatch = Flags(rawValue: 1 << 8)
-        package static let hasIfModifiedSince = Flags(rawValue: 1 << 9)
-        package static let hasIfUnmodifiedSince = Flags(rawValue: 1 << 10)
-        package static let hasIfRange = Flags(rawValue: 1 << 11)
+        public static let maxStaleAny = Flags(rawValue: 1 << 3)
+        public static let hasAuthorization = Flags(rawValue: 1 << 4)
+        public static let hasCookie = Flags(rawValue: 1 << 5)
+        public static let hasRange = Flags(rawValue: 1 << 6)
+        public static let hasIfMatch = Flags(rawValue: 1 << 7)
+        public static let hasIfNoneMatch = Flags(rawValue: 1 << 8)
+        public static let hasIfModifiedSince = Flags(rawValue: 1 << 9)
+        public static let hasIfUnmodifiedSince = Flags(rawValue: 1 << 10)
+        public static let hasIfRange = Flags(rawValue: 1 << 11)
 
         /// If-Match and If-Unmodified-Since, which only origins evaluate.
-        package static let writeConditions: Flags = [.hasIfMatch, .hasIfUnmodifiedSince]
+        public static let writeConditions: Flags = [.hasIfMatch, .hasIfUnmodifiedSince]
         /// If-None-Match and If-Modified-Since, which a cache may evaluate.
-        package static let readConditions: Flags = [.hasIfNoneMatch, .hasIfModifiedSince]
-        package static let conditionals: Flags = [
+        public static let readConditions: Flags = [.hasIfNoneMatch, .hasIfModifiedSince]
+        public static let conditionals: Flags = [
             .hasIfMatch, .hasIfNoneMatch, .hasIfModifiedSince, .hasIfUnmodifiedSince, .hasIfRange,
         ]
     }
 
-    package var method: MethodKind
-    package var flags: Flags = []
-    package var maxAgeSeconds: UInt32?
-    package var maxStaleSeconds: UInt32?
-    package var minFreshSeconds: UInt32?
-    package var staleIfErrorSeconds: UInt32?
+    public var method: MethodKind
+    public var flags: Flags = []
+    public var maxAgeSeconds: UInt32?
+    public var maxStaleSeconds: UInt32?
+    public var minFreshSeconds: UInt32?
+    public var staleIfErrorSeconds: UInt32?
 
-    package init(method: MethodKind) { self.method = method }
+    public init(method: MethodKind) { self.method = method }
 
-    package init(method: MethodKind, fields: FieldSection) {
+    public init(method: MethodKind, fields: FieldSection) {
         self.method = method
         var hasCacheControl = false
         var hasPragmaNoCache = false
@@ -59,7 +59,7 @@ package struct RequestFacts: Hashable, Sendable {
     }
 
     /// The condition of a GET on a stored response that is whole and fresh.
-    package enum HitCondition {
+    public enum HitCondition {
         /// The response answers the request.
         case none
         /// The response, or a 304: `If-None-Match` decides, also beside `If-Modified-Since`, which
@@ -73,7 +73,7 @@ package struct RequestFacts: Hashable, Sendable {
     ///
     /// `Cookie` and `Authorization` are no condition: they decide what is stored, not what is
     /// reused (RFC 9111 §3.5).
-    package static func hitCondition(of fields: FieldSection) -> HitCondition {
+    public static func hitCondition(of fields: FieldSection) -> HitCondition {
         fields.withUnsafeBytes { buffer in
             var cursor = FieldCursor(buffer)
             var conditions: Flags = []
@@ -93,16 +93,16 @@ package struct RequestFacts: Hashable, Sendable {
     }
 
     /// The facts of a cache that does not read the directives of its clients.
-    package var withoutDirectives: RequestFacts {
+    public var withoutDirectives: RequestFacts {
         var facts = RequestFacts(method: method)
         facts.flags = flags.subtracting([.noCache, .noStore, .onlyIfCached, .maxStaleAny])
         return facts
     }
 
-    package var isConditional: Bool { !flags.isDisjoint(with: .conditionals) }
-    package var onlyIfCached: Bool { flags.contains(.onlyIfCached) }
-    package var hasRange: Bool { flags.contains(.hasRange) }
-    package var hasAuthorization: Bool { flags.contains(.hasAuthorization) }
+    public var isConditional: Bool { !flags.isDisjoint(with: .conditionals) }
+    public var onlyIfCached: Bool { flags.contains(.onlyIfCached) }
+    public var hasRange: Bool { flags.contains(.hasRange) }
+    public var hasAuthorization: Bool { flags.contains(.hasAuthorization) }
 
     private enum FieldKind {
         case flag(Flags)

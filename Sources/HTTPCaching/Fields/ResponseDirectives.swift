@@ -3,42 +3,42 @@
 /// Unknown directives are skipped. If a directive occurs twice, the more restrictive one counts:
 /// the smaller number, or the form without an argument. An invalid lifetime counts as 0, so the
 /// response is stale (RFC 9111 §4.2.1).
-package struct ResponseDirectives: Hashable, Sendable {
-    package struct Flags: OptionSet, Hashable, Sendable {
-        package let rawValue: UInt16
-        package init(rawValue: UInt16) { self.rawValue = rawValue }
+public struct ResponseDirectives: Hashable, Sendable {
+    public struct Flags: OptionSet, Hashable, Sendable {
+        public let rawValue: UInt16
+        public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-        package static let noStore = Flags(rawValue: 1 << 0)
+        public static let noStore = Flags(rawValue: 1 << 0)
         /// `no-cache` without field names.
-        package static let noCache = Flags(rawValue: 1 << 1)
+        public static let noCache = Flags(rawValue: 1 << 1)
         /// `no-cache="field, ..."`.
-        package static let noCacheFields = Flags(rawValue: 1 << 2)
+        public static let noCacheFields = Flags(rawValue: 1 << 2)
         /// `private` without field names.
-        package static let `private` = Flags(rawValue: 1 << 3)
+        public static let `private` = Flags(rawValue: 1 << 3)
         /// `private="field, ..."`.
-        package static let privateFields = Flags(rawValue: 1 << 4)
-        package static let `public` = Flags(rawValue: 1 << 5)
-        package static let mustRevalidate = Flags(rawValue: 1 << 6)
-        package static let proxyRevalidate = Flags(rawValue: 1 << 7)
-        package static let mustUnderstand = Flags(rawValue: 1 << 8)
-        package static let noTransform = Flags(rawValue: 1 << 9)
-        package static let immutable = Flags(rawValue: 1 << 10)
+        public static let privateFields = Flags(rawValue: 1 << 4)
+        public static let `public` = Flags(rawValue: 1 << 5)
+        public static let mustRevalidate = Flags(rawValue: 1 << 6)
+        public static let proxyRevalidate = Flags(rawValue: 1 << 7)
+        public static let mustUnderstand = Flags(rawValue: 1 << 8)
+        public static let noTransform = Flags(rawValue: 1 << 9)
+        public static let immutable = Flags(rawValue: 1 << 10)
         /// A quoted string never closes: no lifetime of the field can be trusted.
-        package static let unclosedQuote = Flags(rawValue: 1 << 11)
+        public static let unclosedQuote = Flags(rawValue: 1 << 11)
         /// `no-cache` or `private` names Set-Cookie among its fields.
-        package static let namesSetCookie = Flags(rawValue: 1 << 12)
+        public static let namesSetCookie = Flags(rawValue: 1 << 12)
     }
 
-    package var flags: Flags = []
-    package var maxAgeSeconds: UInt32?
-    package var sharedMaxAgeSeconds: UInt32?
-    package var staleWhileRevalidateSeconds: UInt32?
-    package var staleIfErrorSeconds: UInt32?
+    public var flags: Flags = []
+    public var maxAgeSeconds: UInt32?
+    public var sharedMaxAgeSeconds: UInt32?
+    public var staleWhileRevalidateSeconds: UInt32?
+    public var staleIfErrorSeconds: UInt32?
 
-    package init() {}
+    public init() {}
 
     /// Adds one Cache-Control line.
-    package mutating func add(_ line: ByteRun) {
+    public mutating func add(_ line: ByteRun) {
         var scanner = DirectiveScanner(line)
         while let directive = scanner.next() { add(directive) }
         if scanner.hasUnclosedQuote { flags.insert(.unclosedQuote) }
@@ -105,7 +105,7 @@ package struct ResponseDirectives: Hashable, Sendable {
 
 extension DirectiveScanner.Argument {
     /// The argument as delta-seconds, quoted or not (RFC 9111 §5.2).
-    package var seconds: UInt32? {
+    public var seconds: UInt32? {
         switch self {
         case .token(let text), .quoted(let text): DeltaSeconds.parse(text)
         case .none, .malformed: nil
@@ -113,7 +113,7 @@ extension DirectiveScanner.Argument {
     }
 
     /// Whether the argument is a list of field names with at least one member.
-    package var namesFields: Bool {
+    public var namesFields: Bool {
         guard let list = fieldList else { return false }
         var members = ListScanner(list)
         var hasMember = false
@@ -134,7 +134,7 @@ extension DirectiveScanner.Argument {
         return false
     }
 
-    package var fieldList: ByteRun? {
+    public var fieldList: ByteRun? {
         switch self {
         case .token(let text), .quoted(let text): text
         case .none, .malformed: nil

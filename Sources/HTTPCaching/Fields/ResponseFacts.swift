@@ -1,45 +1,45 @@
 /// The facts of a response head that the rules use, read in one pass and without allocating.
-package struct ResponseFacts: Hashable, Sendable {
-    package struct Flags: OptionSet, Hashable, Sendable {
-        package let rawValue: UInt32
-        package init(rawValue: UInt32) { self.rawValue = rawValue }
+public struct ResponseFacts: Hashable, Sendable {
+    public struct Flags: OptionSet, Hashable, Sendable {
+        public let rawValue: UInt32
+        public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-        package static let variesOnEverything = Flags(rawValue: 1 << 0)
-        package static let hasStrongEntityTag = Flags(rawValue: 1 << 1)
-        package static let hasWeakEntityTag = Flags(rawValue: 1 << 2)
-        package static let hasSetCookie = Flags(rawValue: 1 << 3)
+        public static let variesOnEverything = Flags(rawValue: 1 << 0)
+        public static let hasStrongEntityTag = Flags(rawValue: 1 << 1)
+        public static let hasWeakEntityTag = Flags(rawValue: 1 << 2)
+        public static let hasSetCookie = Flags(rawValue: 1 << 3)
         /// The response has an Expires field, valid or not.
-        package static let hasExpires = Flags(rawValue: 1 << 4)
-        package static let hasTransferEncoding = Flags(rawValue: 1 << 5)
+        public static let hasExpires = Flags(rawValue: 1 << 4)
+        public static let hasTransferEncoding = Flags(rawValue: 1 << 5)
         /// See `ContentLength.isInvalid`.
-        package static let hasInvalidContentLength = Flags(rawValue: 1 << 6)
-        package static let hasCacheControl = Flags(rawValue: 1 << 7)
-        package static let hasPragmaNoCache = Flags(rawValue: 1 << 8)
+        public static let hasInvalidContentLength = Flags(rawValue: 1 << 6)
+        public static let hasCacheControl = Flags(rawValue: 1 << 7)
+        public static let hasPragmaNoCache = Flags(rawValue: 1 << 8)
         /// A targeted field replaces Cache-Control and Expires (RFC 9213).
-        package static let isTargeted = Flags(rawValue: 1 << 9)
+        public static let isTargeted = Flags(rawValue: 1 << 9)
     }
 
-    package var status: Int
-    package var directives = ResponseDirectives()
-    package var flags: Flags = []
+    public var status: Int
+    public var directives = ResponseDirectives()
+    public var flags: Flags = []
     /// Unix seconds; `nil` if the field is missing or invalid.
-    package var dateSeconds: Int64?
+    public var dateSeconds: Int64?
     /// Unix seconds, the earliest of several; `nil` if the field is missing or a value is invalid.
     ///
     /// See `Flags.hasExpires`.
-    package var expiresSeconds: Int64?
-    package var lastModifiedSeconds: Int64?
-    package var ageSeconds: UInt32?
-    package var contentLength: Int?
-    package var contentRange: ContentRange?
+    public var expiresSeconds: Int64?
+    public var lastModifiedSeconds: Int64?
+    public var ageSeconds: UInt32?
+    public var contentLength: Int?
+    public var contentRange: ContentRange?
     /// The number of members of Vary, repeated ones included.
-    package var varyMemberCount = 0
+    public var varyMemberCount = 0
 
     /// Reads the facts from `fields`.
     ///
     /// `targets` names the targeted fields to obey, the most specific first. `receivedAtSeconds`
     /// resolves two-digit years.
-    package init(
+    public init(
         status: Int,
         fields: FieldSection,
         targets: [String],
@@ -62,7 +62,7 @@ package struct ResponseFacts: Hashable, Sendable {
         }
     }
 
-    package init(status: Int, fields: FieldSection, rules: StoringRules, receivedAtSeconds: Int64) {
+    public init(status: Int, fields: FieldSection, rules: StoringRules, receivedAtSeconds: Int64) {
         self.init(
             status: status,
             fields: fields,
@@ -75,16 +75,16 @@ package struct ResponseFacts: Hashable, Sendable {
     ///
     /// That is a strong entity tag, or a Last-Modified at least one second older than the Date of
     /// the same response.
-    package var hasStrongValidator: Bool {
+    public var hasStrongValidator: Bool {
         flags.contains(.hasStrongEntityTag) || hasStrongLastModified
     }
 
-    package var hasStrongLastModified: Bool {
+    public var hasStrongLastModified: Bool {
         guard let lastModifiedSeconds, let dateSeconds else { return false }
         return lastModifiedSeconds < dateSeconds
     }
 
-    package var hasAnyValidator: Bool {
+    public var hasAnyValidator: Bool {
         lastModifiedSeconds != nil || flags.contains(.hasStrongEntityTag)
             || flags.contains(.hasWeakEntityTag)
     }

@@ -4,8 +4,8 @@
 ///
 /// Values are borrowed from the field, and nothing is allocated. Parameters and inner lists are
 /// checked and skipped.
-package struct StructuredDictionary {
-    package enum Value {
+public struct StructuredDictionary {
+    public enum Value {
         case boolean(Bool)
         case integer(Int64)
         /// The text between the quotes, with its escapes.
@@ -15,12 +15,12 @@ package struct StructuredDictionary {
         case other
     }
 
-    package struct Member {
-        package let key: ByteRun
-        package let value: Value
+    public struct Member {
+        public let key: ByteRun
+        public let value: Value
     }
 
-    package enum Step {
+    public enum Step {
         case member(Member)
         case end
         case malformed
@@ -29,9 +29,9 @@ package struct StructuredDictionary {
     private var parser: StructuredFieldParser
     private var hasStarted = false
 
-    package init(_ line: ByteRun) { parser = StructuredFieldParser(line) }
+    public init(_ line: ByteRun) { parser = StructuredFieldParser(line) }
 
-    package mutating func next() -> Step {
+    public mutating func next() -> Step {
         if hasStarted {
             parser.skipOptionalWhitespace()
             if parser.isAtEnd { return .end }

@@ -5,7 +5,7 @@ extension ResponseDirectives {
     /// Returns `nil` if no target has such a field.
     ///
     /// They replace Cache-Control and Expires (RFC 9213 §2.2).
-    package static func targeted(
+    public static func targeted(
         by names: [String],
         in fields: FieldSection
     ) -> ResponseDirectives? {

@@ -1,5 +1,5 @@
 /// The stored responses that a request invalidates (RFC 9111 §4.4).
-package enum Invalidation {
+public enum Invalidation {
     /// The URIs whose stored responses must not be used again.
     ///
     /// Returns `[]` unless the method is unsafe and the status is 2xx or 3xx. Otherwise the first
@@ -7,7 +7,7 @@ package enum Invalidation {
     ///
     /// A text that is not a valid URI is left out. If the request's own URI is invalid, the result
     /// is that text alone.
-    package static func targets(
+    public static func targets(
         method: MethodKind,
         status: Int,
         requestURL: String,
@@ -32,7 +32,7 @@ package enum Invalidation {
     /// Whether the response to a POST may answer a later GET of the same target (RFC 9110 §9.3.3).
     ///
     /// It may if it has status 200 and a Content-Location that names that target.
-    package static func postMayAnswerGet(
+    public static func postMayAnswerGet(
         status: Int,
         requestURL: String,
         responseFields: FieldSection

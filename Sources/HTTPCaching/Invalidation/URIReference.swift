@@ -1,17 +1,17 @@
 /// The components of a URI or a relative reference, without its fragment (RFC 3986 §4.1).
 ///
 /// Initialisation fails if the text contains a character that a URI must not contain.
-package struct URIReference: Hashable, Sendable {
-    package var scheme: String?
+public struct URIReference: Hashable, Sendable {
+    public var scheme: String?
     /// `host` or `host:port`, including user information.
-    package var authority: String?
-    package var path: String
-    package var query: String?
+    public var authority: String?
+    public var path: String
+    public var query: String?
 
     /// A longer text is refused unread.
-    package static let bytesMax = 65_536
+    public static let bytesMax = 65_536
 
-    package init?(_ text: String) {
+    public init?(_ text: String) {
         guard text.utf8.count <= Self.bytesMax, text.utf8.allSatisfy(Self.isAllowed) else {
             return nil
         }
@@ -42,7 +42,7 @@ package struct URIReference: Hashable, Sendable {
     }
 
     /// Resolves the reference against `base` (RFC 3986 §5.2.2, strict).
-    package func resolved(against base: URIReference) -> URIReference {
+    public func resolved(against base: URIReference) -> URIReference {
         var target = self
         if scheme != nil {
             target.path = Self.removingDotSegments(path)
@@ -70,7 +70,7 @@ package struct URIReference: Hashable, Sendable {
     /// Scheme and host are in lower case, a default port is left out, and an empty path becomes
     /// `/`: the minimum that makes equal targets equal (RFC 9110 §4.2.3). The path stays as it is,
     /// because its meaning is the origin's.
-    package var target: String {
+    public var target: String {
         var text = ""
         if let scheme { text += scheme + ":" }
         if authority != nil { text += "//" + normalizedAuthority }
@@ -85,7 +85,7 @@ package struct URIReference: Hashable, Sendable {
     }
 
     /// Whether scheme, host and port are the same (RFC 6454); user information is ignored.
-    package func hasSameOrigin(as other: URIReference) -> Bool {
+    public func hasSameOrigin(as other: URIReference) -> Bool {
         if Mutant.invalidatesOtherOrigins.isOn { return true }
         guard let scheme, scheme == other.scheme, authority != nil, other.authority != nil else {
             return false

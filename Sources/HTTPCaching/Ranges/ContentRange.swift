@@ -1,24 +1,24 @@
 /// The part of a representation that a body holds (RFC 9110 §14.4).
-package struct ContentRange: Hashable, Sendable {
+public struct ContentRange: Hashable, Sendable {
     /// `nil` in `bytes */size`, which means that no requested range exists.
-    package let range: Range<Int>?
+    public let range: Range<Int>?
     /// `nil` if the sender does not know the size.
-    package let bodySize: Int?
+    public let bodySize: Int?
 
-    package init(range: Range<Int>, bodySize: Int?) {
+    public init(range: Range<Int>, bodySize: Int?) {
         precondition(!range.isEmpty && range.lowerBound >= 0)
         self.range = range
         self.bodySize = bodySize
     }
 
-    package init(unsatisfiedBodySize: Int) {
+    public init(unsatisfiedBodySize: Int) {
         precondition(unsatisfiedBodySize >= 0)
         range = nil
         bodySize = unsatisfiedBodySize
     }
 
     /// Returns `nil` if the unit is not bytes, or the range is reversed or exceeds the size.
-    package init?(_ field: ByteRun) {
+    public init?(_ field: ByteRun) {
         let text = field.trimmed
         guard text.count > 6, text[0..<6].equals(lowercased: "bytes "),
             let slash = text.index(of: .slash)
@@ -42,12 +42,12 @@ package struct ContentRange: Hashable, Sendable {
         bodySize = size
     }
 
-    package init?(_ text: String) {
+    public init?(_ text: String) {
         guard let parsed = text.withByteRun({ ContentRange($0) }) else { return nil }
         self = parsed
     }
 
-    package var text: String { withText { $0.string } }
+    public var text: String { withText { $0.string } }
 
     /// Lends the text to `body`.
     func withText<Result>(_ body: (ByteRun) -> Result) -> Result {

@@ -2,7 +2,7 @@
 ///
 /// Content-Range and Content-Length of the part stand where the response had them; a field that it
 /// did not have follows the others, Content-Range first.
-package struct PartFields {
+public struct PartFields {
     private let range: ContentRange
     private let bodyCount: Int
     private var section = FieldSection()
@@ -10,14 +10,14 @@ package struct PartFields {
     private var hasLength = false
 
     /// Reserves room for `linesCount` bytes of lines beside those of the part.
-    package init(_ range: Range<Int>, of bodySize: Int, reserving linesCount: Int) {
+    public init(_ range: Range<Int>, of bodySize: Int, reserving linesCount: Int) {
         self.range = ContentRange(range: range, bodySize: bodySize)
         bodyCount = range.count
         section.reserveCapacity(linesCount + Self.ownBytesMax)
     }
 
     /// Adds lines of the response, as `FieldSection` encodes them.
-    package mutating func append(_ lines: UnsafeRawBufferPointer) {
+    public mutating func append(_ lines: UnsafeRawBufferPointer) {
         var cursor = FieldCursor(lines)
         /// The start of the lines that are kept and not copied yet.
         var start = 0
@@ -32,7 +32,7 @@ package struct PartFields {
     }
 
     /// The fields of the part.
-    package consuming func finish() -> FieldSection {
+    public consuming func finish() -> FieldSection {
         appendRange()
         appendLength()
         return section

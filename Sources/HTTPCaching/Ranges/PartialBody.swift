@@ -4,19 +4,19 @@
 /// 1. `parts` are sorted and not empty, and no two of them touch.
 /// 2. No part exceeds `bodySize`, once the size is known.
 /// 3. There are at most `partsMax` parts.
-package struct PartialBody: Hashable, Sendable {
+public struct PartialBody: Hashable, Sendable {
     /// The most separate parts; more of them cost more to keep than to fetch again.
-    package static let partsMax = 64
+    public static let partsMax = 64
 
-    package private(set) var parts: [Range<Int>] = []
-    package private(set) var bodySize: Int?
+    public private(set) var parts: [Range<Int>] = []
+    public private(set) var bodySize: Int?
 
-    package init(bodySize: Int? = nil) {
+    public init(bodySize: Int? = nil) {
         precondition(bodySize ?? 0 >= 0)
         self.bodySize = bodySize
     }
 
-    package enum Addition: Hashable, Sendable {
+    public enum Addition: Hashable, Sendable {
         case added
         /// The size differs from the known one: the parts belong to different representations.
         case contradicts
@@ -24,7 +24,7 @@ package struct PartialBody: Hashable, Sendable {
     }
 
     /// Adds a part that arrived; the value changes only if the result is `added`.
-    package mutating func add(_ content: ContentRange) -> Addition {
+    public mutating func add(_ content: ContentRange) -> Addition {
         guard let range = content.range else { return .contradicts }
         if let known = bodySize, let size = content.bodySize, known != size { return .contradicts }
         let size = bodySize ?? content.bodySize
@@ -56,14 +56,14 @@ package struct PartialBody: Hashable, Sendable {
         return before + [lower..<upper] + after
     }
 
-    package var isComplete: Bool {
+    public var isComplete: Bool {
         guard let bodySize else { return false }
         return bodySize == 0 || parts == [0..<bodySize]
     }
 
-    package var heldBytes: Int { parts.reduce(0) { $0 + $1.count } }
+    public var heldBytes: Int { parts.reduce(0) { $0 + $1.count } }
 
-    package func contains(_ range: Range<Int>) -> Bool {
+    public func contains(_ range: Range<Int>) -> Bool {
         range.isEmpty
             || parts.contains {
                 $0.lowerBound <= range.lowerBound && $0.upperBound >= range.upperBound
@@ -71,7 +71,7 @@ package struct PartialBody: Hashable, Sendable {
     }
 
     /// The ranges that must be fetched to complete `range`, in order.
-    package func missing(in range: Range<Int>) -> [Range<Int>] {
+    public func missing(in range: Range<Int>) -> [Range<Int>] {
         var gaps: [Range<Int>] = []
         var next = range.lowerBound
         for part in parts where part.upperBound > next && part.lowerBound < range.upperBound {
@@ -83,7 +83,7 @@ package struct PartialBody: Hashable, Sendable {
     }
 
     #if ENGINE_CHECKS
-        package func checkInvariants() {
+        public func checkInvariants() {
             precondition(parts.count <= Self.partsMax)
             var end = -1
             for part in parts {
@@ -97,7 +97,7 @@ package struct PartialBody: Hashable, Sendable {
 
 extension PartialBody {
     /// Whether two parts may be combined: both have the same strong validator (RFC 9111 §3.4).
-    package static func mayCombine(stored: FieldSection, new: FieldSection) -> Bool {
+    public static func mayCombine(stored: FieldSection, new: FieldSection) -> Bool {
         stored.withFirst(lowercased: "etag") { storedText -> Bool in
             new.withFirst(lowercased: "etag") { newText -> Bool in
                 guard let old = EntityTag(storedText), let new = EntityTag(newText) else {
@@ -129,7 +129,7 @@ extension PartialBody {
 
 extension PartialBody {
     /// The fields of combined parts: new fields replace stored ones (RFC 9110 §15.3.7.3).
-    package static func joinedFields(stored: FieldSection, new: FieldSection) -> FieldSection {
+    public static func joinedFields(stored: FieldSection, new: FieldSection) -> FieldSection {
         var joined = stored
         joined.removeAll { new.contains($0) }
         new.forEachLine { joined.append(name: $0.name, value: $0.value) }

@@ -1,6 +1,6 @@
 /// The ranges of a Range field (RFC 9110 §14.2).
-package struct RangeSet: Hashable, Sendable {
-    package enum Spec: Hashable, Sendable {
+public struct RangeSet: Hashable, Sendable {
+    public enum Spec: Hashable, Sendable {
         /// The first and the last position, both inclusive; without a last position, up to the end.
         case from(Int, through: Int?)
         /// The last bytes of the body, in this number.
@@ -8,13 +8,13 @@ package struct RangeSet: Hashable, Sendable {
     }
 
     /// The most ranges of one request, since each costs a part; with more, the field is ignored.
-    package static let rangesMax = 16
+    public static let rangesMax = 16
     /// From this many overlaps on, the whole body is sent (RFC 9110 §14.2: more than two ranges).
-    package static let overlapsMax = 2
+    public static let overlapsMax = 2
 
-    package let specs: [Spec]
+    public let specs: [Spec]
 
-    package enum Resolution: Hashable, Sendable {
+    public enum Resolution: Hashable, Sendable {
         /// The whole body, as if the request had no Range.
         case whole
         /// The response is a 416.
@@ -27,7 +27,7 @@ package struct RangeSet: Hashable, Sendable {
     ///
     /// This is so if the unit is not `bytes`, a range is invalid, or there are more than
     /// `rangesMax`.
-    package init?(_ field: ByteRun) {
+    public init?(_ field: ByteRun) {
         let text = field.trimmed
         guard let equals = text.index(of: .equalsSign),
             text[0..<equals].equals(lowercased: "bytes")
@@ -42,13 +42,13 @@ package struct RangeSet: Hashable, Sendable {
         self.specs = specs
     }
 
-    package init?(_ text: String) {
+    public init?(_ text: String) {
         guard let parsed = text.withByteRun({ RangeSet($0) }) else { return nil }
         self = parsed
     }
 
     /// Reads the Range line of a request; several lines are ignored.
-    package init?(_ request: FieldSection) {
+    public init?(_ request: FieldSection) {
         var parsed: RangeSet?
         var lines = 0
         request.forEachValue(of: "range") { value in
@@ -60,7 +60,7 @@ package struct RangeSet: Hashable, Sendable {
     }
 
     /// The ranges to send of a body of `bodySize` bytes.
-    package func resolve(bodySize: Int) -> Resolution {
+    public func resolve(bodySize: Int) -> Resolution {
         precondition(bodySize >= 0)
         // The usual request, without an array.
         if specs.count == 1 {

@@ -1,7 +1,7 @@
 /// How the value of a selecting field is normalised before it is compared (RFC 9111 §4.1).
 ///
 /// A normalisation never changes the meaning of the value.
-package enum FieldNormalization: Hashable, Sendable {
+public enum FieldNormalization: Hashable, Sendable {
     /// Joins the lines; removes the whitespace around them.
     case verbatim
     /// A list: trims the members and drops empty ones.
@@ -18,15 +18,15 @@ package enum FieldNormalization: Hashable, Sendable {
 }
 
 /// The normalisation of each selecting field.
-package struct VariantRules: Hashable, Sendable {
+public struct VariantRules: Hashable, Sendable {
     /// By lower-case field name; an override replaces the default.
-    package var overrides: [String: FieldNormalization] = [:]
+    public var overrides: [String: FieldNormalization] = [:]
 
-    package init() {}
+    public init() {}
 
-    package static let standard = VariantRules()
+    public static let standard = VariantRules()
 
-    package func normalization(of lowercasedName: String) -> FieldNormalization {
+    public func normalization(of lowercasedName: String) -> FieldNormalization {
         if !overrides.isEmpty, let override = overrides[lowercasedName] { return override }
         switch lowercasedName {
         case "accept-encoding", "accept-language", "accept-charset": return .weighted

@@ -1,7 +1,7 @@
 /// How a request must be answered after a look-up.
 ///
 /// Each case names the next action and performs nothing.
-package enum ReuseDecision: Hashable, Sendable {
+public enum ReuseDecision: Hashable, Sendable {
     case serve(ageSeconds: Int)
     /// Serve a stale response, because the client or the cache's owner accepts one.
     case serveStale(ageSeconds: Int)
@@ -21,7 +21,7 @@ extension ReuseDecision {
     /// Decides whether the selected stored response may answer this request (RFC 9111 §4).
     ///
     /// - Complexity: O(1), on numbers alone.
-    package static func decide(
+    public static func decide(
         stored: StoredFacts,
         request: RequestFacts,
         nowSeconds: Int64,
@@ -44,7 +44,7 @@ extension ReuseDecision {
     }
 
     /// Decides for a request without a stored response.
-    package static func decideMiss(request: RequestFacts) -> ReuseDecision {
+    public static func decideMiss(request: RequestFacts) -> ReuseDecision {
         askingOrigin(.fetch, request)
     }
 
@@ -84,7 +84,7 @@ extension ReuseDecision {
 }
 
 extension StoredFacts {
-    package var forbidsStale: Bool { !flags.isDisjoint(with: .staleForbidding) }
+    public var forbidsStale: Bool { !flags.isDisjoint(with: .staleForbidding) }
 }
 
 /// The request's Cache-Control directives (RFC 9111 §5.2.1) that this cache obeys.

@@ -1,6 +1,6 @@
 /// Whether a stale response may replace a failed one (RFC 5861 §4, RFC 9111 §4.2.4).
-package enum StaleOnError {
-    package enum Failure: Hashable, Sendable {
+public enum StaleOnError {
+    public enum Failure: Hashable, Sendable {
         /// The origin answered with this status.
         case status(Int)
         /// No response that can be used: no connection, one that broke, a timeout, a malformed head.
@@ -10,7 +10,7 @@ package enum StaleOnError {
     /// Whether the stored response may be served after this failure of the origin.
     ///
     /// Always `false` under `alwaysValidate`, even for a fresh response.
-    package static func allows(
+    public static func allows(
         _ failure: Failure,
         stored: StoredFacts,
         request: RequestFacts,

@@ -5,17 +5,17 @@
 ///     name length u8 · name · present u8 · value length u32 little-endian · value
 ///
 /// Each length precedes its content, so different values never give equal bytes.
-package struct VariantKey: Hashable, Sendable {
-    package private(set) var bytes: [UInt8]
+public struct VariantKey: Hashable, Sendable {
+    public private(set) var bytes: [UInt8]
 
-    package init(_ vary: Vary, request: FieldSection, rules: VariantRules = .standard) {
+    public init(_ vary: Vary, request: FieldSection, rules: VariantRules = .standard) {
         bytes = []
         bytes.reserveCapacity(128)
         Self.append(vary, request: request, rules: rules, to: &bytes)
     }
 
     /// Appends the key to a buffer that the caller reuses; allocates nothing else.
-    package static func append(
+    public static func append(
         _ vary: Vary,
         request: FieldSection,
         rules: VariantRules,

@@ -1,14 +1,14 @@
 /// The selecting fields of a response (RFC 9110 §12.5.5, RFC 9111 §4.1).
 ///
 /// The names are in lower case, sorted and unique; there are at most `namesMax`.
-package struct Vary: Hashable, Sendable {
+public struct Vary: Hashable, Sendable {
     /// The most names; more of them make so many variants that none is reused.
-    package static let namesMax = 16
-    package static let nameBytesMax = 255
+    public static let namesMax = 16
+    public static let nameBytesMax = 255
 
-    package let names: [String]
+    public let names: [String]
 
-    package enum Reading: Hashable, Sendable {
+    public enum Reading: Hashable, Sendable {
         /// No Vary field, or an empty one.
         case absent
         case selecting(Vary)
@@ -20,14 +20,14 @@ package struct Vary: Hashable, Sendable {
     private init(names: [String]) { self.names = names }
 
     /// For keys that are built without a response; returns `nil` if a name is not usable.
-    package init?(_ names: [String]) {
+    public init?(_ names: [String]) {
         let names = Set(names.map { $0.lowercased() }).sorted()
         guard names.count <= Self.namesMax, names.allSatisfy(Self.isUsable) else { return nil }
         self.names = names
     }
 
     /// Reads the Vary lines of a response.
-    package static func read(_ fields: FieldSection) -> Reading {
+    public static func read(_ fields: FieldSection) -> Reading {
         var names: Set<String> = []
         var isEverything = false
         fields.forEachValue(of: "vary") { line in
@@ -54,7 +54,7 @@ package struct Vary: Hashable, Sendable {
     // MARK: - Bytes
 
     /// Appends the number of names as u8, then the length of each name as u8 and its bytes.
-    package func encode(to bytes: inout [UInt8]) {
+    public func encode(to bytes: inout [UInt8]) {
         bytes.append(UInt8(names.count))
         for name in names {
             bytes.append(UInt8(name.utf8.count))
@@ -65,7 +65,7 @@ package struct Vary: Hashable, Sendable {
     /// Returns `nil` unless `encode` could have written the bytes.
     ///
     /// Unsorted, repeated or upper-case names are refused, and so are bytes after the last name.
-    package init?(decoding source: UnsafeRawBufferPointer) {
+    public init?(decoding source: UnsafeRawBufferPointer) {
         let bytes = ByteRun(source)
         guard !bytes.isEmpty, Int(bytes[0]) <= Self.namesMax else { return nil }
         var names: [String] = []

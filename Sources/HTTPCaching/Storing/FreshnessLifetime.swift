@@ -1,6 +1,6 @@
 /// How long a response stays fresh, and where that number comes from (RFC 9111 §4.2.1).
-package struct FreshnessLifetime: Hashable, Sendable {
-    package enum Source: UInt8, Hashable, Sendable {
+public struct FreshnessLifetime: Hashable, Sendable {
+    public enum Source: UInt8, Hashable, Sendable {
         /// The cache's setting, which replaces the response's own lifetime.
         case override
         case sharedMaxAge
@@ -13,16 +13,16 @@ package struct FreshnessLifetime: Hashable, Sendable {
         case none
     }
 
-    package var seconds: UInt32
-    package var source: Source
+    public var seconds: UInt32
+    public var source: Source
 
-    package init(seconds: UInt32, source: Source) {
+    public init(seconds: UInt32, source: Source) {
         self.seconds = seconds
         self.source = source
     }
 
     /// Whether the origin or the cache's owner gave the lifetime.
-    package var isExplicit: Bool {
+    public var isExplicit: Bool {
         switch source {
         case .override, .sharedMaxAge, .maxAge, .expires, .negative: true
         case .heuristic, .none: false
@@ -34,7 +34,7 @@ extension FreshnessLifetime {
     /// The lifetime under these rules.
     ///
     /// The time of receipt replaces a missing or invalid Date.
-    package static func calculate(
+    public static func calculate(
         request: RequestFacts,
         response: ResponseFacts,
         rules: StoringRules,
@@ -61,7 +61,7 @@ extension FreshnessLifetime {
     /// s-maxage (in a shared cache) precedes max-age, and max-age precedes Expires.
     ///
     /// A targeted field disables Expires (RFC 9213 §2.2).
-    package static func explicit(
+    public static func explicit(
         _ response: ResponseFacts,
         mode: CacheMode,
         receivedAtSeconds: Int64

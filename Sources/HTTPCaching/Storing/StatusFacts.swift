@@ -1,15 +1,15 @@
 /// The rules of the RFCs for a status code, as far as they concern caches.
-package struct StatusFacts: Hashable, Sendable {
-    package let code: Int
+public struct StatusFacts: Hashable, Sendable {
+    public let code: Int
 
-    package init(_ code: Int) { self.code = code }
+    public init(_ code: Int) { self.code = code }
 
-    package var isInterim: Bool { (100...199).contains(code) }
-    package var isFinal: Bool { (200...999).contains(code) }
-    package var isServerError: Bool { (500...599).contains(code) }
+    public var isInterim: Bool { (100...199).contains(code) }
+    public var isFinal: Bool { (200...999).contains(code) }
+    public var isServerError: Bool { (500...599).contains(code) }
 
     /// May get a heuristic lifetime if no explicit one is given (RFC 9110 §15.1).
-    package var isHeuristicallyCacheable: Bool {
+    public var isHeuristicallyCacheable: Bool {
         switch code {
         case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
         default: false
@@ -19,7 +19,7 @@ package struct StatusFacts: Hashable, Sendable {
     /// Final codes whose caching requirements this module implements.
     ///
     /// `must-understand` depends on them (RFC 9111 §5.2.2.3).
-    package var isUnderstood: Bool {
+    public var isUnderstood: Bool {
         switch code {
         case 200...206, 300...303, 305, 307, 308: true
         case 400...415, 417, 421, 422, 423, 424, 426, 451: true
@@ -32,7 +32,7 @@ package struct StatusFacts: Hashable, Sendable {
     ///
     /// RFC 6585 §3-6 forbids some. The others answer the conditions, ranges, proxy credentials or
     /// early data (RFC 8470 §5.2) of one request and mean nothing to another.
-    package var isNeverStored: Bool {
+    public var isNeverStored: Bool {
         switch code {
         case 428, 429, 431, 511: true
         case 304, 407, 412, 416, 425: true
@@ -43,7 +43,7 @@ package struct StatusFacts: Hashable, Sendable {
     /// Refusals that a crafted request can provoke for a URL with valid content.
     ///
     /// They are stored only if the origin gives a lifetime.
-    package var isProvokedRefusal: Bool {
+    public var isProvokedRefusal: Bool {
         switch code {
         case 400, 403, 405, 413, 431, 501: true
         default: false
@@ -54,14 +54,14 @@ package struct StatusFacts: Hashable, Sendable {
     ///
     /// They are stored only for the time that the response itself, or the cache's setting for the
     /// status, gives, or for a guessed time if they are marked `public`.
-    package var isPassingError: Bool {
+    public var isPassingError: Bool {
         code >= 400 && (!isHeuristicallyCacheable || isProvokedRefusal)
     }
 
     /// Codes that result from the message of one client, not from the resource.
     ///
     /// Such a response ends a collapsed wait only for that client; the other waiters ask again.
-    package var answersOneClientOnly: Bool {
+    public var answersOneClientOnly: Bool {
         switch code {
         case 400, 401, 406, 407, 412, 416, 417, 421, 425, 431: true
         default: false
@@ -72,7 +72,7 @@ package struct StatusFacts: Hashable, Sendable {
     /// for the URL get another response.
     ///
     /// Nothing is concluded from them for other requests.
-    package var mayConcernOneClient: Bool {
+    public var mayConcernOneClient: Bool {
         switch code {
         case 408, 411, 414, 415, 422, 426, 428, 429: true
         default: answersOneClientOnly || isProvokedRefusal
@@ -80,14 +80,14 @@ package struct StatusFacts: Hashable, Sendable {
     }
 
     /// The errors that a stale response may replace (RFC 5861 §4).
-    package var isStaleIfError: Bool {
+    public var isStaleIfError: Bool {
         switch code {
         case 500, 502, 503, 504: true
         default: false
         }
     }
 
-    package var isRedirect: Bool {
+    public var isRedirect: Bool {
         switch code {
         case 301, 302, 303, 307, 308: true
         default: false

@@ -1,5 +1,5 @@
 /// Whether a response may be stored, and with which lifetime (RFC 9111 §3).
-package enum StoreDecision: Hashable, Sendable {
+public enum StoreDecision: Hashable, Sendable {
     case store(FreshnessLifetime)
     case refuse(StoreRefusal)
 }
@@ -8,7 +8,7 @@ extension StoreDecision {
     /// Checks the conditions of RFC 9111 §3 in order; the first that fails is the reason.
     ///
     /// - Complexity: O(1), on facts already read.
-    package static func decide(
+    public static func decide(
         request: RequestFacts,
         response: ResponseFacts,
         rules: StoringRules,
@@ -141,7 +141,7 @@ extension StoreDecision {
 
 extension ResponseFacts {
     /// Whether a shared cache may store a response to a request with Authorization (RFC 9111 §3.5).
-    package var allowsSharingAuthorized: Bool {
+    public var allowsSharingAuthorized: Bool {
         directives.flags.contains(.public) || directives.flags.contains(.mustRevalidate)
             || directives.sharedMaxAgeSeconds != nil
     }

@@ -1,7 +1,7 @@
 /// The reason why a response was not stored.
 ///
 /// `code` is a stable name for logs and metrics.
-package enum StoreRefusal: UInt8, CaseIterable, Hashable, Sendable {
+public enum StoreRefusal: UInt8, CaseIterable, Hashable, Sendable {
     case methodNotStored
     case interimResponse
     case statusNeverStored
@@ -20,7 +20,7 @@ package enum StoreRefusal: UInt8, CaseIterable, Hashable, Sendable {
     case ambiguousLength
     case provokedRefusal
 
-    package var code: String {
+    public var code: String {
         switch self {
         case .methodNotStored: "method-not-stored"
         case .interimResponse: "interim-response"

@@ -9,22 +9,22 @@
 ///     8  i64  response time
 ///
 /// Times are Unix seconds; `none` is `Int64.min`.
-package struct StoredFacts: Hashable, Sendable {
-    package struct Flags: OptionSet, Hashable, Sendable {
-        package let rawValue: UInt32
-        package init(rawValue: UInt32) { self.rawValue = rawValue }
+public struct StoredFacts: Hashable, Sendable {
+    public struct Flags: OptionSet, Hashable, Sendable {
+        public let rawValue: UInt32
+        public init(rawValue: UInt32) { self.rawValue = rawValue }
 
         /// Must be validated before each use.
-        package static let noCache = Flags(rawValue: 1 << 0)
+        public static let noCache = Flags(rawValue: 1 << 0)
         /// Must not be served stale: `must-revalidate`, or its equivalents in a shared cache.
-        package static let mustRevalidate = Flags(rawValue: 1 << 1)
-        package static let immutable = Flags(rawValue: 1 << 2)
-        package static let hasStrongValidator = Flags(rawValue: 1 << 4)
-        package static let hasAnyValidator = Flags(rawValue: 1 << 5)
+        public static let mustRevalidate = Flags(rawValue: 1 << 1)
+        public static let immutable = Flags(rawValue: 1 << 2)
+        public static let hasStrongValidator = Flags(rawValue: 1 << 4)
+        public static let hasAnyValidator = Flags(rawValue: 1 << 5)
         /// The body is one or more parts of the representation (RFC 9111 §3.3).
-        package static let isPartial = Flags(rawValue: 1 << 6)
-        package static let hasStaleWhileRevalidate = Flags(rawValue: 1 << 10)
-        package static let hasStaleIfError = Flags(rawValue: 1 << 11)
+        public static let isPartial = Flags(rawValue: 1 << 6)
+        public static let hasStaleWhileRevalidate = Flags(rawValue: 1 << 10)
+        public static let hasStaleIfError = Flags(rawValue: 1 << 11)
 
         static let staleForbidding: Flags = [.mustRevalidate, .noCache]
         /// The bits that stored facts may have; those without a name mean nothing.
@@ -33,17 +33,17 @@ package struct StoredFacts: Hashable, Sendable {
         static let plain = known.subtracting([.noCache, .isPartial])
     }
 
-    package var status: UInt16
-    package var flags: Flags
-    package var responseTimeSeconds: Int64
-    package var correctedInitialAgeSeconds: UInt32
-    package var freshnessLifetimeSeconds: UInt32
-    package var staleWhileRevalidateSeconds: UInt32
-    package var staleIfErrorSeconds: UInt32
-    package var dateSeconds: Int64
-    package var lastModifiedSeconds: Int64?
+    public var status: UInt16
+    public var flags: Flags
+    public var responseTimeSeconds: Int64
+    public var correctedInitialAgeSeconds: UInt32
+    public var freshnessLifetimeSeconds: UInt32
+    public var staleWhileRevalidateSeconds: UInt32
+    public var staleIfErrorSeconds: UInt32
+    public var dateSeconds: Int64
+    public var lastModifiedSeconds: Int64?
 
-    package init(
+    public init(
         status: UInt16,
         flags: Flags,
         responseTimeSeconds: Int64,
@@ -73,17 +73,17 @@ extension StoredFacts {
     ///
     /// If the clock has gone backwards, the response has not aged since it arrived. While a process
     /// runs, the engine's clock ignores changes of the system's clock (`SystemClock`).
-    package func ageSeconds(at nowSeconds: Int64) -> Int {
+    public func ageSeconds(at nowSeconds: Int64) -> Int {
         let resident = DeltaSeconds.clamp(Self.difference(nowSeconds, responseTimeSeconds))
         return Int(correctedInitialAgeSeconds) + Int(resident)
     }
 
-    package func isFresh(at nowSeconds: Int64) -> Bool {
+    public func isFresh(at nowSeconds: Int64) -> Bool {
         Int(freshnessLifetimeSeconds) > ageSeconds(at: nowSeconds)
     }
 
     /// Seconds since the response became stale; negative while it is fresh.
-    package func stalenessSeconds(at nowSeconds: Int64) -> Int {
+    public func stalenessSeconds(at nowSeconds: Int64) -> Int {
         ageSeconds(at: nowSeconds) - Int(freshnessLifetimeSeconds)
     }
 
@@ -100,7 +100,7 @@ extension StoredFacts {
     ///
     /// `requestTimeSeconds` is when the request was sent, `responseTimeSeconds` when the head
     /// arrived.
-    package init(
+    public init(
         response: ResponseFacts,
         lifetime: FreshnessLifetime,
         rules: StoringRules,
@@ -126,7 +126,7 @@ extension StoredFacts {
     }
 
     /// The `corrected_initial_age` of RFC 9111 §4.2.3.
-    package static func correctedInitialAge(
+    public static func correctedInitialAge(
         _ response: ResponseFacts,
         requestTimeSeconds: Int64,
         responseTimeSeconds: Int64
@@ -164,7 +164,7 @@ extension StoredFacts.Flags {
 
 extension ResponseDirectives {
     /// RFC 9111 §5.2.2.2, §5.2.2.8, and §5.2.2.10: s-maxage implies proxy-revalidate.
-    package func forbidsStale(in mode: CacheMode) -> Bool {
+    public func forbidsStale(in mode: CacheMode) -> Bool {
         if Mutant.ignoresMustRevalidate.isOn { return false }
         if flags.contains(.mustRevalidate) { return true }
         guard mode == .shared else { return false }
@@ -172,12 +172,12 @@ extension ResponseDirectives {
     }
 
     /// Whether `no-cache="…"`, or `private="…"` in a shared cache, names fields to omit.
-    package func omitsFields(in mode: CacheMode) -> Bool {
+    public func omitsFields(in mode: CacheMode) -> Bool {
         flags.contains(.noCacheFields) || (mode == .shared && flags.contains(.privateFields))
     }
 
     /// Whether Set-Cookie is among the omitted fields, so that the stored response sets no cookie.
-    package func omitsCookies(in mode: CacheMode) -> Bool {
+    public func omitsCookies(in mode: CacheMode) -> Bool {
         flags.contains(.namesSetCookie) && omitsFields(in: mode)
     }
 }
@@ -185,11 +185,11 @@ extension ResponseDirectives {
 // MARK: - Bytes
 
 extension StoredFacts {
-    package static let encodedBytes = 48
+    public static let encodedBytes = 48
     private static let version: UInt8 = 1
     private static let none = Int64.min
 
-    package func encode(into target: UnsafeMutableRawBufferPointer) {
+    public func encode(into target: UnsafeMutableRawBufferPointer) {
         precondition(target.count >= Self.encodedBytes)
         func put(_ value: some FixedWidthInteger, at offset: Int) {
             target.storeBytes(of: value.littleEndian, toByteOffset: offset, as: type(of: value))
@@ -209,7 +209,7 @@ extension StoredFacts {
     }
 
     /// Reads the first 48 bytes; returns `nil` unless `encode` could have written them.
-    package init?(decoding source: UnsafeRawBufferPointer) {
+    public init?(decoding source: UnsafeRawBufferPointer) {
         guard source.count >= Self.encodedBytes, source[0] == Self.version, source[1] == 0 else {
             return nil
         }
@@ -242,13 +242,13 @@ extension StoredFacts {
     ///
     /// Reading them takes only part of the encoding. Such a response may be served as it is to a
     /// request without cache directives, conditions or ranges.
-    package struct Fresh {
-        package let status: UInt16
-        package let ageSeconds: Int
-        package let lifetimeSeconds: Int
+    public struct Fresh {
+        public let status: UInt16
+        public let ageSeconds: Int
+        public let lifetimeSeconds: Int
 
         /// Returns `nil` for other responses, and for bytes that `encode` could not have written.
-        package init?(_ source: UnsafeRawBufferPointer, nowSeconds: Int64) {
+        public init?(_ source: UnsafeRawBufferPointer, nowSeconds: Int64) {
             precondition(source.count >= StoredFacts.encodedBytes)
             func load<Number: FixedWidthInteger & BitwiseCopyable>(_ offset: Int) -> Number {
                 Number(littleEndian: source.loadUnaligned(fromByteOffset: offset, as: Number.self))

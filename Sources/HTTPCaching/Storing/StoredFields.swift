@@ -2,11 +2,11 @@
 ///
 /// Fields of one connection, fields that `no-cache="…"` or `private="…"` names, and Set-Cookie if
 /// the policy says so, are left out.
-package enum StoredFields {
+public enum StoredFields {
     /// The fields to store.
     ///
     /// A missing or invalid Date becomes the time of receipt (RFC 9110 §6.6.1).
-    package static func make(
+    public static func make(
         from fields: FieldSection,
         response: ResponseFacts,
         rules: StoringRules,

@@ -1,24 +1,24 @@
 /// The settings of a cache that the rules of storing and freshness use.
-package struct StoringRules: Hashable, Sendable {
+public struct StoringRules: Hashable, Sendable {
     /// A lifetime derived from Last-Modified (RFC 9111 §4.2.2).
-    package struct Heuristic: Hashable, Sendable {
+    public struct Heuristic: Hashable, Sendable {
         /// The lifetime as a share of the time since Last-Modified, in thousandths.
-        package var permille: UInt32
-        package var lifetimeSecondsMax: UInt32
+        public var permille: UInt32
+        public var lifetimeSecondsMax: UInt32
 
-        package init(permille: UInt32, lifetimeSecondsMax: UInt32) {
+        public init(permille: UInt32, lifetimeSecondsMax: UInt32) {
             self.permille = min(permille, 1_000)
             self.lifetimeSecondsMax = min(lifetimeSecondsMax, DeltaSeconds.maximum)
         }
 
         /// One tenth, as the RFC suggests, and at most one day.
-        package static let tenth = Heuristic(permille: 100, lifetimeSecondsMax: 86_400)
+        public static let tenth = Heuristic(permille: 100, lifetimeSecondsMax: 86_400)
     }
 
     /// How responses that set cookies are treated.
     ///
     /// See `docs/decisions/0013-cookies.md`.
-    package enum CookiePolicy: UInt8, Hashable, Sendable {
+    public enum CookiePolicy: UInt8, Hashable, Sendable {
         case refuse
         /// Stored, without the Set-Cookie lines.
         case strip
@@ -28,7 +28,7 @@ package struct StoringRules: Hashable, Sendable {
         case ignore
     }
 
-    package enum RedirectPolicy: UInt8, Hashable, Sendable {
+    public enum RedirectPolicy: UInt8, Hashable, Sendable {
         /// 301 and 308 follow the usual rules; 302, 303 and 307 need explicit freshness.
         case followFreshness
         /// Every redirect is stored, so that a chain can be followed offline.
@@ -36,24 +36,24 @@ package struct StoringRules: Hashable, Sendable {
     }
 
     /// Whether to store a response that could neither be reused nor validated.
-    package enum UnusablePolicy: UInt8, Hashable, Sendable {
+    public enum UnusablePolicy: UInt8, Hashable, Sendable {
         case refuse
         /// Stored, for caches that serve entries of any age.
         case store
     }
 
     /// The lifetime of a response with this status and no lifetime of its own.
-    package struct NegativeLifetime: Hashable, Sendable {
-        package var status: Int
-        package var seconds: UInt32
+    public struct NegativeLifetime: Hashable, Sendable {
+        public var status: Int
+        public var seconds: UInt32
 
-        package init(status: Int, seconds: UInt32) {
+        public init(status: Int, seconds: UInt32) {
             self.status = status
             self.seconds = min(seconds, DeltaSeconds.maximum)
         }
     }
 
-    package enum OriginDirectives: UInt8, Hashable, Sendable {
+    public enum OriginDirectives: UInt8, Hashable, Sendable {
         case respect
         /// Stores and reuses despite `no-store` and `no-cache`.
         ///
@@ -62,24 +62,24 @@ package struct StoringRules: Hashable, Sendable {
         case ignore
     }
 
-    package var mode: CacheMode
+    public var mode: CacheMode
     /// The names of the targeted fields to obey, the most specific first (RFC 9213).
-    package var targetedFields: [String]
+    public var targetedFields: [String]
     /// `nil` disables heuristics.
-    package var heuristic: Heuristic? = .tenth
-    package var originDirectives: OriginDirectives = .respect
+    public var heuristic: Heuristic? = .tenth
+    public var originDirectives: OriginDirectives = .respect
     /// Whether responses to POST are stored, as those to GET and HEAD are.
-    package var storesPost = false
-    package var cookies: CookiePolicy
-    package var redirects: RedirectPolicy = .followFreshness
-    package var unusable: UnusablePolicy
-    package var negativeLifetimes: [NegativeLifetime] = []
+    public var storesPost = false
+    public var cookies: CookiePolicy
+    public var redirects: RedirectPolicy = .followFreshness
+    public var unusable: UnusablePolicy
+    public var negativeLifetimes: [NegativeLifetime] = []
     /// Replaces the lifetime of every response.
-    package var lifetimeOverrideSeconds: UInt32?
-    package var lifetimeSecondsMin: UInt32 = 0
-    package var lifetimeSecondsMax: UInt32 = DeltaSeconds.maximum
+    public var lifetimeOverrideSeconds: UInt32?
+    public var lifetimeSecondsMin: UInt32 = 0
+    public var lifetimeSecondsMax: UInt32 = DeltaSeconds.maximum
 
-    package init(mode: CacheMode) {
+    public init(mode: CacheMode) {
         self.mode = mode
         switch mode {
         case .shared:
@@ -98,6 +98,6 @@ package struct StoringRules: Hashable, Sendable {
         method == .get || method == .head || storesPost && method == .post
     }
 
-    package static let shared = StoringRules(mode: .shared)
-    package static let `private` = StoringRules(mode: .private)
+    public static let shared = StoringRules(mode: .shared)
+    public static let `private` = StoringRules(mode: .private)
 }

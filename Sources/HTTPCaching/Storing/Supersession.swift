@@ -1,6 +1,6 @@
 extension StoreDecision {
     /// The effect of a response that is not stored on the stored response for its request.
-    package enum Supersession: Hashable, Sendable {
+    public enum Supersession: Hashable, Sendable {
         /// The stored response must not be used again.
         case ends
         /// The stored response must not be used again if its validators differ from the new ones.
@@ -11,7 +11,7 @@ extension StoreDecision {
     /// Decides by the response's own fields; `no-store` and the cookie of the request are ignored.
     ///
     /// Errors have no effect, except 404 and 410: the resource is gone.
-    package static func supersession(
+    public static func supersession(
         request: RequestFacts,
         response: ResponseFacts,
         rules: StoringRules,

@@ -1,6 +1,6 @@
 /// Evaluation of a client's conditions on a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 extension Conditional {
-    package enum Evaluation: Hashable, Sendable {
+    public enum Evaluation: Hashable, Sendable {
         /// The response is a 304 with `notModifiedFields`.
         case notModified
         /// The response is a 412.
@@ -14,7 +14,7 @@ extension Conditional {
     }
 
     /// Evaluates the preconditions in the order of RFC 9110 §13.2.2.
-    package static func evaluateClientConditionals(
+    public static func evaluateClientConditionals(
         request: FieldSection,
         requestFacts: RequestFacts,
         stored: FieldSection,
@@ -33,7 +33,7 @@ extension Conditional {
     }
 
     /// The same for stored fields that are lent as `FieldSection` encodes them.
-    package static func evaluateClientConditionals(
+    public static func evaluateClientConditionals(
         request: FieldSection,
         requestFacts: RequestFacts,
         stored: UnsafeRawBufferPointer,
@@ -67,7 +67,7 @@ extension Conditional {
 
     /// Whether If-None-Match of a request has `*`, or the tag of the response with the fields
     /// `stored` (RFC 9110 §13.1.2).
-    package static func ifNoneMatch(
+    public static func ifNoneMatch(
         of request: FieldSection,
         names stored: UnsafeRawBufferPointer
     ) -> Bool {
@@ -100,7 +100,7 @@ extension Conditional {
     ///
     /// Fields that describe the content are removed; fields that a cache may have to update are
     /// kept.
-    package static func notModifiedFields(stored: FieldSection) -> FieldSection {
+    public static func notModifiedFields(stored: FieldSection) -> FieldSection {
         var fields = stored
         let hasTag = stored.contains(lowercased: "etag")
         fields.removeAll { isLeftOut($0, hasTag: hasTag) }
@@ -108,7 +108,7 @@ extension Conditional {
     }
 
     /// Calls `read` with the lines of a 304 made from a stored response, run by run, in place.
-    package static func forEachNotModifiedRun(
+    public static func forEachNotModifiedRun(
         ofStored lines: UnsafeRawBufferPointer,
         _ read: (UnsafeRawBufferPointer) -> Void
     ) {

@@ -5,7 +5,7 @@ extension Conditional {
     /// These stay as stored: fields of the connection, fields that describe the stored bytes
     /// (Content-Length, Content-Encoding, Content-Range), and fields that directives exclude. The
     /// stored Age is removed, and Date becomes that of the new response.
-    package static func freshen(
+    public static func freshen(
         stored: FieldSection,
         with304 new: FieldSection,
         rules: StoringRules,
@@ -36,7 +36,7 @@ extension Conditional {
     ///
     /// RFC 9111 §7.3, §5.2.2.4 and §5.2.2.7 forbid to store them, not to deliver them to the client
     /// whose request was sent.
-    package static func unstoredFields(
+    public static func unstoredFields(
         of new: FieldSection,
         confirming stored: FieldSection,
         rules: StoringRules
@@ -70,7 +70,7 @@ extension Conditional {
     /// Tags are compared weakly (`compareTags`). A strong tag must match the stored one. Otherwise a
     /// weak tag or the date must match. A 304 without validators confirms the response that the
     /// request named.
-    package static func identifies(stored: FieldSection, with304 new: FieldSection) -> Bool {
+    public static func identifies(stored: FieldSection, with304 new: FieldSection) -> Bool {
         let tags = compareTags(stored, new)
         if Mutant.believesAny304.isOn { return true }
         if tags == .strongDiffers { return false }
@@ -84,12 +84,12 @@ extension Conditional {
     ///
     /// The entry would be found by requests that do not select it, so it must be replaced, not
     /// freshened.
-    package static func changesSelection(stored: FieldSection, with304 new: FieldSection) -> Bool {
+    public static func changesSelection(stored: FieldSection, with304 new: FieldSection) -> Bool {
         new.contains(lowercased: "vary") && Vary.read(new) != Vary.read(stored)
     }
 
     /// The effect of a 304, or of a response to HEAD (RFC 9111 §4.3.5), on a stored response to GET.
-    package enum BodilessEffect: Hashable, Sendable {
+    public enum BodilessEffect: Hashable, Sendable {
         /// It updates the stored response.
         case freshens
         /// The version, the status or the selecting fields differ: the stored response counts as
@@ -100,7 +100,7 @@ extension Conditional {
         case nothing
     }
 
-    package static func headFreshens(
+    public static func headFreshens(
         stored: FieldSection,
         storedStatus: Int,
         storedBodySize: Int?,
@@ -134,7 +134,7 @@ extension Conditional {
     }
 
     /// Whether a response belongs to another version of the resource than the stored one.
-    package static func tellsOfAnotherVersion(stored: FieldSection, new: FieldSection) -> Bool {
+    public static func tellsOfAnotherVersion(stored: FieldSection, new: FieldSection) -> Bool {
         switch compareTags(stored, new) {
         case .same: false
         case .weakDiffers, .strongDiffers: true

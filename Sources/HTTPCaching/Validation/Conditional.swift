@@ -1,12 +1,12 @@
 /// Validation of a stored response (RFC 9111 §4.3), and evaluation of the same conditions on one.
-package enum Conditional {
+public enum Conditional {
     /// Removes the client's own conditions and ranges.
-    package static func removeConditions(from request: inout FieldSection) {
+    public static func removeConditions(from request: inout FieldSection) {
         request.removeAll { isPrecondition($0) || $0.equals(lowercased: "range") }
     }
 
     /// The validators of the stored response that a request carries.
-    package enum Validators: UInt8, Hashable, Sendable {
+    public enum Validators: UInt8, Hashable, Sendable {
         /// The entity tag and the date, for origins that evaluate only one of them.
         case all
         case strongestOnly
@@ -19,7 +19,7 @@ package enum Conditional {
     ///
     /// - Returns: Whether the stored response has a validator.
     @discardableResult
-    package static func makeConditionalFields(
+    public static func makeConditionalFields(
         stored: FieldSection,
         into request: inout FieldSection,
         validators: Validators = .all
@@ -48,7 +48,7 @@ package enum Conditional {
     ///
     /// - Returns: `false`, without a change, if the stored response has no strong validator.
     @discardableResult
-    package static func makeRangeFields(
+    public static func makeRangeFields(
         stored: FieldSection,
         storedFacts: StoredFacts,
         missing: Range<Int>,

@@ -1,5 +1,5 @@
 /// The request to the origin when a stored response is selected (RFC 9111 §4.3.1).
-package enum OriginQuestion: Hashable, Sendable {
+public enum OriginQuestion: Hashable, Sendable {
     /// The unchanged request.
     ///
     /// The origin evaluates its conditions and ranges, and the client gets the response.
@@ -14,7 +14,7 @@ package enum OriginQuestion: Hashable, Sendable {
 
 extension OriginQuestion {
     /// Decides for a request; `parts` are those of a stored partial response.
-    package static func decide(
+    public static func decide(
         request: FieldSection,
         requestFacts: RequestFacts,
         stored: FieldSection,

@@ -1,4 +1,5 @@
 import CacheTestSupport
+import Platform
 import Testing
 
 @testable import CacheEngine

@@ -2,20 +2,24 @@
 ///
 /// The line releases an element that leaves, and drops the places of such elements once they are
 /// half of its array.
-package struct FIFO<Element> {
+public struct FIFO<Element> {
     @usableFromInline var places: [Element?] = []
     /// The number of places whose elements have left.
     @usableFromInline var head = 0
 
-    @inlinable package init() {}
+    /// Makes an empty line.
+    @inlinable public init() {}
 
-    @inlinable package var count: Int { places.count - head }
-    @inlinable package var isEmpty: Bool { places.count == head }
+    /// The number of elements in the line.
+    @inlinable public var count: Int { places.count - head }
+    /// Whether no element is in the line.
+    @inlinable public var isEmpty: Bool { places.count == head }
 
-    @inlinable package mutating func append(_ element: Element) { places.append(element) }
+    /// Adds an element behind all others.
+    @inlinable public mutating func append(_ element: Element) { places.append(element) }
 
     /// Removes and returns the first element; `nil` if the line is empty.
-    @inlinable package mutating func popFirst() -> Element? {
+    @inlinable public mutating func popFirst() -> Element? {
         guard head < places.count else { return nil }
         let element = places[head].take()
         head += 1
@@ -29,14 +33,15 @@ package struct FIFO<Element> {
         return element
     }
 
-    @inlinable package mutating func removeAll() { self = FIFO() }
+    /// Removes all elements, and the room that was reserved for them.
+    @inlinable public mutating func removeAll() { self = FIFO() }
 
     /// The number of places that stay reserved for an empty line.
     @usableFromInline static var keptMax: Int { 1_024 }
 
     #if ENGINE_CHECKS
         /// The elements, the first to leave first.
-        package var elements: [Element] { places[head...].compactMap(\.self) }
+        public var elements: [Element] { places[head...].compactMap(\.self) }
     #endif
 }
 
