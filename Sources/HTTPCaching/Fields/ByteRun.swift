@@ -28,10 +28,15 @@ public struct ByteRun {
     }
 
     /// The run without leading and trailing optional whitespace (RFC 9110 §5.6.3).
+    @inline(__always)
     public var trimmed: ByteRun {
         guard !isEmpty, self[0].isOptionalWhitespace || self[count - 1].isOptionalWhitespace else {
             return self
         }
+        return trimmedByteByByte
+    }
+
+    private var trimmedByteByByte: ByteRun {
         var lower = 0
         var upper = count
         while lower < upper, self[lower].isOptionalWhitespace { lower += 1 }
@@ -49,7 +54,7 @@ public struct ByteRun {
     /// Not inlined: every comparison of a name would carry its loop.
     @inline(never)
     private func hasSameLetters(as lowercased: ByteRun) -> Bool {
-        hasEqualWords(lowercased) { $0.lowercasedBytes == $1 }
+        hasEqualWords(lowercased) { $0.equals(lowercased: $1) }
     }
 
     public func equalsIgnoringCase(_ other: ByteRun) -> Bool {
@@ -61,6 +66,12 @@ public struct ByteRun {
     /// Compares with a literal, for case-sensitive names (methods, units).
     public func equals(exactly literal: StaticString) -> Bool {
         equals(ByteRun(literal))
+    }
+
+    /// Whether no byte is a space or a control character.
+    public var isVisible: Bool {
+        if everyWord({ !$0.hasControlOrSpace }) { return true }
+        return buffer.allSatisfy { $0 > 0x20 && $0 != 0x7F }
     }
 
     /// Whether both runs are of one length, and `areEqual` holds for each eight bytes of them.
@@ -78,10 +89,10 @@ public struct ByteRun {
 
     /// Whether `isWanted` holds for all bytes, eight at a time; some may be given to it twice.
     ///
-    /// `false` for fewer than eight bytes.
+    /// `false` for fewer than four bytes.
     @inline(__always)
     func everyWord(_ isWanted: (UInt64) -> Bool) -> Bool {
-        guard count >= 8 else { return false }
+        guard count >= 8 else { return count >= 4 && isWanted(shortWord) }
         var offset = 0
         while offset < count - 8 {
             guard isWanted(word(at: offset)) else { return false }
@@ -113,6 +124,7 @@ public struct ByteRun {
 
     public func index(of byte: UInt8, from start: Int = 0) -> Int? {
         var index = start
+        while index <= count - 8, !word(at: index).contains(byte) { index += 8 }
         while index < count {
             if self[index] == byte { return index }
             index += 1

@@ -18,6 +18,16 @@ extension UInt64 {
         return self | isUppercase >> 2
     }
 
+    /// Whether the bytes equal those of `lowercased` when ASCII case is ignored.
+    ///
+    /// Of the bytes from 0x40 on, `lowercased` has only lower-case letters.
+    @inline(__always)
+    func equals(lowercased: UInt64) -> Bool {
+        // Bit 0x20 may differ in a letter, which has bit 0x40.
+        let mayDiffer = (lowercased >> 1) & (Self.ones &* 0x20)
+        return (self ^ lowercased) & ~mayDiffer == 0
+    }
+
     /// Whether all bytes are letters or hyphens, as in most names of fields.
     @inline(__always)
     var areLettersOrHyphens: Bool {
@@ -35,12 +45,22 @@ extension UInt64 {
 
     /// Whether a byte is a control character, a tab among them.
     @inline(__always)
-    var hasControl: Bool {
+    var hasControl: Bool { hasByte(below: 0x20) || contains(0x7F) }
+
+    /// Whether a byte is a space or a control character.
+    @inline(__always)
+    var hasControlOrSpace: Bool { hasByte(below: 0x21) || contains(0x7F) }
+
+    @inline(__always)
+    func contains(_ byte: UInt8) -> Bool {
+        (self ^ Self.ones &* UInt64(byte)).hasByte(below: 1)
+    }
+
+    /// Whether a byte is less than `limit`, which is at most 0x80.
+    @inline(__always)
+    private func hasByte(below limit: UInt64) -> Bool {
         // The subtraction may borrow from the next byte, but only if this one is small: so no high bit
         // tells which byte it is, and one of them tells that there is one.
-        let belowSpace = (self &- Self.ones &* 0x20) & ~self
-        let delete = self ^ Self.ones &* 0x7F
-        let isDelete = (delete &- Self.ones) & ~delete
-        return (belowSpace | isDelete) & Self.highBits != 0
+        (self &- Self.ones &* limit) & ~self & Self.highBits != 0
     }
 }

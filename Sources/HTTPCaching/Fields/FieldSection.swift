@@ -126,7 +126,7 @@ extension FieldSection {
 
     public static func isValidName(_ name: ByteRun) -> Bool {
         guard !name.isEmpty, name.count <= nameBytesMax else { return false }
-        if name.everyWord(\.areLettersOrHyphens) { return true }
+        if name.everyWord({ $0.areLettersOrHyphens }) { return true }
         for index in 0..<name.count where !name[index].isToken { return false }
         return true
     }

@@ -118,8 +118,9 @@ public enum HTTPDate {
 
     /// The three letters at `start` in lower case, as one number.
     private static func letters(_ text: ByteRun, at start: Int) -> UInt32 {
-        UInt32(text[start].lowercased) | UInt32(text[start + 1].lowercased) << 8
-            | UInt32(text[start + 2].lowercased) << 16
+        // No other byte than a letter becomes a lower-case letter by bit 0x20.
+        (UInt32(text[start]) | UInt32(text[start + 1]) << 8 | UInt32(text[start + 2]) << 16)
+            | 0x20_2020
     }
 
     // MARK: - The calendar

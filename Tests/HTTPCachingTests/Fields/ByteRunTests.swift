@@ -59,6 +59,24 @@ struct ByteRunTests {
         }
     }
 
+    @Test("Every byte in place of each one of a literal")
+    func literals() {
+        let literals: [StaticString] = [
+            "te", "host", "cdn-loop", "abcdefghijklmnopqrstuvwxyz-0123456789/",
+        ]
+        for literal in literals {
+            let bytes = literal.withUTF8Buffer { Array($0) }
+            for place in bytes.indices {
+                for byte in UInt8.min...UInt8.max {
+                    var text = bytes
+                    text[place] = byte
+                    let isSame = Self.lower(byte) == bytes[place]
+                    text.withByteRun { #expect($0.equals(lowercased: literal) == isSame) }
+                }
+            }
+        }
+    }
+
     @Test("Every byte in a value and in a name", arguments: lengths.dropFirst())
     func classes(length: Int) {
         for byte in UInt8.min...UInt8.max {
@@ -70,7 +88,11 @@ struct ByteRunTests {
                     let isWanted =
                         byte >= 0x21 && byte != 0x7F
                         || (byte == 0x20 || byte == 0x09) && !isAtEdge
-                    value.withByteRun { #expect(FieldSection.isValidValue($0) == isWanted) }
+                    value.withByteRun {
+                        #expect(FieldSection.isValidValue($0) == isWanted)
+                        #expect($0.isVisible == (byte >= 0x21 && byte != 0x7F))
+                        #expect($0.index(of: byte) == (byte == filling ? 0 : place))
+                    }
                 }
                 var name = [UInt8](repeating: 0x61, count: length)
                 name[place] = byte
