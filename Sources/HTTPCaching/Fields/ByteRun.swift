@@ -136,6 +136,10 @@ public struct ByteRun {
 extension String {
     /// Lends the UTF-8 bytes of the string to `body`; a native string is not copied.
     public func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
+        let result = utf8.withContiguousStorageIfAvailable {
+            body(ByteRun(UnsafeRawBufferPointer($0)))
+        }
+        if let result { return result }
         var copy = self
         return copy.withUTF8 { body(ByteRun(UnsafeRawBufferPointer($0))) }
     }
