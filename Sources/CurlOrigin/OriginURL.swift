@@ -39,18 +39,14 @@ package struct OriginURL: Hashable, Sendable {
         }
         guard text.count <= bytesMax else { return .failure(.tooLong) }
         let start = colon + 3
-        var end = start
-        var authorityEnd: Int?
-        while end < text.count, text.buffer[end] != 0x23 {
-            let byte = text.buffer[end]
-            guard byte > 0x20, byte != 0x7F else { return .failure(.control) }
-            let endsAuthority = byte == 0x2F || byte == 0x3F || byte == 0x5C
-            if endsAuthority, authorityEnd == nil { authorityEnd = end }
-            end += 1
-        }
-        let targetStart = authorityEnd ?? end
+        let end = text.index(of: .numberSign, from: start) ?? text.count
+        guard text[start..<end].isVisible else { return .failure(.control) }
         var hostStart = start
-        for index in start..<targetStart where text.buffer[index] == 0x40 { hostStart = index + 1 }
+        var targetStart = start
+        while targetStart < end, !endsAuthority(text.buffer[targetStart]) {
+            if text.buffer[targetStart] == 0x40 { hostStart = targetStart + 1 }
+            targetStart += 1
+        }
         guard hostStart < targetStart, text[hostStart] != .colon else { return .failure(.noHost) }
         return .success(
             Self(
@@ -59,5 +55,9 @@ package struct OriginURL: Hashable, Sendable {
                 target: targetStart..<end
             )
         )
+    }
+
+    private static func endsAuthority(_ byte: UInt8) -> Bool {
+        byte == 0x2F || byte == 0x3F || byte == 0x5C
     }
 }

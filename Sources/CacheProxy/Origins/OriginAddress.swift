@@ -1,3 +1,5 @@
+import HTTPCaching
+
 /// An origin server: scheme and authority, without a path.
 struct OriginAddress: Hashable, Sendable, CustomStringConvertible {
     /// The written form, `http://host:port`.
@@ -23,19 +25,21 @@ struct OriginAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// The same target at this origin.
     func url(for url: String) -> String {
-        var url = url
-        return url.withUTF8 { url in
-            guard let schemeEnd = url.firstIndex(of: UInt8(ascii: ":")) else {
-                return String(decoding: url, as: UTF8.self)
+        url.withByteRun { url in
+            guard let schemeEnd = url.index(of: .colon) else { return url.string }
+            var start = min(schemeEnd + 3, url.count)
+            while start < url.count, url[start] != .slash, url[start] != .questionMark {
+                start += 1
             }
-            let rest = url.dropFirst(schemeEnd + 3)
-            let path = rest.drop { $0 != 0x2F && $0 != 0x3F }
-            var address = description
-            return address.withUTF8 { address in
-                String(unsafeUninitializedCapacity: address.count + path.count) { target in
-                    _ = target.initialize(fromContentsOf: address)
-                    _ = target[address.count...].initialize(fromContentsOf: path)
-                    return address.count + path.count
+            let target = url[start..<url.count]
+            return description.withByteRun { address in
+                let count = address.count + target.count
+                return String(unsafeUninitializedCapacity: count) { buffer in
+                    let room = UnsafeMutableRawBufferPointer(buffer)
+                    room.copyMemory(from: address.buffer)
+                    UnsafeMutableRawBufferPointer(rebasing: room[address.count...])
+                        .copyMemory(from: target.buffer)
+                    return count
                 }
             }
         }
