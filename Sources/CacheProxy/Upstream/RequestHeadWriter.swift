@@ -77,8 +77,12 @@ enum RequestHeadWriter {
     }
 
     private static func writeFields(_ fields: HeaderFields, to out: OutputBuffer) {
-        fields.forEachLine { name, value in
-            if !isOwnedByConnection(name) { out.append(field: name, value) }
+        fields.forEachRun { run in
+            var lines = FieldCursor(run)
+            while let line = lines.next() {
+                if isOwnedByConnection(line.name.buffer) { continue }
+                out.append(field: line.name.buffer, line.value.buffer)
+            }
         }
     }
 

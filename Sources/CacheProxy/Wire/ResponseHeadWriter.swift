@@ -3,10 +3,8 @@ import HTTPCaching
 
 /// Field lines from which a head is written.
 protocol FieldLines: ~Copyable {
-    /// Calls `visit` with the name and value of each line.
-    func forEachLine(
-        _ visit: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
-    )
+    /// Calls `read` with the encoded lines, run by run.
+    func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void)
     /// A copy of all lines.
     var section: FieldSection { get }
 }
@@ -120,17 +118,21 @@ struct ResponseHeadWriter {
         let start = out.count
         var kept = Kept()
         var hasConnection = false
-        fields.forEachLine { name, value in
-            switch name.count {
-            case 2, 7, 9, 10, 13, 14, 16, 17, 19:
-                guard let belongs = drops(name, omitted) else { break }
-                if belongs { hasConnection = true }
-                return
-            case 4:
-                if RequestParser.equals(name, "date") { kept.hasDate = true }
-            default: break
+        fields.forEachRun { run in
+            var lines = FieldCursor(run)
+            while let line = lines.next() {
+                let name = line.name.buffer
+                switch name.count {
+                case 2, 7, 9, 10, 13, 14, 16, 17, 19:
+                    guard let belongs = drops(name, omitted) else { break }
+                    if belongs { hasConnection = true }
+                    continue
+                case 4:
+                    if RequestParser.equals(name, "date") { kept.hasDate = true }
+                default: break
+                }
+                out.append(field: name, line.value.buffer)
             }
-            out.append(field: name, value)
         }
         guard hasConnection else { return kept }
         let stripped = HopByHop.strip(fields.section, for: .forwardingResponse)
