@@ -105,8 +105,9 @@ struct RequestURL: Hashable, Sendable {
     ) -> RequestURL? {
         guard let end = normalizedEnd(authority, defaultPort: scheme.port) else { return nil }
         let host = UnsafeRawBufferPointer(rebasing: authority[..<end])
-        let text = join(scheme.prefix, authority: host, target: target)
-        let isNormal = end == authority.count && !host.contains(where: isUpper)
+        let hasUpper = host.contains(where: isUpper)
+        let text = join(scheme.prefix, authority: host, lowercasing: hasUpper, target: target)
+        let isNormal = end == authority.count && !hasUpper
         if isHostField, isNormal || Mutant.sendsHostAsWritten.isOn {
             return RequestURL(text: text, hostOverride: nil)
         }
@@ -132,33 +133,35 @@ struct RequestURL: Hashable, Sendable {
         defaultPort: StaticString
     ) -> Int? {
         guard !authority.isEmpty else { return nil }
-        var colon: Int?
-        var index = 0
+        guard let hostEnd = hostEnd(authority) else { return nil }
+        guard hostEnd < authority.count else { return hostEnd }
+        let port = UnsafeRawBufferPointer(rebasing: authority[(hostEnd + 1)...])
+        guard hostEnd > 0, port.count <= 5, port.allSatisfy(ByteClass.isDigit),
+            port.reduce(0, { $0 * 10 + Int($1 & 0xF) }) <= 65_535
+        else { return nil }
+        return port.isEmpty || RequestParser.equals(port, defaultPort) ? hostEnd : authority.count
+    }
+
+    /// The place of the colon after the host, or the end; `nil` if the host is malformed.
+    private static func hostEnd(_ authority: UnsafeRawBufferPointer) -> Int? {
         if authority[0] == 0x5B {
             guard let bracket = authority.firstIndex(of: 0x5D),
                 isVersionSix(.init(rebasing: authority[1..<bracket]))
             else { return nil }
-            index = bracket + 1
-            guard index == authority.count || authority[index] == 0x3A else { return nil }
+            let end = bracket + 1
+            return end == authority.count || authority[end] == 0x3A ? end : nil
         }
-        while index < authority.count {
-            switch authority[index] {
-            case 0x3A:
-                guard colon == nil else { return nil }
-                colon = index
+        var end = 0
+        while end < authority.count {
+            switch authority[end] {
+            case 0x3A: return end
             case 0x5B, 0x5D: return nil
-            case 0x25:
-                guard colon == nil, isEscape(authority, at: index) else { return nil }
-            default:
-                if colon != nil, !ByteClass.isDigit(authority[index]) { return nil }
+            case 0x25: if !isEscape(authority, at: end) { return nil }
+            default: break
             }
-            index += 1
+            end += 1
         }
-        guard let colon else { return authority.count }
-        let port = UnsafeRawBufferPointer(rebasing: authority[(colon + 1)...])
-        guard colon > 0, port.count <= 5, port.reduce(0, { $0 * 10 + Int($1 & 0xF) }) <= 65_535
-        else { return nil }
-        return port.isEmpty || RequestParser.equals(port, defaultPort) ? colon : authority.count
+        return end
     }
 
     /// RFC 3986 §2.1: a percent sign and two hexadecimal digits.
@@ -187,10 +190,11 @@ struct RequestURL: Hashable, Sendable {
         UnsafeRawBufferPointer(start: ("/" as StaticString).utf8Start, count: 1)
     }
 
-    /// Writes the authority in lower case, and a slash before a query without a path.
+    /// Writes the authority, in lower case, and a slash before a query without a path.
     private static func join(
         _ scheme: StaticString,
         authority: UnsafeRawBufferPointer,
+        lowercasing: Bool,
         target: UnsafeRawBufferPointer
     ) -> String {
         let needsSlash = !target.isEmpty && target[0] != 0x2F
@@ -199,10 +203,13 @@ struct RequestURL: Hashable, Sendable {
             let out = UnsafeMutableRawBufferPointer(buffer)
             var position = scheme.utf8CodeUnitCount
             out.copyMemory(from: .init(start: scheme.utf8Start, count: position))
-            for byte in authority {
-                out[position] = isUpper(byte) ? byte | 0x20 : byte
-                position += 1
+            let end = position + authority.count
+            let host = UnsafeMutableRawBufferPointer(rebasing: out[position..<end])
+            host.copyMemory(from: authority)
+            if lowercasing {
+                for place in host.indices where isUpper(host[place]) { host[place] |= 0x20 }
             }
+            position = end
             if needsSlash {
                 out[position] = 0x2F
                 position += 1

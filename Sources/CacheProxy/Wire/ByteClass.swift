@@ -66,12 +66,10 @@ enum ByteClass {
 
     /// RFC 3986 §3.2 without user information: the bytes of a host and its port.
     @inline(__always) static func isAuthority(_ byte: UInt8) -> Bool {
-        if isDigit(byte) || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) { return true }
-        switch byte {
-        // - . : [ ] _ ~ % ! $ & ' ( ) * + , ; =
-        case 0x2D, 0x2E, 0x3A, 0x5B, 0x5D, 0x5F, 0x7E, 0x25, 0x21, 0x24, 0x26...0x2C, 0x3B, 0x3D:
-            return true
-        default: return false
-        }
+        // One bit for each ASCII character: ! $ % & ' ( ) * + , - . 0-9 : ; = and A-Z [ ] _ a-z ~
+        let low: UInt64 = 0x2FFF_7FF2_0000_0000
+        let high: UInt64 = 0x47FF_FFFE_AFFF_FFFE
+        if byte < 64 { return (low >> UInt64(byte)) & 1 == 1 }
+        return byte < 128 && (high >> UInt64(byte - 64)) & 1 == 1
     }
 }

@@ -302,19 +302,12 @@ extension RequestParser {
     /// Whether `text` equals the lower-case `literal`, ignoring case.
     @inline(__always)
     static func equals(_ text: UnsafeRawBufferPointer, _ literal: StaticString) -> Bool {
-        equals(Span(_unsafeBytes: text), literal)
+        ByteRun(text).equals(lowercased: literal)
     }
 
     /// Whether `text` equals the lower-case `literal`, ignoring case.
     @inline(__always)
     static func equals(_ text: Span<UInt8>, _ literal: StaticString) -> Bool {
-        guard text.count == literal.utf8CodeUnitCount else { return false }
-        let wanted = literal.utf8Start
-        for index in text.indices {
-            let byte = text[index]
-            let folded = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
-            if folded != wanted[index] { return false }
-        }
-        return true
+        text.count == literal.utf8CodeUnitCount && text.withUnsafeBytes { equals($0, literal) }
     }
 }
