@@ -68,7 +68,7 @@ public final class HTTPCache: Sendable {
     ///
     /// `completion` is called once, by any thread, perhaps before this method returns.
     package func begin(
-        _ request: CacheRequest,
+        _ request: consuming CacheRequest,
         _ answer: PendingAnswer,
         _ completion: @escaping PendingAnswer.Completion
     ) {

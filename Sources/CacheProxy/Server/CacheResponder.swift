@@ -13,23 +13,22 @@ struct CacheResponder: Responder {
     }
 
     func begin(
-        _ request: CacheRequest,
+        _ request: consuming CacheRequest,
         _ answer: PendingAnswer,
         _ completion: @escaping PendingAnswer.Completion
     ) {
-        guard request.method == .options, !Mutant.ignoresMaxForwards.isOn else {
+        guard request.method.kind == .options, !Mutant.ignoresMaxForwards.isOn else {
             return cache.begin(request, answer, completion)
         }
         // OPTIONS goes no further than its `Max-Forwards` says (RFC 9110 §7.6.2).
-        var forwarded = request
         switch MaxForwards(request.fields.section) {
         case .unlimited: break
         case .exhausted: return completion(.success(GatewayError.options()))
         case .next(let count):
             var section = request.fields.section
             section.set("Max-Forwards", String(count))
-            forwarded.fields = HeaderFields(section)
+            request.fields = HeaderFields(section)
         }
-        cache.begin(forwarded, answer, completion)
+        cache.begin(request, answer, completion)
     }
 }

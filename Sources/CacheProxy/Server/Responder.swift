@@ -14,7 +14,7 @@ protocol Responder: Sendable {
     ///
     /// `completion` is called once, by any thread, perhaps before this method returns.
     func begin(
-        _ request: CacheRequest,
+        _ request: consuming CacheRequest,
         _ answer: PendingAnswer,
         _ completion: @escaping PendingAnswer.Completion
     )

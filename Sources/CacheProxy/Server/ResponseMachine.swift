@@ -40,7 +40,7 @@ struct ResponseMachine {
         awaitsContinue = false
     }
 
-    init(_ head: RequestHead) {
+    init(_ head: borrowing RequestHead) {
         isHead = head.methodKind == .head
         isOldVersion = head.flags.contains(.isOldVersion)
         asksToPersist = head.flags.contains(.wantsKeepAlive)

@@ -37,21 +37,32 @@ extension Worker {
         if configuration.forwarded != .off {
             fields = forward(fields, of: connection, head, url, bytes)
         }
-        let request = CacheRequest(
-            method: Self.method(head, bytes),
-            url: url.text,
-            fields: consume fields
+        answer(
+            connection,
+            head,
+            CacheRequest(method: Self.method(head, bytes), url: url.text, fields: consume fields)
         )
+    }
+
+    /// Answers at once, or begins to wait for the response.
+    private func answer(
+        _ connection: Connection,
+        _ head: RequestHead,
+        _ request: consuming CacheRequest
+    ) {
         if !head.hasContent, head.methodKind == .get || head.methodKind == .head,
             answerAtOnce(connection, request)
         {
             return counters.add(1, to: .hits)
         }
-        waitForResponse(connection, head, consume request)
+        waitForResponse(connection, head, request)
     }
 
     /// Answers if that needs no waiting.
-    private func answerAtOnce(_ connection: Connection, _ request: CacheRequest) -> Bool {
+    private func answerAtOnce(
+        _ connection: Connection,
+        _ request: borrowing CacheRequest
+    ) -> Bool {
         switch responder.immediateAnswer(to: request, { copy($0, to: connection) }) {
         case .none: return false
         case .response(let response): answer(connection, response)

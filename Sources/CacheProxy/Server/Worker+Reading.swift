@@ -111,9 +111,10 @@ extension Worker {
             switch parser.parse(Span(_unsafeBytes: rest), configuration.wire) {
             case .needsMore: return offset
             case .complete(let count):
-                take(connection, request: parser.head, in: rest)
+                let head = parser.takeHead()
+                take(connection, request: head, in: rest)
                 offset += count
-                parser.reset()
+                parser.reset(reusing: head)
             case .refused(let fault):
                 parser.reset()
                 refuseHead(connection, fault)

@@ -41,6 +41,19 @@ struct RequestParser: Sendable {
         head.reset()
     }
 
+    /// Moves the head out, so that the request that uses it need not copy it.
+    mutating func takeHead() -> RequestHead {
+        var taken = RequestHead()
+        swap(&taken, &head)
+        return taken
+    }
+
+    /// Resets the parser, and keeps the storage of the fields of a head that was taken.
+    mutating func reset(reusing used: consuming RequestHead) {
+        head = used
+        reset()
+    }
+
     /// Parses the new lines in `bytes`.
     mutating func parse(_ bytes: Span<UInt8>, _ limits: WireLimits) -> Step {
         while let lineEnd = nextLineFeed(in: bytes) {
