@@ -66,9 +66,11 @@ final class Mailbox: TaskExecutor {
 
     /// Adds a message; returns `false`, and drops it, if the worker has ended.
     @discardableResult
-    func post(_ message: WorkerMessage) -> Bool {
+    func post(_ message: consuming WorkerMessage) -> Bool {
+        // An optional, because a closure can take what is in it, and would copy the message.
+        var posted: WorkerMessage? = message
         let (isAccepted, wakes) = state.withLock { state in
-            guard !state.isClosed else { return (false, false) }
+            guard !state.isClosed, let message = posted.take() else { return (false, false) }
             state.messages.append(message)
             defer { state.isAsleep = false }
             return (true, state.isAsleep)

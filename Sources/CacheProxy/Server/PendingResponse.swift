@@ -31,7 +31,7 @@ final class PendingResponse: Sendable {
     func start(_ request: consuming CacheRequest, from responder: any Responder) {
         request.options.taskExecutor = mailbox
         responder.begin(request, answer) { [self] result in
-            switch result {
+            switch consume result {
             case .success(let response): start(response)
             case .failure(let error): mailbox.post(.failed(self, error))
             }
@@ -45,10 +45,10 @@ final class PendingResponse: Sendable {
 
     /// Passes on the response, and reads its body in a task, unless the body is there: the worker
     /// then sends it together with the head.
-    func start(_ response: CacheResponse) {
+    func start(_ response: consuming CacheResponse) {
+        let body = response.body.availableChunk == nil ? response.body : nil
         mailbox.post(.answered(self, response))
-        guard response.body.availableChunk == nil else { return }
-        let body = response.body
+        guard let body else { return }
         answer.attach(Task(executorPreference: mailbox) { [self] in await deliver(body) })
     }
 

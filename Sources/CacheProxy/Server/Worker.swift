@@ -336,10 +336,13 @@ extension Worker {
         let end = monotonicNanoseconds() + Self.messageNanoseconds
         var taken = 0
         // No message touches the list, and a change of a local one needs no check for overlap.
-        var list = messages
+        var list: [WorkerMessage] = []
+        swap(&list, &messages)
         var next = nextMessage
-        (messages, nextMessage) = ([], 0)
-        defer { (messages, nextMessage) = (list, next) }
+        defer {
+            swap(&list, &messages)
+            nextMessage = next
+        }
         while turnBytes < Self.turnBytesMax {
             if taken % Self.messagesPerLook == 0, taken > 0, monotonicNanoseconds() >= end {
                 return
@@ -358,8 +361,8 @@ extension Worker {
         }
     }
 
-    private func take(_ message: WorkerMessage) {
-        switch message {
+    private func take(_ message: consuming WorkerMessage) {
+        switch consume message {
         case .informational(let pending, let status, let fields):
             withConnection(of: pending) { inform($0, status: status, fields: fields) }
         case .answered(let pending, let response):

@@ -2,7 +2,7 @@ import Synchronization
 
 /// The work for a request that began outside a task, as long as there is no response.
 package final class PendingAnswer: Sendable {
-    package typealias Completion = @Sendable (Result<CacheResponse, any Error>) -> Void
+    package typealias Completion = @Sendable (consuming Result<CacheResponse, any Error>) -> Void
 
     private enum Work {
         case none
