@@ -14,29 +14,20 @@ package protocol ExchangeLoop: Sendable {
 /// One request and its response, shared by the event thread that moves the bytes and the task that
 /// reads them.
 package final class Exchange: BodySource, LoopExchange {
+    package typealias OnInformational = @Sendable (_ status: Int, _ fields: HeaderFields) -> Void
+    package typealias OnAnswer = @Sendable (consuming LoopAnswer) -> Void
+
     /// The reader, while no event is there for it.
     private enum Waiter {
         /// It is a task that sleeps.
         case task(UnsafeContinuation<ExchangeEvent, Never>)
-        /// It has no task.
-        case call(@Sendable (ExchangeEvent) -> Void)
-
-        func wake(_ event: ExchangeEvent) {
-            switch self {
-            case .task(let continuation): continuation.resume(returning: event)
-            case .call(let call): call(event)
-            }
-        }
+        /// It has no task, and waits for the response.
+        case call(OnInformational?, OnAnswer)
     }
 
     private struct Shared: Sendable {
         var state: ExchangeState
         var waiter: Waiter?
-
-        mutating func takeWaiter() -> Waiter? {
-            defer { waiter = nil }
-            return waiter
-        }
     }
 
     package let id = TransferID.next()
@@ -52,7 +43,7 @@ package final class Exchange: BodySource, LoopExchange {
 
     /// Returns the response as soon as its head has arrived.
     nonisolated(nonsending) package func response(
-        onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
+        onInformational: OnInformational?
     ) async throws -> OriginResponse {
         while true {
             if let response = try response(of: await nextEvent(), onInformational) {
@@ -66,19 +57,10 @@ package final class Exchange: BodySource, LoopExchange {
     ///
     /// The call comes from the thread that delivers the head or cancels, outside the lock.
     package func whenAnswered(
-        onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?,
-        _ told: @escaping @Sendable (consuming LoopAnswer) -> Void
+        onInformational: consuming OnInformational?,
+        _ told: consuming @escaping OnAnswer
     ) {
-        wait(
-            .call { [self] event in
-                do {
-                    guard let response = try response(of: event, onInformational) else {
-                        return whenAnswered(onInformational: onInformational, told)
-                    }
-                    told(.response(response))
-                } catch { told(.failure(error)) }
-            }
-        )
+        wait(.call(onInformational, told))
     }
 
     /// The response that begins with `event`; `nil` if that is not its final head.
@@ -86,15 +68,16 @@ package final class Exchange: BodySource, LoopExchange {
     /// Not inlined, so that the frame of a request that waits stays small.
     @inline(never)
     private func response(
-        of event: ExchangeEvent,
-        _ onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
+        of event: consuming ExchangeEvent,
+        _ onInformational: OnInformational?
     ) throws -> OriginResponse? {
-        switch event {
+        switch consume event {
         case .informational(let head):
             onInformational?(head.status, head.fields)
             return nil
         case .head(let head):
-            return OriginResponse(status: head.status, fields: head.fields, body: body(head))
+            let body = body(head)
+            return OriginResponse(status: head.status, fields: head.fields, body: body)
         case .failure(let error): throw error
         case .chunk, .end:
             cancel()
@@ -139,26 +122,40 @@ package final class Exchange: BodySource, LoopExchange {
         return event
     }
 
-    private func wait(_ waiter: Waiter) {
+    private func wait(_ waiter: consuming Waiter) {
+        var waiting: Waiter? = waiter
         let (event, resumes) = shared.withLock { shared -> (ExchangeEvent?, Bool) in
             if shared.waiter != nil {
                 let error = CacheError(.originFailed, detail: "Two tasks read one body at once")
                 return (.failure(error), false)
             }
             let event = shared.state.take()
-            if event == nil { shared.waiter = waiter }
+            if event == nil { shared.waiter = waiting.take() }
             return (event, shared.state.resume())
         }
         if resumes { loop.resume(id) }
-        if let event { waiter.wake(event) }
+        if let event, let waiting { wake(waiting, event) }
+    }
+
+    private func wake(_ waiter: consuming Waiter, _ event: consuming ExchangeEvent) {
+        switch consume waiter {
+        case .task(let continuation): continuation.resume(returning: event)
+        case .call(let onInformational, let told):
+            do {
+                guard let response = try response(of: event, onInformational) else {
+                    return whenAnswered(onInformational: onInformational, told)
+                }
+                told(.response(response))
+            } catch { told(.failure(error)) }
+        }
     }
 
     private func abandon(_ error: any Error) {
         let waiter = shared.withLock { shared in
             shared.state.abandon(error)
-            return shared.takeWaiter()
+            return shared.waiter.take()
         }
-        waiter?.wake(.failure(error))
+        if let waiter { wake(waiter, .failure(error)) }
         loop.cancel(id)
     }
 
@@ -179,16 +176,16 @@ package final class Exchange: BodySource, LoopExchange {
     /// Whether the reader wants more bytes; after `held`, `resume` says when to continue.
     package func admit() -> ExchangeState.Admission { shared.withLock { $0.state.admit() } }
 
-    package func deliver(_ event: ExchangeEvent) {
+    package func deliver(_ event: consuming ExchangeEvent) {
         let waiter = shared.withLock { shared -> Waiter? in
             // A reader that waits has taken every earlier event.
-            guard shared.state.isOpen, let waiter = shared.takeWaiter() else {
+            guard shared.state.isOpen, let waiter = shared.waiter.take() else {
                 shared.state.append(event)
                 return nil
             }
             return waiter
         }
-        waiter?.wake(event)
+        if let waiter { wake(waiter, event) }
     }
 
     package func finish(_ outcome: ExchangeEvent) {
@@ -197,8 +194,8 @@ package final class Exchange: BodySource, LoopExchange {
             #if ENGINE_CHECKS
                 shared.state.checkInvariants()
             #endif
-            return shared.takeWaiter()
+            return shared.waiter.take()
         }
-        waiter?.wake(outcome)
+        if let waiter { wake(waiter, outcome) }
     }
 }

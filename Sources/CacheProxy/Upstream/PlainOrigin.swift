@@ -53,9 +53,9 @@ package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
 
     package func begin(
         _ request: consuming OriginRequest,
-        _ completion: @escaping @Sendable (consuming LoopAnswer) -> Void
+        _ completion: consuming @escaping @Sendable (consuming LoopAnswer) -> Void
     ) -> (any LoopExchange)? {
-        let onInformational = request.onInformational
+        let onInformational = request.onInformational.take()
         // After an error `fetch` is called, and throws it again.
         guard isOnLoop, let exchange = try? start(request) else { return nil }
         exchange.whenAnswered(onInformational: onInformational, completion)

@@ -12,7 +12,7 @@ package protocol LoopOrigin: Origin, AnyObject {
     /// - Returns: The exchange; `nil`, and `completion` is not called, if the request needs `fetch`.
     func begin(
         _ request: consuming OriginRequest,
-        _ completion: @escaping @Sendable (consuming LoopAnswer) -> Void
+        _ completion: consuming @escaping @Sendable (consuming LoopAnswer) -> Void
     ) -> (any LoopExchange)?
 }
 
