@@ -50,6 +50,13 @@ struct ResponseParser: Sendable {
     /// Creates a parser; `isHead` says that the request was a HEAD, whose response has no body.
     init(isHead: Bool) { self.isHead = isHead }
 
+    /// Moves the head out after it has ended.
+    mutating func takeHead() -> UpstreamHead {
+        var taken = UpstreamHead()
+        swap(&taken, &head)
+        return taken
+    }
+
     /// Parses the new lines in `bytes`.
     mutating func parse(
         _ bytes: Span<UInt8>,

@@ -95,7 +95,7 @@ extension UpstreamTable {
             switch connection.parser.parse(Span(_unsafeBytes: rest), exchange.origin.limits) {
             case .needsMore: return offset
             case .interim(let end):
-                let head = connection.parser.head
+                let head = connection.parser.takeHead()
                 exchange.exchange.deliver(
                     .informational(
                         ResponseHead(
@@ -118,14 +118,14 @@ extension UpstreamTable {
     }
 
     private func beginBody(_ connection: UpstreamConnection, _ exchange: UpstreamExchange) {
-        let head = connection.parser.head
+        let head = connection.parser.takeHead()
         connection.machine.headCame(mayPersist: head.mayPersist)
         connection.decoder = BodyDecoder(
             head.framing,
             of: .response(trailerBytesMax: exchange.origin.limits.trailerBytesMax)
         )
-        connection.arrived = head
         exchange.deadlines.headArrived(now: nanoseconds)
+        connection.arrived = head
     }
 
     /// Delivers the head that arrived, with the body as far as it is there.
