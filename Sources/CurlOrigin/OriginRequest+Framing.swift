@@ -13,7 +13,8 @@ extension OriginRequest {
     ///
     /// - Throws: `CacheError.Code.requestInvalid` if the request cannot be sent.
     package func framing() throws(CacheError) -> Framing {
-        guard FieldSection.isValidName(method.name), method.kind != .connect else {
+        let isToken = method.kind != .other || FieldSection.isValidName(method.name)
+        guard isToken, method.kind != .connect else {
             throw CacheError(
                 .requestInvalid,
                 detail: "The method `\(PlainText.excerpt(method.name))` cannot be sent; "

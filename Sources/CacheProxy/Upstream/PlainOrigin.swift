@@ -76,8 +76,7 @@ package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
             loop: mailbox,
             windowBytesMax: configuration.limits.windowBytesMax
         )
-        let host = url.hostText(in: request.url)
-        let call = UpstreamCall(exchange, request, isSent: isSent, url, host: host, self)
+        let call = UpstreamCall(exchange, request, isSent: isSent, url, self)
         if !mailbox.post(.upstream(.start(call))) {
             throw UpstreamFailure.shutDown
         }

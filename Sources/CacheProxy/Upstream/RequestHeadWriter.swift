@@ -7,21 +7,21 @@ import HTTPCaching
 /// `Host` comes first. The fields of the client's connection and of its framing are left out; the
 /// framing of the content that is sent is added.
 enum RequestHeadWriter {
-    /// Appends the complete head of `request`, whose URL is `url`; appends nothing if it throws.
+    /// Appends the complete head of a call's request; appends nothing if it throws.
     ///
     /// - Throws: `CacheError.Code.requestInvalid` if the request cannot be sent.
     static func write(
-        _ request: OriginRequest,
-        _ url: UpstreamURL,
+        _ call: UpstreamCall,
         to out: OutputBuffer
     ) throws(CacheError) -> OriginRequest.Framing {
-        let content = try request.framing()
-        request.url.withByteRun { text in
-            out.append(text: request.method.name)
-            writeTarget(text[url.target], request.method, to: out)
-            if !writeHost(of: request.fields, to: out) { writeHost(of: url, text, to: out) }
+        let content = try call.request.framing()
+        let url = call.url
+        call.request.url.withByteRun { text in
+            out.append(text: call.request.method.name)
+            writeTarget(text[url.target], call.request.method.kind, to: out)
+            if !writeHost(of: call.request.fields, to: out) { writeHost(of: url, text, to: out) }
         }
-        writeFields(request.fields, to: out)
+        writeFields(call.request.fields, to: out)
         switch content {
         case .none: break
         case .length(let count):
@@ -37,7 +37,7 @@ enum RequestHeadWriter {
     /// OPTIONS of a URL without a path concerns the whole server (RFC 9112 §3.2.4).
     private static func writeTarget(
         _ target: ByteRun,
-        _ method: HTTPMethod,
+        _ method: MethodKind,
         to out: OutputBuffer
     ) {
         out.append(" ")

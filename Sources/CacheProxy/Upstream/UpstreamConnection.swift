@@ -1,4 +1,5 @@
 import CacheEngine
+import HTTPCaching
 
 /// A connection to an origin: its socket, the exchange on it, and the bytes not used yet.
 ///
@@ -48,7 +49,7 @@ final class UpstreamConnection {
         self.exchange = exchange
         exchange.connection = self
         idleEnd = .max
-        parser = ResponseParser(isHead: exchange.call.request.method == .head)
+        parser = ResponseParser(isHead: exchange.call.request.method.kind == .head)
         head = []
         decoder = nil
         arrived = nil

@@ -22,8 +22,6 @@ final class UpstreamCall: Sendable {
     /// Whether the request is sent; otherwise only a connection is wanted.
     let isSent: Bool
     let url: UpstreamURL
-    /// The host as the URL spells it.
-    let host: String
     let origin: PlainOrigin
 
     init(
@@ -31,14 +29,12 @@ final class UpstreamCall: Sendable {
         _ request: OriginRequest,
         isSent: Bool,
         _ url: UpstreamURL,
-        host: String,
         _ origin: PlainOrigin
     ) {
         self.exchange = exchange
         self.request = request
         self.isSent = isSent
         self.url = url
-        self.host = host
         self.origin = origin
     }
 }

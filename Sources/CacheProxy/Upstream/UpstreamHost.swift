@@ -1,5 +1,6 @@
 import CacheEngine
 import CurlOrigin
+import HTTPCaching
 import Platform
 
 /// An origin's host and port on one event loop: its addresses and its idle connections.
@@ -12,6 +13,14 @@ final class UpstreamHost {
         let origin: UInt64
         let host: String
         let port: Int
+
+        /// Whether it is the name of the host of `call`, as the URL spells it.
+        func isHost(of call: UpstreamCall) -> Bool {
+            guard port == call.url.port, origin == call.origin.number else { return false }
+            return call.request.url.withByteRun { url in
+                host.withByteRun { $0.equals(url[call.url.host]) }
+            }
+        }
 
         var description: String { "\(host):\(port)" }
     }

@@ -47,14 +47,22 @@ extension UpstreamTable {
     }
 
     private func host(of call: UpstreamCall) -> UpstreamHost {
+        // Most exchanges are with the host of the one before.
+        if let lastHost, lastHost.name.isHost(of: call) { return lastHost }
         let name = UpstreamHost.Name(
             origin: call.origin.number,
-            host: call.host,
+            host: call.url.hostText(in: call.request.url),
             port: call.url.port
         )
-        if let host = hosts[name] { return host }
-        let host = UpstreamHost(name, budget: call.origin.budget.place(of: call.host, name.port))
-        hosts[name] = host
+        let host: UpstreamHost
+        if let known = hosts[name] {
+            host = known
+        } else {
+            let budget = call.origin.budget.place(of: name.host, name.port)
+            host = UpstreamHost(name, budget: budget)
+            hosts[name] = host
+        }
+        lastHost = host
         return host
     }
 

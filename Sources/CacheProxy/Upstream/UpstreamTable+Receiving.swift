@@ -230,6 +230,7 @@ extension UpstreamTable {
         connection.idleEnd = now + Self.idleMilliseconds
         connection.host.idle.append(connection)
         let idleMax = max(0, origin.configuration.connections.maximumIdle)
+        guard connections.count > idleMax else { return }
         var idleCount = hosts.values.reduce(0) { $0 + $1.idle.count }
         while idleCount > idleMax, closeOldestIdle() { idleCount -= 1 }
     }

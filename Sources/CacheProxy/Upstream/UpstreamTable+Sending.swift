@@ -13,8 +13,7 @@ extension UpstreamTable {
         exchange.sendCount += 1
         out.removeAll()
         do throws(CacheError) {
-            let call = exchange.call
-            let content = try RequestHeadWriter.write(call.request, call.url, to: out)
+            let content = try RequestHeadWriter.write(exchange.call, to: out)
             connection.sendsChunks = content == .chunked
         } catch {
             return cut(exchange, error)

@@ -37,6 +37,8 @@ final class UpstreamTable {
     private(set) var now = coarseMilliseconds()
     var exchanges: [TransferID: UpstreamExchange] = [:]
     var hosts: [UpstreamHost.Name: UpstreamHost] = [:]
+    /// The host of the last exchange that began; it is one of `hosts`.
+    var lastHost: UpstreamHost?
     var connections: [UInt64: UpstreamConnection] = [:]
     var waitingForTurn: [UpstreamConnection] = []
     var isOpen = true
@@ -171,6 +173,7 @@ final class UpstreamTable {
         for exchange in Array(exchanges.values) { cut(exchange, UpstreamFailure.shutDown) }
         for connection in Array(connections.values) { close(connection) }
         hosts = [:]
+        lastHost = nil
     }
 
     /// Adds a connection of the socket, and watches it.
@@ -205,5 +208,6 @@ final class UpstreamTable {
             host.idle.removeAll { $0.machine.isClosed }
         }
         hosts = hosts.filter { !$0.value.isUnused(now: now) }
+        lastHost = nil
     }
 }

@@ -70,14 +70,15 @@ extension UpstreamCall {
         isSent: Bool = true,
         _ origin: PlainOrigin
     ) throws {
-        let url = try UpstreamURL(request.url)
-        self.init(
-            exchange,
+        self.init(exchange, request, isSent: isSent, try UpstreamURL(request.url), origin)
+    }
+
+    /// A call that no loop begins.
+    convenience init(_ request: OriginRequest) throws {
+        try self.init(
+            Exchange(loop: Mailbox(), windowBytesMax: 1),
             request,
-            isSent: isSent,
-            url,
-            host: url.hostText(in: request.url),
-            origin
+            PlainOrigin()
         )
     }
 }

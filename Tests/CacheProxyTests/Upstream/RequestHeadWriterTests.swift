@@ -14,7 +14,7 @@ import Testing
     private static func write(_ request: OriginRequest) throws -> String {
         let out = OutputBuffer()
         out.append("before ")
-        _ = try RequestHeadWriter.write(request, UpstreamURL(request.url), to: out)
+        _ = try RequestHeadWriter.write(UpstreamCall(request), to: out)
         return String(decoding: out.bytes.dropFirst(7), as: UTF8.self)
     }
 
@@ -99,7 +99,7 @@ import Testing
         var request = OriginRequest(method: row.method, url: "http://a/", body: row.body)
         if let announced = row.announced { request.fields.append("content-length", announced) }
         let out = OutputBuffer()
-        let content = try RequestHeadWriter.write(request, UpstreamURL(request.url), to: out)
+        let content = try RequestHeadWriter.write(UpstreamCall(request), to: out)
         #expect(content == row.content)
         let lines = String(decoding: out.bytes, as: UTF8.self).split(separator: "\r\n").dropFirst(2)
         switch content {
@@ -140,7 +140,7 @@ import Testing
         let out = OutputBuffer()
         out.append("before")
         #expect(throws: CacheError(.requestInvalid, detail: detail)) {
-            try RequestHeadWriter.write(request, UpstreamURL(request.url), to: out)
+            try RequestHeadWriter.write(UpstreamCall(request), to: out)
         }
         #expect(out.count == 6)
     }

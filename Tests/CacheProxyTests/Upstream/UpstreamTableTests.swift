@@ -331,7 +331,7 @@ import Testing
             request,
             origin
         )
-        let place = origin.budget.place(of: call.host, call.url.port)
+        let place = origin.budget.place(of: call.url.hostText(in: request.url), call.url.port)
         #expect(origin.budget.take(place, for: .next(), at: ended))
         #expect(!origin.budget.take(place, for: .next(), at: ended))
         origin.budget.give(place)
