@@ -76,7 +76,9 @@ final class OriginPool: LoopOrigin {
         var lastError: (any Error)?
         while let (address, upstream) = choose(excluding: tried) {
             do {
-                let response = try await upstream.fetch(outgoing(request, to: address))
+                var outgoing = request
+                prepare(&outgoing, for: address)
+                let response = try await upstream.fetch(outgoing)
                 noteAnswer(of: address)
                 return response
             } catch {
@@ -93,12 +95,11 @@ final class OriginPool: LoopOrigin {
 
     func begin(
         _ request: consuming OriginRequest,
-        _ completion: @escaping @Sendable (consuming LoopAnswer) -> Void
+        _ completion: consuming @escaping @Sendable (consuming LoopAnswer) -> Void
     ) -> (any LoopExchange)? {
-        guard let upstream = state.withLock({ $0.loopUpstream }),
-            let address = state.withLock({ $0.ring.choose(now: coarseMilliseconds()) })
-        else { return nil }
-        let exchange = upstream.begin(outgoing(request, to: address)) { [self] answer in
+        guard let (address, upstream) = chooseOnLoop() else { return nil }
+        prepare(&request, for: address)
+        let exchange = upstream.begin(request) { [self, completion] answer in
             switch answer {
             case .response: noteAnswer(of: address)
             case .failure(let error):
@@ -115,18 +116,14 @@ final class OriginPool: LoopOrigin {
 
     private var hasSeveral: Bool { state.withLock { $0.ring.members.count > 1 } }
 
-    /// The request as it is sent to the origin at `address`.
+    /// Makes the request the one that is sent to the origin at `address`.
     @inline(never)
-    private func outgoing(
-        _ request: consuming OriginRequest,
-        to address: OriginAddress
-    ) -> OriginRequest {
+    private func prepare(_ request: inout OriginRequest, for address: OriginAddress) {
         var fields = request.fields.section
         let lines = loops.hasOldVersionVia(fields) ? oldVersionLines : ownLines
         lines.withUnsafeBytes { fields.append(trusted: $0) }
         request.fields = HeaderFields(fields)
         request.url = address.url(for: request.url)
-        return request
     }
 
     /// Replaces the origins, and the way to them if one is given.
@@ -165,6 +162,13 @@ final class OriginPool: LoopOrigin {
         state.withLock { state in
             state.ring.choose(excluding: tried, now: coarseMilliseconds())
                 .map { ($0, state.upstream) }
+        }
+    }
+
+    private func chooseOnLoop() -> (OriginAddress, any LoopOrigin)? {
+        state.withLock { state in
+            guard let upstream = state.loopUpstream else { return nil }
+            return state.ring.choose(now: coarseMilliseconds()).map { ($0, upstream) }
         }
     }
 

@@ -33,6 +33,9 @@ struct OriginRing: Sendable {
         /// Whether it went down although it was reachable.
         var hasFailed = false
 
+        /// Whether it has answered its last request; no other property is set then.
+        var isSound: Bool { failures == 0 && downCount == 0 }
+
         mutating func goDown(now: Int64) {
             let pause = backOffMillisecondsMin << Int64(min(downCount, 16))
             downUntil = now + min(pause, backOffMillisecondsMax)
@@ -61,16 +64,15 @@ struct OriginRing: Sendable {
         var fallback: Int?
         for step in 0..<members.count {
             let index = (next + step) % members.count
-            let member = members[index]
-            if tried.contains(member.address) { continue }
-            let isFree = now >= member.trialEnd ?? .min || Mutant.probesManyAtOnce.isOn
-            if member.downUntil == nil, isFree {
-                if member.isOnTrial {
+            if !tried.isEmpty, tried.contains(members[index].address) { continue }
+            let isFree = now >= members[index].trialEnd ?? .min || Mutant.probesManyAtOnce.isOn
+            if members[index].downUntil == nil, isFree {
+                if members[index].isOnTrial {
                     members[index].trialEnd = now + Self.backOffMillisecondsMax
                 }
                 return take(index)
             }
-            let until = member.downUntil ?? .min
+            let until = members[index].downUntil ?? .min
             if fallback.map({ until < members[$0].downUntil ?? .min }) ?? true { fallback = index }
         }
         return fallback.flatMap { take($0) }
@@ -81,6 +83,7 @@ struct OriginRing: Sendable {
     mutating func answered(_ address: OriginAddress) -> Bool {
         var wasDown = false
         change(address) { member in
+            guard !member.isSound else { return }
             wasDown = member.downCount > 0
             member = Member(address: address)
         }
