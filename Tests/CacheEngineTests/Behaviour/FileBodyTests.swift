@@ -248,4 +248,20 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: lent) == false)
         await stage.end()
     }
+
+    @MainActor
+    @Test("A21: a body is lent on the caller's own actor, whose state it may change")
+    func bodyIsLentOnTheCallersActor() async throws {
+        let stage = try await Stage()
+        var lent = ""
+        let request = CacheRequest(url: Stage.url)
+        let status = try await stage.cache.withBodyFile(for: request) { path, response in
+            MainActor.assertIsolated()
+            lent = try text(path)
+            return response.status
+        }
+        #expect(status == 200)
+        #expect(lent == "hello")
+        await stage.end()
+    }
 }

@@ -39,10 +39,15 @@ extension HTTPCache {
     /// Answers the request and lends the body to `read` as a read-only file, which is then deleted.
     ///
     /// If the body breaks off and the policy lets a stored response take its place, that is lent.
-    public func withBodyFile<Result>(
+    ///
+    /// `read` runs on the caller's actor.
+    nonisolated(nonsending) public func withBodyFile<Result>(
         for request: CacheRequest,
         policy: CachePolicy? = nil,
-        _ read: (_ path: String, _ response: CacheResponse) async throws -> Result
+        _ read:
+            nonisolated(nonsending) (
+                _ path: String, _ response: CacheResponse
+            ) async throws -> Result
     ) async throws -> Result {
         var response = try await respond(to: request, policy: policy)
         let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
