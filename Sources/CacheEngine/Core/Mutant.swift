@@ -128,6 +128,7 @@ enum Mutant: String {
     case copiesForTinyParts
     case takesAnyPort
     case downloadsErrorPages
+    case keepsTheReplacedValue
     case leavesAStoreToAll
     case losesMarksOfURLs
     case marksOneVariant

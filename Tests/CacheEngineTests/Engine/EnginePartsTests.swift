@@ -292,4 +292,15 @@ import Testing
             #expect(rules.tags(in: FieldSection([("Server", "s")])) == [])
         }
     }
+
+    // MARK: Fields
+
+    @Test("a value that cannot be sent removes the one before", arguments: ["b\n", "b\u{0}", "\r"])
+    func invalidValueRemovesTheOneBefore(value: String) {
+        var fields: HeaderFields = ["X-Token": "a", "Other": "c", "x-token": "d"]
+        fields["X-Token"] = value
+        #expect(fields == ["Other": "c"])
+        fields["X-Token"] = "e"
+        #expect(fields["x-token"] == "e")
+    }
 }

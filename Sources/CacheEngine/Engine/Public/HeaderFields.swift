@@ -26,7 +26,7 @@ public struct HeaderFields: Sendable {
     /// Creates a value without fields.
     public init() { self.init(FieldSection()) }
 
-    /// Creates the fields from a list of pairs.
+    /// Creates the fields from a list of pairs, without those that would break the message.
     public init(_ fields: some Sequence<(String, String)>) {
         self.init()
         for (name, value) in fields { append(name, value) }
@@ -89,12 +89,17 @@ public struct HeaderFields: Sendable {
 
     /// The value of a field, its lines joined by commas as RFC 9110 §5.2 allows.
     ///
-    /// Setting a value replaces every line of that name; setting `nil` removes them.
+    /// Several lines of `Set-Cookie` cannot be joined (RFC 9110 §5.3): read them by `values`.
+    ///
+    /// Setting a value replaces every line of that name; setting `nil` removes them, and so does a
+    /// value that would break the message (CR, LF, NUL), so that an older one is never sent in its
+    /// place.
     public subscript(name: String) -> String? {
         get { section.combined(name) }
         set {
             change { section in
-                if let newValue { section.set(name, newValue) } else { section.remove(name) }
+                if let newValue, section.set(name, newValue) { return }
+                if newValue == nil || !Mutant.keepsTheReplacedValue.isOn { section.remove(name) }
             }
         }
     }
@@ -151,6 +156,6 @@ extension HeaderFields: Hashable {
 }
 
 extension HeaderFields: ExpressibleByDictionaryLiteral {
-    /// Creates the fields of a literal; names may repeat.
+    /// Creates the fields of a literal, without those that would break the message; names may repeat.
     public init(dictionaryLiteral elements: (String, String)...) { self.init(elements) }
 }
