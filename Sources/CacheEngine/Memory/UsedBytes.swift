@@ -21,8 +21,10 @@ final class UsedBytes: Sendable {
     var slackBytes: Int { min(capacity / 256, 1 << 20) }
 
     /// Bytes that would have to leave the tables to make room for `bytes` more.
+    ///
+    /// In this order no sum exceeds the largest number, which the capacity and `bytes` may be.
     func excess(with bytes: Int) -> Int {
-        current - pendingBytes + bytes - capacity
+        current - pendingBytes - (capacity - bytes)
     }
 
     /// The answer to a request for bytes.

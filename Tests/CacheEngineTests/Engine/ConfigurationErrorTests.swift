@@ -101,3 +101,6 @@ import Testing
         await cache.shutDown()
     }
 }
+        #expect(await cache.statistics.memory.entries == 1)
+        await cache.relieveMemoryPressure()
+        #expect(await cache.statistics.memory.entries == 0)
