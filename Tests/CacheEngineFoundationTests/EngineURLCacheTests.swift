@@ -73,6 +73,17 @@ import Testing
         #expect(try text("/v", ["Accept": "image/png"]) == nil)
     }
 
+    @Test func answerToAnotherMethodIsNeitherStoredNorFound() throws {
+        cache.storeCachedResponse(try answer("page"), for: try request("/m"))
+        for method in ["HEAD", "POST", "PUT"] {
+            var request = try request("/m")
+            request.httpMethod = method
+            cache.storeCachedResponse(try answer("other"), for: request)
+            if method != "HEAD" { #expect(cache.cachedResponse(for: request) == nil) }
+        }
+        #expect(try text("/m") == "page")
+    }
+
     @Test func storagePolicyIsObeyed() throws {
         cache.storeCachedResponse(try answer("no", place: .notAllowed), for: try request("/n"))
         #expect(try text("/n") == nil)

@@ -66,6 +66,22 @@ import Testing
     }
 
     @Test func memoryOnlyResponseReachesNoFile() async throws {
+    @Test func responseThatIsTooLargeForMemoryIsStored() async throws {
+        let folder = TemporaryFolder()
+        let large = Data(repeating: 0x61, count: 2 << 20)
+        let delegate = RecordingDelegate(store: { proposal, answer in
+            answer(CachedURLResponse(response: proposal.response, data: large))
+        })
+        let fixture = try await loaded(delegate) {
+            $0.memory = .megabytes(8)
+            $0.backing = .disk(path: folder.path + "/c", capacity: .megabytes(64))
+        }
+        let hit = try await fixture.load()
+        #expect(hit.requests == 0)
+        #expect(hit.text.utf8.count == large.count)
+        await fixture.cache.shutDown()
+    }
+
         let folder = TemporaryFolder()
         let delegate = RecordingDelegate(store: { proposal, answer in
             answer(

@@ -129,6 +129,8 @@ enum Mutant: String {
     case takesAnyPort
     case downloadsErrorPages
     case keepsTheReplacedValue
+    case storesAnyAnswer
+    case keepsAFalseLength
     case leavesAStoreToAll
     case losesMarksOfURLs
     case marksOneVariant

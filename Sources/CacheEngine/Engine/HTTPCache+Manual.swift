@@ -5,7 +5,8 @@ extension HTTPCache {
     private var desk: PurgeDesk { PurgeDesk(services) }
 
     /// Returns the stored response to the request, of any age, without asking the origin or
-    /// changing the store.
+    /// changing the store; `nil` for a request that no stored response answers, such as a POST
+    /// without a key of its own.
     public func storedResponse(for request: CacheRequest) async throws -> CacheResponse? {
         try await manual.storedResponse(for: request)
     }
@@ -14,9 +15,15 @@ extension HTTPCache {
     ///
     /// A response that HTTP would not store is stored too: this is the caller's own decision. Size
     /// limits hold, a 206 must name the part that it carries, and `Vary` may name 16 fields at most
-    /// and not `*`, because no request selects such a response. The body is read to its end. The
-    /// entry gets the tags of `options` and those that the response's own fields name; a response
-    /// whose fields name more than `CachingRules.maximumTags` is refused.
+    /// and not `*`, because no request selects such a response. The body is read to its end, and a
+    /// `Content-Length` that differs from its length is replaced by that. The entry gets the tags of
+    /// `options` and those that the response's own fields name; a response whose fields name more
+    /// than `CachingRules.maximumTags` is refused.
+    ///
+    /// - Throws: The error of the body, or `CacheError`; its code is `.requestInvalid` if the response
+    ///   cannot answer later requests: one to a request other than GET (or POST and QUERY with
+    ///   `RequestOptions.key`), or with a status that answers one request only (1xx, 304, 407, 412,
+    ///   416, 425, 428, 429, 431 and 511).
     @discardableResult
     public func store(
         _ response: CacheResponse,

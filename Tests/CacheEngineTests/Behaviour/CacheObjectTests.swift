@@ -103,6 +103,67 @@ import Testing
         await stage.end()
     }
 
+    @Test("U5: a response that answers one request only is not stored by hand, and ends nothing")
+    func responseToOneRequestIsNotStoredByHand() async throws {
+        let stage = try await Stage()
+        let page = CacheRequest(url: Stage.url)
+        try await stage.cache.store(Self.response("older"), for: page)
+        var asked = HTTPMethod.all.filter { $0 != .get }.map {
+            CacheRequest(method: $0, url: Stage.url)
+        }
+        asked.append(CacheRequest(url: Stage.url, body: BodyStream(ByteChunk("content"))))
+        var head = CacheRequest(method: .head, url: Stage.url)
+        head.options.key = "mine"
+        asked.append(head)
+        for request in asked {
+            let error = await #expect(throws: CacheError.self, "\(request.method.name)") {
+                try await stage.cache.store(Self.response("other"), for: request)
+            }
+            #expect(error?.code == .requestInvalid)
+        }
+        for status in [0, 100, 199, 304, 412, 416, 1_000] {
+            var answer = Self.response("other")
+            answer.status = status
+            let error = await #expect(throws: CacheError.self, "\(status)") {
+                try await stage.cache.store(answer, for: page)
+            }
+            #expect(error?.code == .requestInvalid)
+        }
+        #expect(try await stage.get().body == "older")
+        await stage.end()
+    }
+
+    @Test("U4: a look-up finds nothing for a request that no stored response answers")
+    func lookUpFindsWhatAnswersTheRequest() async throws {
+        let stage = try await Stage()
+        try await stage.cache.store(Self.response("page"), for: CacheRequest(url: Stage.url))
+        var post = CacheRequest(method: .post, url: Stage.url)
+        #expect(try await stage.cache.storedResponse(for: post) == nil)
+        let head = CacheRequest(method: .head, url: Stage.url)
+        #expect(try await stage.cache.storedResponse(for: head) != nil)
+        post.options.key = "mine"
+        try await stage.cache.store(Self.response("posted"), for: post)
+        let stored = try await stage.cache.storedResponse(for: post)
+        #expect(try await stored?.body.collect().text == "posted")
+        #expect(stage.origin.count == 0)
+        await stage.end()
+    }
+
+    @Test(
+        "U5: a length that is not that of the body is replaced by it",
+        arguments: ["3", "05", "x"]
+    )
+    func falseLengthIsReplaced(length: String) async throws {
+        let stage = try await Stage()
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Content-Length": length]
+        let request = CacheRequest(url: Stage.url)
+        try await stage.cache.store(Self.response("hello", fields), for: request)
+        let hit = try await stage.send(request)
+        #expect(hit.source == .fresh && hit.body == "hello")
+        #expect(hit.fields["Content-Length"] == "5")
+        await stage.end()
+    }
+
     @Test("U6: remove takes all variants, or the one the request selects")
     func removeTakesAllVariantsOrOne() async throws {
         let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Vary": "Accept"])

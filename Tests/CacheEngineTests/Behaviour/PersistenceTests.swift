@@ -112,6 +112,52 @@ import Testing
         await strict.end()
     }
 
+    @Test("U5: a body that is too large for memory is stored by hand in a file of its own")
+    func largeBodyStoredByHandGoesToDisk() async throws {
+        let stage = try await open(megabytes: 64) { $0.memory = .megabytes(1) }
+        func store(
+            _ body: BodyStream,
+            _ place: StoragePlace = .everywhere
+        ) async throws -> StoreOutcome {
+            let fields: HeaderFields = [
+                "Cache-Control": "max-age=60", "Content-Length": "1", "Vary": "Accept",
+            ]
+            var options = HTTPCache.ManualStoreOptions()
+            options.place = place
+            return try await stage.cache.store(
+                CacheResponse(status: 200, fields: fields, body: body),
+                for: CacheRequest(url: Stage.url),
+                options: options
+            )
+        }
+        let text = String(repeating: "0123456789abcdef", count: 125_000)
+        let whole = BodyStream(ByteChunk(text))
+        let arriving = ManualBody()
+        for _ in 0..<4 { arriving.feed(String(text.prefix(500_000))) }
+        arriving.finish()
+        for body in [whole, arriving.stream()] {
+            #expect(try await store(body) == .stored)
+            let hit = try await stage.get()
+            #expect(hit.info.tier == .disk && hit.source == .fresh)
+            #expect(hit.body == text)
+            #expect(hit.fields["Content-Length"] == "2000000")
+        }
+        #expect(try await store(whole, .memoryOnly) == .refused(.tooLarge))
+        #expect(try await stage.holds() == false)
+
+        let broken = ManualBody()
+        for _ in 0..<4 { broken.feed(String(text.prefix(500_000))) }
+        broken.fail(CacheError(.originFailed, detail: "On purpose"))
+        await #expect(throws: CacheError.self) { try await store(broken.stream()) }
+        let endless = ManualBody()
+        for _ in 0..<8 { endless.feed(String(text.prefix(500_000))) }
+        endless.finish()
+        #expect(try await store(endless.stream()) == .refused(.tooLarge), "5 % of 64 MB is less")
+        #expect(try await stage.holds() == false)
+        #expect(stage.origin.count == 0)
+        await stage.end()
+    }
+
     // MARK: Memory-only entries (K1)
 
     @Test("K1: memory-only bytes are found in no file, and end the copy that was there")

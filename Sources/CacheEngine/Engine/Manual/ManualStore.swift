@@ -12,6 +12,7 @@ struct ManualStore {
     /// changed.
     func storedResponse(for request: CacheRequest) async throws -> CacheResponse? {
         let (key, _) = try services.key(of: request)
+        guard request.isAnsweredByKey else { return nil }
         let lookup = await Lookup(services).result(
             for: key,
             request.fields.section,
@@ -41,11 +42,17 @@ struct ManualStore {
         as pending: PendingStore? = nil
     ) async throws -> StoreOutcome {
         let (key, _) = try services.key(of: request)
+        if pending == nil, !Mutant.storesAnyAnswer.isOn {
+            try checkAnswersOthers(response, request)
+        }
         guard let tags = try tags(of: response, options) else {
             return await refuse(.notAdmitted, key, request, because: .tooManyTags)
         }
         var ticket = pending?.ticket ?? tiers.ledger.ticket()
-        guard let body = try await body(of: response) else {
+        let body = try await GivenBody(response.body, gatheredBytesMax: tiers.gatheredBytesMax)
+        // A part is joined in memory, and only the disk has files.
+        let needsMemory = response.status == 206 || options.place == .memoryOnly
+        guard body.isGathered || !needsMemory else {
             return await refuse(.tooLarge, key, request)
         }
         let expected = pending == nil ? expect(response, under: key, &ticket) : nil
@@ -58,7 +65,8 @@ struct ManualStore {
         var builder = makeBuilder(received, under: key, options, as: pending)
         builder.tags = tags
         if response.status == 206 {
-            guard let held = Self.held(received.facts.contentRange, bodyCount: body.count) else {
+            let count = body.gatheredBytes
+            guard let held = Self.held(received.facts.contentRange, bodyCount: count) else {
                 return await refuse(.invalidPart, key, request)
             }
             builder.hold(held)
@@ -79,30 +87,125 @@ struct ManualStore {
             let hash = builder.key.hash
             ticket.arrival = tiers.arrivals.begin(hash, expected, fields: builder.fields)
         }
-        return await put(builder, body, for: request, since: ticket, isLeft: pending != nil)
+        let attempt =
+            body.isGathered
+            ? await put(builder, body.gathered, since: ticket)
+            : try await put(builder, inFile: body, since: ticket)
+        switch attempt {
+        case .made(let outcome):
+            let isLeft = pending != nil
+            return await settle(outcome, builder.key, request, since: ticket, isLeft: isLeft)
+        case .impossible(let reason): return await refuse(reason, builder.key, request)
+        }
     }
 
-    /// Stores the entry; `isLeft` if a fetch has left it to its caller.
+    /// An attempt to give the entry to the tiers.
+    private enum Attempt {
+        case made(StoreOutcome)
+        /// There is no entry to give them.
+        case impossible(StoreOutcome.Reason)
+    }
+
+    /// - Throws: `CacheError` if the response answers only its own request, or if no stored response
+    ///   answers such a request.
+    private func checkAnswersOthers(_ response: CacheResponse, _ request: CacheRequest) throws {
+        guard request.isAnsweredByKey, request.method != .head else {
+            throw CacheError(
+                .requestInvalid,
+                detail: "A response to this \(PlainText.excerpt(request.method.name)) cannot be "
+                    + "stored: store one to a GET without content, or to a GET, POST or QUERY with "
+                    + "a key of its own"
+            )
+        }
+        let status = StatusFacts(response.status)
+        guard status.isFinal, !status.isNeverStored else {
+            throw CacheError(
+                .requestInvalid,
+                detail: "A response with the status \(response.status) answers one request only: "
+                    + "store another one"
+            )
+        }
+    }
+
+    /// Stores the entry with a body that was gathered in memory.
     private func put(
         _ builder: EntryBuilder,
-        _ body: ByteChunk,
-        for request: CacheRequest,
+        _ pieces: [ByteChunk],
+        since ticket: RemovalLedger.Ticket
+    ) async -> Attempt {
+        var builder = builder
+        let count = pieces.reduce(0) { $0 + $1.count }
+        builder.correctLength(to: count)
+        let blueprint = builder.blueprint
+        guard blueprint.isEncodable(bodyCount: count) else { return .impossible(.tooLarge) }
+        let entry = await tiers.makeEntry(blueprint, gathered: pieces)
+        return .made(tiers.store(entry, since: ticket))
+    }
+
+    /// Stores the entry with a body in a file of its own, which is read to its end.
+    private func put(
+        _ builder: EntryBuilder,
+        inFile body: GivenBody,
+        since ticket: RemovalLedger.Ticket
+    ) async throws -> Attempt {
+        var (builder, body) = (builder, body)
+        let writer: BodyWriter
+        do {
+            let hash = builder.key.hash
+            let opened = try await tiers.backing.openBody(hash, expectedCount: body.count)
+            guard let opened else { return .impossible(.tooLarge) }
+            writer = opened
+        } catch { return .impossible(reason(of: error)) }
+        while true {
+            let piece: ByteChunk?
+            do { piece = try await body.next() } catch {
+                await writer.abandon()
+                throw error
+            }
+            do {
+                if let piece {
+                    try await writer.append(piece)
+                    continue
+                }
+                let file = try await writer.finish()
+                builder.correctLength(to: file.count)
+                let blueprint = builder.blueprint
+                guard blueprint.isEncodable(bodyCount: 0) else { return .impossible(.tooLarge) }
+                let entry = tiers.makeEntry(blueprint, body: [])
+                return .made(tiers.store(entry, body: file, since: ticket))
+            } catch {
+                await writer.abandon()
+                return .impossible(reason(of: error))
+            }
+        }
+    }
+
+    /// The reason that an error of the disk is.
+    private func reason(of error: any Error) -> StoreOutcome.Reason {
+        switch (error as? CacheError)?.code {
+        case .bodyTooLarge: return .tooLarge
+        case .shutDown: return .closed
+        default:
+            services.recorder.storageFailed(error)
+            return .deviceFailed
+        }
+    }
+
+    /// Ends a store; `isLeft` if a fetch has left it to its caller.
+    private func settle(
+        _ outcome: StoreOutcome,
+        _ key: RequestKey,
+        _ request: CacheRequest,
         since ticket: RemovalLedger.Ticket,
         isLeft: Bool
     ) async -> StoreOutcome {
-        let blueprint = builder.blueprint
-        guard blueprint.isEncodable(bodyCount: body.count) else {
-            return await refuse(.tooLarge, builder.key, request)
-        }
-        let entry = await tiers.makeEntry(blueprint, gathered: [body])
-        let outcome = tiers.store(entry, since: ticket)
         services.recorder.count(outcome, request)
         if isLeft, outcome == .refused(.removedMeanwhile), ticket.arrival?.isOutdated != true {
             // An entry that another fetch has stored since the removal may be older; one that has
             // overtaken this response is not.
-            tiers.removeStored(builder.key)
+            tiers.removeStored(key)
         }
-        await tiers.settle(builder.key.hash)
+        await tiers.settle(key.hash)
         return outcome
     }
 
@@ -221,14 +324,5 @@ struct ManualStore {
         await tiers.remove(key)
         services.recorder.refused(rule ?? StoreRefusalReason(reason), request)
         return .refused(reason)
-    }
-
-    /// The whole body; `nil` if it is too large to be stored.
-    private func body(of response: CacheResponse) async throws -> ByteChunk? {
-        do {
-            return try await response.body.collect(upTo: ByteCount(tiers.gatheredBytesMax))
-        } catch let error as CacheError where error.code == .bodyTooLarge {
-            return nil
-        }
     }
 }

@@ -96,6 +96,14 @@ struct EntryBuilder: Sendable {
     /// Removes a field from those that are kept.
     mutating func omit(lowercased name: StaticString) { fields.remove(lowercased: name) }
 
+    /// Lets the fields of a whole body state its length, if they state another one.
+    mutating func correctLength(to count: Int) {
+        guard parts == nil, let stated = fields.combined("Content-Length"),
+            stated != String(count), !Mutant.keepsAFalseLength.isOn
+        else { return }
+        fields.set("Content-Length", String(count))
+    }
+
     /// Joins a stored part of the same version, whose bytes the entry holds too from then on.
     ///
     /// The new fields replace the old ones; fields that the directives of both name are left out.

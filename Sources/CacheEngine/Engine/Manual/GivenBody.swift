@@ -1,0 +1,41 @@
+/// The body of a response that the application stores: gathered in memory as far as that is
+/// allowed, and read from there on as it is written to a file.
+struct GivenBody {
+    /// The pieces that were read.
+    private(set) var gathered: [ByteChunk] = []
+    /// The part that is yet to be read; `nil` if the whole body is gathered.
+    private var rest: BodyStream.AsyncIterator?
+    /// The length of the whole body, if it is known.
+    let count: Int?
+
+    /// Reads the body up to its end, or as far as more than the limit has been read; a body that is
+    /// known to be longer is not read yet.
+    init(_ body: BodyStream, gatheredBytesMax: Int) async throws {
+        count = body.count
+        var iterator = body.makeAsyncIterator()
+        if let count, count > gatheredBytesMax {
+            rest = iterator
+            return
+        }
+        var total = 0
+        while let piece = try await iterator.next() {
+            gathered.append(piece)
+            total += piece.count
+            if total > gatheredBytesMax {
+                rest = iterator
+                return
+            }
+        }
+    }
+
+    /// Whether the whole body is gathered.
+    var isGathered: Bool { rest == nil }
+
+    var gatheredBytes: Int { gathered.reduce(0) { $0 + $1.count } }
+
+    /// The next piece: the gathered ones, and then the rest.
+    mutating func next() async throws -> ByteChunk? {
+        if !gathered.isEmpty { return gathered.removeFirst() }
+        return try await rest?.next()
+    }
+}
