@@ -7,15 +7,26 @@ public import Foundation
 
 extension CacheResponse {
     /// Creates a response from one of the URL loading system and its body.
+    ///
+    /// URLSession decodes the body and leaves the fields as they came. Without `Content-Encoding` and
+    /// `Content-Length` they describe such a body; a coded body is recognised by its length.
     public init(_ response: HTTPURLResponse, body: Data) {
+        var fields = HeaderFields(response)
+        if !body.isEmpty, SessionExchange.coding(of: fields) != nil,
+            fields["Content-Length"] != String(body.count)
+        {
+            fields.remove("Content-Encoding")
+            fields.remove("Content-Length")
+        }
         self.init(
             status: response.statusCode,
-            fields: HeaderFields(response),
+            fields: fields,
             body: BodyStream(ByteChunk(body))
         )
     }
 
-    /// Creates a response from a stored one of the URL loading system.
+    /// Creates a response from a stored one of the URL loading system, whose body may be decoded, as
+    /// that of `init(_:body:)`.
     ///
     /// A response that is not HTTP becomes a 200.
     public init(_ cached: CachedURLResponse) {
@@ -67,8 +78,17 @@ extension CacheResponse {
         return cachedURLResponse(head, chunk)
     }
 
+    /// A coded body has its length stated, by which `init(_:body:)` recognises it.
     func cachedURLResponse(_ head: HTTPURLResponse, _ chunk: ByteChunk) -> CachedURLResponse {
-        CachedURLResponse(
+        var head = head
+        if !chunk.isEmpty, SessionExchange.coding(of: fields) != nil,
+            !fields.contains("Content-Length"), let url = head.url
+        {
+            var coded = self
+            coded.fields["Content-Length"] = String(chunk.count)
+            head = coded.urlResponse(url: url) ?? head
+        }
+        return CachedURLResponse(
             response: head,
             data: Data(chunk),
             userInfo: info.userInfo.flatMap(UserInfo.decode),

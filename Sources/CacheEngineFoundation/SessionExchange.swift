@@ -269,7 +269,7 @@ final class SessionExchange: BodySource {
     }
 
     /// The coding of the content, if URLSession decodes it.
-    private static func coding(of fields: HeaderFields) -> String? {
+    static func coding(of fields: HeaderFields) -> String? {
         fields["Content-Encoding"].flatMap { $0.lowercased() == "identity" ? nil : $0 }
     }
 

@@ -113,4 +113,36 @@ import Testing
     func otherStatusesAreNotDeliverable(status: Int) {
         #expect(!DeliverableFields.isDeliverable(status: status, fields: [:]))
     }
+
+    @Test func decodedBodyHasNeitherCodingNorLength() async throws {
+        let url = try #require(URL(string: "http://a.test/"))
+        func fields(_ length: String?, _ bytes: Int) throws -> HeaderFields {
+            var fields = ["Content-Encoding": "gzip", "X-A": "1"]
+            fields["Content-Length"] = length
+            let head = HTTPURLResponse(
+                url: url,
+                statusCode: 200,
+                httpVersion: nil,
+                headerFields: fields
+            )
+            return CacheResponse(try #require(head), body: Data(count: bytes)).fields
+        }
+        #expect(try fields("500", 2_000) == ["X-A": "1"])
+        #expect(try fields(nil, 2_000) == ["X-A": "1"])
+        #expect(try fields("500", 500).count == 3, "The body is as it came")
+        #expect(try fields("500", 0).count == 3, "The response to a HEAD")
+    }
+
+    /// A coded body of the cache comes back with its coding, also if no field stated its length.
+    @Test func codedBodyCrossesBothWays() async throws {
+        let url = try #require(URL(string: "http://a.test/"))
+        let coded = CacheResponse(
+            status: 200,
+            fields: ["Content-Encoding": "br"],
+            body: BodyStream(ByteChunk("coded"))
+        )
+        let theirs = try await coded.cachedURLResponse(url: url, upTo: .megabytes(1))
+        let ours = CacheResponse(try #require(theirs))
+        #expect(ours.fields == ["Content-Encoding": "br", "Content-Length": "5"])
+    }
 }

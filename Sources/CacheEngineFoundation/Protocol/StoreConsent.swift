@@ -56,8 +56,13 @@
             }
             guard let options = HTTPCache.ManualStoreOptions(decision) else { return }
             var response = CacheResponse(decision)
-            // The delegate's copy joins lines of one name; an unchanged head keeps them apart.
-            if decision.response === head { response.fields = pending.fields }
+            if decision.response === head {
+                // The delegate's copy joins lines of one name; an unchanged head keeps them apart.
+                response.fields = pending.fields
+            } else if let changed = decision.response as? HTTPURLResponse {
+                // The engine decodes nothing: the body has the coding that its fields name.
+                response.fields = HeaderFields(changed)
+            }
             _ = try? await cache.store(response, for: request, options: options, as: pending)
         }
 
