@@ -71,6 +71,20 @@ import Testing
         await #expect(throws: CacheError.self) { while try await body.next() != nil {} }
         #expect(await store.count == 0)
     }
+
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true])
+    func periodicWorkEndsWithTheCache(isCancelled: Bool) async throws {
+        let clock = TestClock()
+        var configuration = HTTPCache.Configuration()
+        configuration.clock = clock
+        let cache = try await HTTPCache(configuration: configuration, origin: ScriptedOrigin())
+        let running = Task { await cache.run() }
+        while clock.sleeperCount == 0 { await Task.yield() }
+        if isCancelled { running.cancel() } else { await cache.shutDown() }
+        await running.value
+        let error = await #expect(throws: CacheError.self) { try await cache.respond(to: .page) }
+        #expect(error?.code == .shutDown)
+    }
 }
 
 /// An origin whose body is a stream of unknown length.

@@ -6,16 +6,21 @@ struct LifeCycle {
 
     private static let releaseNanoseconds: UInt64 = 5_000_000_000
 
-    /// Releases the memory of removed entries periodically until the task is cancelled, then shuts
-    /// down.
+    /// Releases the memory of removed entries periodically until the task is cancelled or the cache
+    /// is closed, then shuts down.
     ///
     /// Otherwise the last ones would wait for the next change.
     func run() async {
-        while services.supervisor.isOpen {
-            do {
-                try await services.clock.sleep(nanoseconds: Self.releaseNanoseconds)
-            } catch { break }
-            services.tiers.memory.releaseRetired()
+        // Closing the cache cancels it.
+        let releasing = services.supervisor.start(.watching) { [services] in
+            while (try? await services.clock.sleep(nanoseconds: Self.releaseNanoseconds)) != nil {
+                services.tiers.memory.releaseRetired()
+            }
+        }
+        await withTaskCancellationHandler {
+            await releasing.value
+        } onCancel: {
+            releasing.cancel()
         }
         await shutDown()
     }

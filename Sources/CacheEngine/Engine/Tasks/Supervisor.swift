@@ -16,7 +16,7 @@ final class Supervisor: Sendable {
     enum Work: Hashable, Sendable {
         /// The task asks the origin; it is cancelled once the cache is closing.
         case loading
-        /// The task watches the loading tasks, and does not count as work.
+        /// The task watches the loading tasks, or tidies up periodically, and does not count as work.
         case watching
         /// The task carries out accepted operations.
         case writing
