@@ -36,6 +36,8 @@ package struct DiskConfiguration: Sendable {
     package var flushMilliseconds = 50
     /// The largest entry, body included; `nil` means an eighth of a shard.
     package var entryBytesMax: Int?
+    /// The largest entry as a share of the present capacity; goes before `entryBytesMax`.
+    package var entryShareMax: Double?
     /// Bodies above this many bytes are stored in separate files.
     package var inlineBodyBytesMax = 1 << 20
     package var ioThreads: Int?
@@ -47,6 +49,16 @@ package struct DiskConfiguration: Sendable {
     package init(directory: String, capacityBytes: Int) {
         self.directory = directory
         self.capacityBytes = capacityBytes
+    }
+
+    /// The largest entry of a directory with that capacity and that many shards.
+    func entryBytesMax(capacityBytes: Int, shardCount: Int) -> Int {
+        let share = DiskGeometry.shareBytes(capacityBytes, shardCount: shardCount)
+        let ofCapacity = entryShareMax.map { max(1, capacityBytes.scaled(by: $0)) }
+        return min(
+            ofCapacity ?? entryBytesMax ?? share / 8,
+            DiskGeometry.bodyBytesMax(shareBytes: share)
+        )
     }
 }
 

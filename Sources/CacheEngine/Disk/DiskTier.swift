@@ -20,6 +20,7 @@ package final class DiskTier: Sendable {
     private let directory: DiskDirectory
     private let positionTrust: FleetPositionTrust
     private let pool: IOPool
+    private let presentCapacityBytes: Atomic<Int>
 
     private init(
         _ configuration: DiskConfiguration,
@@ -34,6 +35,7 @@ package final class DiskTier: Sendable {
         self.recovery = recovery
         self.pool = pool
         positionTrust = FleetPositionTrust(configuration)
+        presentCapacityBytes = Atomic(configuration.capacityBytes)
         hasher = KeyHasher(seed: directory.manifest.seed)
         shardCount = shards.count
         segmentBytes = directory.manifest.segmentBytes
@@ -109,6 +111,10 @@ package final class DiskTier: Sendable {
             configuration.capacityBytes,
             shardCount: manifest.shardCount
         )
+        let entryBytesMax = configuration.entryBytesMax(
+            capacityBytes: configuration.capacityBytes,
+            shardCount: manifest.shardCount
+        )
         return (0..<manifest.shardCount).map { number in
             let settings = ShardSettings(
                 number: number,
@@ -119,10 +125,6 @@ package final class DiskTier: Sendable {
                 queueBytesMax: configuration.queueBytesMax,
                 batchBytes: configuration.batchBytes,
                 flushNanoseconds: UInt64(max(1, configuration.flushMilliseconds)) * 1_000_000,
-                entryBytesMax: min(
-                    configuration.entryBytesMax ?? share / 8,
-                    DiskGeometry.bodyBytesMax(shareBytes: share)
-                ),
                 inlineBodyBytesMax: min(
                     configuration.inlineBodyBytesMax,
                     manifest.segmentBytes / 4
@@ -131,6 +133,7 @@ package final class DiskTier: Sendable {
             )
             return DiskShard(
                 settings,
+                entryBytesMax: entryBytesMax,
                 volume: volume,
                 pool: pool,
                 // One segment to write, and one to reclaim into it.
@@ -271,10 +274,20 @@ package final class DiskTier: Sendable {
     }
 
     /// Changes the capacity; the files fit the new capacity when this returns.
-    package func setCapacity(_ bytes: Int) async {
+    package func setCapacity(_ bytes: Int) async throws {
         let share = DiskGeometry.shareBytes(bytes, shardCount: shards.count)
-        for shard in shards { await shard.setCapacity(share) }
+        let entryBytesMax = configuration.entryBytesMax(
+            capacityBytes: bytes,
+            shardCount: shards.count
+        )
+        for shard in shards {
+            try await shard.setCapacity(share, entryBytesMax: entryBytesMax)
+        }
+        presentCapacityBytes.store(bytes, ordering: .relaxed)
     }
+
+    /// The capacity that was set last.
+    var capacityBytes: Int { presentCapacityBytes.load(ordering: .relaxed) }
 
     /// Writes and seals everything, and releases the directory.
     ///

@@ -183,7 +183,8 @@ extension HTTPCache {
         await services.tiers.memory.setCapacity(capacity.bytes)
     }
 
-    /// Changes the capacity of the disk, and returns once it is reached.
+    /// Changes the capacity of the disk, and with it the largest entry
+    /// (`BackingStore.maximumEntryShare`), and returns once it is reached.
     public func setDiskCapacity(_ capacity: ByteCount) async throws {
         try await services.tiers.backing.changeCapacity(toBytes: capacity.bytes)
     }

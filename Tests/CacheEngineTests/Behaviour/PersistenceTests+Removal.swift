@@ -101,4 +101,18 @@ extension PersistenceTests {
         #expect(after.entries > 0)
         await stage.end()
     }
+
+    @Test("H13, U10: the largest entry is a share of the present capacity")
+    func largestEntryFollowsTheCapacity() async throws {
+        let body = String(repeating: "x", count: 2_000_000)
+        let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60"], body: body)
+        let stage = try await open(origin, megabytes: 16) { $0.memory = .megabytes(1) }
+        for (megabytes, isKept) in [(16, false), (64, true), (16, false)] {
+            try await stage.cache.setDiskCapacity(.megabytes(megabytes))
+            let url = "http://example.com/\(megabytes)/\(stage.origin.count)"
+            #expect(try await stage.get(url).body == body)
+            #expect(try await stage.holds(url) == isKept, "\(megabytes)")
+        }
+        await stage.end()
+    }
 }

@@ -208,9 +208,9 @@ import Testing
         try await tier.flush()
         let capacity = store.configuration.capacityBytes
         files.plan.isReadOnly = true
-        await tier.setCapacity(capacity / 2)
+        try await tier.setCapacity(capacity / 2)
         files.plan = .init()
-        await tier.setCapacity(capacity)
+        try await tier.setCapacity(capacity)
         for number in 800..<1_600 {
             _ = tier.enqueue(try store.entry(number, version: 4, bytes: 900))
             if number % 20 == 0 { try await tier.flush() }

@@ -136,7 +136,7 @@ import Testing
         for segments in [8, 5, 2, 0, 4] {
             let reserved = DiskGeometry.reservedBytes(shardCount: 1)
             let capacity = segments * (64 << 10) + reserved
-            await tier.setCapacity(capacity)
+            try await tier.setCapacity(capacity)
             #expect(files.totalBytes <= capacity, "\(segments)")
             #expect(await tier.usage().capacityBytes == capacity)
             #if ENGINE_CHECKS
@@ -155,7 +155,7 @@ import Testing
         let tier = try await store.open()
         _ = tier.enqueue(try store.entry(1, tags: ["t"]))
         try await tier.flush()
-        await tier.setCapacity(DiskGeometry.reservedBytes(shardCount: 1))
+        try await tier.setCapacity(DiskGeometry.reservedBytes(shardCount: 1))
         for _ in 0..<5 {
             _ = try await tier.removeAll(in: .tag("t"))
             _ = try await tier.removeAll(in: .everything)
@@ -166,7 +166,7 @@ import Testing
         }
         #expect(tier.entryBytesMax == 0)
         #expect(tier.statistics.writeErrors == 0 && tier.statistics.shardsFailed == 0)
-        await tier.setCapacity(store.configuration.capacityBytes)
+        try await tier.setCapacity(store.configuration.capacityBytes)
         #expect(tier.enqueue(try store.entry(2, tags: ["t"])) == .stored)
         try await tier.flush()
         #expect(try await store.version(2) == 0)
@@ -187,7 +187,7 @@ import Testing
         await store.close()
         files.addLink(try #require(files.paths.first { $0.hasSuffix(".seg") }))
         tier = try await store.open()
-        await tier.setCapacity(DiskGeometry.reservedBytes(shardCount: 1))
+        try await tier.setCapacity(DiskGeometry.reservedBytes(shardCount: 1))
         await #expect(throws: CacheError.self) { _ = try await tier.removeAll(in: .tag("t")) }
         await store.close()
     }

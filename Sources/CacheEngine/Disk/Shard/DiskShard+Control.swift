@@ -72,10 +72,13 @@ extension DiskShard {
     }
 
     /// Changes the capacity; the files fit the new capacity when this returns.
-    func setCapacity(_ bytes: Int) {
-        if isClosed { return }
+    func setCapacity(_ bytes: Int, entryBytesMax: Int) throws {
+        if isClosed { throw Self.closed }
         ledger.setCapacity(bytes)
-        state.withLock { $0.hasCapacity = bytes >= settings.segmentBytes }
+        state.withLock {
+            $0.entryBytesMax = entryBytesMax
+            $0.hasCapacity = bytes >= settings.segmentBytes
+        }
         var bodiesLeft = Int.max
         while ledger.balance.freeBytes < 0 {
             if makeRoom() { continue }
@@ -168,13 +171,7 @@ extension DiskShard {
     }
 
     /// The size of the largest entry, body included, in the present capacity.
-    nonisolated var entryBytesMax: Int {
-        let capacityBytes = ledger.balance.capacityBytes
-        return min(
-            settings.entryBytesMax,
-            DiskGeometry.bodyBytesMax(shareBytes: capacityBytes)
-        )
-    }
+    nonisolated var entryBytesMax: Int { state.withLock { $0.entryBytesMax } }
 
     /// - Throws: `.bodyTooLarge` if no entry may have a body of this size.
     nonisolated func checkBody(bytes: Int) throws(CacheError) {
@@ -209,7 +206,7 @@ extension DiskShard {
                 file,
                 reservedBytes: reserved,
                 fileBytesMax: DiskLedger.bodyFileBytesMax(
-                    rawCount: expectedBytes ?? settings.entryBytesMax
+                    rawCount: expectedBytes ?? entryBytesMax
                 )
             )
         } catch {

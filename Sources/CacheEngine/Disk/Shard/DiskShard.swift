@@ -42,6 +42,7 @@ package actor DiskShard {
 
     init(
         _ settings: ShardSettings,
+        entryBytesMax: Int,
         volume: Volume,
         pool: IOPool,
         ledger: DiskLedger,
@@ -57,7 +58,7 @@ package actor DiskShard {
         self.faults = faults
         self.root = root
         lane = pool.makeLane()
-        state = Mutex(ShardState(settings, newestMark: newestMark))
+        state = Mutex(ShardState(settings, entryBytesMax: entryBytesMax, newestMark: newestMark))
         lane.setWork { [weak self] in self?.assumeIsolated { $0.writeWhatIsDue() } }
     }
 
@@ -139,7 +140,6 @@ struct ShardSettings: Sendable {
     let queueBytesMax: Int
     let batchBytes: Int
     let flushNanoseconds: UInt64
-    let entryBytesMax: Int
     let inlineBodyBytesMax: Int
     let durability: DiskConfiguration.Durability
 

@@ -22,6 +22,8 @@ struct ShardState: ~Copyable {
     var reads: [UInt64: JoinedRead] = [:]
     var nextSequence: UInt64 = 1
     var condition = Condition.working
+    /// The size of the largest entry, body included, in the present capacity.
+    var entryBytesMax: Int
     /// Whether the capacity has room for a segment.
     var hasCapacity = true
     /// Whether a record that removes everything stands for all purges until the device works again.
@@ -36,8 +38,13 @@ struct ShardState: ~Copyable {
     var hasUnsynchronizedRemoval = false
     private var isWriteRequested = false
 
-    init(_ settings: ShardSettings, newestMark: NewestMark = NewestMark()) {
+    init(
+        _ settings: ShardSettings,
+        entryBytesMax: Int,
+        newestMark: NewestMark = NewestMark()
+    ) {
         self.settings = settings
+        self.entryBytesMax = entryBytesMax
         purges = PurgeTable(hasher: settings.hasher)
         stale = PurgeTable(hasher: settings.hasher, newest: newestMark)
     }
@@ -123,7 +130,7 @@ struct ShardState: ~Copyable {
         if head.isMemoryOnly, !Mutant.admitsMemoryOnlyToDisk.isOn { return .notAdmitted }
         let bodyBytes = body?.reference.rawCount ?? 0
         let around = head.entrySizeBytes - head.rawCount + recordUnitBytes
-        if head.entrySizeBytes + bodyBytes > settings.entryBytesMax { return .tooLarge }
+        if head.entrySizeBytes + bodyBytes > entryBytesMax { return .tooLarge }
         if around + BodyReference.sizeBytes > settings.recordBytesMax { return .tooLarge }
         // An entry that is larger than the queue waits alone in it.
         let hasRoom =

@@ -49,7 +49,7 @@ extension DiskTier: BackingTier {
 
     var mayHoldOlderEntries: Bool { !recovery.isFresh }
 
-    func changeCapacity(toBytes bytes: Int) async throws { await setCapacity(bytes) }
+    func changeCapacity(toBytes bytes: Int) async throws { try await setCapacity(bytes) }
 }
 
 /// The disk as the keeper of soft purges.

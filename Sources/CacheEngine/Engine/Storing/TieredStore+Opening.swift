@@ -70,7 +70,7 @@ extension BackingStore {
         disk.flushMilliseconds = flushMilliseconds
         disk.pool = pool
         disk.foreignDirectory = foreignDirectory == .refuse ? .error : .startEmpty
-        disk.entryBytesMax = max(1, capacity.bytes.scaled(by: maximumEntryShare))
+        disk.entryShareMax = maximumEntryShare
         return disk
     }
 }
