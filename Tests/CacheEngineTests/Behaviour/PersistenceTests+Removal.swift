@@ -115,4 +115,20 @@ extension PersistenceTests {
         }
         await stage.end()
     }
+
+    @Test("after the shutdown, the entries that the directory holds are not called absent")
+    func closedCacheRefusesMarksAndCapacities() async throws {
+        let stage = try await open()
+        _ = try await stage.get()
+        await stage.end()
+        await stage.cache.relieveMemoryPressure()
+        let marking = await #expect(throws: CacheError.self) {
+            try await stage.cache.markStale(CacheRequest(url: Stage.url))
+        }
+        #expect(marking?.code == .shutDown)
+        let resizing = await #expect(throws: CacheError.self) {
+            try await stage.cache.setDiskCapacity(.megabytes(32))
+        }
+        #expect(resizing?.code == .shutDown)
+    }
 }

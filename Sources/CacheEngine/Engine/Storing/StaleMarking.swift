@@ -20,6 +20,8 @@ struct StaleMarking {
         let ticket = tiers.ledger.ticket()
         let lookup = await Lookup(services).result(for: key, fields)
         guard let stored = lookup.stored else {
+            // A closed tier finds nothing that it holds.
+            guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
             if !tiers.backing.isLookUpConclusive { _ = try await tiers.removeDurably(key) }
             return false
         }
