@@ -1,6 +1,5 @@
 public import CacheEngine
 public import Foundation
-internal import Synchronization
 
 #if canImport(FoundationNetworking)
     public import FoundationNetworking
@@ -20,8 +19,7 @@ internal import Synchronization
 /// The methods that look up, store and remove block the calling thread. Asynchronous code should
 /// use `cache` itself.
 ///
-/// `@unchecked Sendable`: its own state is constant or behind a mutex. The inherited state of
-/// `URLCache`, which declares itself `@unchecked Sendable`, is not used.
+/// `@unchecked Sendable`: its own state is constant. The inherited state of `URLCache`, which declares itself `@unchecked Sendable`, is not used.
 public final class EngineURLCache: URLCache, @unchecked Sendable {
     /// The cache that answers.
     public let cache: HTTPCache
@@ -33,12 +31,6 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
     let additionalFields: HeaderFields
     /// Whether tasks are answered here; if not, another part of the session loads them.
     private let answersTasks: Bool
-    private let capacities: Mutex<Capacities>
-
-    private struct Capacities: Sendable {
-        var memoryBytes: Int
-        var diskBytes: Int
-    }
 
     /// Creates a façade for `cache`, whose origin loads the responses.
     ///
@@ -82,13 +74,6 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
         self.maximumDeliverySize = maximumDeliverySize
         self.cookieStorage = cookieStorage
         self.additionalFields = additionalFields
-        let configuration = cache.configuration
-        capacities = Mutex(
-            Capacities(
-                memoryBytes: configuration.memory.capacity.bytes,
-                diskBytes: configuration.backing.capacityBytes
-            )
-        )
         // The inherited store stays empty, but it needs a directory that exists or can be created.
         super.init(memoryCapacity: 0, diskCapacity: 0, diskPath: NSTemporaryDirectory())
     }
@@ -121,14 +106,20 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
         }.response
     }
 
-    /// Stores a response for the request, as the response's storage policy says.
+    /// Stores a response for the request, as the response's storage policy says, in the storage class
+    /// of the cache (`CachingRules.storageClass`).
+    ///
+    /// `HTTPCache.store(_:for:options:)` says which requests and statuses are stored. The user info is
+    /// kept if it is a property list, also in memory: one with any other value, such as a URL, is
+    /// left out whole.
     public override func storeCachedResponse(
         _ cachedResponse: CachedURLResponse,
         for request: URLRequest
     ) {
         guard let asked = CacheRequest(request),
-            let options = HTTPCache.ManualStoreOptions(cachedResponse)
+            var options = HTTPCache.ManualStoreOptions(cachedResponse)
         else { return }
+        options.storageClass = cache.configuration.caching.storageClass
         let response = CacheResponse(cachedResponse)
         BlockingCall.wait { [cache, options] in
             _ = try? await cache.store(response, for: asked, options: options)
@@ -207,25 +198,21 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
     /// memory pressure, which must not disable the cache. To change the capacity to 0, use
     /// `cache.setMemoryCapacity`.
     public override var memoryCapacity: Int {
-        get { capacities.withLock { $0.memoryBytes } }
+        get { cache.memoryCapacityBytes }
         set {
             guard newValue > 0 else {
                 return BlockingCall.wait { [cache] in await cache.relieveMemoryPressure() }
             }
-            capacities.withLock { $0.memoryBytes = newValue }
             BlockingCall.wait { [cache] in await cache.setMemoryCapacity(.bytes(newValue)) }
         }
     }
 
     /// The maximum disk use in bytes; setting 0 has no effect.
     public override var diskCapacity: Int {
-        get { capacities.withLock { $0.diskBytes } }
+        get { cache.diskCapacityBytes }
         set {
             guard newValue > 0 else { return }
-            let isChanged = BlockingCall.wait { [cache] in
-                (try? await cache.setDiskCapacity(.bytes(newValue))) != nil
-            }
-            if isChanged { capacities.withLock { $0.diskBytes = newValue } }
+            BlockingCall.wait { [cache] in try? await cache.setDiskCapacity(.bytes(newValue)) }
         }
     }
 
@@ -245,13 +232,4 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
 /// `@unchecked Sendable`: the response is made on one thread, never changed, and handed over once.
 private struct Kept: @unchecked Sendable {
     let response: CachedURLResponse?
-}
-
-extension BackingStore {
-    fileprivate var capacityBytes: Int {
-        switch kind {
-        case .directory(_, let capacity): capacity.bytes
-        case .none, .custom: 0
-        }
-    }
 }

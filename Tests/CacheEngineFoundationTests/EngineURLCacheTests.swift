@@ -84,6 +84,34 @@ import Testing
         #expect(try text("/m") == "page")
     }
 
+    @Test func storedAnswerHasTheClassOfTheCache() async throws {
+        var configuration = HTTPCache.Configuration.ephemeral()
+        configuration.caching.storageClass = .session
+        let cache = try await EngineURLCache.open(configuration)
+        cache.storeCachedResponse(try answer("x"), for: try request("/a"))
+        #expect(cache.cachedResponse(for: try request("/a")) != nil)
+        try await cache.cache.endSession()
+        #expect(cache.cachedResponse(for: try request("/a")) == nil)
+    }
+
+    @Test func capacityIsThatOfTheCache() async throws {
+        let folder = TemporaryFolder()
+        let cache = try await EngineURLCache.open(
+            HTTPCache.Configuration(
+                memory: .megabytes(16),
+                backing: .disk(path: folder.path + "/c", capacity: .megabytes(16))
+            )
+        )
+        let other = EngineURLCache(cache.cache)
+        cache.memoryCapacity = 8 << 20
+        cache.diskCapacity = 32 << 20
+        #expect(other.memoryCapacity == 8 << 20 && other.diskCapacity == 32 << 20)
+        await cache.cache.setMemoryCapacity(.megabytes(4))
+        try await cache.cache.setDiskCapacity(.megabytes(24))
+        #expect(cache.memoryCapacity == 4 << 20 && cache.diskCapacity == 24 << 20)
+        await cache.cache.shutDown()
+    }
+
     @Test func storagePolicyIsObeyed() throws {
         cache.storeCachedResponse(try answer("no", place: .notAllowed), for: try request("/n"))
         #expect(try text("/n") == nil)
@@ -99,6 +127,9 @@ import Testing
         #expect(found["name"] as? String == "value")
         #expect(found["number"] as? Int == 7)
         #expect(found["bytes"] as? Data == Data([1, 2]))
+        let other: [AnyHashable: Any] = ["name": "value", "url": try #require(URL(string: "/"))]
+        cache.storeCachedResponse(try answer("x", userInfo: other), for: try request("/u"))
+        #expect(cache.cachedResponse(for: try request("/u"))?.userInfo == nil)
     }
 
     @Test func removedAnswersAreGone() throws {

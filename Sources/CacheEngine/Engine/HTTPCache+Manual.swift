@@ -189,6 +189,12 @@ extension HTTPCache {
         try await services.tiers.backing.changeCapacity(toBytes: capacity.bytes)
     }
 
+    /// The present capacity of the memory.
+    package var memoryCapacityBytes: Int { services.tiers.memory.usage().capacityBytes }
+
+    /// The present capacity of the disk; 0 without one.
+    package var diskCapacityBytes: Int { services.tiers.backing.disk?.capacityBytes ?? 0 }
+
     /// Evicts entries from memory, for use when the system runs short of it; other tiers keep
     /// theirs.
     ///
