@@ -70,7 +70,10 @@ final class Nemesis: Sendable {
     }
 
     private static func error(_ method: NemesisCall.Method, _ moment: String) -> CacheError {
-        CacheError(.storageFailed, detail: "\(method.rawValue) failed \(moment) its effect")
+        CacheError(
+            method == .fetch ? .originFailed : .storageFailed,
+            detail: "\(method.rawValue) failed \(moment) its effect"
+        )
     }
 
     private func note(_ method: NemesisCall.Method, _ subject: String) -> Misdeed {

@@ -36,7 +36,10 @@ public final class ScriptedOrigin: Origin {
     /// Follows another script from now on.
     public func follow(_ script: @escaping Script) { state.withLock { $0.script = script } }
 
-    /// Fails every request from now on, as if the network were down.
+    /// Fails every request from now on, by `CacheError.Code.originFailed`, as if connections broke off.
+    ///
+    /// A network that is down gives `originUnreachable`, which also answers later requests for a time:
+    /// `follow` a script that throws it to test that.
     public func cutOff() {
         follow { _, _ in throw CacheError(.originFailed, detail: "The network is gone") }
     }

@@ -3,6 +3,7 @@ import CacheEngineFoundation
 import CacheTestSupport
 import Foundation
 import FoundationNetworking
+import Synchronization
 import Testing
 
 /// The delegate's `willCacheResponse`: modify, refuse, keep in memory.
@@ -65,7 +66,6 @@ import Testing
         #expect(stored?.userInfo?["by"] as? String == "delegate")
     }
 
-    @Test func memoryOnlyResponseReachesNoFile() async throws {
     @Test func responseThatIsTooLargeForMemoryIsStored() async throws {
         let folder = TemporaryFolder()
         let large = Data(repeating: 0x61, count: 2 << 20)
@@ -82,6 +82,7 @@ import Testing
         await fixture.cache.shutDown()
     }
 
+    @Test func memoryOnlyResponseReachesNoFile() async throws {
         let folder = TemporaryFolder()
         let delegate = RecordingDelegate(store: { proposal, answer in
             answer(
@@ -377,7 +378,23 @@ import Testing
 
     @Test func delegateThatNeverAnswersDelaysTheEndForALimitedTime() async throws {
         let delegate = RecordingDelegate(store: { _, _ in })
-        let fixture = try await loaded(delegate) { $0.hooks.maximumWillStoreTime = .seconds(0.1) }
+        let fixture = try await LoadingFixture(delegate: delegate)
+        fixture.session.dataTask(with: try fixture.request()).resume()
+        let isOver = Mutex(false)
+        let ending = Task {
+            _ = await delegate.eventsToTheEnd()
+            isOver.withLock { $0 = true }
+        }
+        while !delegate.seen.contains(.proposal("v1")) {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        // The delegate may be asked before the time begins that it has.
+        while !isOver.withLock({ $0 }) {
+            fixture.clock.advance(seconds: 5)
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        await ending.value
+        #expect(delegate.seen.last == .end(nil))
         #expect(await fixture.cache.statistics.memory.entries == 0)
     }
 }

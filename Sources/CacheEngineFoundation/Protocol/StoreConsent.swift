@@ -2,6 +2,7 @@
     internal import CacheEngine
     internal import Foundation
     internal import FoundationNetworking
+    internal import Platform
 
     /// The delegate's decision about storing one response.
     ///
@@ -72,10 +73,12 @@
             about proposal: CachedURLResponse
         ) async -> CachedURLResponse? {
             let session = delivery.internals.session
-            let limit = cache.configuration.hooks.maximumWillStoreTime
+            let limit = UInt64(
+                nanosecondsIn: cache.configuration.hooks.maximumWillStoreTime.seconds
+            )
             let decision = try? await Race<CachedURLResponse?>.answer { answer in
-                let timer = Task {
-                    try await Task.sleep(for: limit)
+                let timer = Task { [clock = cache.configuration.clock] in
+                    try await clock.sleep(nanoseconds: limit)
                     answer(nil)
                 }
                 session.delegateQueue.addOperation {

@@ -126,7 +126,8 @@ import Testing
         let broken = try await origin.fetch(request)
         await #expect(throws: CacheError.self) { try await broken.body.collect() }
         origin.follow(.scripted { _ in .throwsBefore })
-        await #expect(throws: CacheError.self) { try await origin.fetch(request) }
+        let error = await #expect(throws: CacheError.self) { try await origin.fetch(request) }
+        #expect(error?.code == .originFailed)
         origin.follow(.harmless)
         #expect(try await origin.fetch(request).status == 200)
         #expect(origin.calls.count == 5)
