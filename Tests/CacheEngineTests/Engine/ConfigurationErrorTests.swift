@@ -35,6 +35,12 @@ import Testing
         Mistake("caching.heuristic.share is nan; give a number from 0 to 1") {
             $0.caching.heuristic?.share = .nan
         },
+        Mistake("caching.refreshAheadShare is 0.0; give a number above 0 and at most 1") {
+            $0.caching.refreshAheadShare = 0
+        },
+        Mistake("caching.refreshAheadShare is nan; give a number above 0 and at most 1") {
+            $0.caching.refreshAheadShare = .nan
+        },
         Mistake("originLimits.windowSize is 0; give a number above 0") {
             $0.originLimits.windowSize = .zero
         },
@@ -98,9 +104,9 @@ import Testing
             #expect(try await response.body.collect().text == "hello")
             await cache.waitUntilIdle()
         }
-        await cache.shutDown()
-    }
-}
         #expect(await cache.statistics.memory.entries == 1)
         await cache.relieveMemoryPressure()
         #expect(await cache.statistics.memory.entries == 0)
+        await cache.shutDown()
+    }
+}

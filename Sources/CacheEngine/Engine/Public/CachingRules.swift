@@ -44,7 +44,8 @@ public struct CachingRules: Hashable, Sendable {
     public var maximumTags = 256
     /// The storage class of responses whose policy names none.
     public var storageClass = StorageClass.permanent
-    /// The share of a lifetime after which a hit also refreshes the response; `nil` disables this.
+    /// The share of a lifetime after which a hit also refreshes the response, above 0 and at most 1;
+    /// `nil` disables this.
     public var refreshAheadShare: Double?
     /// The fetch for a range request that finds nothing stored.
     public var rangeMiss = RangeMiss.partOnly

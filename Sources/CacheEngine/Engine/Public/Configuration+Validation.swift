@@ -27,6 +27,12 @@ extension HTTPCache.Configuration {
                 "caching.heuristic.share is \(share); give a number from 0 to 1"
             )
         }
+        if let share = caching.refreshAheadShare {
+            try Self.require(
+                share > 0 && share <= 1,
+                "caching.refreshAheadShare is \(share); give a number above 0 and at most 1"
+            )
+        }
         try backing.storeLimits.validate()
         try Self.requirePositive(originLimits.windowSize.bytes, "originLimits.windowSize")
         try Self.requirePositive(collapsing.maximumWaiters, "collapsing.maximumWaiters")
