@@ -8,7 +8,7 @@ struct AssetLibrary {
     private let cache: HTTPCache
 
     init(directory: String, origin: any Origin) async throws {
-        let configuration = HTTPCache.Configuration(
+        var configuration = HTTPCache.Configuration(
             memory: .megabytes(8),
             backing: .disk(path: directory, capacity: .megabytes(64)),
             mode: .private,
@@ -18,6 +18,7 @@ struct AssetLibrary {
                 storageClass: .pinned
             )
         )
+        configuration.hooks.willStore = { $0.status == 200 ? $0 : nil }
         cache = try await HTTPCache(configuration: configuration, origin: origin)
     }
 

@@ -75,4 +75,17 @@ import Testing
         }
         #expect(origin.count == 1)
     }
+
+    @Test("A30: never changes: an error of the first load is not kept")
+    func neverChangesKeepsNoError() async throws {
+        let origin = ScriptedOrigin { _, number in
+            guard number > 1 else { return OriginResponse(status: 404) }
+            return .whole(fields: ["Cache-Control": "no-store"], body: "<svg/>")
+        }
+        let library = try await AssetLibrary(directory: directory, origin: origin)
+        #expect(try await library.asset(Self.url) == "")
+        for _ in 0..<3 { #expect(try await library.asset(Self.url) == "<svg/>") }
+        #expect(origin.count == 2)
+        await library.close()
+    }
 }
