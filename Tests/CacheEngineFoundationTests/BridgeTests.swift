@@ -145,4 +145,9 @@ import Testing
         let ours = CacheResponse(try #require(theirs))
         #expect(ours.fields == ["Content-Encoding": "br", "Content-Length": "5"])
     }
+
+    @Test func errorIsDescribedToFoundation() {
+        let error: any Error = CacheError(.notCached, detail: "Nothing is stored")
+        #expect(error.localizedDescription == "notCached: Nothing is stored")
+    }
 }

@@ -89,11 +89,16 @@ public struct ByteChunk: @unchecked Sendable {
     public var text: String { withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
 }
 
-extension ByteChunk: Equatable {
+extension ByteChunk: Hashable {
     /// Whether two chunks hold the same bytes.
     public static func == (left: ByteChunk, right: ByteChunk) -> Bool {
         left.withUnsafeBytes { left in
             right.withUnsafeBytes { right in left.hasSameBytes(as: right) }
         }
+    }
+
+    /// Feeds the bytes into the hasher.
+    public func hash(into hasher: inout Hasher) {
+        withUnsafeBytes { hasher.combine(bytes: $0) }
     }
 }

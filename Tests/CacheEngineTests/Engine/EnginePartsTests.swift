@@ -303,4 +303,17 @@ import Testing
         fields["X-Token"] = "e"
         #expect(fields["x-token"] == "e")
     }
+
+    @Test("fields are a sequence of lines, and are described as in a message")
+    func fieldsAreASequence() {
+        let fields: HeaderFields = ["A": "1", "b": "2", "a": "3"]
+        #expect(fields.map { "\($0.name)=\($0.value)" } == ["A=1", "b=2", "a=3"])
+        #expect("\(fields)" == "A: 1\nb: 2\na: 3\n")
+    }
+
+    @Test("equal chunks have equal hashes, wherever their bytes lie")
+    func equalChunksHaveEqualHashes() {
+        let whole = ByteChunk("abcabc")
+        #expect(Set([whole[0..<3], whole[3..<6], ByteChunk("abc"), ByteChunk("ab")]).count == 2)
+    }
 }

@@ -159,3 +159,15 @@ extension HeaderFields: ExpressibleByDictionaryLiteral {
     /// Creates the fields of a literal, without those that would break the message; names may repeat.
     public init(dictionaryLiteral elements: (String, String)...) { self.init(elements) }
 }
+
+extension HeaderFields: Sequence {
+    /// An iterator over the name and value of every line, in order.
+    public func makeIterator() -> IndexingIterator<[(name: String, value: String)]> {
+        pairs.makeIterator()
+    }
+}
+
+extension HeaderFields: CustomStringConvertible {
+    /// The lines in the form of a message, with credentials and cookies.
+    public var description: String { section.description }
+}
