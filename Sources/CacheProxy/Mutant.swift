@@ -44,6 +44,7 @@ enum Mutant: String {
     case takesPeersOfTheNextListener
     case forgetsConnectionsInUse
     case queuesWholeEntries
+    case readsPastItsTurn
 
     var isOn: Bool {
         #if ENGINE_CHECKS

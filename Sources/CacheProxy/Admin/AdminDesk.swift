@@ -196,7 +196,7 @@ final class AdminDesk: TaskResponder {
         metrics.add(
             "turn_bytes_max",
             .gauge,
-            "The most bytes one worker has sent between two looks at its sockets.",
+            "The most bytes one worker has read and sent between two looks at its sockets.",
             server.withLock { $0 }?.counters.map { $0[.turnBytesMax] }.max() ?? 0
         )
         metrics.add(

@@ -34,8 +34,13 @@ extension Worker {
         return connection.machine.usesInput(hasRoom: hasRoom)
     }
 
+    /// Reads what the socket has, one buffer in a turn: the heads in it may cost 0.6 ms of a core.
     private func readSocket(_ connection: Connection) {
+        var bytes = 0
         while connection.machine.isReadable, mayUseInput(connection) {
+            guard bytes < Self.readBytes || Mutant.readsPastItsTurn.isOn else {
+                return waitForTurn(connection)
+            }
             let count = read(connection.socket, scratch.baseAddress, scratch.count)
             if count < 0 {
                 if errno == EINTR { continue }
@@ -44,6 +49,8 @@ extension Worker {
                 return isEmpty ? () : close(connection)
             }
             if count == 0 { return endInput(connection) }
+            bytes += count
+            turnBytes += count
             connection.machine.read(isShort: count < scratch.count)
             take(connection, UnsafeRawBufferPointer(rebasing: scratch[..<count]))
         }

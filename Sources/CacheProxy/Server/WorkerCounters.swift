@@ -19,7 +19,7 @@ final class WorkerCounters: Sendable {
         case headerFaults
         /// Idle connections that were closed for new ones.
         case displaced
-        /// The most bytes sent between two waits for events.
+        /// The most bytes read and sent between two waits for events.
         case turnBytesMax
         case bytesOut
         case informational
