@@ -45,6 +45,7 @@ enum Mutant: String {
     case forgetsConnectionsInUse
     case queuesWholeEntries
     case readsPastItsTurn
+    case countsNoDroppedFraming
 
     var isOn: Bool {
         #if ENGINE_CHECKS

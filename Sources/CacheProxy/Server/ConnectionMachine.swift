@@ -19,7 +19,7 @@
 /// 4. A connection whose PROXY header is awaited has no request, no content and no queued output,
 ///    and a time limit that nothing it receives prolongs.
 struct ConnectionMachine {
-    /// Bytes of unwanted content that are read to save the connection.
+    /// Bytes of unwanted content and its framing that are read to save the connection.
     let discardedBytesMax: Int
 
     private(set) var input = Input.empty

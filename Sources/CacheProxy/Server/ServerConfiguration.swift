@@ -14,7 +14,7 @@ struct ServerConfiguration: Hashable, Sendable {
     var connectionsMax = 20_000
     /// Bytes of responses queued for one client before its next requests wait unread.
     var queuedBytesMax = 256 * 1024
-    /// Bytes of unwanted content that are read to save a connection.
+    /// Bytes of unwanted content and its framing that are read to save a connection.
     var discardedBytesMax = 256 * 1024
     /// The path of the access log, `-` for standard output, or `nil` for no log.
     var accessLog: String?

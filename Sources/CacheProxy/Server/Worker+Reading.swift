@@ -142,13 +142,16 @@ extension Worker {
             connection.machine.content == .flowing || content.isAtEnd,
             let step = connection.content?.decode(Span(_unsafeBytes: bytes), from: offset)
         else { return false }
+        let begin = offset
         switch step {
         case .data(let range):
             offset = range.upperBound
             takeContent(connection, UnsafeRawBufferPointer(rebasing: bytes[range]))
+            countDropped(connection, framing: range.lowerBound - begin, content: range.count)
             return !connection.machine.isClosed
         case .needsMore:
             offset = bytes.count
+            countDropped(connection, framing: offset - begin, content: 0)
             return false
         case .end(let end):
             offset = end
@@ -165,17 +168,22 @@ extension Worker {
     }
 
     private func takeContent(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) {
-        guard let sink = connection.sink else {
-            return connection.machine.discarded(bytes.count)
-        }
+        guard let sink = connection.sink else { return }
         switch sink.push(ByteChunk(copying: bytes)) {
         case .goOn: change(connection, connection.machine.contentCame())
         case .pause: change(connection, connection.machine.contentFilled())
         case .discard:
             connection.sink = nil
             change(connection, connection.machine.contentCame())
-            connection.machine.discarded(bytes.count)
         }
+    }
+
+    /// Counts bytes of content that has no reader, framing included: up to 258 bytes of it may come
+    /// with each byte of content.
+    private func countDropped(_ connection: Connection, framing: Int, content: Int) {
+        guard connection.sink == nil else { return }
+        let isCounted = !Mutant.countsNoDroppedFraming.isOn
+        connection.machine.discarded(content + (isCounted ? framing : 0))
     }
 
     private func failContent(_ connection: Connection, _ fault: RequestFault) {

@@ -105,6 +105,32 @@ import Testing
         }
     }
 
+    /// Each chunk has one byte of content and 252 bytes of framing.
+    @Test(arguments: [(60, true), (70, false)])
+    func droppedContentIsCountedWithItsFraming(chunkCount: Int, goesOn: Bool) async throws {
+        let responder = ScriptedResponder { _ in .text("no", status: 404) }
+        try await withServer(responder, configure: { $0.discardedBytesMax = 16 << 10 }) { server in
+            let chunk = "1;\(String(repeating: "e", count: 246))\r\nx\r\n"
+            let client = try WireClient(server.port)
+            let early = try await client.exchange(
+                "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\(chunk)"
+            )
+            #expect(early.status == 404)
+            // The lines arrive in pieces, too.
+            let chunks = Array(String(repeating: chunk, count: chunkCount).utf8)
+            for start in stride(from: 0, to: chunks.count, by: 5_000) {
+                let piece = Array(chunks[start..<min(start + 5_000, chunks.count)])
+                try await onThread { try client.socket.write(piece) }
+            }
+            try await client.send("0\r\n\r\n" + Self.get)
+            if goesOn {
+                #expect(try await client.response().status == 404)
+            } else {
+                #expect(try await client.isClosed())
+            }
+        }
+    }
+
     @Test func oldClientsKeepTheirConnectionOnlyWhenTheyAsk() async throws {
         try await withServer(Self.echo) { server in
             let asking = try WireClient(server.port)
