@@ -245,6 +245,13 @@ enum ConfigurationReader {
                 "--origin: no origin is given; give at least one, as --origin http://127.0.0.1:9000"
             )
         }
+        for (index, origin) in configuration.origins.enumerated()
+        where configuration.origins[..<index].contains(origin) {
+            throw ConfigurationError(
+                .optionsConflicting,
+                "--origin: `\(origin)` is given twice; give it once"
+            )
+        }
         var isAnyPort = false
         if case .tcp(_, 0) = configuration.listen { isAnyPort = true }
         if configuration.admin == configuration.listen, !isAnyPort {

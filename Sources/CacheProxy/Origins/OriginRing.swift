@@ -12,6 +12,7 @@
 /// Invariants:
 /// 1. `next` is below the number of members, unless there are none.
 /// 2. Only a member that is down is being probed, and one on trial is not down.
+/// 3. Each address belongs to one member.
 struct OriginRing: Sendable {
     static let failuresMax = 3
     static let backOffMillisecondsMin: Int64 = 1_000

@@ -66,6 +66,11 @@ import Testing
             "--origin: no origin is given; give at least one, as --origin http://127.0.0.1:9000"
         ),
         .init(
+            ["--origin", "http://a", "--origin", "http://b", "--origin", "http://a/"],
+            .optionsConflicting,
+            "--origin: `http://a` is given twice; give it once"
+        ),
+        .init(
             ["--listen", "1.2.3.4:80x"],
             .valueInvalid,
             "--listen: `80x` is not a port; give 1 to 65535, or 0 for any that is free"
