@@ -77,7 +77,7 @@ public struct CurlConfiguration: Hashable, Sendable {
     public struct Limits: Hashable, Sendable {
         /// The maximum number of field lines in one head.
         public var maximumFields: Int
-        /// The maximum number of bytes in one head.
+        /// The maximum number of bytes in a head, together with the 1xx heads before it.
         public var maximumHeadSize: ByteCount
         /// The maximum number of 1xx heads before the response.
         public var maximumInformational: Int

@@ -102,14 +102,13 @@ struct HeadParser {
         framing = MessageFraming()
         framingError = nil
         isOldVersion = line.starts(with: "HTTP/1.0".utf8)
-        lineCount = 1
-        byteCount = line.count
         place = .inHead
         return .none
     }
 
     private mutating func end() -> Event {
         takePendingLine()
+        lineCount = 0
         var head = ResponseHead(status: status, fields: HeaderFields(section), hasContent: false)
         if status < 200 {
             informationalCount += Mutant.countsNoInterimHeads.isOn ? 0 : 1
@@ -127,7 +126,6 @@ struct HeadParser {
             return .informational(head)
         }
         place = .inBody
-        lineCount = 0
         byteCount = 0
         head.hasContent = MessageFraming.hasBody(status: status, isHead: isHead)
         switch framing.verdict(isOldVersion: isOldVersion) {

@@ -76,6 +76,22 @@ import Testing
         #expect(parse("HTTP/1.1 101 Switching\n\n").error?.code == .originMisbehaved)
     }
 
+    @Test func headsOfOneResponseShareTheLimitOfBytes() {
+        let limits = CurlConfiguration.Limits(maximumFields: 10, maximumHeadSize: .bytes(300))
+        let interim = "HTTP/1.1 103 x\nA: \(String(repeating: "x", count: 200))\n\n"
+        let one = parse(interim + "HTTP/1.1 200 OK\n\n", limits: limits)
+        #expect(one.informational.count == 1 && one.head?.status == 200)
+        let two = parse(interim + interim, limits: limits)
+        #expect(two.informational.count == 1 && two.error?.code == .originMisbehaved)
+    }
+
+    @Test func eachHeadMayHaveAsManyFieldsAsTheLimitSays() {
+        let limits = CurlConfiguration.Limits(maximumFields: 10)
+        let fields = String(repeating: "A: 1\n", count: 10) + "\n"
+        let both = parse("HTTP/1.1 103 x\n\(fields)HTTP/1.1 200 x\n\(fields)", limits: limits)
+        #expect(both.informational.count == 1 && both.head?.fields.count == 10)
+    }
+
     @Test func trailersAreIgnoredButCounted() {
         let limits = CurlConfiguration.Limits(maximumFields: 4)
         let head = "HTTP/1.1 200 OK\nA: 1\n\n"

@@ -1,6 +1,6 @@
 /// The limits of an origin's response; a larger one is refused.
 struct ResponseLimits: Hashable, Sendable {
-    /// Bytes of one head, without the ends of its lines.
+    /// Bytes of a head and of the 1xx before it, without the ends of their lines.
     var headBytesMax = 256 * 1024
     /// Field lines of one head.
     var fieldCountMax = 512

@@ -39,6 +39,7 @@ struct ResponseParser: Sendable {
     private var lineStart = 0
     private var scanned = 0
     private var lineCount = 0
+    /// Bytes of all heads so far.
     private var lineBytes = 0
     private var interimCount = 0
     private var pending: Pending?
@@ -255,7 +256,6 @@ extension ResponseParser {
         lineStart = 0
         scanned = 0
         lineCount = 0
-        lineBytes = 0
         if head.status < 200 {
             interimCount += 1
             guard head.status != 101, interimCount <= limits.interimCountMax else {

@@ -260,6 +260,15 @@ import Testing
         #expect(ParsedResponse(Self.framed(fields)).head?.mayPersist == false)
     }
 
+    @Test func headsOfOneResponseShareTheLimitOfBytes() {
+        let interim = "HTTP/1.1 103 x\r\nA: \(String(repeating: "x", count: 200 << 10))\r\n\r\n"
+        #expect(ParsedResponse(interim + "HTTP/1.1 200 OK\r\n\r\n").head?.status == 200)
+        let two = ParsedResponse(interim + interim)
+        #expect(two.interimHeads.count == 1 && two.fault == .headTooLarge)
+        let final = interim.replacing("103", with: "200")
+        #expect(ParsedResponse(interim + final).fault == .headTooLarge)
+    }
+
     @Test func limitsAreExact() {
         var limits = ResponseLimits()
         limits.fieldCountMax = 10
