@@ -116,7 +116,10 @@ extension Worker {
             guard offset < bytes.count, mayUseInput(connection) else { break }
             let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
             switch parser.parse(Span(_unsafeBytes: rest), configuration.wire) {
-            case .needsMore: return offset
+            case .needsMore:
+                guard parser.hasOnlyEmptyLine else { return offset }
+                parser.reset()
+                return bytes.count
             case .complete(let count):
                 let head = parser.takeHead()
                 take(connection, request: head, in: rest)

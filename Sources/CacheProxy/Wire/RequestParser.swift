@@ -54,6 +54,13 @@ struct RequestParser: Sendable {
         reset()
     }
 
+    /// Whether the bytes given last are the empty line that may precede a request line, and no more.
+    ///
+    /// Some clients send it after content (RFC 9112 §2.2): no head has begun.
+    var hasOnlyEmptyLine: Bool {
+        phase == .requestLine && lineStart > 0 && lineStart == scanned
+    }
+
     /// Parses the new lines in `bytes`.
     mutating func parse(_ bytes: Span<UInt8>, _ limits: WireLimits) -> Step {
         while let lineEnd = nextLineFeed(in: bytes) {

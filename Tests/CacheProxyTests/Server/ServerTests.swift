@@ -266,6 +266,29 @@ import Testing
         }
     }
 
+    /// RFC 9112 §2.2: some clients send an empty line after content.
+    @Test(arguments: [
+        [get + "\r\n"],
+        ["POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello\r\n"],
+        [get, "\r\n", get], [get, "\r", "\n"],
+    ])
+    func emptyLineAfterARequestBeginsNoHead(pieces: [String]) async throws {
+        try await withServer(Self.echo) {
+            $0.timeouts.head = .milliseconds(300)
+            $0.timeouts.idle = .milliseconds(300)
+        } _: { server in
+            let client = try WireClient(server.port)
+            for piece in pieces {
+                try await client.send(piece)
+                guard piece.count > 2 else { continue }
+                #expect(try await client.response().status == 200)
+            }
+            #expect(try await client.isClosed())
+            #expect(server.counters[0][.timeouts] == 0)
+            #expect(server.counters[0][.refused] == 0)
+        }
+    }
+
     @Test func clientThatStopsReadingIsTimedOutThoughItAsksOn() async throws {
         let body = ByteChunk([UInt8](repeating: 7, count: 16 << 20))
         let responder = ScriptedResponder { request in
