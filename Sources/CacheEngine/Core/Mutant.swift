@@ -96,6 +96,8 @@ enum Mutant: String {
     case keepsLeadsThatAreOver
     case leavesExchangesRunning
     case keepsPlacesOfUnsent
+    case fetchesAWholeForEachRange
+    case asksAsTheFirstClient
 
     // Tiers
     case promotesWhatWasReplaced

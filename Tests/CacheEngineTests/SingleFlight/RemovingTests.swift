@@ -229,6 +229,72 @@ import Testing
         await scene.close()
     }
 
+    /// The origin's answers to the ranges of a whole that has become stale.
+    enum RangeAnswer: CaseIterable, Sendable {
+        case confirmation, whole, wholeWithoutValidator, unaskedPart
+    }
+
+    @Test("ranges of a stale whole share its confirmation, or the transfer of the next whole")
+    func s21RangesOfAStaleWholeAreOneRequest() async throws {
+        for answer in RangeAnswer.allCases {
+            let scene = try await FlightScene()
+            var fields: HeaderFields = ["Cache-Control": "max-age=10"]
+            if answer != .wholeWithoutValidator { fields["ETag"] = "\"1\"" }
+            _ = await scene.crowd(1)
+            try await scene.answer(0, fields: fields, body: "hello")
+            await scene.world.advance(seconds: 11)
+            let range = CacheRequest.page.with { $0.fields["Range"] = "bytes=0-1" }
+            let callers = await scene.crowd(10, range)
+            var asked = 2
+            #expect(scene.origin.count == asked, "\(answer)")
+            if answer == .unaskedPart {
+                var part = fields
+                part["Content-Range"] = "bytes 2-3/5"
+                try await scene.answer(1, status: 206, fields: part, body: "ll")
+                asked = 3
+            }
+            #expect(scene.origin.count == asked, "\(answer)")
+            #expect(scene.origin.exchanges.allSatisfy { !$0.request.fields.contains("Range") })
+            if answer == .confirmation {
+                try await scene.answer(1, status: 304, fields: fields, body: "")
+            } else {
+                try await scene.answer(asked - 1, body: "new")
+            }
+            let text = answer == .confirmation ? "he" : "ne"
+            #expect(callers.allSatisfy { $0.isComplete && $0.status == 206 && $0.text == text })
+            #expect(await scene.crowd(1, range).first?.info?.source == .fresh)
+            #expect(scene.origin.count == asked, "\(answer)")
+            await scene.close()
+        }
+    }
+
+    /// The first client has the newest version, and the others need its content.
+    @Test func s21ConditionOfTheFirstClientIsNotSentForAll() async throws {
+        let scene = try await FlightScene {
+            $0.policy.validation = .head
+            $0.collapsing.hitForMissTime = .seconds(5)
+        }
+        let older: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"1\""]
+        let newer: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"2\""]
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: older, body: "old")
+        await scene.world.advance(seconds: 11)
+        let known = CacheRequest.page.with { $0.fields["If-None-Match"] = "\"2\"" }
+        let first = await scene.crowd(1, known)
+        let others = await scene.crowd(10)
+        try await scene.answer(1, fields: newer, body: "")
+        try #require(scene.origin.count == 3)
+        let asked = scene.origin.exchanges.map(\.request)
+        #expect(asked[1].method == .head && asked[2].method == .get)
+        #expect(!asked[2].fields.contains("If-None-Match"))
+        try await scene.answer(2, fields: newer, body: "new")
+        #expect(first.allSatisfy { $0.isComplete && $0.status == 304 })
+        #expect(others.allSatisfy { $0.isComplete && $0.text == "new" })
+        #expect(scene.origin.count == 3)
+        #expect(await scene.world.statistics.hitForMissMarks == 0)
+        await scene.close()
+    }
+
     /// A request that looked before the 304 and boards after it sends no second one.
     @Test(arguments: raceSeeds)
     func s21RequestDuringA304SendsNoSecondOne(seed: UInt64) async throws {

@@ -43,14 +43,11 @@ struct FetchAttempt {
         if FetchDecision.endsStored(answer, to: question, context) {
             await tiers.remove(context.lookup.key)
         }
-        if case .askPlainly = decision {
+        if case .askPlainly = decision, let next = nextQuestion(after: question) {
             answer.body.cancel()
-            let answer = try await ask(.plain)
-            return try await perform(
-                FetchDecision.decide(answer, to: .plain, context, services),
-                answer,
-                expected(answer)
-            )
+            let answer = try await ask(next)
+            let decision = FetchDecision.decide(answer, to: next, context, services)
+            return try await self.outcome(answer, to: next, decision)
         }
         var outcome = try await perform(decision, answer, arrival)
         if case .rest(let rest) = question, rest.isBrought(by: answer) {
@@ -66,6 +63,19 @@ struct FetchAttempt {
             context.leavesOutConditions(services.configuration.caching)
         else { return question }
         return .whole
+    }
+
+    /// The question after one whose answer does not fit; `nil` after the client's own request.
+    ///
+    /// The client's own conditions and ranges would not suit the other requests of a shared fetch.
+    private func nextQuestion(after question: FetchQuestion) -> FetchQuestion? {
+        switch question {
+        case .plain: return nil
+        case .whole: return .plain
+        case .conditional, .head, .rest:
+            let isNarrow = context.facts.isConditional || context.facts.hasRange
+            return isShared && isNarrow && !Mutant.asksAsTheFirstClient.isOn ? .whole : .plain
+        }
     }
 
     private func questionAboutStored() -> FetchQuestion {

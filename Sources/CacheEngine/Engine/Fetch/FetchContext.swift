@@ -109,6 +109,12 @@ final class FetchContext: Sendable {
             && facts.flags.isDisjoint(with: .writeConditions)
     }
 
+    /// Whether the origin is asked for a part; one that is stored whole is confirmed, or fetched
+    /// whole.
+    var asksForPart: Bool {
+        facts.hasRange && (confirmable == nil || Mutant.fetchesAWholeForEachRange.isOn)
+    }
+
     /// The whole stored response that the policy lets the fetch use.
     var confirmable: StoredResponse? {
         guard policy.reads, let stored = lookup.stored,

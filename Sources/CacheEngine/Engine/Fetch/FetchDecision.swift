@@ -6,7 +6,7 @@ import HTTPCaching
 ///                      ├▶ store
 ///                      ├▶ refuse
 ///                      ├▶ fail         an error: a stored response may be served in its place
-///                      └▶ askPlainly   the response does not fit: send the client's own request
+///                      └▶ askPlainly   the response does not fit: ask for the resource
 ///
 /// A pure value: it performs nothing.
 enum FetchDecision: Sendable {
@@ -39,6 +39,7 @@ extension FetchDecision {
             if answer.status == 304, !context.facts.isConditional { return .misbehaved }
         case .whole:
             if answer.status == 304 { return .askPlainly }
+            if answer.status == 206, context.facts.hasRange { return .askPlainly }
         case .head(let stored):
             return effect(of: answer, on: stored) == .freshens ? .confirm : .askPlainly
         case .conditional(let stored):
@@ -74,7 +75,7 @@ extension FetchDecision {
     /// The effect of a 304, or of the response to HEAD, on the stored response.
     ///
     /// A 304 that does not identify the stored response, by its tag or its date, has no effect
-    /// (`Conditional.identifies`): the client's own request is sent next.
+    /// (`Conditional.identifies`): the resource is asked for next.
     private static func effect(
         of answer: OriginAnswer,
         on stored: StoredResponse

@@ -2,7 +2,7 @@
 enum FetchQuestion: Sendable {
     /// The resource, as the client asks for it.
     case plain
-    /// The resource, without the client's conditions.
+    /// The resource, without the client's conditions and ranges.
     case whole
     /// The resource, unless it is the one stored here.
     case conditional(StoredResponse)

@@ -22,7 +22,7 @@ struct SharedFetch {
     /// Returns `nil` if there is no shared store, or the response is not for others.
     init?(_ services: Services, _ desk: HTTPFlightDesk?, _ context: FetchContext) {
         guard let tier = services.tiers.outlet?.tier, let desk, context.policy.reads,
-            context.policy.writes, !context.facts.hasRange, context.request.method != .head,
+            context.policy.writes, !context.asksForPart, context.request.method != .head,
             !context.isPersonal(services.configuration),
             !services.configuration.caching.demandsOrigin(context.facts, context.policy)
         else { return nil }

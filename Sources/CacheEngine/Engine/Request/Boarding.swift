@@ -88,7 +88,9 @@ struct Boarding {
         else { return .none }
         if context.isPersonal(services.configuration) { return .none }
         // The responses to these requests are not whole, so no other request could use them.
-        if request.method == .head || facts.hasRange { return .follow }
+        if request.method == .head || context.asksForPart { return .follow }
+        // A caller that stores its response by itself is proposed no part.
+        if facts.hasRange, request.options.leavesStoring { return .follow }
         if context.confirmable == nil, facts.isConditional {
             return leadsWithoutConditions(context) ? .lead : .follow
         }
