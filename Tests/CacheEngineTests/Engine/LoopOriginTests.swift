@@ -279,6 +279,56 @@ import Testing
         await cache.shutDown()
     }
 
+    /// Answers a request for the whole, or for a part, and then one for a newer whole, before any
+    /// task runs.
+    ///
+    /// - Returns: The body that is stored in the end.
+    private static func storedBody(
+        afterPart isPart: Bool,
+        _ cache: HTTPCache,
+        _ origin: HeldLoop,
+        _ executor: SeededExecutor
+    ) async throws -> String? {
+        let request = CacheRequest.page.with {
+            $0.options.taskExecutor = executor
+            $0.options.collapsing = .alone
+        }
+        let part = request.with { $0.fields["Range"] = "bytes=0-4" }
+        let older = Client().ask(cache, isPart ? part : request)
+        let newer = Client().ask(cache, request)
+        try #require(origin.begun.count == 2)
+        var fields: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"1\""]
+        if isPart { fields["Content-Range"] = "bytes 0-4/10" }
+        let status = isPart ? 206 : 200
+        origin.begun[0].end(.response(.whole(status: status, fields: fields, body: "older")))
+        origin.begun[1].answer("max-age=60", "newer")
+        let areAnswered = await eventually {
+            await executor.settle()
+            return older.body == "older" && newer.body == "newer"
+        }
+        #expect(areAnswered)
+        return cache.immediateResponse(to: .page)?.body.availableChunk?.text
+    }
+
+    /// A task joins a part, and another awaits the disk.
+    @Test("a later head outlives an earlier one, in whatever order their tasks run")
+    func laterHeadStays() async throws {
+        for seed: UInt64 in 0..<8 {
+            for isPart in [false, true] {
+                let folder = try Folder()
+                let executor = SeededExecutor(seed: seed)
+                let origin = HeldLoop()
+                let cache = try await Self.cache(origin) {
+                    if isPart { return }
+                    $0.backing = .disk(path: folder.path("cache"), capacity: .megabytes(16))
+                }
+                let body = try await Self.storedBody(afterPart: isPart, cache, origin, executor)
+                #expect(body == "newer", "seed \(seed), part: \(isPart)")
+                await cache.shutDown()
+            }
+        }
+    }
+
     @Test("a request that was begun at a loop's origin, and its client, are released")
     func nothingIsLeftBehind() async throws {
         let origin = HeldLoop()

@@ -239,7 +239,7 @@ struct FetchAttempt {
         let arrivals = tiers.arrivals
         if let arrival {
             ticket.arrival = arrivals.begin(key.hash, arrival, fields: builder.fields)
-        } else if shared.isStoredLater {
+        } else if shared.isStoredLater || refusal != nil || storage != .whole {
             ticket.arrival = arrivals.begin(
                 key.hash,
                 order: ticket.order,

@@ -9,19 +9,19 @@ struct FetchedEntry {
 
     private var tiers: TieredStore { services.tiers }
 
-    /// Stores a whole response whose body is complete, or removes the entry that it replaces;
-    /// waits for nothing.
+    /// Stores a whole response whose body is complete; waits for nothing.
     ///
-    /// - Returns: `false`, without a change, if the entry that it replaces must be looked up first,
-    ///   or the body is too large to be copied here.
+    /// - Returns: `false`, without a change, if the response is refused because of a removal, or the
+    ///   body is too large to be copied here.
     func storeAtOnce(_ chunk: ByteChunk) -> Bool {
-        guard body.storage == .whole, tiers.backing.settlesAtOnce,
-            TieredStore.isCopiedInPlace(chunk.count)
-        else { return false }
+        guard body.storage == .whole, TieredStore.isCopiedInPlace(chunk.count) else { return false }
         let blueprint = body.builder.blueprint
         guard blueprint.isEncodable(bodyCount: chunk.count) else { return false }
         let entry = tiers.makeEntry(blueprint, body: CollectionOfOne(chunk))
-        note(tiers.store(entry, since: body.ticket))
+        let outcome = tiers.store(entry, since: body.ticket)
+        // Storing once more is refused again, and then ends an older entry, which is looked up first.
+        if outcome == .refused(.removedMeanwhile) { return false }
+        services.recorder.count(outcome, context.request)
         return true
     }
 

@@ -286,8 +286,10 @@ final class FlightFetch: Sendable {
             }
             body.isGivenUp = !flight.awaitsAnswer(of: attempt)
             let entry = FetchedEntry(services: services, context: fetch.context, body: body)
-            guard entry.storeAtOnce(chunk) else {
+            let isStored = entry.storeAtOnce(chunk)
+            guard isStored, services.tiers.backing.settlesAtOnce else {
                 outcome.body = entry.body
+                outcome.body?.isStored = isStored
                 return .arrives(outcome)
             }
             withdraw(entry.body)
@@ -309,7 +311,7 @@ final class FlightFetch: Sendable {
             if body.storage == .none {
                 await entry.endReplaced()
             } else {
-                await entry.store(.inMemory([chunk]), body.builder)
+                if !body.isStored { await entry.store(.inMemory([chunk]), body.builder) }
                 await services.tiers.settle(body.key.hash)
             }
             withdraw(body)

@@ -12,6 +12,8 @@ struct PendingBody: Sendable {
     /// Whether the attempt was abandoned before its response arrived, so that no caller gets the
     /// response.
     var isGivenUp = false
+    /// Whether the response is stored, and may have to be awaited on disk.
+    var isStored = false
 
     /// The body while it arrives; `nil` if it arrived whole with the head.
     var chain: BodyChain? {
