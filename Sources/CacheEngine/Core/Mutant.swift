@@ -120,6 +120,7 @@ enum Mutant: String {
     case overlooksMarksOnDisk
     case keepsTheReplaced
     case keepsTheOutdated
+    case endsWhatIsStale
     case keepsNamedFields
     case storesOverlongBodies
     case copiesLargeBodiesInPlace

@@ -116,6 +116,35 @@ import Testing
         await scene.close()
     }
 
+    /// A fetch that began before a soft purge is not stored, and the marked entry is still of use.
+    @Test(arguments: [true, false], OrderOfAnswersTests.Place.allCases)
+    func softPurgeDuringARefreshKeepsTheEntry(
+        isByTag: Bool,
+        place: OrderOfAnswersTests.Place
+    ) async throws {
+        let scene = try await FlightScene { place.apply(to: &$0) }
+        var fields = Self.windowed
+        fields["Cache-Tag"] = "news"
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: fields, body: "old")
+        await scene.world.advance(seconds: 20)
+        #expect(await scene.crowd(1).first?.text == "old")
+        await scene.world.perform { cache in
+            if isByTag {
+                try? await cache.markStale(tagged: "news")
+            } else {
+                _ = try? await cache.markStale(.page)
+            }
+        }
+        try await scene.answer(1, fields: fields, body: "new")
+        let next = try #require(await scene.crowd(1).first)
+        #expect(next.text == "old" && next.info?.source == .stale)
+        try #require(scene.origin.count == 3)
+        try await scene.answer(2, fields: fields, body: "newest")
+        #expect(await scene.crowd(1).first?.text == "newest")
+        await scene.close()
+    }
+
     /// Nothing is stored, whichever of the two ends first.
     @Test(arguments: raceSeeds)
     func s18RemovalDuringALandingStoresNothing(seed: UInt64) async throws {

@@ -40,7 +40,7 @@ struct FetchedEntry {
             do {
                 let file = try await writer.finish()
                 let entry = tiers.makeEntry(blueprint, body: [])
-                note(tiers.store(entry, body: file, since: body.ticket))
+                await note(tiers.store(entry, body: file, since: body.ticket))
             } catch {
                 services.recorder.storageFailed(error)
                 await endReplaced()
@@ -57,7 +57,7 @@ struct FetchedEntry {
                 return await endReplaced()
             }
             let entry = await tiers.makeEntry(blueprint, gathered: pieces)
-            note(tiers.store(entry, since: body.ticket))
+            await note(tiers.store(entry, since: body.ticket))
         }
     }
 
@@ -110,14 +110,24 @@ struct FetchedEntry {
     /// the resource. Only this entry is removed: a removal that also refused fetches under way
     /// could be provoked again and again, and the key would never be stored. A fetch that began after
     /// the removal still stores, unless its head is the older one. A response that a newer one has
-    /// overtaken removes nothing.
-    private func note(_ outcome: StoreOutcome) {
+    /// overtaken removes nothing. A stale entry stays, as a soft purge keeps it: the origin is asked
+    /// before it is fresh again.
+    nonisolated(nonsending) private func note(_ outcome: StoreOutcome) async {
         services.recorder.count(outcome, context.request)
         guard outcome == .refused(.removedMeanwhile), !body.isGivenUp, !body.isOutdated,
             !Mutant.keepsTheOutdated.isOn
         else { return }
         outdateOlder()
+        if await isStale(body.key) { return }
         tiers.removeStored(body.key)
+    }
+
+    /// Whether a stale response is stored under the key.
+    nonisolated(nonsending) private func isStale(_ key: RequestKey) async -> Bool {
+        guard let stored = await tiers.entry(key).flatMap({ StoredResponse($0.0) }),
+            !Mutant.endsWhatIsStale.isOn
+        else { return false }
+        return !tiers.currentFacts(of: stored).isFresh(at: services.clock.nowSeconds)
     }
 
     /// Outdates the arrivals of the key that are older than this response, which is not kept.
