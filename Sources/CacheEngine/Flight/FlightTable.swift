@@ -217,6 +217,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
             if !hitForMissUntil.isEmpty { hitForMissUntil[key] = nil }
             if !tooLargeUntil.isEmpty { tooLargeUntil[key] = nil }
             if !sharedErrors.isEmpty { sharedErrors[key] = nil }
+            if !backOffs.isEmpty { backOffs[key] = nil }
         } else {
             Self.makeRoom(in: &hitForMissUntil)
             hitForMissUntil[key] =

@@ -225,6 +225,32 @@ import Testing
         await scene.close()
     }
 
+    @Test("an answer to any request ends the pause of the refreshes")
+    func s20AnAnswerEndsTheBackOff() async throws {
+        let scene = try await FlightScene { $0.collapsing.refreshBackOff = .seconds(1) }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: Self.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        // The pause after the last failure is 16 seconds.
+        for pause in [1, 2, 4, 8, 1.5] {
+            _ = await scene.crowd(1)
+            let exchange = try #require(scene.origin.held.first)
+            exchange.fail(CacheError(.originUnreachable, detail: "refused"))
+            await scene.world.settle()
+            await scene.world.advance(seconds: pause)
+        }
+        let reload = CacheRequest.page.with { $0.fields["Cache-Control"] = "no-cache" }
+        let caller = try #require(await scene.crowd(1, reload).first)
+        try await scene.answer(6, fields: Self.windowed, body: "new")
+        #expect(caller.text == "new")
+        await scene.world.advance(seconds: 11)
+        #expect(await scene.crowd(1).first?.text == "new")
+        #expect(scene.origin.held.count == 1)
+        scene.origin.held.first?.answer(fields: Self.windowed, body: "newest")
+        await scene.world.settle()
+        await scene.close()
+    }
+
     @Test(arguments: [503, 401, 403, 429])
     func s20AnErrorStatusIsAFailedRefresh(status: Int) async throws {
         let scene = try await FlightScene()
