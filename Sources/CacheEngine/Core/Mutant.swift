@@ -121,6 +121,7 @@ enum Mutant: String {
     case keepsTheReplaced
     case keepsTheOutdated
     case endsWhatIsStale
+    case letsLateRefusalsRemove
     case keepsNamedFields
     case storesOverlongBodies
     case copiesLargeBodiesInPlace

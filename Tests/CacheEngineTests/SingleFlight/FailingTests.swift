@@ -203,6 +203,33 @@ import Testing
         await scene.close()
     }
 
+    /// Its head is the later one, but its attempt was given up.
+    @Test("a late refusal neither ends what its successor has stored, nor marks the key")
+    func s10LateRefusalEndsNothing() async throws {
+        for status in [200, 304] {
+            let scene = try await FlightScene(cancellation: .ignored) {
+                $0.originLimits.maximumHeadTime = .seconds(4)
+            }
+            let fields: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"1\""]
+            _ = await scene.crowd(1)
+            try await scene.answer(0, fields: fields, body: "old")
+            await scene.world.advance(seconds: 11)
+            _ = await scene.crowd(1)
+            await scene.world.advance(seconds: 2)
+            let callers = await scene.crowd(2)
+            await scene.world.advance(seconds: 3)
+            try #require(scene.origin.count == 3)
+            try await scene.answer(2, body: "new")
+            #expect(callers.allSatisfy { $0.isComplete && $0.text == "new" })
+            let late: HeaderFields = ["Cache-Control": "no-store", "ETag": "\"1\""]
+            try await scene.answer(1, status: status, fields: late, body: "")
+            let next = try #require(await scene.crowd(1).first)
+            #expect(next.info?.source == .fresh && next.text == "new", "\(status)")
+            #expect(await scene.world.statistics.hitForMissMarks == 0, "\(status)")
+            await scene.close()
+        }
+    }
+
     @Test func s10ABodyThatStandsStillFreesItsKey() async throws {
         let scene = try await FlightScene { $0.originLimits.maximumIdleTime = .seconds(4) }
         let first = try #require(await scene.crowd(1).first)

@@ -74,7 +74,8 @@ struct Confirmation {
     private func put(_ new: StoredEntry, for stored: StoredResponse, isKept: Bool) async {
         let tiers = services.tiers
         guard isKept else {
-            await tiers.remove(context.lookup.key)
+            // An attempt that was given up removes nothing that its successor has stored.
+            if ticket.permit?.isValid != false { await tiers.remove(context.lookup.key) }
             return
         }
         await tiers.replace(stored.stored, by: new, since: ticket)

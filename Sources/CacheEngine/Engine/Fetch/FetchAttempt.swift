@@ -40,7 +40,7 @@ struct FetchAttempt {
         _ decision: FetchDecision
     ) async throws -> FetchOutcome {
         let arrival = expected(answer)
-        if FetchDecision.endsStored(answer, to: question, context) {
+        if mayEndStored, FetchDecision.endsStored(answer, to: question, context) {
             await tiers.remove(context.lookup.key)
         }
         if case .askPlainly = decision, let next = nextQuestion(after: question) {
@@ -359,9 +359,15 @@ struct FetchAttempt {
 
     // MARK: Not storing
 
+    /// Whether the attempt may remove what is stored: it still holds its flight.
+    private var mayEndStored: Bool {
+        context.policy.writes
+            && (ticket.permit?.isValid != false || Mutant.letsLateRefusalsRemove.isOn)
+    }
+
     /// Whether a stored response may exist that this one ends; if it cannot, nothing is looked up.
     private func maySupersede(_ response: ReceivedResponse) -> Bool {
-        guard context.policy.writes else { return false }
+        guard mayEndStored else { return false }
         if context.policy.reads, context.found.stored == nil, !mustLookAgain { return false }
         return response.supersession != .nothing
     }
@@ -374,7 +380,7 @@ struct FetchAttempt {
     /// Removes the fleet's copy of a stored response that this one ends, if the request was a reload
     /// and did not look at it.
     private func endShared(by response: ReceivedResponse) {
-        guard let outlet = tiers.outlet, context.policy.writes, context.found.stored == nil,
+        guard let outlet = tiers.outlet, mayEndStored, context.found.stored == nil,
             services.configuration.caching.demandsOrigin(context.facts, context.policy),
             response.supersession != .nothing
         else { return }

@@ -340,7 +340,7 @@ final class FlightFetch: Sendable {
     /// - Returns: The number of waiters that got the response; `nil`, without telling any waiter, if
     ///   the attempt had been given up.
     private func tell(_ outcome: FetchOutcome, _ context: FetchContext, attempt: Int) -> Int? {
-        noteShareable(outcome, context)
+        noteShareable(outcome, context, attempt: attempt)
         let audience = audience(of: outcome)
         guard let told = flight.answer(outcome.answer, for: audience, attempt: attempt) else {
             return nil
@@ -387,7 +387,11 @@ final class FlightFetch: Sendable {
 
     /// Marks the key if only the request that was sent gets the response, or if the response is too
     /// large to be stored; removes its marks after any other response that all may get.
-    private func noteShareable(_ outcome: FetchOutcome, _ context: FetchContext) {
+    private func noteShareable(
+        _ outcome: FetchOutcome,
+        _ context: FetchContext,
+        attempt: Int
+    ) {
         let now = services.clock.monotonicNanoseconds
         let key = flight.key
         switch outcome.sharing {
@@ -402,7 +406,9 @@ final class FlightFetch: Sendable {
                 StatusFacts(outcome.answer.status).mayConcernOneClient
                 && !Mutant.marksForProvokedRefusals.isOn
             guard let desk, !mayConcernOne,
-                !context.isPersonal(services.configuration) || Mutant.marksForOneClient.isOn
+                !context.isPersonal(services.configuration) || Mutant.marksForOneClient.isOn,
+                // A newer flight, or the next attempt, tells what later requests get.
+                flight.permit.isValid, flight.awaitsAnswer(of: attempt)
             else { return }
             services.recorder.counters.add(.hitForMissMarks)
             desk.noteShareable(false, key, nowNanoseconds: now)
