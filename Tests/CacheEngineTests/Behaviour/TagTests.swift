@@ -105,6 +105,24 @@ import Testing
         await stage.end()
     }
 
+    @Test("a tag in a field that the application added counts at once")
+    func tagsInFieldsOfTheApplicationCount() async throws {
+        for (tag, isFound) in [("own", true), ("green", true), ("removed", false)] {
+            let stage = try await Stage(Self.origin("green, removed", confirmedWith: nil)) {
+                $0.hooks.willStore = { proposal in
+                    var proposal = proposal
+                    proposal.fields["Surrogate-Key"] = "own"
+                    proposal.tags.removeAll { $0 == "removed" }
+                    return proposal
+                }
+            }
+            _ = try await stage.get()
+            _ = try await stage.cache.purge(tag: tag)
+            #expect(try await stage.holds() != isFound, "\(tag)")
+            await stage.end()
+        }
+    }
+
     @Test(
         "an entry that a soft purge made stale is confirmed as a stale one",
         arguments: [false, true]

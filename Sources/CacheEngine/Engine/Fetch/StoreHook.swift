@@ -22,15 +22,18 @@ struct StoreHook {
             userInfo: nil
         )
         do {
-            let changed = try await within(seconds: hooks.maximumWillStoreTime.seconds) {
+            let answer = try await within(seconds: hooks.maximumWillStoreTime.seconds) {
                 try await willStore(proposal)
             }
-            if changed == nil { services.recorder.refused(.hook, context.request) }
-            guard TagList(changed?.tags ?? []) != nil else {
+            guard var changed = answer else {
+                services.recorder.refused(.hook, context.request)
+                return nil
+            }
+            guard let tags = tags(of: changed, insteadOf: body.builder.fields) else {
                 services.recorder.refused(.tooManyTags, context.request)
                 return nil
             }
-            guard let changed else { return nil }
+            changed.tags = tags
             var builder = body.builder
             builder.apply(changed)
             return builder
@@ -38,6 +41,16 @@ struct StoreHook {
             services.recorder.hookFailed(error, context.request)
             return nil
         }
+    }
+
+    /// The tags that the hook left, and those that only its own fields name; `nil` if there are too
+    /// many.
+    private func tags(of changed: StoreProposal, insteadOf fields: FieldSection) -> [String]? {
+        let rules = services.configuration.caching
+        guard let named = rules.tags(in: changed.fields.section) else { return nil }
+        let known = (rules.tags(in: fields) ?? []) + changed.tags
+        let tags = changed.tags + TagList.tags(named, without: known)
+        return TagList(tags) == nil ? nil : tags
     }
 
     /// Runs `work`, and stops waiting for it after `seconds`.

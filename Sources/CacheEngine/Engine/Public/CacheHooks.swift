@@ -46,7 +46,7 @@ public struct StoreProposal: Sendable {
     public var storageClass: StorageClass
     /// The tiers that may keep the entry.
     public var place: StoragePlace
-    /// The tags of the entry.
+    /// The tags of the entry; those that only the changed `fields` name are added to them.
     public var tags: [String]
     /// Bytes kept beside the entry, and returned with every hit.
     public var userInfo: ByteChunk?
