@@ -1,8 +1,8 @@
 import CacheTestSupport
-import Platform
 import Testing
 
 @testable import CacheEngine
+@testable import Platform
 
 /// Elements that leave in the order in which they came.
 @Suite struct FIFOTests {
