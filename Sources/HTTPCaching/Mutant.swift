@@ -19,6 +19,7 @@ enum Mutant: String {
     case servesNoCache
     case staleOnErrorForEver
     case varyIgnoresAbsence
+    case takesLongListsForNone
     case ignoresAgeField
     case ignoresMustRevalidate
     case ignoresSharedMaxAge

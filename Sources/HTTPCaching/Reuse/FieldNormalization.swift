@@ -58,9 +58,13 @@ extension FieldNormalization {
             }
             if !isShort { Self.appendList(name, request, to: &bytes) }
         case .best(let offered):
-            WeightedToken.withAll(name, in: request) { wanted in
+            let isShort = WeightedToken.withAll(name, in: request) { wanted in
                 guard let best = WeightedToken.best(of: offered, accepting: wanted) else { return }
                 offered[best].withByteRun { $0.appendLowercased(to: &bytes) }
+            }
+            // Nothing appended means that the request accepts none of the values.
+            if !isShort, !Mutant.takesLongListsForNone.isOn {
+                Self.appendList(name, request, to: &bytes)
             }
         }
     }
@@ -107,7 +111,6 @@ struct WeightedToken {
     /// Lends the members of the field to `body`, by descending weight and then by name.
     ///
     /// Returns `false` without calling `body` if there are more than `membersMax`.
-    @discardableResult
     static func withAll(
         _ name: ByteRun,
         in request: FieldSection,

@@ -139,6 +139,9 @@ struct VaryTests {
         #expect(key("br;q=0, *;q=0.1") == key("gzip"))
         #expect(key("gzip;q=0") == key("identity"))
         #expect(key("br") != key("gzip"))
+        // A list that is too long to sort does not mean that no value is accepted.
+        let long = (["br"] + (0..<32).map { "x\($0)" }).joined(separator: ",")
+        for value in ["identity", "", "br"] { #expect(key(long) != key(value)) }
     }
 
     @Test("A list that is too long to sort is compared as it stands")

@@ -109,7 +109,8 @@ public struct CachingRules: Hashable, Sendable {
         case list
         /// The value is compared as weighted tokens, ordered by weight.
         case weighted
-        /// The best of these values that the request accepts is compared.
+        /// The best of these values that the request accepts is compared; a value of more than 32
+        /// members is compared as a list.
         case best(of: [String])
     }
 
