@@ -117,6 +117,7 @@ enum Mutant: String {
     case sharesOlderVariants
     case staleMarksEndEarly
     case servesWhatIsDoubted
+    case standsInDespiteMarks
     case overlooksMarksOnDisk
     case keepsTheReplaced
     case keepsTheOutdated

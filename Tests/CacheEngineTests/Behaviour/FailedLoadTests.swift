@@ -85,6 +85,31 @@ import Testing
         await stage.end()
     }
 
+    enum SoftPurge: CaseIterable { case byTag, byURL, ofVariants }
+
+    @Test("A softly purged response stands in as a stale one", arguments: SoftPurge.allCases)
+    func softPurgeEndsTheLifetimeOfAnErrorsStandIn(purge: SoftPurge) async throws {
+        let fallbacks: [CachePolicy.Fallback] = [
+            .whereAllowed, .always(statuses: [503], maximumStaleness: .seconds(2)),
+        ]
+        for fallback in fallbacks {
+            var fields: HeaderFields = ["Cache-Control": "max-age=60", "Cache-Tag": "green"]
+            if purge == .ofVariants { fields["Vary"] = "X-A" }
+            let stage = try await Stage(Resource(fields))
+            _ = try await stage.get()
+            if purge == .byTag {
+                try await stage.cache.markStale(tagged: "green")
+            } else {
+                _ = try await stage.cache.markStale(CacheRequest(url: Stage.url))
+            }
+            stage.clock.advance(seconds: 5)
+            stage.origin.follow { _, _ in .whole(status: 503, body: "busy") }
+            #expect(try await stage.get(policy: CachePolicy(fallback: fallback)).status == 503)
+            #expect(try await stage.holds())
+            await stage.end()
+        }
+    }
+
     @Test("A soft purge ends the lifetime of what stands in", arguments: [false, true])
     func softPurgedStandInIsStale(byTag: Bool) async throws {
         let fields: HeaderFields = [

@@ -8,18 +8,20 @@ extension FetchContext {
         _ services: Services
     ) -> Bool {
         let now = services.clock.nowSeconds
+        let current =
+            Mutant.standsInDespiteMarks.isOn
+            ? stored.facts : services.tiers.currentFacts(of: stored)
         switch policy.fallback {
         case .never: return false
         case .always(let statuses, let staleMax):
             if case .status(let code) = failure, !statuses.contains(code) { break }
             guard let staleMax else { return true }
-            return stored.facts.stalenessSeconds(at: now) <= staleMax.wholeSeconds
+            return current.stalenessSeconds(at: now) <= staleMax.wholeSeconds
         case .whereAllowed: break
         }
-        guard !services.tiers.isDoubted(stored.entry) else { return false }
         return StaleOnError.allows(
             failure,
-            stored: stored.facts,
+            stored: current,
             request: facts,
             nowSeconds: now,
             preferences: services.terms(policy).preferences
