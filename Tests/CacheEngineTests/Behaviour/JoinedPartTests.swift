@@ -131,6 +131,56 @@ import Testing
         await stage.end()
     }
 
+    /// An origin each part of whose text has fields of its own, and that confirms the text.
+    private static func origin(_ first: HeaderFields, _ second: HeaderFields) -> ScriptedOrigin {
+        ScriptedOrigin { request, _ in
+            if request.fields.contains("If-None-Match") {
+                return OriginResponse(status: 304, fields: ["ETag": "\"1\""])
+            }
+            let isFirst = request.fields["Range"] == Self.first
+            var fields = isFirst ? first : second
+            fields["ETag"] = "\"1\""
+            fields["Content-Range"] = isFirst ? "bytes 0-10/26" : "bytes 11-25/26"
+            let text = isFirst ? firstText : secondText
+            return .whole(status: 206, fields: fields, body: text)
+        }
+    }
+
+    private static let longAgo: HeaderFields = ["Last-Modified": Stage.date(-8_640_000)]
+
+    @Test("a date that only the first part has gives the whole its lifetime and its validator")
+    func joinedPartsKeepTheDateOfTheFirst() async throws {
+        let stage = try await Stage(Self.origin(Self.longAgo, ["Age": "7"]))
+        try await Self.getBoth(stage)
+        let whole = try await stage.get()
+        #expect(whole.body == Self.text && whole.source == .fresh)
+        #expect(whole.info.age == .seconds(7))
+        let known = try await stage.get(
+            Stage.url,
+            ["If-Modified-Since": Stage.date(-8_640_000)]
+        )
+        #expect(known.status == 304)
+        #expect(stage.origin.count == 2)
+        await stage.end()
+    }
+
+    @Test(
+        "a directive that only the first part has is in force for the whole",
+        arguments: ["no-cache", "max-age=60, must-revalidate"]
+    )
+    func joinedPartsObeyTheDirectivesOfTheFirst(directives: String) async throws {
+        let origin = Self.origin(["Cache-Control": directives], Self.longAgo)
+        let stage = try await Stage(origin) { $0.caching.staleOnDisconnect = .seconds(600) }
+        try await Self.getBoth(stage)
+        stage.clock.advance(seconds: 61)
+        let whole = try await stage.get()
+        #expect(whole.body == Self.text && whole.source == .revalidated)
+        stage.clock.advance(seconds: 61)
+        stage.origin.cutOff()
+        await #expect(throws: CacheError.self) { try await stage.get() }
+        await stage.end()
+    }
+
     @Test("parts whose tags do not fit together are not joined, and the first one stays")
     func partsWithTooManyTagsAreNotJoined() async throws {
         let stage = try await Stage(

@@ -182,8 +182,8 @@ struct FetchedEntry {
             merge.parts.bodySize != nil, merge.isWorthACopy || Mutant.copiesForTinyParts.isOn
         else { return nil }
         var builder = builder
-        if let joined, !builder.join(joined, services.storingRules(context.policy)) {
-            services.recorder.refused(.tooManyTags, context.request)
+        if let joined, let refusal = join(joined, to: &builder) {
+            services.recorder.refused(refusal, context.request)
             return nil
         }
         builder.hold(merge.parts)
@@ -192,6 +192,32 @@ struct FetchedEntry {
             let pieces = await pieces(of: merge, arrived, joined)
         else { return nil }
         return await tiers.makeEntry(blueprint, gathered: pieces)
+    }
+
+    /// Joins a stored part to the one that has arrived; returns the reason if both must not be stored
+    /// as one response.
+    ///
+    /// The rules see the fields of the origin, and not those that the hook has changed.
+    private func join(
+        _ stored: StoredResponse,
+        to builder: inout EntryBuilder
+    ) -> StoreRefusalReason? {
+        let response = ReceivedResponse(
+            status: body.origin.status,
+            fields: PartialBody.joinedFields(
+                stored: stored.fields(),
+                new: body.builder.fields
+            ),
+            to: context.factsForStoring,
+            rules: services.storingRules(context.policy),
+            requestSeconds: body.origin.requestSeconds,
+            responseSeconds: body.origin.responseSeconds
+        )
+        switch response.decision {
+        case .refuse(let refusal): return StoreRefusalReason(refusal.code)
+        case .store(let lifetime):
+            return builder.join(stored, as: response, lifetime: lifetime) ? nil : .tooManyTags
+        }
     }
 
     private func isJoinable(_ stored: StoredResponse) -> Bool {

@@ -110,26 +110,31 @@ struct EntryBuilder: Sendable {
     /// The entry is found by the tags of both, stays in memory if one of them must, and has the
     /// class of the stored part and its user info, unless the new part has some.
     ///
+    /// `response` has the fields of both, and is stored with `lifetime`: a directive or a validator
+    /// that the new part lacks stays in force. Its age is that of the new part.
+    ///
     /// - Returns: `false`, without a change, if the tags of both do not fit into one entry.
-    mutating func join(_ stored: StoredResponse, _ rules: StoringRules) -> Bool {
+    mutating func join(
+        _ stored: StoredResponse,
+        as response: ReceivedResponse,
+        lifetime: FreshnessLifetime
+    ) -> Bool {
         let old = EntryBlueprint(stored.entry, metadata: [])
         let own = tags.tags
         let others = TagList.tags(old.tags.tags, without: own)
         guard let union = TagList(Mutant.forgetsTagsOfParts.isOn ? own : own + others) else {
             return false
         }
-        let joined = PartialBody.joinedFields(stored: stored.fields(), new: fields)
         fields = StoredFields.make(
-            from: joined,
-            response: ResponseFacts(
-                status: 206,
-                fields: joined,
-                rules: rules,
-                receivedAtSeconds: createdSeconds
-            ),
-            rules: rules,
+            from: PartialBody.joinedFields(stored: stored.fields(), new: fields),
+            response: response.facts,
+            rules: response.rules,
             receivedAtSeconds: createdSeconds
         )
+        let ageSeconds = facts.correctedInitialAgeSeconds
+        facts = response.storedFacts(lifetime)
+        facts.correctedInitialAgeSeconds = ageSeconds
+        if let ownLifetimeSeconds { facts.freshnessLifetimeSeconds = ownLifetimeSeconds }
         tags = union
         storageClass = old.storageClass
         if old.place == .memoryOnly { place = .memoryOnly }
