@@ -95,6 +95,20 @@ import Testing
         await stage.end()
     }
 
+    @Test(
+        "H15: the target goes, also if a URI reference writes it otherwise than a key does",
+        arguments: ["http://example.com/\u{301}a", "http://example.com\u{C9}/a"]
+    )
+    func targetOfAnotherFormIsInvalidated(url: String) async throws {
+        let stage = try await Stage()
+        _ = try await stage.get(url)
+        #expect(try await stage.holds(url))
+        _ = try await stage.get(url, method: .put)
+        #expect(try await stage.holds(url) == false)
+        #expect(await stage.cache.statistics.invalidations == 1)
+        await stage.end()
+    }
+
     @Test("H15: all variants of the target go")
     func invalidationTakesAllVariants() async throws {
         let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Vary": "Accept"])

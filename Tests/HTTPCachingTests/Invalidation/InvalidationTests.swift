@@ -120,7 +120,8 @@ struct URIReferenceTests {
             ("/./g", "http://a/g"), ("/../g", "http://a/g"), ("g.", "http://a/b/c/g."),
             (".g", "http://a/b/c/.g"), ("g..", "http://a/b/c/g.."), ("..g", "http://a/b/c/..g"),
             ("./../g", "http://a/b/g"), ("./g/.", "http://a/b/c/g/"), ("g/./h", "http://a/b/c/g/h"),
-            ("g/../h", "http://a/b/c/h"), ("g;x=1/./y", "http://a/b/c/g;x=1/y"),
+            ("g/../h", "http://a/b/c/h"), ("../\u{301}g", "http://a/b/\u{301}g"),
+            ("..\u{301}/g", "http://a/b/c/..\u{301}/g"), ("g;x=1/./y", "http://a/b/c/g;x=1/y"),
             ("g;x=1/../y", "http://a/b/c/y"), ("g?y/./x", "http://a/b/c/g?y/./x"),
             ("g?y/../x", "http://a/b/c/g?y/../x"), ("http:g", "http:g"),
         ]
@@ -142,6 +143,8 @@ struct URIReferenceTests {
             ("http://User@Example.org/A", "http://User@example.org/A"),
             ("http://h/A/%2e%2E/%7eb//c/../d?X=%41", "http://h/A/%2e%2E/%7eb//c/../d?X=%41"),
             ("http://h?q", "http://h/?q"), ("/a", "/a"),
+            ("http://h/\u{301}a", "http://h/\u{301}a"),
+            ("http://h/a?\u{301}b#\u{301}c", "http://h/a?\u{301}b"),
         ]
     )
     func target(_ text: String, _ expected: String) {

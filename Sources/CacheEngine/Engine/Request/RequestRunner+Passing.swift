@@ -55,7 +55,9 @@ extension RequestRunner {
             responseFields: answer.fields
         )
         var keys = targets.compactMap { keyOfGet($0) }
-        if !targets.isEmpty, request.options.key != nil { keys.append(key) }
+        // Its own key differs from that of the target if the caller has given it, or if the target
+        // is written in another form than in keys.
+        if !targets.isEmpty, !keys.contains(key) { keys.append(key) }
         for key in keys {
             // The response to the POST is stored under this key, and the old entry is removed
             // already.
