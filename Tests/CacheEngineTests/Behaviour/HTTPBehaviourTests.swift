@@ -273,6 +273,32 @@ import Testing
         await stage.end()
     }
 
+    @Test(
+        "H15: the 412 to a condition on such an answer has no content and announces none",
+        arguments: [HTTPMethod.post, .query]
+    )
+    func keyedMethodsGetAnEmpty412(method: HTTPMethod) async throws {
+        let fields: HeaderFields = [
+            "Cache-Control": "max-age=60", "ETag": "\"1\"", "Content-Encoding": "gzip",
+        ]
+        let stage = try await Stage(ScriptedOrigin(fields: fields))
+        var ask = CacheRequest(
+            method: method,
+            url: Stage.url,
+            body: BodyStream(ByteChunk("cats")),
+            options: RequestOptions(key: "search:cats")
+        )
+        _ = try await stage.send(ask)
+        ask.fields["If-None-Match"] = "\"1\""
+        let answer = try await stage.send(ask)
+        #expect(answer.status == 412 && answer.source == .fresh)
+        #expect(answer.body.isEmpty)
+        #expect(answer.fields.values("Content-Length") == ["0"])
+        #expect(answer.fields["Content-Encoding"] == nil)
+        #expect(stage.origin.count == 1)
+        await stage.end()
+    }
+
     // MARK: Structure of responses (H17, H22)
 
     @Test("H17: one head, the chunks, one end; on hits as on misses")

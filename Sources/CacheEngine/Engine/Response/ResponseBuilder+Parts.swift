@@ -15,9 +15,8 @@ extension ResponseBuilder {
             response.body = stored.body
             return response
         case .unsatisfiable:
-            var response = head(stored, status: 416, info)
+            var response = error(416, from: stored, info)
             response.fields["Content-Range"] = ContentRange(unsatisfiedBodySize: size).text
-            response.fields["Content-Length"] = "0"
             return response
         case .single(let range):
             return part(range, bodySize: size, stored.body(range), head(stored, status: 206, info))

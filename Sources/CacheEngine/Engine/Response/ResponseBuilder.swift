@@ -49,7 +49,7 @@ struct ResponseBuilder {
         switch conditions(of: request, facts, on: stored.facts, stored.withEncodedFields) {
         case .forward: return nil
         case .notModified: return notModified(head(stored, status: 304, info))
-        case .preconditionFailed: return head(stored, status: 412, info)
+        case .preconditionFailed: return error(412, from: stored, info)
         case .full: return whole(stored, to: request, info)
         case .rangeAllowed:
             guard stored.facts.status == 200, let ranges = RangeSet(request.fields.section) else {
@@ -84,6 +84,14 @@ struct ResponseBuilder {
             OwnLines(ageSeconds: age, cacheStatus(info, remainingSeconds: remaining))
         )
         return CacheResponse(status: status, fields: HeaderFields(fields), info: info)
+    }
+
+    /// An error with the fields of a stored response, except those that describe its body.
+    func error(_ status: Int, from stored: StoredResponse, _ info: CacheInfo) -> CacheResponse {
+        var response = head(stored, status: status, info)
+        response.fields["Content-Encoding"] = nil
+        response.fields["Content-Length"] = "0"
+        return response
     }
 
     /// The lifetime of a stored response, which a soft purge ends.
