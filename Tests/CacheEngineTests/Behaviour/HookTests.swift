@@ -203,6 +203,29 @@ import Testing
         await stage.end()
     }
 
+    @Test("K4: a slow hook is not taken for a slow origin")
+    func slowHookIsNoSlowOrigin() async throws {
+        let never = ManualBody()
+        let scene = try await FlightScene {
+            $0.originLimits.maximumIdleTime = .seconds(2)
+            $0.hooks.maximumWillStoreTime = .seconds(5)
+            $0.hooks.willStore = { _ in
+                _ = try await never.next()
+                return nil
+            }
+        }
+        let caller = try #require(await scene.crowd(1).first)
+        let body = try await scene.begin(0)
+        await scene.world.advance(seconds: 6)
+        await body.feed("hello", scene.world)
+        await body.finish(scene.world)
+        #expect(caller.isComplete && caller.text == "hello")
+        let statistics = await scene.world.statistics
+        #expect(statistics.hookFailures == 1)
+        #expect(statistics.timeouts == 0 && statistics.originFailures == 0)
+        await scene.close()
+    }
+
     // MARK: User info and cached date (K5, K6)
 
     @Test("K5: user info comes back with every hit, and survives a 304 and a restart")

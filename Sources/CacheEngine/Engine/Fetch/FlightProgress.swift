@@ -59,8 +59,9 @@ struct FlightProgress: ~Copyable, Sendable {
 
     /// The progress of the flight, and the time without progress; `nil` if it has ended.
     ///
-    /// A body that waits for a reader, and not for the origin, counts as progress. A reader that
-    /// stands still for `idleNanoseconds` no longer holds up the others.
+    /// A body that waits for a reader, for the hook `willStore` or for a removal, and not for the
+    /// origin, counts as progress. A reader that stands still for `idleNanoseconds` no longer holds
+    /// up the others.
     func look(
         at flight: HTTPFlight,
         uploadedPieces: Int,
@@ -78,7 +79,8 @@ struct FlightProgress: ~Copyable, Sendable {
         chain?.dismissStill(for: idleNanoseconds, nowNanoseconds: nowNanoseconds)
         return state.withLock { state in
             guard !state.hasEnded else { return nil }
-            if isHeldUp || mark != state.seen {
+            let isYetToBeRead = state.chain != nil && !state.isReading
+            if isHeldUp || isYetToBeRead || mark != state.seen {
                 state.seen = mark
                 state.seenNanoseconds = nowNanoseconds
             }
