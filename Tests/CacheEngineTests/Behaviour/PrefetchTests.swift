@@ -63,6 +63,15 @@ import Testing
         await stage.end()
     }
 
+    @Test func responseThatTheHookRefusesDoesNotCount() async throws {
+        let stage = try await Stage {
+            $0.hooks.willStore = { $0.request.url.hasSuffix("/a") ? $0 : nil }
+        }
+        #expect(await stage.cache.prefetch(Self.requests) == 1)
+        #expect(stage.origin.count == 3)
+        await stage.end()
+    }
+
     @Test(arguments: [(0, 1), (1, 1), (2, 2), (.max, 3)])
     func noMoreRequestsThanAllowedRunAtATime(concurrency: Int, allowed: Int) async throws {
         let running = Mutex((now: 0, most: 0))

@@ -29,7 +29,9 @@ struct Prefetch {
         do {
             let response = try await RequestRunner(services, request, nil).response()
             for try await _ in response.body {}
-            return response.info.isStored
+            guard response.info.isStored else { return false }
+            // The body, the hook `willStore` or a purge may have kept it from being stored.
+            return try await ManualStore(services: services).storedResponse(for: request) != nil
         } catch { return false }
     }
 }
