@@ -144,6 +144,26 @@ import Testing
         await scene.close()
     }
 
+    @Test func s26AHeadIsHeldAgainstItsConditionAsByTheStore() async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1)
+        func ask(_ tag: String) async throws -> Caller {
+            let head = CacheRequest.page.with {
+                $0.method = .head
+                $0.fields["If-None-Match"] = tag
+            }
+            return try #require(await scene.crowd(1, head).first)
+        }
+        let joined = [try await ask("\"1\""), try await ask("\"2\"")]
+        try await scene.answer(0, fields: ["Cache-Control": "max-age=60", "ETag": "\"1\""])
+        let later = [try await ask("\"1\""), try await ask("\"2\"")]
+        #expect(joined.map(\.status) == [304, 200])
+        #expect(later.map(\.status) == [304, 200])
+        #expect((joined + later).allSatisfy { $0.isComplete && $0.bytes.isEmpty })
+        #expect(scene.origin.count == 1)
+        await scene.close()
+    }
+
     @Test func s26AGetIsNeverAnsweredByTheFlightOfAHead() async throws {
         let scene = try await FlightScene()
         let head = try #require(await scene.crowd(1, .page.with { $0.method = .head }).first)
@@ -256,6 +276,34 @@ import Testing
         #expect(caller.isComplete && caller.status == status)
         #expect(caller.info?.source == .origin)
         #expect(caller.fields.values("Age") == ["300"])
+        await scene.close()
+    }
+
+    @Test(arguments: [("If-None-Match", "\"1\"", 304, 2), ("Range", "bytes=0-1", 206, 1)])
+    func s29OnlyTheAskerGetsTheFieldsThatAreNotStored(
+        name: String,
+        value: String,
+        status: Int,
+        count: Int
+    ) async throws {
+        let scene = try await FlightScene {
+            $0.mode = .shared
+            $0.caching.conditionMiss = .whole
+        }
+        let request = CacheRequest.page.with { $0.fields[name] = value }
+        let callers = await scene.crowd(count, request)
+        #expect(scene.origin.count == 1)
+        // The origin ignores the range, and is not asked about the condition.
+        let fields: HeaderFields = [
+            "Cache-Control": "max-age=60, private=\"Set-Cookie\"", "ETag": "\"1\"",
+            "Set-Cookie": "token=7",
+        ]
+        try await scene.answer(0, fields: fields)
+        let all = callers + (await scene.crowd(1, request))
+        #expect(all.allSatisfy { $0.isComplete && $0.status == status })
+        let cookies = all.map { $0.fields["Set-Cookie"] }
+        #expect(cookies == ["token=7"] + Array(repeating: nil, count: count))
+        #expect(scene.origin.count == 1)
         await scene.close()
     }
 

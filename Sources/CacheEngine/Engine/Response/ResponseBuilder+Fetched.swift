@@ -23,7 +23,10 @@ extension ResponseBuilder {
             if let refusal = answer.refusal { info.refusal = refusal }
             if isAsker { info.originFields = HeaderFields(answer.fields) }
             var response = response(stored, to: context.request, context.facts, info)
-            if isAsker { response?.fields.append(unstoredFields(of: answer, stored, context)) }
+            if isAsker {
+                let stored = stored.fields()
+                response?.fields.append(unstoredFields(of: answer, asStored: stored, context))
+            }
             return response
         case .found(let stored): return found(stored, context)
         case .own(let body):
@@ -34,20 +37,31 @@ extension ResponseBuilder {
         }
     }
 
-    /// The fields of a confirmation that the confirmed response is stored without.
+    /// The fields of the origin's response that the stored one, with the fields `stored`, lacks.
     ///
     /// They are for the client whose request was sent: its cookies, and the fields that directives
     /// name.
     private func unstoredFields(
         of answer: FlightAnswer,
-        _ confirmed: StoredResponse,
+        asStored stored: FieldSection,
         _ context: FetchContext
     ) -> FieldSection {
         Conditional.unstoredFields(
             of: answer.fields,
-            confirming: confirmed.fields(),
+            confirming: stored,
             rules: services.storingRules(context.policy)
         )
+    }
+
+    /// The response from the stored lines of `answer`, with the other lines for the client whose
+    /// request was sent.
+    private func addingUnstoredFields(
+        of answer: FlightAnswer,
+        to response: consuming CacheResponse,
+        _ context: FetchContext
+    ) -> CacheResponse {
+        response.fields.append(unstoredFields(of: answer, asStored: answer.fields, context))
+        return response
     }
 
     /// The response that another machine has stored; `nil` if this request may not use it.
@@ -106,10 +120,6 @@ extension ResponseBuilder {
     ) -> CacheResponse? {
         let (request, facts) = (context.request, context.facts)
         let lines = isAsker ? Lines.asSent : .asStored
-        if request.method.kind == .head {
-            body.decline()
-            return head(answer, lines, context, isAsker: isAsker)
-        }
         if answer.status == 200, let stored = answer.facts,
             answer.refusal == nil || Self.hasComparand(facts, in: stored)
         {
@@ -119,7 +129,8 @@ extension ResponseBuilder {
             switch evaluation {
             case .notModified:
                 body.decline()
-                return notModified(head(answer, .asStored, context, isAsker: isAsker))
+                let response = notModified(head(answer, .asStored, context, isAsker: isAsker))
+                return isAsker ? addingUnstoredFields(of: answer, to: response, context) : response
             case .rangeAllowed:
                 guard let size = body.expectedCount, let ranges = RangeSet(request.fields.section),
                     case .single(let range) = ranges.resolve(bodySize: size)
@@ -129,9 +140,14 @@ extension ResponseBuilder {
                     return nil
                 }
                 let head = head(answer, .asStored, context, isAsker: isAsker)
-                return part(range, bodySize: size, stream, head)
+                let response = part(range, bodySize: size, stream, head)
+                return isAsker ? addingUnstoredFields(of: answer, to: response, context) : response
             case .full, .forward, .preconditionFailed: break
             }
+        }
+        if request.method.kind == .head {
+            body.decline()
+            return head(answer, lines, context, isAsker: isAsker)
         }
         guard let stream = body.stream(for: isAsker ? .asker : .follower) else {
             body.decline()
