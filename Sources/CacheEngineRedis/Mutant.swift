@@ -21,6 +21,7 @@ enum Mutant: String {
     case servesWithinTheGap
     case waitsForNoMachine
     case usesPurgedRecords
+    case forgetsEpochs
     case readsBackWhatItRemoved
     case givesUpPurgesThatAreMoved
     case trustsPurgesOfTwoServers

@@ -200,6 +200,39 @@ import Testing
         #expect(numbers(machine.restored) == [10])
     }
 
+    /// A server takes over and is lost, and the one of before serves on: the epoch that began between
+    /// them is not begun again.
+    @Test(arguments: [true, false])
+    func logThatLostAnEpochDoesNotBeginItAgain(isRemembered: Bool) throws {
+        var (log, machine) = linked(3)
+        let old = log
+        log.failOver()
+        log.append(4)
+        machine.catchUp(log)
+        #expect(machine.reader.epoch == 2)
+        if !isRemembered { machine = ModelMachine(machine.kept) }
+        machine.lose()
+        machine.catchUp(old, holdsEntries: true)
+        #expect(machine.doubts.map(\.doubt) == (isRemembered ? [] : [.placeLost]))
+        #expect(machine.kept?.position == FleetPosition(1, 3))
+        #expect(machine.reader.epoch == 2)
+        log = old
+        log.append(5, seen: machine.reader.epoch)
+        #expect(log.last == FleetPosition(3, 1))
+    }
+
+    @Test func epochsOfAnotherLogDoNotCount() {
+        var (log, machine) = linked(3)
+        log.failOver()
+        log.append(4)
+        machine.catchUp(log)
+        machine.lose()
+        var other = ModelLog(incarnation: FleetPurge.ID(2_000_000))
+        other.append(50)
+        machine.catchUp(other, holdsEntries: true)
+        #expect(machine.reader.epoch == 1)
+    }
+
     @Test func entryOfANewerVersionLetsAllBeConfirmed() {
         var (log, machine) = linked(1)
         let position = FleetPosition(1, 2)

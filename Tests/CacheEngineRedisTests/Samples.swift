@@ -24,14 +24,20 @@ extension FleetPurge {
 
 /// A log as its server keeps it, without a server: the model that readers are tested against.
 struct ModelLog {
-    var incarnation = FleetPurge.ID(1_000_000)
+    var incarnation: FleetPurge.ID
     var epoch: UInt64 = 1
     var number: UInt64 = 0
     var entries: [LogEntry] = []
     var last = FleetPosition.zero
     var lastID: FleetPurge.ID?
+    private var isOfANewServer = false
 
-    mutating func append(_ purge: FleetPurge) {
+    init(incarnation: FleetPurge.ID = FleetPurge.ID(1_000_000)) { self.incarnation = incarnation }
+
+    /// Appends a purge of a machine that has seen that epoch.
+    mutating func append(_ purge: FleetPurge, seen: UInt64 = 0) {
+        if isOfANewServer || seen > epoch { (epoch, number) = (max(epoch, seen) + 1, 0) }
+        isOfANewServer = false
         number += 1
         let position = FleetPosition(epoch, number)
         entries.append(LogEntry(position: position, previous: last, purge: purge))
@@ -39,13 +45,12 @@ struct ModelLog {
         lastID = purge.id
     }
 
-    mutating func append(_ number: Int) { append(FleetPurge(number)) }
+    mutating func append(_ number: Int, seen: UInt64 = 0) {
+        append(FleetPurge(number), seen: seen)
+    }
 
     /// Another server took over; its first append begins an epoch.
-    mutating func failOver() {
-        epoch += 1
-        number = 0
-    }
+    mutating func failOver() { isOfANewServer = true }
 
     mutating func trim(to count: Int) { entries.removeFirst(max(0, entries.count - count)) }
 

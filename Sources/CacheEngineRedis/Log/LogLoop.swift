@@ -64,10 +64,10 @@ struct LogLoop: Sendable {
             }
             desk.place = reader.bookmark
             // Until the purges of a gap are applied, too.
+            counts.epoch.store(reader.epoch, ordering: .relaxed)
             if reader.hasGap { counts.isReplaying.store(true, ordering: .releasing) }
             await perform(actions, &desk, onLink)
             if !reader.hasGap { counts.isReplaying.store(false, ordering: .releasing) }
-            counts.epoch.store(reader.epoch, ordering: .relaxed)
             guard let failure else { continue }
             tell(failure, &desk)
             try? await surroundings.clock.sleep(nanoseconds: Self.pauseNanoseconds)

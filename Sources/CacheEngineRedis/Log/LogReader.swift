@@ -59,7 +59,12 @@ struct LogReader: Sendable {
         case closed, reading, searching(LogOpening)
     }
 
-    private(set) var bookmark: Bookmark?
+    private(set) var bookmark: Bookmark? { didSet { raiseEpoch() } }
+    /// The largest epoch that this machine has seen in this log.
+    ///
+    /// It stays if the bookmark goes back: a server that has lost an epoch would otherwise give later
+    /// purges the places of those that it lost.
+    private(set) var epoch: UInt64 = 0
     private var phase = Phase.closed
     private var memory: PurgeMemory
     /// Purges that the log has taken and this machine has not read: a failing server may lose them.
@@ -90,6 +95,12 @@ struct LogReader: Sendable {
         self.rule = rule
         self.memory = memory
         lastContact = holdsEntries && rule.revalidates ? nil : now
+        raiseEpoch()
+    }
+
+    private mutating func raiseEpoch() {
+        let reached = bookmark?.position.epoch ?? 0
+        epoch = Mutant.forgetsEpochs.isOn ? reached : max(epoch, reached)
     }
 
     /// The log has taken purges of this machine; called before the next question is asked.
@@ -113,9 +124,6 @@ struct LogReader: Sendable {
         case .searching: .search
         }
     }
-
-    /// The largest epoch that this machine has seen.
-    var epoch: UInt64 { bookmark?.position.epoch ?? 0 }
 
     /// The question has this answer.
     ///
@@ -159,6 +167,8 @@ extension LogReader {
         }
         guard opening.incarnation == mark.incarnation else {
             memory = PurgeMemory()
+            // The epochs of another log say nothing about this one.
+            epoch = 0
             return beginAtTheEnd(opening, .logReplaced)
         }
         let isBroken = isChainBroken
