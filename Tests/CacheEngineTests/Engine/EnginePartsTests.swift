@@ -94,6 +94,16 @@ import Testing
         #expect(Self.isPermitted(ledger, 1, tags: ["red"], since: ledger.ticket()))
     }
 
+    @Test("each of many removals under way is counted")
+    func ledgerCountsManyRemovalsUnderWay() {
+        let ledger = RemovalLedger()
+        for _ in 0..<70_000 { ledger.begin(.tag("red")) }
+        for _ in 1..<70_000 { ledger.end(.tag("red")) }
+        #expect(!Self.isPermitted(ledger, 1, tags: ["red"], since: ledger.ticket()))
+        ledger.end(.tag("red"))
+        #expect(Self.isPermitted(ledger, 1, tags: ["red"], since: ledger.ticket()))
+    }
+
     @Test("a removal is never missed, whatever else is removed", arguments: 0..<64)
     func ledgerNeverMissesARemoval(seed: UInt64) {
         var random = SeededRandom(seed: seed)

@@ -30,8 +30,9 @@ final class RemovalLedger: @unchecked Sendable {
     }
 
     private static let slotsCount = 4_096
-    /// One removal under way; below it there is room for more moments than a process lives.
-    private static let oneUnderWay: UInt64 = 1 << 48
+    /// One removal under way: a million of them have room above it, each with a task that waits, and
+    /// below it the moments of five years with 100,000 removals a second.
+    private static let oneUnderWay: UInt64 = 1 << 44
 
     private let sequence = Atomic<UInt64>(1)
     private let fleetPosition = Atomic<UInt64>(0)
