@@ -375,6 +375,35 @@ struct PurgeLogFaultTests {
         await machine.cache.shutDown()
     }
 
+    /// The purges of the log are read in pages, each of which must come whole before its server counts
+    /// as hung.
+    @Test func longPurgesAreReadOverASlowLine() async throws {
+        let redis = try await RedisProcess()
+        let origin = VersionedOrigin()
+        let here = try await Machine(redis.url, origin)
+        let filling = String(repeating: "x", count: 1_000)
+        for start in stride(from: 0, to: 4_096, by: 256) {
+            let targets = (start..<start + 256).map { PurgeTarget.tag("\($0)\(filling)") }
+            _ = try await here.cache.purge(targets, isSoft: false).sharing?.get()
+        }
+        let relay = try Relay(to: redis.port)
+        // 8 MB in a second.
+        relay.slow(Relay.Pace(milliseconds: 8))
+        var options = RedisFleetOptions()
+        options.shares = .entries
+        let there = try await Machine(relay.url, origin, options: options)
+        #expect(await there.isLinked())
+        // A response is shared once the purges are known.
+        var number = 0
+        let isBegun = await eventually(seconds: 10) {
+            number += 1
+            _ = try? await there.version("/\(number)")
+            return await there.counts.published > 0
+        }
+        #expect(isBegun)
+        for machine in [here, there] { await machine.cache.shutDown() }
+    }
+
     @Test func serverThatIsNoRedisIsAnEventAndServiceGoesOn() async throws {
         let (listener, port) = try LoopbackSocket.listen()
         PlainThread.start {

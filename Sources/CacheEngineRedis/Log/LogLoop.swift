@@ -269,7 +269,7 @@ extension LogLoop {
     }
 
     /// Tells the shared store every purge that the log still has, in a task of its own: the log has
-    /// up to 17 pages, and the purges of other machines are applied meanwhile.
+    /// about 130 pages, and the purges of other machines are applied meanwhile.
     private func beginStore(
         _ mark: Bookmark,
         _ onLink: @escaping @Sendable () -> Void
@@ -293,7 +293,8 @@ extension LogLoop {
     /// Every entry of the log; `nil` if it cannot be read, or is not the log of the mark any more.
     ///
     /// The lane also carries this machine's reports. A server that has become a replica refuses
-    /// those, so the lane leaves it.
+    /// those, so the lane leaves it. A reply on this lane must be whole after
+    /// `RedisOptions.oldestReplyLimit`, so a page is no longer than a read.
     private func purges(of mark: Bookmark) async -> [LogEntry]? {
         var entries: [LogEntry] = []
         var first = "-"
@@ -304,7 +305,7 @@ extension LogLoop {
                 first,
                 "+",
                 "COUNT",
-                "\(LogReader.searchCountMax)"
+                "\(LogReader.readCountMax)"
             )
             // Before the page: a server whose log ends before the reader's place lacks purges.
             let end = RESPCommand("HMGET", key: keys.meta, "last")
@@ -317,7 +318,7 @@ extension LogLoop {
                 let some = LogEntry.list(replies[1])
             else { return nil }
             entries += some
-            guard some.count == LogReader.searchCountMax, let newest = some.last else {
+            guard some.count == LogReader.readCountMax, let newest = some.last else {
                 return entries
             }
             first = "(\(newest.position)"
