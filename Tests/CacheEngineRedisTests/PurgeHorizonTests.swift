@@ -130,8 +130,28 @@ import Testing
         }
         #expect(horizon.permits(try Self.record(at: 1), of: Self.key))
         horizon.note(.key([UInt8](repeating: 99, count: 1_000)), at: 9)
-        #expect(!horizon.permits(try Self.record(at: 8), of: Self.key))
-        #expect(horizon.permits(try Self.record(at: 9), of: Self.key))
+        #expect(!horizon.permits(try Self.record(at: 1), of: Self.key))
+        #expect(horizon.permits(try Self.record(at: 8), of: Self.key))
+    }
+
+    /// A log that is full when a machine starts leaves the newer records usable.
+    @Test func oldestPurgesAreForgottenFirst() throws {
+        var horizon = PurgeHorizon(countMax: 8)
+        let known = (1...9 as ClosedRange<UInt64>).map { place in
+            (scope: SharedPurge.Scope.tag("t\(place)"), position: place)
+        }
+        horizon.begin(log: Self.log, floor: 0, known)
+        #expect(!horizon.permits(try Self.record(at: 1), of: Self.key))
+        #expect(horizon.permits(try Self.record(at: 5), of: Self.key))
+        // The newer ones still cover their records.
+        #expect(!horizon.permits(try Self.record(at: 8, tags: ["t9"]), of: Self.key))
+        #expect(horizon.permits(try Self.record(at: 9, tags: ["t9"]), of: Self.key))
+        horizon = PurgeHorizon()
+        let full = (1...70_000 as ClosedRange<UInt64>).map { place in
+            (scope: SharedPurge.Scope.tag("tag-\(place)"), position: place)
+        }
+        horizon.begin(log: Self.log, floor: 0, full)
+        #expect(horizon.permits(try Self.record(at: 1), of: Self.key))
     }
 
     @Test func tooManyFailedPurgesCoverEverything() throws {

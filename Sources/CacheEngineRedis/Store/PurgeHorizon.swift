@@ -38,7 +38,8 @@ struct PurgeHorizon: Sendable {
         }
     }
 
-    /// Beyond this number of purges or moments, the older ones are joined.
+    /// Beyond this number of purges or moments, the older ones are joined; a log that has more
+    /// entries than it keeps at least is below it.
     private let countMax: Int
     /// The same for the memory of the purges.
     private let bytesMax: Int
@@ -60,7 +61,7 @@ struct PurgeHorizon: Sendable {
     private var ends: [KeyHash: End] = [:]
     private var endOfAll = End()
 
-    init(countMax: Int = 65_536, bytesMax: Int = 16 << 20) {
+    init(countMax: Int = 2 * PurgeLogWriter.streamCountMin, bytesMax: Int = 32 << 20) {
         self.countMax = countMax
         self.bytesMax = bytesMax
     }
@@ -82,10 +83,6 @@ struct PurgeHorizon: Sendable {
     mutating func end() {
         log = nil
         floor = 0
-        forgetPlaces()
-    }
-
-    private mutating func forgetPlaces() {
         places = [:]
         placesBytes = 0
     }
@@ -98,9 +95,16 @@ struct PurgeHorizon: Sendable {
         } else {
             placesBytes += Self.size(scope)
         }
-        guard places.count > countMax || placesBytes > bytesMax else { return }
-        floor = max(floor, places.values.max() ?? 0)
-        forgetPlaces()
+        while places.count > countMax || placesBytes > bytesMax { forgetTheOldest() }
+    }
+
+    /// Forgets a quarter, so that the places are sorted seldom: no record from below the last of them
+    /// is used any more.
+    private mutating func forgetTheOldest() {
+        let last = places.values.sorted()[places.count / 4]
+        floor = max(floor, last)
+        places = places.filter { $0.value > last }
+        placesBytes = places.keys.reduce(0) { $0 + Self.size($1) }
     }
 
     private static func size(_ scope: SharedPurge.Scope) -> Int {
