@@ -17,6 +17,8 @@ enum Mutant: String {
     case forgetsWhatIsLostAgain
     case keepsBeforeApplying
     case forgetsOwnPurges
+    case keepsBeforeConfirming
+    case confirmsInTheReader
     case trustsLaterEpochs
     case servesWithinTheGap
     case waitsForNoMachine

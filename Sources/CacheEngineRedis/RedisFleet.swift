@@ -85,6 +85,7 @@ package final class RedisFleet: PurgeRelay {
 
     package func start(_ receiver: any PurgeReceiver) async {
         let bookmark = await receiver.bookmark().flatMap { Bookmark($0) }
+        let applier = PurgeApplier(receiver, surroundings, counts)
         let loop = LogLoop(
             client: client,
             surroundings: surroundings,
@@ -95,6 +96,7 @@ package final class RedisFleet: PurgeRelay {
             restorer: PurgeRestorer(writer, surroundings, counts, store),
             counts: counts,
             receiver: receiver,
+            applier: applier,
             rule: rule,
             store: store,
             presence: presence,
@@ -111,20 +113,10 @@ package final class RedisFleet: PurgeRelay {
         }
         try? await firstLink.result()
         timer.cancel()
-        if counts.isReplaying.load(ordering: .acquiring) { await doubtEverything(receiver) }
+        // The purges of the gap are not all applied, so the origin must confirm each entry.
+        let hasGap = counts.isReplaying.load(ordering: .acquiring)
+        if hasGap, !Mutant.servesWithinTheGap.isOn { await applier.doubtEverything() }
         counts.isServing.store(true, ordering: .releasing)
-    }
-
-    /// The purges of the gap are not all applied, so the origin must confirm each entry.
-    private func doubtEverything(_ receiver: any PurgeReceiver) async {
-        if Mutant.servesWithinTheGap.isOn { return }
-        do {
-            try await receiver.markEverythingStale()
-            counts.allMarkedStale.count()
-        } catch {
-            // It holds in this process. The position is kept only after purges that were applied.
-            counts.notApplied.count()
-        }
     }
 
     package func share(_ purges: [SharedPurge], areApplied: Bool) async throws -> FleetReceipt {

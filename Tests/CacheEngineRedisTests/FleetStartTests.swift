@@ -60,7 +60,7 @@ struct FleetStartTests {
         #expect(origin.count == count + 20)
         relay.slow(nil)
         #expect(await after.isLinked())
-        #expect(await after.counts.applied == 4_010)
+        #expect(await eventually { await after.counts.applied == 4_010 })
         await here.cache.shutDown()
         await after.cache.shutDown()
     }

@@ -15,20 +15,6 @@ struct PurgeRestorerTests {
 
     private let server = LaneServer()
 
-    /// A cache that notes the purges of other machines.
-    private final class Receiver: PurgeReceiver {
-        private let purges = Mutex<[SharedPurge]>([])
-
-        var applied: [SharedPurge] { purges.withLock { $0 } }
-        var mayHoldOlderEntries: Bool { false }
-        func apply(_ purge: SharedPurge) async throws { purges.withLock { $0.append(purge) } }
-        func note(position: UInt64) {}
-        func markEverythingStale() async throws {}
-        func bookmark() async -> [UInt8]? { nil }
-        func keep(bookmark: [UInt8]) async throws {}
-        func report(_ event: CacheEvent) {}
-    }
-
     /// The purges in the log, in its order.
     private var appended: [FleetPurge] {
         let reply = server.model.run(["XRANGE", Self.keys.stream, "-", "+"].map { Array($0.utf8) })
@@ -58,7 +44,7 @@ struct PurgeRestorerTests {
             at: LaneServer.address,
             RedisFleetOptions()
         )
-        let receiver = Receiver()
+        let receiver = ModelReceiver()
         await fleet.start(receiver)
         append(1)
         server.model.replicate()
@@ -87,7 +73,7 @@ struct PurgeRestorerTests {
     // MARK: The purges for the shared store
 
     /// A machine of a fleet that shares entries, and what it has received.
-    private func sharing() async throws -> (RedisFleet, SharedStore, Receiver) {
+    private func sharing() async throws -> (RedisFleet, SharedStore, ModelReceiver) {
         var options = RedisFleetOptions()
         options.shares = .entries
         let fleet = RedisFleet(
@@ -97,7 +83,7 @@ struct PurgeRestorerTests {
             at: LaneServer.address,
             options
         )
-        let receiver = Receiver()
+        let receiver = ModelReceiver()
         await fleet.start(receiver)
         let store = try #require(fleet.sharedTier as? SharedStore)
         #expect(store.isBegun)

@@ -106,6 +106,8 @@ enum Mutant: String {
     case marksArrivalsLate
     case removesFromMemoryAlone
     case keepsPurgedEntriesInMemory
+    case confirmsOneByOne
+    case storesNothingMeanwhile
     case hidesRecordsLate
     case givesUpForOneClient
     case replacesWhatIsNewerOnDisk

@@ -8,27 +8,32 @@ extension DiskTier {
     /// Marks stale every entry that carries the tag and is stored by now.
     ///
     /// The mark is in the log of every shard when this returns.
-    package func markStale(_ tag: String) async throws { try await mark(.tag(tag)) }
+    package func markStale(_ tag: String, whenMarked: () -> Void = {}) async throws {
+        try await mark(.tag(tag), whenMarked)
+    }
 
     /// Marks every entry that is stored by now: the origin must confirm it before its next use.
     ///
     /// The mark is in the log of every shard when this returns.
-    package func markEverythingStale() async throws { try await mark(.everything) }
+    package func markEverythingStale(whenMarked: () -> Void) async throws {
+        try await mark(.everything, whenMarked)
+    }
 
     /// Marks every variant of the resource that is stored by now.
     ///
-    /// They are in the resource's shard; the mark is in its log when this returns.
-    package func markVariantsStale(of resource: KeyHash) async throws {
-        let shard = shard(resource)
-        guard shard.markStale(.tag(ResourceTag.name(of: resource))) else { throw Self.closed }
-        try await shard.confirmRemovals()
+    /// They are in the resource's shard; `confirmRemoval(of:)` for the resource writes the mark to its
+    /// log.
+    package func markVariantsStale(of resource: KeyHash) throws {
+        let isOpen = shard(resource).markStale(.tag(ResourceTag.name(of: resource)))
+        guard isOpen else { throw Self.closed }
     }
 
-    private func mark(_ scope: RemovalScope) async throws {
+    private func mark(_ scope: RemovalScope, _ whenMarked: () -> Void) async throws {
         // Mark in every shard first: a failing device in one shard must not leave the others
         // unmarked.
         var isOpen = true
         for shard in shards { if !shard.markStale(scope) { isOpen = false } }
+        whenMarked()
         guard isOpen else { throw Self.closed }
         try await confirmEverywhere()
     }

@@ -91,7 +91,8 @@ extension HTTPCache {
     ///
     /// The report has the receipt of the fleet's log. A soft purge of everything lets no entry be
     /// used before the origin has confirmed it. A soft purge of a request concerns all variants of
-    /// its resource; in a custom store, which would not keep the mark, they are removed.
+    /// its resource; in a custom store, which would not keep the mark, they are removed. A response on
+    /// disk that is not read within a quarter of a second is removed, too.
     ///
     /// With `.fleet` this method returns once the other machines have applied the purge too, or
     /// after five seconds; `FleetReceipt.reach` tells how many of them have.

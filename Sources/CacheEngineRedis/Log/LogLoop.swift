@@ -11,8 +11,6 @@ struct LogLoop: Sendable {
     private static let replyLimit = Duration.milliseconds(1_250)
     /// The time between two attempts.
     private static let pauseNanoseconds: UInt64 = 250_000_000
-    /// The purges that are applied at the same time, so that a disk confirms them together.
-    private static let appliedCountMax = 64
 
     let client: any FleetServer
     let surroundings: FleetSurroundings
@@ -23,6 +21,7 @@ struct LogLoop: Sendable {
     let restorer: PurgeRestorer
     let counts: FleetCounts
     let receiver: any PurgeReceiver
+    let applier: PurgeApplier
     let rule: LogReader.CutOffRule
     /// The shared store, which needs the order of purges; `nil` if purges alone are shared.
     let store: SharedStore?
@@ -63,10 +62,10 @@ struct LogLoop: Sendable {
                 actions = reader.failed(now: surroundings.nowNanoseconds)
             }
             desk.place = reader.bookmark
-            // Until the purges of a gap are applied, too.
             counts.epoch.store(reader.epoch, ordering: .relaxed)
             if reader.hasGap { counts.isReplaying.store(true, ordering: .releasing) }
             await perform(actions, &desk, onLink)
+            // Until the purges of a gap are applied, too.
             if !reader.hasGap { counts.isReplaying.store(false, ordering: .releasing) }
             guard let failure else { continue }
             tell(failure, &desk)
@@ -185,10 +184,6 @@ extension LogLoop {
     private struct Desk {
         /// The reader's place in the log.
         var place: Bookmark?
-        /// Whether every purge was applied, so that the position may be kept.
-        ///
-        /// If the storage fails, the next start must begin at the older position.
-        var isKeeping = true
         /// The failure that was reported last.
         var told: RedisError.Code?
     }
@@ -204,12 +199,12 @@ extension LogLoop {
             if case .apply(let purge) = action {
                 purges.append(purge)
             } else {
-                await apply(purges, &desk)
+                await apply(purges)
                 purges = []
                 await perform(action, &desk, onLink)
             }
         }
-        await apply(purges, &desk)
+        await apply(purges)
     }
 
     private func perform(
@@ -218,22 +213,17 @@ extension LogLoop {
         _ onLink: @escaping @Sendable () -> Void
     ) async {
         switch action {
-        case .apply(let purge): await apply([purge], &desk)
+        case .apply(let purge): await apply([purge])
         case .markEverythingStale(let doubt):
             store?.end()
             if doubt == .logReplaced { presence.noteReplacedLog() }
             // Positions of another log may be larger than those to come.
             receiver.note(position: 0)
-            do {
-                try await receiver.markEverythingStale()
-                counts.allMarkedStale.count()
-            } catch { fail(&desk) }
+            await applier.doubtEverything()
         case .restore(let purges): restorer.add(purges)
         case .keep(let bookmark):
             receiver.note(position: bookmark.position.rawValue)
-            guard desk.isKeeping else { return }
-            // An older position is replayed at the next start, so a failure costs nothing else.
-            try? await receiver.keep(bookmark: bookmark.encoded)
+            applier.keep(bookmark)
         case .replay: counts.replays.count()
         case .caughtUp: await noteCaughtUp(&desk, onLink)
         case .cutOff: counts.cutOffs.count()
@@ -325,34 +315,8 @@ extension LogLoop {
         }
     }
 
-    /// Applies purges that follow each other in the log, in any order: none of them depends on
-    /// another.
-    private func apply(_ purges: [FleetPurge], _ desk: inout Desk) async {
-        let foreign = purges.filter { !own.contains($0.id) }
-        guard foreign.count > 1 else {
-            if let purge = foreign.first, await !isApplied(purge) { fail(&desk) }
-            return
-        }
-        await withTaskGroup(of: Bool.self) { group in
-            for (number, purge) in foreign.enumerated() {
-                if number >= Self.appliedCountMax, await group.next() == false { fail(&desk) }
-                group.addTask { await isApplied(purge) }
-            }
-            for await isApplied in group where !isApplied { fail(&desk) }
-        }
-    }
-
-    /// Applies a purge; returns `false` if the storage could not make it durable.
-    private func isApplied(_ purge: FleetPurge) async -> Bool {
-        guard (try? await receiver.apply(purge.purge)) != nil else { return false }
-        counts.applied.count()
-        return true
-    }
-
-    /// The storage could not make a purge durable.
-    private func fail(_ desk: inout Desk) {
-        counts.notApplied.count()
-        desk.isKeeping = false
+    private func apply(_ purges: [FleetPurge]) async {
+        await applier.apply(purges.filter { !own.contains($0.id) })
     }
 
     /// Reports a failure, unless the last report had the same reason.

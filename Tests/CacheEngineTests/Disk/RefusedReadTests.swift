@@ -32,6 +32,12 @@ import Testing
 
     /// Holds the pool's thread and fills its queue, so that reads are refused.
     private func stall() async {
+        await hold()
+        while pool.submit({}) {}
+    }
+
+    /// Holds the pool's thread, as a device that hangs does.
+    private func hold() async {
         let isHeld = DispatchSemaphore(value: 0)
         let isTaken = pool.submit { [gate] in
             isHeld.signal()
@@ -39,7 +45,6 @@ import Testing
         }
         #expect(isTaken)
         await PlainThread.run { isHeld.wait() }
-        while pool.submit({}) {}
     }
 
     /// Waits for the first refused read, and then lets the pool work on.
@@ -73,6 +78,25 @@ import Testing
         let isMarked = try await marking
         #expect(isMarked)
         #expect(try await stage.get().source != .fresh)
+        await stage.end()
+    }
+
+    /// The response cannot be marked as long as it cannot be read, so it is removed.
+    @Test func softPurgeOfAURLHoldsThoughTheDeviceHangs() async throws {
+        let stage = try await stage()
+        let services = stage.cache.services
+        let hash = try services.key(of: CacheRequest(url: Stage.url)).key.hash
+        let disk = try #require(services.tiers.backing as? DiskTier)
+        await hold()
+        async let purging = stage.cache.purge(.request(CacheRequest(url: Stage.url)), isSoft: true)
+        for _ in 0..<100_000 where disk.currentToken(hash) != nil {
+            stage.clock.advance(seconds: 0.05)
+            await Task.yield()
+        }
+        #expect(disk.currentToken(hash) == nil)
+        gate.signal()
+        #expect(try await purging.entries == 1)
+        #expect(try await stage.get().source == .origin)
         await stage.end()
     }
 

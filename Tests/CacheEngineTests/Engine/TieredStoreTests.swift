@@ -140,6 +140,48 @@ import Testing
         await disk.close()
     }
 
+    /// The device hangs while a removal waits for it: later responses are stored all the same.
+    @Test(arguments: ["removal of a tag", "removal of all", "mark of a tag", "mark of all"])
+    func memoryStoresWhileTheDeviceConfirms(_ operation: String) async throws {
+        let folder = TemporaryFolder()
+        let pool = IOPool(threadCount: 1)
+        var configuration = DiskConfiguration(directory: folder.path, capacityBytes: 64 << 20)
+        configuration.pool = pool
+        let disk = try await DiskTier.open(configuration)
+        let (tiers, key) = Self.tiers(on: disk)
+        let gate = DispatchSemaphore(value: 0)
+        #expect(pool.submit { gate.wait() })
+        let blueprint = EntryBlueprint(
+            key: key,
+            metadata: [0],
+            tags: try #require(TagList(["news"])),
+            createdSeconds: 1_000_000
+        )
+        let before = tiers.ledger.ticket()
+        let holds = Race<Void>()
+        let work = Task {
+            let whenDone = { holds.finish(.success(())) }
+            switch operation {
+            case "removal of a tag":
+                _ = try await tiers.removeAll(in: .tag("news"), whenForgotten: whenDone)
+            case "removal of all":
+                _ = try await tiers.removeAll(in: .everything, whenForgotten: whenDone)
+            case "mark of a tag": try await tiers.markStale("news", whenMarked: whenDone)
+            default: try await tiers.markEverythingStale(whenMarked: whenDone)
+            }
+        }
+        try await holds.result()
+        let entry = tiers.makeEntry(blueprint, body: [ByteChunk("new")])
+        #expect(tiers.store(entry, since: before) == .refused(.removedMeanwhile))
+        #expect(tiers.store(entry, since: tiers.ledger.ticket()) == .stored)
+        #expect(!tiers.isMarkedStale(entry))
+        gate.signal()
+        try await work.value
+        #expect(tiers.peek(key) != nil)
+        #expect(disk.currentToken(key.hash) != nil)
+        await disk.close()
+    }
+
     @Test("a large body is copied whole, by the pool of the disk or without one")
     func largeBodyIsCopiedWhole() async throws {
         let folder = TemporaryFolder()

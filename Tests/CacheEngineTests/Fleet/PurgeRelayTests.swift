@@ -1,4 +1,5 @@
 import CacheTestSupport
+import Dispatch
 import Foundation
 import Synchronization
 import Testing
@@ -103,6 +104,38 @@ import Testing
             #expect(!seen.isEmpty && seen.allSatisfy { $0 }, "\(seen)")
         }
         #expect(relay.shared.count == 2 * purges.count + 1)
+        await cache.shutDown()
+    }
+
+    /// The device hangs: each purge holds in this process at once, however many were given together.
+    @Test(arguments: [false, true])
+    func purgesGivenTogetherHoldBesideADeviceThatHangs(isSoft: Bool) async throws {
+        let folder = TemporaryFolder()
+        let pool = IOPool(threadCount: 1)
+        var disk = BackingStore.disk(path: folder.path + "/c", capacity: .megabytes(64))
+        disk.pool = pool
+        let tagged = ScriptedOrigin { request, _ in
+            let fields: HeaderFields = [
+                "Cache-Control": "max-age=600", "Cache-Tag": String(request.url.suffix(1)),
+            ]
+            return .whole(fields: fields, body: "x")
+        }
+        let cache = try await cache(disk, origin: tagged)
+        let requests = ["a", "b"].map { CacheRequest(url: "http://h.test/\($0)") }
+        for request in requests {
+            _ = try await cache.respond(to: request).body.collect()
+            #expect(cache.immediateResponse(to: request) != nil)
+        }
+        let gate = DispatchSemaphore(value: 0)
+        #expect(pool.submit { gate.wait() })
+        async let purging = cache.purge([.tag("a"), .tag("b")], isSoft: isSoft)
+        for _ in 0..<100_000 where cache.immediateResponse(to: requests[1]) != nil {
+            await Task.yield()
+        }
+        for request in requests { #expect(cache.immediateResponse(to: request) == nil) }
+        gate.signal()
+        #expect(try await purging.entries == (isSoft ? 0 : 2))
+        #expect(relay.shared.map(\.scope) == [.tag("a"), .tag("b")])
         await cache.shutDown()
     }
 

@@ -72,3 +72,11 @@ final class ScriptedRelay: PurgeRelay {
 
     func shutDown() async { state.withLock { $0.isShutDown = true } }
 }
+
+extension PurgeReceiver {
+    /// Applies a purge of another machine, and waits for the storage.
+    func apply(_ purge: SharedPurge) async throws { try await apply(purge) {} }
+
+    /// Marks all entries stale, and waits for the storage.
+    func markEverythingStale() async throws { try await markEverythingStale {} }
+}

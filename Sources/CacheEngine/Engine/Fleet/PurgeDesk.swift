@@ -36,15 +36,14 @@ struct PurgeDesk {
         let shared = try targets.map { SharedPurge(try scope(of: $0), isSoft: isSoft) }
         // Before anything is removed here: from now on no older copy of it is read from the fleet.
         services.relay?.announce(shared)
+        let results = await apply(targets, isSoft: isSoft)
         var outcome = Outcome()
-        var failure: (any Error)?
-        for target in targets {
-            do { outcome.entries += try await apply(target, isSoft: isSoft) } catch {
-                failure = failure ?? error
-            }
+        outcome.entries = results.reduce(0) { $0 + ((try? $1.get()) ?? 0) }
+        let failures = results.compactMap { result in
+            if case .failure(let failure) = result { failure } else { nil }
         }
-        outcome.sharing = await share(shared, areApplied: failure == nil)
-        if let failure { throw failure }
+        outcome.sharing = await share(shared, areApplied: failures.isEmpty)
+        if let failure = failures.first { throw failure }
         if wait == .fleet, case .success(var receipt) = outcome.sharing {
             receipt.reach = await services.relay?.reach(of: receipt)
             outcome.sharing = .success(receipt)
@@ -111,17 +110,56 @@ struct PurgeDesk {
         )
     }
 
-    private func apply(_ target: PurgeTarget, isSoft: Bool) async throws -> Int {
-        let removal = ManualRemoval(services: services)
+    /// Applies the purges one after the other, each as soon as the one before holds in this process;
+    /// the device confirms them together.
+    ///
+    /// So an entry that two of them cover is counted once, and a device that hangs keeps none from
+    /// its effect.
+    private func apply(
+        _ targets: [PurgeTarget],
+        isSoft: Bool
+    ) async -> [Result<Int, any Error>] {
+        typealias Answer = (place: Int, result: Result<Int, any Error>)
+        return await withTaskGroup(of: Answer.self) { group in
+            for (place, target) in targets.enumerated() {
+                let isHeld = Race<Void>()
+                group.addTask {
+                    defer { isHeld.finish(.success(())) }
+                    do {
+                        let count = try await apply(target, isSoft: isSoft) {
+                            if !Mutant.confirmsOneByOne.isOn { isHeld.finish(.success(())) }
+                        }
+                        return (place, .success(count))
+                    } catch { return (place, .failure(error)) }
+                }
+                try? await isHeld.resultDespiteCancellation()
+            }
+            var answers: [Answer] = []
+            for await answer in group { answers.append(answer) }
+            return answers.sorted { $0.place < $1.place }.map(\.result)
+        }
+    }
+
+    /// Applies a purge; calls `whenApplied` as soon as it holds in this process.
+    private func apply(
+        _ target: PurgeTarget,
+        isSoft: Bool,
+        whenApplied: () -> Void
+    ) async throws -> Int {
+        let (tiers, removal) = (services.tiers, ManualRemoval(services: services))
         switch target {
         case .request(let request):
             let isFound =
-                isSoft ? try await removal.markAllStale(request) : try await removal.remove(request)
+                isSoft
+                ? try await removal.markAllStale(request, whenMarked: whenApplied)
+                : try await removal.remove(request, whenForgotten: whenApplied)
             return isFound ? 1 : 0
-        case .tag(let tag) where isSoft: try await services.tiers.markStale(tag)
-        case .tag(let tag): return try await removal.removeAll(in: .tag(tag)).entries
-        case .everything where isSoft: try await services.tiers.markEverythingStale()
-        case .everything: return try await removal.removeAll(in: .everything).entries
+        case .tag(let tag) where isSoft: try await tiers.markStale(tag, whenMarked: whenApplied)
+        case .everything where isSoft: try await tiers.markEverythingStale(whenMarked: whenApplied)
+        case .tag(let tag):
+            return try await removal.removeAll(in: .tag(tag), whenForgotten: whenApplied).entries
+        case .everything:
+            return try await removal.removeAll(in: .everything, whenForgotten: whenApplied).entries
         }
         return 0
     }
@@ -137,7 +175,7 @@ final class PurgeInbox: PurgeReceiver {
 
     var mayHoldOlderEntries: Bool { services?.tiers.backing.mayHoldOlderEntries ?? false }
 
-    func apply(_ purge: SharedPurge) async throws {
+    func apply(_ purge: SharedPurge, whenApplied: () -> Void) async throws {
         guard let services else { return }
         let tiers = services.tiers
         switch purge.scope {
@@ -145,22 +183,27 @@ final class PurgeInbox: PurgeReceiver {
             let hash = bytes.withUnsafeBytes { tiers.hasher.hash($0) }
             let key = RequestKey(bytes: bytes, hash: hash)
             if purge.isSoft {
-                try await StaleMarking(services).mark(key)
+                try await StaleMarking(services).mark(key, whenMarked: whenApplied)
             } else {
-                _ = try await tiers.removeDurably(key)
+                _ = try await tiers.removeDurably(key, whenForgotten: whenApplied)
             }
         // No entry can carry it.
         case .tag(let tag) where tag.utf8.count > TagList.tagBytesMax: return
-        case .tag(let tag) where purge.isSoft: try await tiers.markStale(tag)
-        case .tag(let tag): _ = try await tiers.removeAll(in: .tag(tag))
-        case .everything where purge.isSoft: try await tiers.markEverythingStale()
-        case .everything: _ = try await tiers.removeAll(in: .everything)
+        case .tag(let tag) where purge.isSoft:
+            try await tiers.markStale(tag, whenMarked: whenApplied)
+        case .tag(let tag): _ = try await tiers.removeAll(in: .tag(tag), whenForgotten: whenApplied)
+        case .everything where purge.isSoft:
+            try await tiers.markEverythingStale(whenMarked: whenApplied)
+        case .everything:
+            _ = try await tiers.removeAll(in: .everything, whenForgotten: whenApplied)
         }
     }
 
     func note(position: UInt64) { services?.tiers.ledger.note(fleetPosition: position) }
 
-    func markEverythingStale() async throws { try await services?.tiers.markEverythingStale() }
+    func markEverythingStale(whenApplied: () -> Void) async throws {
+        try await services?.tiers.markEverythingStale(whenMarked: whenApplied)
+    }
 
     func bookmark() async -> [UInt8]? { await services?.tiers.backing.disk?.bookmark() }
 

@@ -62,13 +62,18 @@ package protocol PurgeReceiver: Sendable {
     var mayHoldOlderEntries: Bool { get }
 
     /// Applies a purge of another machine; it survives the end of the process once this returns.
-    func apply(_ purge: SharedPurge) async throws
+    ///
+    /// `whenApplied` is called, at most once, as soon as the purge holds in this process; at the latest
+    /// it holds when this returns, also if the storage fails.
+    func apply(_ purge: SharedPurge, whenApplied: () -> Void) async throws
 
-    /// Every purge up to `position` was applied; later fetches see what it changed.
+    /// Every purge up to `position` holds in this process; later fetches see what it changed.
     func note(position: UInt64)
 
     /// Makes all entries stale that are stored now; the origin must confirm each before it is used.
-    func markEverythingStale() async throws
+    ///
+    /// `whenApplied` is called as in `apply`.
+    func markEverythingStale(whenApplied: () -> Void) async throws
 
     /// Returns the bytes that `keep` was given last, perhaps by an earlier process.
     func bookmark() async -> [UInt8]?

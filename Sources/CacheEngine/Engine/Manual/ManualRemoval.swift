@@ -7,8 +7,12 @@ struct ManualRemoval {
     /// Removes all stored variants of the request's resource.
     ///
     /// - Returns: Whether there was an entry in memory or on disk.
-    func remove(_ request: CacheRequest) async throws -> Bool {
-        let isRemoved = try await tiers.removeDurably(try services.key(of: request).key)
+    func remove(
+        _ request: CacheRequest,
+        whenForgotten: () -> Void = {}
+    ) async throws -> Bool {
+        let key = try services.key(of: request).key
+        let isRemoved = try await tiers.removeDurably(key, whenForgotten: whenForgotten)
         services.recorder.counters.add(.removals)
         return isRemoved
     }
@@ -31,8 +35,11 @@ struct ManualRemoval {
         return isStored
     }
 
-    func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
-        let count = try await tiers.removeAll(in: scope)
+    func removeAll(
+        in scope: RemovalScope,
+        whenForgotten: () -> Void = {}
+    ) async throws -> RemovalCount {
+        let count = try await tiers.removeAll(in: scope, whenForgotten: whenForgotten)
         services.recorder.counters.add(.removals, count.entries)
         return count
     }
@@ -48,7 +55,11 @@ struct ManualRemoval {
     /// Makes all stored variants of the request's resource stale.
     ///
     /// - Returns: Whether there was an entry.
-    func markAllStale(_ request: CacheRequest) async throws -> Bool {
-        try await StaleMarking(services).mark(try services.key(of: request).key)
+    func markAllStale(
+        _ request: CacheRequest,
+        whenMarked: () -> Void
+    ) async throws -> Bool {
+        let key = try services.key(of: request).key
+        return try await StaleMarking(services).mark(key, whenMarked: whenMarked)
     }
 }

@@ -83,6 +83,10 @@ protocol BackingTier: Sendable {
     /// Whether its entries outlive the soft purges that this process remembers.
     var entriesOutliveMarks: Bool { get }
 
+    /// Whether an entry that is accepted after a removal of many entries has forgotten them outlives
+    /// that removal, though the removal is not confirmed.
+    var ordersRemovals: Bool { get }
+
     /// Whether entries of an earlier process may be stored.
     var mayHoldOlderEntries: Bool { get }
 
@@ -163,6 +167,7 @@ extension BackingTier {
     var settlesAtOnce: Bool { false }
     var disk: DiskTier? { nil }
     var entriesOutliveMarks: Bool { false }
+    var ordersRemovals: Bool { true }
     var mayHoldOlderEntries: Bool { false }
     func staleSequence(of entry: Entry) -> UInt64 { entry.head.sequence }
     func changeCapacity(toBytes bytes: Int) async throws {

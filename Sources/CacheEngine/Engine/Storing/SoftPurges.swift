@@ -7,13 +7,18 @@ protocol SoftPurges: Sendable {
     func entrySequence(for hash: KeyHash) -> UInt64
 
     /// Marks every entry that carries the tag and is stored by now.
-    func markStale(_ tag: String) async throws
+    ///
+    /// `whenMarked` is called once, before a device is waited for, also if that fails.
+    func markStale(_ tag: String, whenMarked: () -> Void) async throws
 
-    /// Marks every variant of the resource that is stored by now.
-    func markVariantsStale(of resource: KeyHash) async throws
+    /// Marks every variant of the resource that is stored by now; the mark is durable once the last
+    /// removal of the resource is.
+    func markVariantsStale(of resource: KeyHash) throws
 
     /// Marks every entry that is stored by now: the origin must confirm it before its next use.
-    func markEverythingStale() async throws
+    ///
+    /// `whenMarked` is called once, before a device is waited for, also if that fails.
+    func markEverythingStale(whenMarked: () -> Void) async throws
 
     /// Whether a mark may cover the entry; takes no lock, and `false` is certain.
     func mayBeMarkedStale(_ entry: Entry) -> Bool

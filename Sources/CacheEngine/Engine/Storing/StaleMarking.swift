@@ -5,6 +5,9 @@ import HTTPCaching
 /// Where the stored response cannot be marked (a removal is under way, or a look-up failed), it is
 /// removed: a purge that was asked for must not be lost.
 struct StaleMarking {
+    /// The time to read a response that is to be marked; a device that takes longer may hang.
+    private static let readNanoseconds: UInt64 = 250_000_000
+
     private let services: Services
 
     init(_ services: Services) { self.services = services }
@@ -25,34 +28,74 @@ struct StaleMarking {
             if !tiers.backing.isLookUpConclusive { _ = try await tiers.removeDurably(key) }
             return false
         }
-        try await mark(stored, since: ticket)
+        await mark(stored, since: ticket)
         try await tiers.confirm(lookup.key.hash)
         return true
     }
 
     /// Makes the response stale that is stored under the resource's own key, or all its variants.
     ///
+    /// `whenMarked` is called as soon as that holds in this process.
+    ///
     /// - Returns: Whether there was such a response, or an index of variants.
     @discardableResult
-    func mark(_ key: RequestKey) async throws -> Bool {
+    func mark(_ key: RequestKey, whenMarked: () -> Void = {}) async throws -> Bool {
         let tiers = services.tiers
         tiers.outdateFetches(of: key)
-        let ticket = tiers.ledger.ticket()
-        let entry = await tiers.entry(key)?.0
-        let hasVariants = entry.flatMap { VariantIndex($0.entry) } != nil
         // Without an index too: another machine may have kept it, and share it again.
-        if hasVariants || tiers.hasOutlet { try await tiers.markVariantsStale(of: key) }
-        guard let entry, let stored = StoredResponse(entry) else {
-            if hasVariants, !tiers.backing.entriesOutliveMarks { return true }
-            let isRemoved = try await tiers.removeDurably(key)
-            return isRemoved || hasVariants
+        if tiers.hasOutlet { try tiers.markVariantsStale(of: key) }
+        let ticket = tiers.ledger.ticket()
+        let isFound: Bool
+        // A custom store has limits of its own.
+        if tiers.backing.disk == nil || tiers.peek(key) != nil {
+            isFound = try await markFound(key, since: ticket)
+        } else {
+            isFound = try await markInTime(key, since: ticket)
         }
-        try await mark(stored, since: ticket)
+        whenMarked()
         try await tiers.confirm(key.hash)
-        return true
+        return isFound
     }
 
-    private func mark(_ stored: StoredResponse, since ticket: RemovalLedger.Ticket) async throws {
+    /// Marks what is found, in this process.
+    private func markFound(
+        _ key: RequestKey,
+        since ticket: RemovalLedger.Ticket
+    ) async throws -> Bool {
+        let tiers = services.tiers
+        let entry = await tiers.entry(key)?.0
+        if let entry, let stored = StoredResponse(entry) {
+            await mark(stored, since: ticket)
+            return true
+        }
+        let hasVariants = entry.flatMap { VariantIndex($0.entry) } != nil
+        if hasVariants { try tiers.markVariantsStale(of: key) }
+        if hasVariants, !tiers.backing.entriesOutliveMarks { return true }
+        return tiers.removeAtOnce(key) || hasVariants
+    }
+
+    /// Marks what is found, unless the device does not return it in time.
+    private func markInTime(
+        _ key: RequestKey,
+        since ticket: RemovalLedger.Ticket
+    ) async throws -> Bool {
+        let isFound = Race<Bool>()
+        let executor = services.configuration.taskExecutor
+        Task(executorPreference: executor) {
+            do {
+                isFound.finish(.success(try await markFound(key, since: ticket)))
+            } catch { isFound.finish(.failure(error)) }
+        }
+        let timer = Task(executorPreference: executor) { [services] in
+            try await services.clock.sleep(nanoseconds: Self.readNanoseconds)
+            isFound.finish(.success(services.tiers.removeAtOnce(key)))
+        }
+        defer { timer.cancel() }
+        return try await isFound.resultDespiteCancellation()
+    }
+
+    /// The caller confirms the mark.
+    private func mark(_ stored: StoredResponse, since ticket: RemovalLedger.Ticket) async {
         // The origin must confirm it before its next use. A renewed entry would count as stored now,
         // and so lose that stronger mark.
         if services.tiers.isDoubted(stored.stored.entry) { return }
@@ -69,6 +112,6 @@ struct StaleMarking {
             isShared: false
         )
         if isMarked || Mutant.losesMarksOfURLs.isOn { return }
-        _ = try await tiers.removeDurably(RequestKey(stored.stored.key))
+        tiers.removeAtOnce(RequestKey(stored.stored.key))
     }
 }

@@ -37,13 +37,19 @@ final class StaleMarks: SoftPurges {
         }
     }
 
-    func markStale(_ tag: String) { mark(.tag(tag)) }
+    func markStale(_ tag: String, whenMarked: () -> Void = {}) {
+        mark(.tag(tag))
+        whenMarked()
+    }
 
     func markVariantsStale(of resource: KeyHash) {
         mark(.tag(ResourceTag.name(of: resource)))
     }
 
-    func markEverythingStale() { mark(.everything) }
+    func markEverythingStale(whenMarked: () -> Void) {
+        mark(.everything)
+        whenMarked()
+    }
 
     private func mark(_ scope: RemovalScope) {
         let now = Self.sequence(atSeconds: clock.nowSeconds)

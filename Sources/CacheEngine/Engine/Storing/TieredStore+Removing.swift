@@ -38,8 +38,14 @@ extension TieredStore {
     }
 
     /// Removes the entry; the removal survives the end of the process once this returns.
-    func removeDurably(_ key: RequestKey) async throws -> Bool {
+    ///
+    /// `whenForgotten` is called before the device is waited for.
+    func removeDurably(
+        _ key: RequestKey,
+        whenForgotten: () -> Void = {}
+    ) async throws -> Bool {
         let isRemoved = removeAtOnce(key)
+        whenForgotten()
         try await backing.confirmRemoval(of: key.hash)
         return isRemoved
     }
@@ -79,18 +85,32 @@ extension TieredStore {
     /// The tier behind the memory forgets them first: a reader that finds nothing in memory would
     /// otherwise promote an entry from there. Before that, stores that were permitted when the
     /// removal began are finished: behind the memory their entries would arrive after the removal
-    /// and outlive it. The memory does not wait until the device has confirmed the removal.
-    func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+    /// and outlive it. The memory does not wait until the device has confirmed the removal, and nor do
+    /// later stores, unless the store behind the memory has no order of its own.
+    ///
+    /// `whenForgotten` is called as soon as nothing that `scope` covers is found in this process.
+    func removeAll(
+        in scope: RemovalScope,
+        whenForgotten: () -> Void = {}
+    ) async throws -> RemovalCount {
         ledger.begin(scope)
-        defer { ledger.end(scope) }
         if !Mutant.letsWritersGoOn.isOn { memory.letWritersFinish() }
         outlet?.removesAll(in: scope)
-        // Records that were published meanwhile are of entries that were stored before.
-        defer { outlet?.removesAll(in: scope) }
+        var isUnderWay = true
+        func end() {
+            guard isUnderWay else { return }
+            isUnderWay = false
+            // Records that were published meanwhile are of entries that were stored before.
+            outlet?.removesAll(in: scope)
+            ledger.end(scope)
+        }
+        defer { end() }
         var inMemory = RemovalCount()
         let behind = try await backing.removeAll(in: scope) {
             if Mutant.keepsPurgedEntriesInMemory.isOn { return }
             inMemory = memory.removeAll(in: scope)
+            if backing.ordersRemovals, !Mutant.storesNothingMeanwhile.isOn { end() }
+            whenForgotten()
         }
         // An entry in memory is also behind it, unless it is for memory only.
         return RemovalCount(
@@ -103,32 +123,41 @@ extension TieredStore {
 
     /// Makes all entries stale that carry the tag and are stored now; the response of a fetch under
     /// way, which may be older, is not stored.
-    func markStale(_ tag: String) async throws {
+    ///
+    /// `whenMarked` is called before the device is waited for.
+    func markStale(_ tag: String, whenMarked: () -> Void = {}) async throws {
         ledger.begin(.tag(tag))
-        defer { ledger.end(.tag(tag)) }
         memory.letWritersFinish()
         // Before the marks are set: hits check for marks from now on.
         isAnythingMarked.store(true, ordering: .releasing)
-        try await softPurges.markStale(tag)
+        try await softPurges.markStale(tag) {
+            ledger.end(.tag(tag))
+            whenMarked()
+        }
     }
 
     /// Makes all variants of the resource stale that are stored now.
     ///
-    /// `outdateFetches` comes before: a response of a fetch under way may be older.
-    func markVariantsStale(of resource: RequestKey) async throws {
+    /// `outdateFetches` comes before: a response of a fetch under way may be older. `confirm` for the
+    /// resource makes the mark durable.
+    func markVariantsStale(of resource: RequestKey) throws {
         // Before the mark is set: hits check for marks from now on.
         isAnythingMarked.store(true, ordering: .releasing)
-        try await softPurges.markVariantsStale(of: resource.hash)
+        try softPurges.markVariantsStale(of: resource.hash)
     }
 
     /// Makes all entries stale that are stored now, so that the origin must confirm each before its
     /// next use; the responses of fetches under way are not stored.
-    func markEverythingStale() async throws {
+    ///
+    /// `whenMarked` is called before the device is waited for.
+    func markEverythingStale(whenMarked: () -> Void = {}) async throws {
         ledger.begin(.everything)
-        defer { ledger.end(.everything) }
         memory.letWritersFinish()
         isAnythingMarked.store(true, ordering: .releasing)
-        try await softPurges.markEverythingStale()
+        try await softPurges.markEverythingStale {
+            ledger.end(.everything)
+            whenMarked()
+        }
     }
 
     /// Whether a soft purge may cover the entry; takes no lock, and `false` is certain.

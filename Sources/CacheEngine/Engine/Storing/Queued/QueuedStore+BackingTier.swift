@@ -32,6 +32,7 @@ extension QueuedStore: BackingTier {
     }
 
     var entriesOutliveMarks: Bool { true }
+    var ordersRemovals: Bool { false }
 
     /// The store may be older than this process.
     var mayHoldOlderEntries: Bool { true }
