@@ -15,15 +15,16 @@ enum Mutant: String {
     case beginsInTheReader
     case believesAnyEnd
     case forgetsWhatIsLostAgain
+    case appendsWhatOthersHave
     case keepsBeforeApplying
-    case forgetsOwnPurges
     case keepsBeforeConfirming
     case confirmsInTheReader
+    case forgetsOwnPurges
     case trustsLaterEpochs
+    case forgetsEpochs
     case servesWithinTheGap
     case waitsForNoMachine
     case usesPurgedRecords
-    case forgetsEpochs
     case readsBackWhatItRemoved
     case givesUpPurgesThatAreMoved
     case trustsPurgesOfTwoServers

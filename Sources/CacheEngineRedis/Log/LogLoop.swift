@@ -48,7 +48,6 @@ struct LogLoop: Sendable {
                 let reply = try await answer(to: question, at: reader.bookmark)
                 // Before the purges are applied: no record from before them is used from now on.
                 store?.note(reply.entries)
-                restorer.note(reply.entries)
                 let holdsEntries =
                     receiver.mayHoldOlderEntries || counts.isServing.load(ordering: .acquiring)
                 actions = reader.received(
@@ -56,6 +55,9 @@ struct LogLoop: Sendable {
                     now: surroundings.nowNanoseconds,
                     holdsEntries: holdsEntries
                 )
+                // The reader may not have taken all of them: it reads those again.
+                let place = reader.bookmark?.position ?? .zero
+                restorer.note(reply.entries.filter { $0.position <= place })
             } catch {
                 if Task.isCancelled { return }
                 failure = error
@@ -63,9 +65,9 @@ struct LogLoop: Sendable {
             }
             desk.place = reader.bookmark
             counts.epoch.store(reader.epoch, ordering: .relaxed)
+            // Until the purges of a gap are applied, too.
             if reader.hasGap { counts.isReplaying.store(true, ordering: .releasing) }
             await perform(actions, &desk, onLink)
-            // Until the purges of a gap are applied, too.
             if !reader.hasGap { counts.isReplaying.store(false, ordering: .releasing) }
             guard let failure else { continue }
             tell(failure, &desk)

@@ -1,8 +1,9 @@
 /// The purges that the log has lost, until it has taken them again.
 ///
 ///     owed ──next──▶ under way ──taken──▶ taken ──takeTaken──▶ forgotten
-///       ▲                │
-///       └─────failed─────┘
+///     ▲  │                │                                        ▲
+///     │  └────────────────┼──read: another machine was first───────┘
+///     └──────failed───────┘
 ///
 /// A pure value. The reader goes on while a batch is under way, so it may read purges of the batch back
 /// before the writer has its reply.
@@ -54,13 +55,15 @@ struct LostPurges: Sendable {
         underWay = []
     }
 
-    /// The log has these entries.
-    mutating func note(_ entries: [LogEntry]) {
-        guard !underWay.isEmpty || !taken.isEmpty else { return }
-        let known = Set((underWay + taken).map(\.id))
-        for id in entries.compactMap({ $0.purge?.id }) where known.contains(id) {
-            readBack.insert(id)
-        }
+    /// The reader has read these entries; returns those of purges that were owed, which another machine
+    /// has appended.
+    mutating func note(_ entries: [LogEntry]) -> [LogEntry] {
+        let ids = Set(entries.compactMap { $0.purge?.id })
+        for purge in underWay + taken where ids.contains(purge.id) { readBack.insert(purge.id) }
+        let others = Set(owed.lazy.map(\.id).filter { ids.contains($0) })
+        guard !others.isEmpty, !Mutant.appendsWhatOthersHave.isOn else { return [] }
+        owed.removeAll { others.contains($0.id) }
+        return entries.filter { $0.purge.map { others.contains($0.id) } ?? false }
     }
 
     /// Takes the purges that the log has taken and the reader has not read; called before the reader

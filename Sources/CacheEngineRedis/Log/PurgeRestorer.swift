@@ -42,9 +42,18 @@ final class PurgeRestorer: Sendable {
         store?.announce(new.map(\.purge))
     }
 
-    /// The log has these entries.
+    /// The reader has read these entries.
     func note(_ entries: [LogEntry]) {
-        if !entries.isEmpty { state.withLock { $0.purges.note(entries) } }
+        guard !entries.isEmpty else { return }
+        let others = state.withLock { $0.purges.note(entries) }
+        guard let store, !others.isEmpty else { return }
+        // They were announced, and have their places now.
+        let number = store.nextNumber()
+        var settled: Set<FleetPurge.ID> = []
+        for entry in others {
+            guard let purge = entry.purge, settled.insert(purge.id).inserted else { continue }
+            store.confirm([purge.purge], at: entry.position.rawValue, number)
+        }
     }
 
     /// Takes the purges that the log has taken since the last call, and that were not read back.

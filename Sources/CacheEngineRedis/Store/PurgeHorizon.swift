@@ -53,6 +53,7 @@ struct PurgeHorizon: Sendable {
     /// The memory that `places` takes, about.
     private var placesBytes = 0
     private var unplaced: [SharedPurge.Scope: Unplaced] = [:]
+    var hasUnplaced: Bool { !unplaced.isEmpty }
     private var numbers: UInt64 = 0
     private var marks: [KeyHash: (until: Int64, number: UInt64)] = [:]
     private var marksMade: UInt64 = 0
