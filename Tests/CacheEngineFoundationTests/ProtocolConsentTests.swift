@@ -385,13 +385,11 @@ import Testing
             _ = await delegate.eventsToTheEnd()
             isOver.withLock { $0 = true }
         }
-        while !delegate.seen.contains(.proposal("v1")) {
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        while !delegate.seen.contains(.proposal("v1")) { await Task.yield() }
         // The delegate may be asked before the time begins that it has.
         while !isOver.withLock({ $0 }) {
             fixture.clock.advance(seconds: 5)
-            try await Task.sleep(for: .milliseconds(5))
+            await Task.yield()
         }
         await ending.value
         #expect(delegate.seen.last == .end(nil))

@@ -42,9 +42,7 @@ struct ManualStore {
         as pending: PendingStore? = nil
     ) async throws -> StoreOutcome {
         let (key, _) = try services.key(of: request)
-        if pending == nil, !Mutant.storesAnyAnswer.isOn {
-            try checkAnswersOthers(response, request)
-        }
+        if pending == nil { try checkAnswersOthers(response, request) }
         guard let tags = try tags(of: response, options) else {
             return await refuse(.notAdmitted, key, request, because: .tooManyTags)
         }
@@ -87,15 +85,33 @@ struct ManualStore {
             let hash = builder.key.hash
             ticket.arrival = tiers.arrivals.begin(hash, expected, fields: builder.fields)
         }
+        return try await put(builder, body, for: request, since: ticket, isLeft: pending != nil)
+    }
+
+    /// Stores the entry; `isLeft` if a fetch has left it to its caller.
+    private func put(
+        _ builder: EntryBuilder,
+        _ body: GivenBody,
+        for request: CacheRequest,
+        since ticket: RemovalLedger.Ticket,
+        isLeft: Bool
+    ) async throws -> StoreOutcome {
+        let key = builder.key
         let attempt =
             body.isGathered
             ? await put(builder, body.gathered, since: ticket)
             : try await put(builder, inFile: body, since: ticket)
         switch attempt {
+        case .impossible(let reason): return await refuse(reason, key, request)
         case .made(let outcome):
-            let isLeft = pending != nil
-            return await settle(outcome, builder.key, request, since: ticket, isLeft: isLeft)
-        case .impossible(let reason): return await refuse(reason, builder.key, request)
+            services.recorder.count(outcome, request)
+            if isLeft, outcome == .refused(.removedMeanwhile), ticket.arrival?.isOutdated != true {
+                // An entry that another fetch has stored since the removal may be older; one that
+                // has overtaken this response is not.
+                tiers.removeStored(key)
+            }
+            await tiers.settle(key.hash)
+            return outcome
         }
     }
 
@@ -109,6 +125,7 @@ struct ManualStore {
     /// - Throws: `CacheError` if the response answers only its own request, or if no stored response
     ///   answers such a request.
     private func checkAnswersOthers(_ response: CacheResponse, _ request: CacheRequest) throws {
+        if Mutant.storesAnyAnswer.isOn { return }
         guard request.isAnsweredByKey, request.method != .head else {
             throw CacheError(
                 .requestInvalid,
@@ -189,24 +206,6 @@ struct ManualStore {
             services.recorder.storageFailed(error)
             return .deviceFailed
         }
-    }
-
-    /// Ends a store; `isLeft` if a fetch has left it to its caller.
-    private func settle(
-        _ outcome: StoreOutcome,
-        _ key: RequestKey,
-        _ request: CacheRequest,
-        since ticket: RemovalLedger.Ticket,
-        isLeft: Bool
-    ) async -> StoreOutcome {
-        services.recorder.count(outcome, request)
-        if isLeft, outcome == .refused(.removedMeanwhile), ticket.arrival?.isOutdated != true {
-            // An entry that another fetch has stored since the removal may be older; one that has
-            // overtaken this response is not.
-            tiers.removeStored(key)
-        }
-        await tiers.settle(key.hash)
-        return outcome
     }
 
     /// The builder of the entry, with the properties that the options name.
