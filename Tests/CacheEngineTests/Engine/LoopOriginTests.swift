@@ -301,7 +301,8 @@ import Testing
         if isPart { fields["Content-Range"] = "bytes 0-4/10" }
         let status = isPart ? 206 : 200
         origin.begun[0].end(.response(.whole(status: status, fields: fields, body: "older")))
-        origin.begun[1].answer("max-age=60", "newer")
+        let later: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"2\""]
+        origin.begun[1].end(.response(.whole(fields: later, body: "newer")))
         let areAnswered = await eventually {
             await executor.settle()
             return older.body == "older" && newer.body == "newer"
