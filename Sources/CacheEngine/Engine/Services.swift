@@ -21,7 +21,7 @@ final class Services: Sendable {
     /// Limits the requests at the origin per key; `nil` without a limit.
     let gate: OriginGate?
     /// The flights, each desk for its share of the keys.
-    let desks: [HTTPFlightDesk]
+    let desks: [FlightDesk]
     let variantRules: VariantRules
     let statusName: StatusName
     let hasKeyHook: Bool
@@ -73,7 +73,7 @@ final class Services: Sendable {
             OriginGate(perKeyMax: $0)
         }
         desks = (0..<Self.deskCount).map { _ in
-            HTTPFlightDesk(limits: configuration.collapsing, desks: Self.deskCount)
+            FlightDesk(limits: configuration.collapsing, desks: Self.deskCount)
         }
         variantRules = configuration.caching.variantRules
         statusName = StatusName(configuration.name)
@@ -84,7 +84,7 @@ final class Services: Sendable {
     }
 
     /// The desk of the flights of a key.
-    func desk(_ hash: KeyHash) -> HTTPFlightDesk { desks[Int(hash.placement >> 60)] }
+    func desk(_ hash: KeyHash) -> FlightDesk { desks[Int(hash.placement >> 60)] }
 
     /// The rules of storing under `policy`.
     func storingRules(_ policy: CachePolicy) -> StoringRules {

@@ -7,14 +7,14 @@
 ///     failed, and a waiter is elected
 ///
 /// A pure value: it never suspends, reads no clock and holds no task. `Flight` performs the actions
-/// it returns.
+/// it returns. A `Seat` is what `Flight` knows of a waiter; the machine does not look into it.
 ///
 /// Invariants, checked by `checkInvariants()`:
 /// 1. Waiters exist only while fetching.
 /// 2. `attempts` is between 1 and `attemptsMax`.
 /// 3. An asker that still waits is among the waiters.
-struct FlightStateMachine {
-    typealias WaiterID = WaitingLine<Void>.Ticket
+struct FlightStateMachine<Seat> {
+    typealias WaiterID = WaitingLine<Seat>.Ticket
 
     private enum State {
         case fetching
@@ -24,7 +24,7 @@ struct FlightStateMachine {
 
     private var state = State.fetching
     /// The waiters, in the order of their arrival.
-    private(set) var line = WaitingLine<Void>()
+    private(set) var line = WaitingLine<Seat>()
     /// The waiter whose request is under way, while it waits.
     private(set) var asker: WaiterID?
     private(set) var attempts = 1
@@ -60,7 +60,7 @@ struct FlightStateMachine {
         case refuse
     }
 
-    mutating func join(as role: Role = .follower) -> JoinAction {
+    mutating func join(_ seat: @autoclosure () -> Seat, as role: FlightRole) -> JoinAction {
         defer { checkInvariants() }
         switch state {
         case .over: return .lookAgain
@@ -68,16 +68,15 @@ struct FlightStateMachine {
         case .fetching:
             guard line.count < waitersMax || Mutant.refusesNobody.isOn else { return .refuse }
             assert(role == .follower || asker == nil, "a flight has one asker")
-            let waiter = line.enter(())
+            let waiter = line.enter(seat())
             if role == .asker { asker = waiter }
             return .wait(waiter)
         }
     }
 
-    /// Whether a waiter's request is the one that is sent.
-    enum Role: Hashable, Sendable {
-        case asker
-        case follower
+    /// Changes the seat of a waiter; returns `false` if it has left.
+    mutating func update(_ waiter: WaiterID, _ change: (inout Seat) -> Void) -> Bool {
+        line.update(waiter, change)
     }
 
     enum LeaveAction: Hashable {
@@ -103,18 +102,18 @@ struct FlightStateMachine {
     }
 
     /// Releases all waiters, because the head has arrived; each must be told once.
-    mutating func answered(for audience: FlightAudience) -> [WaiterID] {
+    mutating func answered(for audience: FlightAudience) -> WaitingLine<Seat> {
         precondition(state == .fetching, "A flight is answered once")
         defer { checkInvariants() }
         state = audience == .everyone ? .answered : .over
         return release()
     }
 
-    enum FailAction: Hashable {
+    enum FailAction {
         /// This waiter's request is the next attempt; the waiter continues to wait.
         case elect(WaiterID)
         /// Tell all of these waiters the error; no attempt follows.
-        case giveUp([WaiterID])
+        case giveUp(WaitingLine<Seat>)
     }
 
     /// Whether another attempt may follow if this one fails.
@@ -136,29 +135,24 @@ struct FlightStateMachine {
     }
 
     /// Removes the asker from the line, so that it can be told of its own request's failure.
-    mutating func dismissAsker() -> WaiterID? {
+    mutating func dismissAsker() -> (waiter: WaiterID, seat: Seat)? {
         defer { checkInvariants() }
         guard let waiter = asker.take() else { return nil }
-        let place: Void? = line.leave(waiter)
-        assert(place != nil, "an asker that still waits is among the waiters")
-        return waiter
+        let seat = line.leave(waiter)
+        assert(seat != nil, "an asker that still waits is among the waiters")
+        return seat.map { (waiter, $0) }
     }
 
     /// Ends the flight and releases the remaining waiters; later requests look again.
-    mutating func close() -> [WaiterID] {
+    mutating func close() -> WaitingLine<Seat> {
         defer { checkInvariants() }
         state = .over
         return release()
     }
 
-    private mutating func release() -> [WaiterID] {
+    private mutating func release() -> WaitingLine<Seat> {
         asker = nil
-        var waiters: [WaiterID] = []
-        let count = line.count
-        waiters.reserveCapacity(count)
-        line.removeAll { waiter, _ in waiters.append(waiter) }
-        assert(waiters.count == count, "each waiter is released once")
-        return waiters
+        return line.takeAll()
     }
 
     func checkInvariants() {
@@ -169,4 +163,12 @@ struct FlightStateMachine {
             line.checkInvariants()
         #endif
     }
+}
+
+extension FlightStateMachine: Sendable where Seat: Sendable {}
+
+/// Whether a waiter's request is the one that is sent.
+enum FlightRole: Hashable, Sendable {
+    case asker
+    case follower
 }

@@ -191,7 +191,7 @@ extension GrowingBody {
     private mutating func everyone() -> Woken {
         var woken = Woken()
         woken.readers.reserveCapacity(sleepers.count)
-        sleepers.removeAll { _, sleeper in woken.readers.append(copy sleeper) }
+        sleepers.takeAll().forEach { _, sleeper in woken.readers.append(sleeper) }
         woken.writer = writerWithRoom()
         return woken
     }

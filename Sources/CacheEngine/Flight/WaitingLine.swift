@@ -61,18 +61,23 @@ struct WaitingLine<Element> {
         return leave(first.ticket)
     }
 
-    /// Removes all elements and lends them to `visit`, in the order of their tickets.
+    /// Removes all elements; they keep their tickets in the line that is returned.
+    mutating func takeAll() -> WaitingLine {
+        var taken = WaitingLine()
+        swap(&self, &taken)
+        lastTicket = taken.lastTicket
+        return taken
+    }
+
+    /// Lends the elements to `visit`, in the order of their tickets.
     ///
     /// The loop uses indices, because an iterator would retain each element.
-    mutating func removeAll(_ visit: (Ticket, borrowing Element) -> Void) {
+    func forEach(_ visit: (Ticket, Element) -> Void) {
         places.withUnsafeBufferPointer { places in
             for index in front..<places.count {
                 if let element = places[index].element { visit(places[index].ticket, element) }
             }
         }
-        places = []
-        front = 0
-        count = 0
     }
 
     /// All elements, in the order of their tickets.

@@ -37,86 +37,133 @@ public struct CacheStatus: Hashable, Sendable {
 
     /// The serialised form of the name of a cache or proxy: a token or a string.
     public static func identifierText(_ name: String) -> String {
-        var bytes: [UInt8] = []
-        append(tokenOrString: name, to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
+        var identifier = ""
+        withText(bytesMax: Text.bytesMax(of: name)) {
+            $0.append(tokenOrString: name)
+        } read: {
+            identifier = String(decoding: $0, as: UTF8.self)
+        }
+        return identifier
     }
 
     /// The member of the cache with this name in its serialised form.
     public func text(of name: String) -> String {
-        Self.identifierText(name) + String(decoding: parameters, as: UTF8.self)
+        var text = Self.identifierText(name)
+        withParameters { text += String(decoding: $0, as: UTF8.self) }
+        return text
     }
 
-    /// The bytes behind the name of the cache.
-    public var parameters: [UInt8] {
-        var bytes: [UInt8] = []
-        // Enough for most members, so that the buffer rarely grows: every response carries a
-        // member.
-        bytes.reserveCapacity(Self.usualBytes)
+    /// Lends the bytes behind the name of the cache, which lie on the stack: every response carries
+    /// them.
+    ///
+    /// Not generic: another target would not call it specialised.
+    public func withParameters(_ read: (UnsafeRawBufferPointer) -> Void) {
+        var bytesMax = Self.usualBytesMax
+        if let key { bytesMax += Text.bytesMax(of: key) }
+        if let detail { bytesMax += Text.bytesMax(of: detail) }
+        Self.withText(bytesMax: bytesMax, { write(to: &$0) }, read: read)
+    }
+
+    /// The bytes of all parameters, at most, without the texts of `key` and `detail`.
+    private static let usualBytesMax = 128
+
+    private func write(to text: inout Text) {
         switch outcome {
-        case .hit: Self.append("; hit", to: &bytes)
+        case .hit: text.append("; hit")
         case .forwarded(let reason):
-            Self.append("; fwd=", to: &bytes)
-            Self.append(text: reason.rawValue, to: &bytes)
-            if let forwardStatus { Self.append("; fwd-status=", forwardStatus, to: &bytes) }
-            if isStored { Self.append("; stored", to: &bytes) }
-            if isCollapsed { Self.append("; collapsed", to: &bytes) }
+            text.append("; fwd=")
+            text.append(bytesOf: reason.rawValue)
+            if let forwardStatus { text.append("; fwd-status=", forwardStatus) }
+            if isStored { text.append("; stored") }
+            if isCollapsed { text.append("; collapsed") }
         case .generated(let reason):
-            Self.append("; detail=", to: &bytes)
-            Self.append(text: reason.rawValue, to: &bytes)
+            text.append("; detail=")
+            text.append(bytesOf: reason.rawValue)
         }
-        if let ttlSeconds { Self.append("; ttl=", ttlSeconds, to: &bytes) }
+        if let ttlSeconds { text.append("; ttl=", ttlSeconds) }
         if let key {
-            Self.append("; key=", to: &bytes)
-            Self.append(string: key, to: &bytes)
+            text.append("; key=")
+            text.append(string: key)
         }
         if let detail {
-            Self.append("; detail=", to: &bytes)
-            Self.append(tokenOrString: detail, to: &bytes)
-        }
-        return bytes
-    }
-
-    private static let usualBytes = 96
-
-    private static func append(_ literal: StaticString, to bytes: inout [UInt8]) {
-        literal.withUTF8Buffer { bytes.append(contentsOf: $0) }
-    }
-
-    private static func append(text: String, to bytes: inout [UInt8]) {
-        text.withByteRun { bytes.append(contentsOf: $0.buffer) }
-    }
-
-    private static func append(_ name: StaticString, _ number: Int, to bytes: inout [UInt8]) {
-        append(name, to: &bytes)
-        append(text: String(number), to: &bytes)
-    }
-
-    /// Appends a token (RFC 9651 §4.1.7) if `text` is one, otherwise a string (§4.1.6).
-    private static func append(tokenOrString text: String, to bytes: inout [UInt8]) {
-        if text.withByteRun(isToken) {
-            append(text: text, to: &bytes)
-        } else {
-            append(string: text, to: &bytes)
+            text.append("; detail=")
+            text.append(tokenOrString: detail)
         }
     }
 
-    private static func isToken(_ text: ByteRun) -> Bool {
-        guard !text.isEmpty, text[0].isLetter || text[0] == .asterisk else { return false }
-        for index in 0..<text.count {
-            let byte = text[index]
-            guard byte.isToken || byte == .colon || byte == .slash else { return false }
+    private static func withText(
+        bytesMax: Int,
+        _ write: (inout Text) -> Void,
+        read: (UnsafeRawBufferPointer) -> Void
+    ) {
+        withUnsafeTemporaryAllocation(byteCount: bytesMax, alignment: 1) { target in
+            var text = Text(target)
+            write(&text)
+            read(text.written)
         }
-        return true
     }
 
-    /// Appends a quoted string; bytes that a structured string cannot hold become question marks.
-    private static func append(string text: String, to bytes: inout [UInt8]) {
-        bytes.append(.quote)
-        for byte in text.utf8 {
-            if byte == .quote || byte == .backslash { bytes.append(.backslash) }
-            bytes.append(byte >= 0x20 && byte <= 0x7E ? byte : .questionMark)
+    /// Text in memory that has room for it.
+    private struct Text {
+        private let target: UnsafeMutableRawBufferPointer
+        private var count = 0
+
+        init(_ target: UnsafeMutableRawBufferPointer) { self.target = target }
+
+        /// The bytes that a token or a quoted string of `text` needs, at most.
+        static func bytesMax(of text: String) -> Int { 2 * text.utf8.count + 2 }
+
+        var written: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: target[..<count]) }
+        private var room: UnsafeMutableRawBufferPointer { .init(rebasing: target[count...]) }
+
+        private mutating func append(_ byte: UInt8) {
+            target[count] = byte
+            count += 1
         }
-        bytes.append(.quote)
+
+        private mutating func append(_ bytes: ByteRun) {
+            assert(bytes.count <= room.count, "the text has room")
+            room.copyMemory(from: bytes.buffer)
+            count += bytes.count
+        }
+
+        mutating func append(_ literal: StaticString) { append(ByteRun(literal)) }
+
+        mutating func append(_ name: StaticString, _ number: Int) {
+            append(name)
+            count += DecimalText.write(number, into: room)
+        }
+
+        mutating func append(bytesOf text: String) { text.withByteRun { append($0) } }
+
+        /// Appends a token (RFC 9651 §4.1.7) if `text` is one, otherwise a string (§4.1.6).
+        mutating func append(tokenOrString text: String) {
+            text.withByteRun { run in
+                if Self.isToken(run) { append(run) } else { append(string: run) }
+            }
+        }
+
+        mutating func append(string text: String) { text.withByteRun { append(string: $0) } }
+
+        /// Appends a quoted string; bytes that a structured string cannot hold become question
+        /// marks.
+        private mutating func append(string text: ByteRun) {
+            append(.quote)
+            for byte in text.buffer {
+                if byte == .quote || byte == .backslash { append(.backslash) }
+                append(byte >= 0x20 && byte <= 0x7E ? byte : .questionMark)
+            }
+            append(.quote)
+        }
+
+        private static func isToken(_ text: ByteRun) -> Bool {
+            guard !text.isEmpty, text[0].isLetter || text[0] == .asterisk else { return false }
+            if text.everyWord(\.areLettersOrHyphens) { return true }
+            for index in 0..<text.count {
+                let byte = text[index]
+                guard byte.isToken || byte == .colon || byte == .slash else { return false }
+            }
+            return true
+        }
     }
 }

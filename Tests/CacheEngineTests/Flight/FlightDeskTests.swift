@@ -1,3 +1,4 @@
+import HTTPCaching
 import Platform
 import Testing
 
@@ -5,7 +6,23 @@ import Testing
 
 /// The tables of running flights, tested alone.
 @Suite struct FlightDeskTests {
-    private typealias Desk = FlightDesk<Int, Int>
+    /// A request; the tables only pass it on.
+    private static let request = FetchContext(
+        RequestContext(
+            CacheRequest(url: "https://example.com/"),
+            RequestFacts(method: .get, fields: FieldSection()),
+            .standard,
+            ReuseTerms(.standard, CachingRules()),
+            requestKey,
+            isStorable: true,
+            startedNanoseconds: 0,
+            untilNanoseconds: .max,
+            ancestors: []
+        ),
+        lookup: .nothing(requestKey),
+        ticket: RemovalLedger().ticket()
+    )
+    private static let requestKey = RequestKey(bytes: [1], hash: key(1))
 
     /// A request that may lead, and joins whatever is under way.
     private struct Checks: BoardingChecks {
@@ -13,9 +30,9 @@ import Testing
         let untilNanoseconds = UInt64.max
         let isPersonal = false
 
-        func mayJoin(_ flight: Flight<Int, Int>) -> Bool { true }
-        func isOutdated(_ flight: Flight<Int, Int>) -> Bool { false }
-        func suits(_ answer: Int) -> Bool { true }
+        func mayJoin(_ flight: Flight) -> Bool { true }
+        func isOutdated(_ flight: Flight) -> Bool { false }
+        func suits(_ answer: FlightAnswer) -> Bool { true }
         func hasNews() -> Bool { false }
     }
 
@@ -25,8 +42,8 @@ import Testing
 
     @Test("a flight whose next attempt finds another variant holds that one's key, and no other")
     func aFlightHoldsOneVariant() {
-        let desk = Desk(limits: CollapsingOptions(), desks: 1)
-        let boarding = desk.board(Self.key(1), 0, nowNanoseconds: 0, Checks())
+        let desk = FlightDesk(limits: CollapsingOptions(), desks: 1)
+        let boarding = desk.board(Self.key(1), Self.request, nowNanoseconds: 0, Checks())
         guard case .leading(let flight, _) = boarding else {
             Issue.record("Nothing was under way: it leads")
             return
@@ -41,10 +58,15 @@ import Testing
     }
 
     @Test func flightUnderTwoKeysIsTakenOnce() {
-        var table = FlightTable<Int, Int>(limits: CollapsingOptions(), desks: 1)
-        var flights: [Flight<Int, Int>] = []
+        var table = FlightTable(limits: CollapsingOptions(), desks: 1)
+        var flights: [Flight] = []
         for identity in [1, 2] as [UInt64] {
-            let boarding = table.board(Self.key(identity), 0, nowNanoseconds: identity, Checks())
+            let boarding = table.board(
+                Self.key(identity),
+                Self.request,
+                nowNanoseconds: identity,
+                Checks()
+            )
             guard case .leading(let flight, _) = boarding else {
                 Issue.record("Nothing was under way: it leads")
                 return
@@ -60,7 +82,7 @@ import Testing
     }
 
     @Test func markOfALargeResponseLastsForItsTimeOrUntilAnotherResponse() {
-        var table = FlightTable<Int, Int>(limits: CollapsingOptions(), desks: 1)
+        var table = FlightTable(limits: CollapsingOptions(), desks: 1)
         let time = CollapsingOptions().hitForMissTime.nanoseconds
         table.noteTooLarge(Self.key(1), nowNanoseconds: 1)
         var isMarked: [Bool] = []
@@ -69,24 +91,24 @@ import Testing
         }
         #expect(isMarked == [true, true, false])
         table.noteTooLarge(Self.key(1), nowNanoseconds: 1)
-        let boarding = table.board(Self.key(1), 0, nowNanoseconds: 1, Checks())
+        let boarding = table.board(Self.key(1), Self.request, nowNanoseconds: 1, Checks())
         guard case .leading(let flight, _) = boarding else {
             Issue.record("The mark keeps no request from leading")
             return
         }
         flight.abort(CancellationError())
-        table.noteShareable(true, Self.key(1), nowNanoseconds: 1)
+        table.noteShareable(Self.key(1))
         let isStillMarked = table.isTooLarge(Self.key(1), nowNanoseconds: 1)
         #expect(!isStillMarked)
     }
 
     @Test("a flight that waits too long for its head gives its key to a new one")
     func anOverdueFlightGivesUpItsKey() {
-        let desk = Desk(limits: CollapsingOptions(), desks: 1)
+        let desk = FlightDesk(limits: CollapsingOptions(), desks: 1)
         let limit = CollapsingOptions().maximumAge.nanoseconds
-        let first = desk.board(Self.key(1), 0, nowNanoseconds: 0, Checks())
-        let joined = desk.board(Self.key(1), 0, nowNanoseconds: limit - 1, Checks())
-        let second = desk.board(Self.key(1), 0, nowNanoseconds: limit, Checks())
+        let first = desk.board(Self.key(1), Self.request, nowNanoseconds: 0, Checks())
+        let joined = desk.board(Self.key(1), Self.request, nowNanoseconds: limit - 1, Checks())
+        let second = desk.board(Self.key(1), Self.request, nowNanoseconds: limit, Checks())
         guard case .leading(let old, _) = first, case .aboard(let same, _) = joined,
             case .leading(let new, _) = second
         else {
@@ -100,13 +122,14 @@ import Testing
 
     /// The response for the asker alone ends the flight, whose task still delivers the body.
     @Test func taskOfAnAnsweredFlightIsNotCancelled() async {
-        let desk = Desk(limits: CollapsingOptions(), desks: 1)
-        let boarding = desk.board(Self.key(1), 0, nowNanoseconds: 0, Checks())
+        let desk = FlightDesk(limits: CollapsingOptions(), desks: 1)
+        let boarding = desk.board(Self.key(1), Self.request, nowNanoseconds: 0, Checks())
         guard case .leading(let flight, _) = boarding else {
             Issue.record("Nothing was under way: it leads")
             return
         }
-        #expect(flight.answer(7, for: .asker, attempt: 1) != nil)
+        let answer = FlightAnswer(status: 200, fields: FieldSection(), content: .own(.empty))
+        #expect(flight.answer(answer, for: .asker, attempt: 1) != nil)
         #expect(flight.isOver)
         let (endless, source) = AsyncStream<Void>.makeStream()
         defer { source.finish() }

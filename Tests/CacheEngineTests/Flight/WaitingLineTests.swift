@@ -43,7 +43,7 @@ import Testing
                 isSame = isSeen && isChanged == (index != nil)
             default:
                 var lent: [(ticket: Int, element: Int)] = []
-                line.removeAll { lent.append(($0, $1)) }
+                line.takeAll().forEach { lent.append(($0, $1)) }
                 isSame = lent.elementsEqual(model.places, by: ==)
                 model = Model()
             }

@@ -26,7 +26,10 @@ final class AncestorFetch: Sendable {
 
     /// The inherited fetches that have not ended.
     static var underWay: [AncestorFetch] {
-        inherited.filter { !$0.hasEnded.load(ordering: .acquiring) }
+        let inherited = inherited
+        // A filter would make another array.
+        if inherited.isEmpty { return inherited }
+        return inherited.filter { !$0.hasEnded.load(ordering: .acquiring) }
     }
 
     /// Calls `start` inside `ancestors` instead of the fetches that the current task belongs to.

@@ -16,7 +16,7 @@ struct BodyDelivery {
         let hook = StoreHook(services: services, context: context)
         let builder = body.storage == .none ? nil : await hook.entry(of: body)
         let entry = FetchedEntry(services: services, context: context, body: body)
-        var keeper = BodyKeeper(services, context.request, body, chain, builder)
+        var keeper = BodyKeeper(services, context.asked.request, body, chain, builder)
         defer { keeper.release() }
         if !keeper.isKeeping { await pass(entry) }
         fetch.progress.reading()
@@ -85,7 +85,7 @@ struct BodyDelivery {
         if let last { chain.append(last) }
         let error = services.supervisor.isOpen ? error : CacheError.cacheShutDown
         if fetch.progress.noteBodyFailure() {
-            services.recorder.originFailed(error, context.request)
+            services.recorder.originFailed(error, context.asked.request)
         }
         chain.fail(error)
     }

@@ -1,22 +1,39 @@
 import HTTPCaching
 
 /// One attempt of a fetch: asks the origin, and turns the head of its response into an outcome.
-struct FetchAttempt {
+///
+/// An object: the wait for the head holds one reference.
+final class FetchAttempt: Sendable {
     let services: Services
     let context: FetchContext
+    /// The place among the attempts of the flight, from 1 on.
+    let number: Int
+    /// The question to the origin.
+    let question: FetchQuestion
     /// The context's ticket, with the permit of this attempt.
-    let ticket: RemovalLedger.Ticket
+    private let ticket: RemovalLedger.Ticket
     /// Whether other requests may join the fetch.
-    let isShared: Bool
+    private let isShared: Bool
+
+    init(
+        _ services: Services,
+        _ context: FetchContext,
+        number: Int,
+        _ ticket: consuming RemovalLedger.Ticket,
+        isShared: Bool
+    ) {
+        self.services = services
+        self.context = context
+        self.number = number
+        self.ticket = ticket
+        self.isShared = isShared
+        question = Self.question(for: context, services, isShared: isShared)
+    }
 
     private var tiers: TieredStore { services.tiers }
 
     /// The outcome of an answer, if it needs no other look-up, question or removal; most need none.
-    func outcomeAtOnce(
-        _ answer: OriginAnswer,
-        to question: FetchQuestion,
-        _ decision: FetchDecision
-    ) -> FetchOutcome? {
+    func outcomeAtOnce(_ answer: OriginAnswer, _ decision: FetchDecision) -> FetchOutcome? {
         switch question {
         case .plain, .whole: break
         case .conditional, .head, .rest: return nil
@@ -34,7 +51,11 @@ struct FetchAttempt {
         }
     }
 
-    func outcome(
+    func outcome(_ answer: OriginAnswer, _ decision: FetchDecision) async throws -> FetchOutcome {
+        try await outcome(answer, to: question, decision)
+    }
+
+    private func outcome(
         _ answer: OriginAnswer,
         to question: FetchQuestion,
         _ decision: FetchDecision
@@ -57,8 +78,12 @@ struct FetchAttempt {
     }
 
     /// The question to the origin, given the stored response that the request selects.
-    func question() -> FetchQuestion {
-        let question = questionAboutStored()
+    private static func question(
+        for context: FetchContext,
+        _ services: Services,
+        isShared: Bool
+    ) -> FetchQuestion {
+        let question = questionAboutStored(context, services)
         guard case .plain = question, isShared,
             context.leavesOutConditions(services.configuration.caching)
         else { return question }
@@ -78,10 +103,13 @@ struct FetchAttempt {
         }
     }
 
-    private func questionAboutStored() -> FetchQuestion {
+    private static func questionAboutStored(
+        _ context: FetchContext,
+        _ services: Services
+    ) -> FetchQuestion {
         guard context.policy.reads, let stored = context.lookup.stored else { return .plain }
         let question = OriginQuestion.decide(
-            request: context.request.fields.section,
+            request: context.asked.request.fields.section,
             requestFacts: context.facts,
             stored: stored.fields(),
             storedFacts: stored.facts,
@@ -91,20 +119,25 @@ struct FetchAttempt {
         switch question {
         case .asItCame: return .plain
         case .confirm:
-            let isHeadFirst = context.policy.validation == .head && context.request.method == .get
+            let isHeadFirst =
+                context.policy.validation == .head && context.asked.request.method == .get
             return isHeadFirst ? .head(stored) : .conditional(stored)
         case .complete(let range, let gap):
             return RestOfRange(stored, range: range, gap: gap).map(FetchQuestion.rest) ?? .plain
         }
     }
 
-    nonisolated(nonsending) func ask(_ question: FetchQuestion) async throws -> OriginAnswer {
+    /// Asks the attempt's question.
+    nonisolated(nonsending) func ask() async throws -> OriginAnswer { try await ask(question) }
+
+    nonisolated(nonsending) private func ask(
+        _ question: FetchQuestion
+    ) async throws -> OriginAnswer {
         try await exchange.ask(exchange.request(for: context, question))
     }
 
     /// Asks without a task, as `OriginExchange.begin` does.
     func begin(
-        _ question: FetchQuestion,
         at origin: any LoopOrigin,
         _ completion: @escaping @Sendable (consuming BegunAnswer) -> Void
     ) -> (any LoopExchange)? {
@@ -185,7 +218,7 @@ struct FetchAttempt {
     ) -> FetchOutcome {
         if case .arriving(let body) = answer.body {
             body.onFailure = { [services, context] error in
-                services.recorder.originFailed(error, context.request)
+                services.recorder.originFailed(error, context.asked.request)
             }
         }
         return .unstored(answer, sharing, refusal: refusal)
@@ -253,7 +286,7 @@ struct FetchAttempt {
             storage: refusal == nil ? storage : .none,
             ticket: ticket
         )
-        let isLeft = refusal == nil && context.request.options.leavesStoring
+        let isLeft = refusal == nil && context.asked.request.options.leavesStoring
         let flightAnswer = FlightAnswer(
             status: answer.status,
             fields: answer.fields,
@@ -282,7 +315,7 @@ struct FetchAttempt {
         if case .present(let chunk) = answer.body {
             if chunk.count < windowBytes, chunk.count <= tiers.gatheredBytesMax,
                 services.configuration.hooks.willStore == nil,
-                !context.request.options.leavesStoring
+                !context.asked.request.options.leavesStoring
             {
                 return .present(chunk)
             }
@@ -302,7 +335,7 @@ struct FetchAttempt {
         let registry = VariantRegistry(
             services: services,
             key: context.key,
-            fields: context.request.fields.section,
+            fields: context.asked.request.fields.section,
             ticket: ticket
         )
         return await registry.enter(vary, flightKey: context.lookup.flightKey.hash)
@@ -326,7 +359,9 @@ struct FetchAttempt {
                 if count > tiers.gatheredBytesMax { return .tooLarge }
             }
         }
-        if context.request.options.leavesStoring, context.facts.hasRange { return .unproposedPart }
+        if context.asked.request.options.leavesStoring, context.facts.hasRange {
+            return .unproposedPart
+        }
         let options = services.configuration.caching
         let named = options.tags(in: builder.fields)
         guard let tags = named.flatMap({ TagList($0) }) else { return .tooManyTags }
@@ -395,7 +430,7 @@ struct FetchAttempt {
         let supersession = response.supersession
         var found = context.found
         if mustLookAgain {
-            let fields = context.request.fields.section
+            let fields = context.asked.request.fields.section
             found = await Lookup(services).result(for: context.key, fields)
         }
         guard let stored = found.stored else {

@@ -1,8 +1,5 @@
 import HTTPCaching
 
-typealias HTTPFlight = Flight<FetchContext, FlightAnswer>
-typealias HTTPFlightDesk = FlightDesk<FetchContext, FlightAnswer>
-
 /// One request that may be sent to the origin, and everything known when the fetch begins.
 ///
 /// An object: every step of a fetch, and every request that waits for it, shares one.
@@ -17,11 +14,9 @@ final class FetchContext: Sendable {
         case post
     }
 
-    let request: CacheRequest
-    let facts: RequestFacts
+    /// The request, which the policy of this fetch may allow less than its own.
+    let asked: RequestContext
     let policy: CachePolicy
-    /// The key of the resource.
-    let key: RequestKey
     /// The result of the look-up, as far as the fetch may use it; its `flightKey` is that of the
     /// response that is fetched, as far as known: of the variant, if there are variants.
     let lookup: LookupResult
@@ -34,37 +29,38 @@ final class FetchContext: Sendable {
     let upload: UploadProgress?
 
     init(
-        _ request: CacheRequest,
-        _ facts: RequestFacts,
-        _ policy: CachePolicy,
-        _ key: RequestKey,
-        lookup: LookupResult,
-        found: LookupResult? = nil,
-        ticket: RemovalLedger.Ticket,
+        _ asked: RequestContext,
+        policy: CachePolicy? = nil,
+        lookup: consuming LookupResult,
+        found: consuming LookupResult? = nil,
+        ticket: consuming RemovalLedger.Ticket,
         purpose: Purpose = .answer
     ) {
-        self.request = request
-        self.facts = facts
-        self.policy = policy
-        self.key = key
+        self.asked = asked
+        self.policy = policy ?? asked.policy
+        switch consume found {
+        case .some(let found): self.found = found
+        case .none: self.found = copy lookup
+        }
         self.lookup = lookup
-        self.found = found ?? lookup
         self.ticket = ticket
         self.purpose = purpose
-        upload = request.body.map { UploadProgress(of: $0) }
+        upload = asked.request.body.map { UploadProgress(of: $0) }
     }
 
     private init(_ other: FetchContext, policy: CachePolicy, _ lookup: LookupResult? = nil) {
-        request = other.request
-        facts = other.facts
+        asked = other.asked
         self.policy = policy
-        key = other.key
         self.lookup = lookup ?? other.lookup
         found = lookup ?? other.found
         ticket = other.ticket
         purpose = other.purpose
         upload = other.upload
     }
+
+    var facts: RequestFacts { asked.facts }
+    /// The key of the resource.
+    var key: RequestKey { asked.key }
 
     /// This context for a fetch whose response is not stored.
     var withoutStoring: FetchContext {
@@ -79,7 +75,7 @@ final class FetchContext: Sendable {
     /// Whether both requests send the same fields, so that the origin would send both the same
     /// response.
     func sendsSameFields(as other: FetchContext) -> Bool {
-        request.fields.section.bytes == other.request.fields.section.bytes
+        asked.request.fields.section.bytes == other.asked.request.fields.section.bytes
     }
 
     /// Whether the origin answers this client, and not the public: in a shared cache, a request with
@@ -93,7 +89,7 @@ final class FetchContext: Sendable {
     /// The request as the rules of storing see it: a request under a key of the caller's own is
     /// judged as a GET.
     var factsForStoring: RequestFacts {
-        guard request.options.key != nil else { return facts }
+        guard asked.request.options.key != nil else { return facts }
         var facts = facts
         facts.method = .get
         return facts
@@ -103,7 +99,7 @@ final class FetchContext: Sendable {
     /// response is fetched, and the conditions are evaluated on it.
     func leavesOutConditions(_ rules: CachingRules) -> Bool {
         guard rules.conditionMiss == .whole, confirmable == nil, policy.reads, policy.writes,
-            request.method == .get || request.method == .query, !facts.hasRange
+            facts.method == .get || facts.method == .query, !facts.hasRange
         else { return false }
         return !facts.flags.isDisjoint(with: .readConditions)
             && facts.flags.isDisjoint(with: .writeConditions)

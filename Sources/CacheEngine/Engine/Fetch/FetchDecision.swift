@@ -46,7 +46,7 @@ extension FetchDecision {
             if answer.status == 304 {
                 return effect(of: answer, on: stored) == .freshens ? .confirm : .askPlainly
             }
-            if context.request.method == .head, effect(of: answer, on: stored) == .freshens {
+            if context.asked.request.method == .head, effect(of: answer, on: stored) == .freshens {
                 return .confirm
             }
             // The request carried no Range: this part need not be the one that the client wants.
@@ -66,7 +66,7 @@ extension FetchDecision {
         to question: FetchQuestion,
         _ context: FetchContext
     ) -> Bool {
-        guard case .conditional(let stored) = question, context.request.method == .head else {
+        guard case .conditional(let stored) = question, context.asked.request.method == .head else {
             return false
         }
         return context.policy.writes && effect(of: answer, on: stored) == .invalidates
@@ -113,7 +113,7 @@ extension FetchDecision {
             services.storingRules(context.policy)
         )
         switch response.decision {
-        case .store(let lifetime) where context.request.method != .head:
+        case .store(let lifetime) where context.asked.request.method != .head:
             return .store(response, lifetime)
         case .store: return .refuse(response, .methodNotStored)
         case .refuse(let reason): return .refuse(response, reason)
@@ -136,7 +136,7 @@ extension FetchDecision {
         guard case .store(let lifetime) = response.decision,
             Invalidation.postMayAnswerGet(
                 status: answer.status,
-                requestURL: context.request.urlWithoutFragment,
+                requestURL: context.asked.request.urlWithoutFragment,
                 responseFields: answer.fields
             )
         else { return nil }

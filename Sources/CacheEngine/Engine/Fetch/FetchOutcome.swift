@@ -4,6 +4,8 @@ struct FetchOutcome: Sendable {
     let sharing: Sharing
     /// The body that is still to be delivered, if others may read it or it will be stored.
     var body: PendingBody?
+    /// Whether the response is stored already, and may have to be awaited on disk.
+    var isStored = false
 
     /// The requests that get the response.
     enum Sharing: Hashable, Sendable {

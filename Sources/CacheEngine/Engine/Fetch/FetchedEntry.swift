@@ -6,6 +6,9 @@ struct FetchedEntry {
     let services: Services
     let context: FetchContext
     let body: PendingBody
+    /// Whether the attempt was abandoned before its response arrived, so that no caller gets the
+    /// response.
+    var isGivenUp = false
 
     private var tiers: TieredStore { services.tiers }
 
@@ -21,7 +24,7 @@ struct FetchedEntry {
         let outcome = tiers.store(entry, since: body.ticket)
         // Storing once more is refused again, and then ends an older entry, which is looked up first.
         if outcome == .refused(.removedMeanwhile) { return false }
-        services.recorder.count(outcome, context.request)
+        services.recorder.count(outcome, context.asked.request)
         return true
     }
 
@@ -83,7 +86,7 @@ struct FetchedEntry {
 
     /// Whether the caller of the request stores the response.
     private var isLeft: Bool {
-        body.storage != .none && context.request.options.leavesStoring
+        body.storage != .none && context.asked.request.options.leavesStoring
     }
 
     /// Removes an entry; a caller that stores the response with the ticket of the fetch still may.
@@ -113,8 +116,8 @@ struct FetchedEntry {
     /// overtaken removes nothing. A stale entry stays, as a soft purge keeps it: the origin is asked
     /// before it is fresh again.
     nonisolated(nonsending) private func note(_ outcome: StoreOutcome) async {
-        services.recorder.count(outcome, context.request)
-        guard outcome == .refused(.removedMeanwhile), !body.isGivenUp, !body.isOutdated,
+        services.recorder.count(outcome, context.asked.request)
+        guard outcome == .refused(.removedMeanwhile), !isGivenUp, !body.isOutdated,
             !Mutant.keepsTheOutdated.isOn
         else { return }
         outdateOlder()
@@ -151,7 +154,7 @@ struct FetchedEntry {
         _ builder: EntryBuilder
     ) async {
         guard Self.byteCount(of: arrived) == content.range?.count else {
-            return services.recorder.refused(.invalidPart, context.request)
+            return services.recorder.refused(.invalidPart, context.asked.request)
         }
         for copies in 1...Self.copiesMax {
             // Begun before the look: a change of the key from now on outdates the copy.
@@ -161,7 +164,7 @@ struct FetchedEntry {
             ticket.arrival = copy
             let outcome = tiers.store(entry, since: ticket)
             guard outcome == .refused(.removedMeanwhile), copy.isOutdated, copies < Self.copiesMax
-            else { return services.recorder.count(outcome, context.request) }
+            else { return services.recorder.count(outcome, context.asked.request) }
         }
     }
 
@@ -183,7 +186,7 @@ struct FetchedEntry {
         else { return nil }
         var builder = builder
         if let joined, let refusal = join(joined, to: &builder) {
-            services.recorder.refused(refusal, context.request)
+            services.recorder.refused(refusal, context.asked.request)
             return nil
         }
         builder.hold(merge.parts)

@@ -15,12 +15,7 @@ extension FlightFetch {
 
     /// Starts a task that leads the flight.
     private func start(_ lead: @escaping @Sendable () async -> Void) {
-        attach(.task(services.supervisor.start(on: executor, lead)))
-    }
-
-    private func attach(_ leader: LeadingWork) {
-        flight.attach(leader)
-        progress.attach(leader: leader)
+        flight.attach(.task(services.supervisor.start(on: executor, lead)))
     }
 
     /// Ends the flight after the last attempt of its leader.
@@ -36,38 +31,30 @@ extension FlightFetch {
         guard let origin = services.loopOrigin, origin.isOnLoop, !services.tiers.hasOutlet,
             services.supervisor.isOpen
         else { return false }
-        let fetch = fetchAttempt(context)
-        let question = fetch.question()
+        let fetch = fetchAttempt(context, number: attempt)
         let exchange = services.supervisor.startExchange { number in
-            fetch.begin(question, at: origin) { [self] begun in
-                arrived(begun, to: question, fetch, attempt)
+            fetch.begin(at: origin) { [self] begun in
+                arrived(begun, fetch)
                 services.supervisor.end(number)
             }
         }
         guard let exchange else { return false }
-        attach(.exchange(exchange))
+        flight.attach(.exchange(exchange))
         return true
     }
 
-    private func arrived(
-        _ begun: consuming BegunAnswer,
-        to question: FetchQuestion,
-        _ fetch: FetchAttempt,
-        _ attempt: Int
-    ) {
+    private func arrived(_ begun: consuming BegunAnswer, _ fetch: FetchAttempt) {
         switch consume begun {
-        case .unsent: startTask(fetch.context, attempt: attempt)
+        case .unsent: startTask(fetch.context, attempt: fetch.number)
         case .failure(let error):
-            switch giveUp(fetch.context, error, attempt: attempt) {
+            switch giveUp(fetch.context, error, attempt: fetch.number) {
             case .elected(let next, let nextAttempt): startLeader(next, attempt: nextAttempt)
-            case .over, .superseded: leaderEnded(attempt)
+            case .over, .superseded: leaderEnded(fetch.number)
             }
         case .answer(let answer):
-            let remainder = takeHead(of: answer, to: question, fetch, attempt: attempt)
-            if case .done = remainder { return leaderEnded(attempt) }
-            start { [self] in
-                leaderEnded(await leadOn(remainder, of: answer, to: question, fetch, attempt))
-            }
+            let remainder = takeHead(of: answer, fetch)
+            if case .done = remainder { return leaderEnded(fetch.number) }
+            start { [self] in leaderEnded(await leadOn(remainder, of: answer, fetch)) }
         }
     }
 
@@ -77,16 +64,14 @@ extension FlightFetch {
     nonisolated(nonsending) private func leadOn(
         _ remainder: Remainder,
         of answer: OriginAnswer,
-        to question: FetchQuestion,
-        _ fetch: FetchAttempt,
-        _ attempt: Int
+        _ fetch: FetchAttempt
     ) async -> Int {
         do {
-            _ = try await finish(remainder, of: answer, to: question, fetch, attempt, nil)
-            return attempt
+            _ = try await finish(remainder, of: answer, fetch, nil)
+            return fetch.number
         } catch {
-            let failure = giveUp(fetch.context, error, attempt: attempt)
-            guard case .elected(let next, let nextAttempt) = failure else { return attempt }
+            let failure = giveUp(fetch.context, error, attempt: fetch.number)
+            guard case .elected(let next, let nextAttempt) = failure else { return fetch.number }
             return await lead(next, attempt: nextAttempt)
         }
     }

@@ -44,7 +44,9 @@ extension FlightFetch: WatchedFlight {
     /// Ends a flight whose body makes no progress.
     private func expire(_ error: CacheError) {
         flight.retire()
-        if progress.noteBodyFailure() { services.recorder.originFailed(error, context.request) }
+        if progress.noteBodyFailure() {
+            services.recorder.originFailed(error, context.asked.request)
+        }
         endDelivery(error)
         end()
     }
@@ -68,7 +70,7 @@ extension FlightFetch: WatchedFlight {
     /// This runs in its own task, as an origin may react slowly and the other flights must be
     /// watched meanwhile.
     private func endDelivery(_ error: CacheError?) {
-        let (leader, chain) = progress.underWay
+        let (leader, chain) = (flight.work, progress.chain)
         services.supervisor.start(on: executor) {
             if let error { chain?.fail(error) }
             leader?.cancel()

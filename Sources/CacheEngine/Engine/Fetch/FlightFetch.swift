@@ -10,49 +10,49 @@ import Synchronization
 ///       └──────────fails──┘
 final class FlightFetch: Sendable {
     let services: Services
-    let flight: HTTPFlight
+    let flight: Flight
     /// The desk at which other requests join; `nil` for a request that is alone.
-    let desk: HTTPFlightDesk?
-    /// The context that the flight was started with.
-    let context: FetchContext
+    let desk: FlightDesk?
     let progress: FlightProgress
     /// The number at the watchdog.
     private let watch = Atomic(0)
-    /// The fetches that the flight was started in.
-    private let ancestors = AncestorFetch.underWay
+
+    /// The context that the flight was started with.
+    var context: FetchContext { flight.founder }
 
     /// The executor of all tasks of the flight; `nil` for the cache's own.
-    var executor: (any TaskExecutor)? { context.request.options.taskExecutor }
+    var executor: (any TaskExecutor)? { context.asked.request.options.taskExecutor }
 
     private init(
         _ services: Services,
-        _ flight: HTTPFlight,
-        _ desk: HTTPFlightDesk?,
-        _ context: FetchContext
+        _ flight: Flight,
+        _ desk: FlightDesk?,
+        _ nowNanoseconds: UInt64
     ) {
         self.services = services
         self.flight = flight
         self.desk = desk
-        self.context = context
-        progress = FlightProgress(nowNanoseconds: services.clock.monotonicNanoseconds)
+        progress = FlightProgress(nowNanoseconds: nowNanoseconds)
     }
 
-    /// Starts the task that leads `flight`; the watchdog watches the flight until it ends.
+    /// Starts the leader of `flight`; the watchdog watches the flight until it ends.
     static func start(
         _ services: Services,
-        _ flight: HTTPFlight,
-        _ desk: HTTPFlightDesk?,
-        _ context: FetchContext
+        _ flight: Flight,
+        _ desk: FlightDesk?,
+        nowNanoseconds: UInt64
     ) {
         if desk != nil { services.recorder.counters.add(.flights) }
-        let fetch = FlightFetch(services, flight, desk, context)
+        let fetch = FlightFetch(services, flight, desk, nowNanoseconds)
         fetch.watch.store(services.watchdog.add(fetch), ordering: .relaxed)
-        fetch.startLeader(context, attempt: 1)
+        fetch.startLeader(flight.founder, attempt: 1)
     }
 
     /// Starts another leader in the place of a hanging one.
     func replaceLeader(_ context: FetchContext, attempt: Int) {
-        AncestorFetch.within(ancestors) { startLeader(context, attempt: attempt) }
+        AncestorFetch.within(flight.founder.asked.ancestors) {
+            startLeader(context, attempt: attempt)
+        }
     }
 
     func end() {
@@ -121,15 +121,14 @@ final class FlightFetch: Sendable {
         mayReplaceShared: Bool = true
     ) async throws -> Bool {
         guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
-        let fetch = fetchAttempt(context, mayReplaceShared: mayReplaceShared)
-        let question = fetch.question()
-        let answer = try await fetch.ask(question)
-        let remainder = takeHead(of: answer, to: question, fetch, attempt: attempt)
+        let fetch = fetchAttempt(context, number: attempt, mayReplaceShared: mayReplaceShared)
+        let answer = try await fetch.ask()
+        let remainder = takeHead(of: answer, fetch)
         let isWhole: Bool
         if case .done(let isAnswered) = remainder {
             isWhole = isAnswered
         } else {
-            isWhole = try await finish(remainder, of: answer, to: question, fetch, attempt, lease)
+            isWhole = try await finish(remainder, of: answer, fetch, lease)
         }
         return isWhole && lease != nil && Self.tellsOfOthers(answer.status)
             && fetch.isCurrent(answer)
@@ -145,16 +144,15 @@ final class FlightFetch: Sendable {
         return !facts.isServerError && !facts.mayConcernOneClient && status != 304
     }
 
-    func fetchAttempt(_ context: FetchContext, mayReplaceShared: Bool = true) -> FetchAttempt {
+    func fetchAttempt(
+        _ context: FetchContext,
+        number: Int,
+        mayReplaceShared: Bool = true
+    ) -> FetchAttempt {
         var ticket = context.ticket
         ticket.permit = flight.permit
         ticket.mayReplaceShared = mayReplaceShared
-        return FetchAttempt(
-            services: services,
-            context: context,
-            ticket: ticket,
-            isShared: desk != nil
-        )
+        return FetchAttempt(services, context, number: number, ticket, isShared: desk != nil)
     }
 
     /// Does the work that taking the head left; returns whether the response arrived whole.
@@ -164,20 +162,18 @@ final class FlightFetch: Sendable {
     nonisolated(nonsending) func finish(
         _ remainder: Remainder,
         of answer: OriginAnswer,
-        to question: FetchQuestion,
         _ fetch: FetchAttempt,
-        _ attempt: Int,
         _ lease: SharedLease?
     ) async throws -> Bool {
         let outcome: FetchOutcome
         switch remainder {
         case .done(let isAnswered): return isAnswered
         case .decided(let decision):
-            outcome = try await fetch.outcome(answer, to: question, decision)
+            outcome = try await fetch.outcome(answer, decision)
         case .arrives(let arriving): outcome = arriving
         }
         if let lease { endEarly(lease, outcome) }
-        return await deliver(outcome, fetch.context, attempt: attempt)
+        return await deliver(outcome, fetch.context, attempt: fetch.number)
     }
 
     /// Ends the lease with the head if the body is not going to be shared, so that no machine waits
@@ -196,7 +192,7 @@ final class FlightFetch: Sendable {
         _ context: FetchContext,
         _ error: any Error,
         attempt: Int
-    ) -> HTTPFlight.Failure {
+    ) -> Flight.Failure {
         let error = shown(error)
         // Read before the waiters are told: the time for which the error is shared begins here.
         let now = services.clock.monotonicNanoseconds
@@ -211,7 +207,7 @@ final class FlightFetch: Sendable {
             }
         )
         if case .superseded = failure { return failure }
-        services.recorder.originFailed(error, context.request)
+        services.recorder.originFailed(error, context.asked.request)
         let isUnreachable = (error as? CacheError)?.code == .originUnreachable
         if context.purpose == .refresh {
             noteRefresh(context, isUnreachable ? .unreachable : failedRefresh(context))
@@ -243,7 +239,7 @@ final class FlightFetch: Sendable {
         _ context: FetchContext,
         _ end: RefreshEnd
     ) {
-        services.recorder.refreshed(succeeded: end == .succeeded, context.request)
+        services.recorder.refreshed(succeeded: end == .succeeded, context.asked.request)
         desk?.noteRefresh(
             flight.key,
             end,
@@ -268,33 +264,36 @@ final class FlightFetch: Sendable {
     ///
     /// Not inlined, for the reason of `finish`.
     @inline(never)
-    func takeHead(
-        of answer: OriginAnswer,
-        to question: FetchQuestion,
-        _ fetch: FetchAttempt,
-        attempt: Int
-    ) -> Remainder {
-        let decision = FetchDecision.decide(answer, to: question, fetch.context, services)
-        guard var outcome = fetch.outcomeAtOnce(answer, to: question, decision) else {
+    func takeHead(of answer: OriginAnswer, _ fetch: FetchAttempt) -> Remainder {
+        let context = fetch.context
+        let decision = FetchDecision.decide(answer, to: fetch.question, context, services)
+        guard var outcome = fetch.outcomeAtOnce(answer, decision) else {
             return .decided(decision)
         }
-        // Taken out, because a copy would retain everything that the body holds.
-        if var body = outcome.body.take() {
-            guard case .present(let chunk) = body.shared else {
-                outcome.body = body
+        if let body = outcome.body {
+            guard case .present(let chunk) = body.shared else { return .arrives(outcome) }
+            outcome.isStored =
+                entry(of: body, context, attempt: fetch.number).storeAtOnce(chunk)
+            guard outcome.isStored, services.tiers.backing.settlesAtOnce else {
                 return .arrives(outcome)
             }
-            body.isGivenUp = !flight.awaitsAnswer(of: attempt)
-            let entry = FetchedEntry(services: services, context: fetch.context, body: body)
-            let isStored = entry.storeAtOnce(chunk)
-            guard isStored, services.tiers.backing.settlesAtOnce else {
-                outcome.body = entry.body
-                outcome.body?.isStored = isStored
-                return .arrives(outcome)
-            }
-            withdraw(entry.body)
+            withdraw(body)
         }
-        return .done(isAnswered: tell(outcome, fetch.context, attempt: attempt) != nil)
+        return .done(isAnswered: tell(outcome, context, attempt: fetch.number) != nil)
+    }
+
+    /// The entry of a body that arrived with its head.
+    private func entry(
+        of body: PendingBody,
+        _ context: FetchContext,
+        attempt: Int
+    ) -> FetchedEntry {
+        FetchedEntry(
+            services: services,
+            context: context,
+            body: body,
+            isGivenUp: !flight.awaitsAnswer(of: attempt)
+        )
     }
 
     /// Tells the waiters that the head has arrived, and delivers the body; returns `false` if the body
@@ -304,14 +303,13 @@ final class FlightFetch: Sendable {
         _ context: FetchContext,
         attempt: Int
     ) async -> Bool {
-        if var body = outcome.body, case .present(let chunk) = body.shared {
+        if let body = outcome.body, case .present(let chunk) = body.shared {
             // It is delivered first: the waiters get it with the head.
-            body.isGivenUp = !flight.awaitsAnswer(of: attempt)
-            let entry = FetchedEntry(services: services, context: context, body: body)
+            let entry = entry(of: body, context, attempt: attempt)
             if body.storage == .none {
                 await entry.endReplaced()
             } else {
-                if !body.isStored { await entry.store(.inMemory([chunk]), body.builder) }
+                if !outcome.isStored { await entry.store(.inMemory([chunk]), body.builder) }
                 await services.tiers.settle(body.key.hash)
             }
             withdraw(body)
@@ -351,7 +349,7 @@ final class FlightFetch: Sendable {
             noteRefresh(context, isShared ? .succeeded : failedRefresh(context))
         }
         if let refusal = outcome.answer.refusal {
-            services.recorder.refused(refusal, context.request)
+            services.recorder.refused(refusal, context.asked.request)
         }
         return told
     }
@@ -392,12 +390,11 @@ final class FlightFetch: Sendable {
         _ context: FetchContext,
         attempt: Int
     ) {
-        let now = services.clock.monotonicNanoseconds
         let key = flight.key
         switch outcome.sharing {
         case .failure: break
         case .everyone:
-            services.desk(key).noteShareable(true, key, nowNanoseconds: now)
+            services.desk(key).noteShareable(key)
             if outcome.answer.refusal == .tooLarge, let body = outcome.body { noteTooLarge(body) }
         case .askerOnly:
             // An error caused by one client's request does not concern the others, nor does the
@@ -411,7 +408,7 @@ final class FlightFetch: Sendable {
                 flight.permit.isValid, flight.awaitsAnswer(of: attempt)
             else { return }
             services.recorder.counters.add(.hitForMissMarks)
-            desk.noteShareable(false, key, nowNanoseconds: now)
+            desk.noteUnshareable(key, nowNanoseconds: services.clock.monotonicNanoseconds)
         }
     }
 

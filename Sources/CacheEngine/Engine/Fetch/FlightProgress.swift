@@ -13,7 +13,6 @@ struct FlightProgress: ~Copyable, Sendable {
 
     /// Not private: without optimisation the compiler emits no usable symbol for a private one.
     struct State {
-        var leader: LeadingWork?
         var chain: BodyChain?
         /// Whether the delivery of the body has begun to read from the origin.
         var isReading = false
@@ -30,8 +29,6 @@ struct FlightProgress: ~Copyable, Sendable {
 
     /// Counts another piece of the body.
     func advance() { pieces.wrappingAdd(1, ordering: .relaxed) }
-
-    func attach(leader: LeadingWork) { state.withLock { $0.leader = leader } }
 
     /// Notes that the body has failed; returns `false` if that was noted before.
     ///
@@ -63,7 +60,7 @@ struct FlightProgress: ~Copyable, Sendable {
     /// origin, counts as progress. A reader that stands still for `idleNanoseconds` no longer holds
     /// up the others.
     func look(
-        at flight: HTTPFlight,
+        at flight: Flight,
         uploadedPieces: Int,
         idleNanoseconds: UInt64,
         nowNanoseconds: UInt64
@@ -88,15 +85,14 @@ struct FlightProgress: ~Copyable, Sendable {
         }
     }
 
-    /// The leader under way, and the body that it delivers.
-    var underWay: (leader: LeadingWork?, chain: BodyChain?) {
-        state.withLock { ($0.leader, $0.chain) }
+    /// The body that the leader delivers.
+    var chain: BodyChain? {
+        state.withLock { $0.chain }
     }
 
     func end() {
         state.withLock { state in
             state.hasEnded = true
-            state.leader = nil
             state.chain = nil
         }
     }

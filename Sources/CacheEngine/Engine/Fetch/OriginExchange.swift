@@ -46,13 +46,16 @@ struct OriginExchange {
             case .response(let response):
                 services.recorder.counters.add(.originRequests)
                 do {
-                    let answer = try answer(
-                        response,
-                        isHead: isHead,
-                        requestSeconds: requestSeconds,
-                        nil
+                    completion(
+                        .answer(
+                            try answer(
+                                response,
+                                isHead: isHead,
+                                requestSeconds: requestSeconds,
+                                nil
+                            )
+                        )
                     )
-                    completion(.answer(answer))
                 } catch {
                     release(nil, bytes: 0)
                     completion(.failure(CacheError.originFailure(error)))
@@ -144,8 +147,8 @@ struct OriginExchange {
 
     /// The request that asks `question` on behalf of `context`.
     func request(for context: FetchContext, _ question: FetchQuestion) -> OriginRequest {
-        var fields = context.request.fields.section
-        var method = context.request.method
+        var fields = context.asked.request.fields.section
+        var method = context.asked.request.method
         switch question {
         case .plain: break
         case .whole: Conditional.removeConditions(from: &fields)
@@ -171,12 +174,12 @@ struct OriginExchange {
         }
         return OriginRequest(
             method: method,
-            url: context.request.urlWithoutFragment,
+            url: context.asked.request.urlWithoutFragment,
             fields: HeaderFields(fields),
-            body: context.request.body.map { context.upload?.watching($0) ?? $0 },
-            timeout: context.request.options.timeout
+            body: context.asked.request.body.map { context.upload?.watching($0) ?? $0 },
+            timeout: context.asked.request.options.timeout
                 ?? services.configuration.originLimits.maximumHeadTime,
-            onInformational: context.request.options.onInformational
+            onInformational: context.asked.request.options.onInformational
         )
     }
 }

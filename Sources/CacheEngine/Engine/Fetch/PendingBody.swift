@@ -1,7 +1,9 @@
 import HTTPCaching
 
 /// A body that is still to be delivered to its readers, and into the store.
-struct PendingBody: Sendable {
+///
+/// An object, because the steps that deliver it pass it on.
+final class PendingBody: Sendable {
     let shared: SharedBody
     let origin: OriginAnswer
     /// The entry that the response becomes.
@@ -9,11 +11,20 @@ struct PendingBody: Sendable {
     let storage: Storage
     /// Taken before the fetch: a removal after it keeps the response from being stored.
     let ticket: RemovalLedger.Ticket
-    /// Whether the attempt was abandoned before its response arrived, so that no caller gets the
-    /// response.
-    var isGivenUp = false
-    /// Whether the response is stored, and may have to be awaited on disk.
-    var isStored = false
+
+    init(
+        shared: SharedBody,
+        origin: consuming OriginAnswer,
+        builder: consuming EntryBuilder,
+        storage: Storage,
+        ticket: consuming RemovalLedger.Ticket
+    ) {
+        self.shared = shared
+        self.origin = origin
+        self.builder = builder
+        self.storage = storage
+        self.ticket = ticket
+    }
 
     /// The body while it arrives; `nil` if it arrived whole with the head.
     var chain: BodyChain? {

@@ -16,13 +16,13 @@ struct SharedFetch {
 
     private let services: Services
     private let tier: any SharedTier
-    private let desk: HTTPFlightDesk
+    private let desk: FlightDesk
     private let context: FetchContext
 
     /// Returns `nil` if there is no shared store, or the response is not for others.
-    init?(_ services: Services, _ desk: HTTPFlightDesk?, _ context: FetchContext) {
+    init?(_ services: Services, _ desk: FlightDesk?, _ context: FetchContext) {
         guard let tier = services.tiers.outlet?.tier, let desk, context.policy.reads,
-            context.policy.writes, !context.asksForPart, context.request.method != .head,
+            context.policy.writes, !context.asksForPart, context.asked.request.method != .head,
             !context.isPersonal(services.configuration),
             !services.configuration.caching.demandsOrigin(context.facts, context.policy)
         else { return nil }
@@ -121,7 +121,7 @@ struct SharedFetch {
             of: context.key,
             by: index,
             vary,
-            context.request.fields.section
+            context.asked.request.fields.section
         )
         let flightKey = context.lookup.flightKey.hash
         let isAdopted = desk.settleVariant(of: flightKey, ticket.permit) {

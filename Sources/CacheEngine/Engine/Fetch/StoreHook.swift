@@ -8,11 +8,11 @@ struct StoreHook {
 
     /// The entry that the response becomes; `nil` if it must not be stored.
     func entry(of body: PendingBody) async -> EntryBuilder? {
-        guard !context.request.options.leavesStoring else { return nil }
+        guard !context.asked.request.options.leavesStoring else { return nil }
         let hooks = services.configuration.hooks
         guard let willStore = hooks.willStore else { return body.builder }
         let proposal = StoreProposal(
-            request: context.request,
+            request: context.asked.request,
             status: body.origin.status,
             fields: HeaderFields(body.builder.fields),
             lifetime: .seconds(Int(body.builder.facts.freshnessLifetimeSeconds)),
@@ -26,11 +26,11 @@ struct StoreHook {
                 try await willStore(proposal)
             }
             guard var changed = answer else {
-                services.recorder.refused(.hook, context.request)
+                services.recorder.refused(.hook, context.asked.request)
                 return nil
             }
             guard let tags = tags(of: changed, insteadOf: body.builder.fields) else {
-                services.recorder.refused(.tooManyTags, context.request)
+                services.recorder.refused(.tooManyTags, context.asked.request)
                 return nil
             }
             changed.tags = tags
@@ -38,7 +38,7 @@ struct StoreHook {
             builder.apply(changed)
             return builder
         } catch {
-            services.recorder.hookFailed(error, context.request)
+            services.recorder.hookFailed(error, context.asked.request)
             return nil
         }
     }
@@ -59,7 +59,7 @@ struct StoreHook {
         _ work: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
         let race = Race<Result>()
-        let executor = context.request.options.taskExecutor
+        let executor = context.asked.request.options.taskExecutor
         let working = services.supervisor.start(on: executor) {
             do { race.finish(.success(try await work())) } catch { race.finish(.failure(error)) }
         }

@@ -4,9 +4,9 @@ package import HTTPCaching
 ///
 /// One allocation holds all fields. Copies share it until one of them changes.
 public struct HeaderFields: Sendable {
-    /// The first lines; empty if an entry was served.
+    /// The lines; empty if an entry was served.
     private var own: FieldSection
-    /// The lines after them: those of the entry that was served, and the cache's own.
+    /// The lines of the entry that was served, and the cache's own.
     ///
     /// A change copies them into the section.
     ///
@@ -18,8 +18,8 @@ public struct HeaderFields: Sendable {
         served = nil
     }
 
-    init(_ served: ServedFields, after own: FieldSection = FieldSection()) {
-        self.own = own
+    init(_ served: ServedFields) {
+        own = FieldSection()
         self.served = served
     }
 
@@ -32,18 +32,17 @@ public struct HeaderFields: Sendable {
         for (name, value) in fields { append(name, value) }
     }
 
-    package var section: FieldSection { served?.section(after: own) ?? own }
+    package var section: FieldSection { served?.section ?? own }
 
     /// The fields of a 304 about the response with these fields; shared lines stay shared.
     var ofNotModified: HeaderFields {
-        let first = Conditional.notModifiedFields(stored: own)
-        guard let served else { return HeaderFields(first) }
-        return HeaderFields(served.ofNotModified, after: first)
+        guard let served else { return HeaderFields(Conditional.notModifiedFields(stored: own)) }
+        return HeaderFields(served.ofNotModified)
     }
 
     /// Makes the fields those of the part `range` of a body of `bodySize` bytes.
     mutating func describePart(_ range: Range<Int>, of bodySize: Int) {
-        let linesCount = own.bytes.count + (served?.bytesUsual ?? 0)
+        let linesCount = served?.bytesUsual ?? own.bytes.count
         var part = PartFields(range, of: bodySize, reserving: linesCount)
         forEachRun { part.append($0) }
         self = HeaderFields(part.finish())
@@ -60,7 +59,6 @@ public struct HeaderFields: Sendable {
     /// Calls `read` with the encoded lines, run by run.
     package func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void) {
         guard let served else { return own.withUnsafeBytes(read) }
-        if !own.isEmpty { own.withUnsafeBytes(read) }
         served.forEachRun(read)
     }
 

@@ -4,36 +4,26 @@ import Platform
 /// Joins flights on behalf of one request: decides which it may lead or follow, and waits.
 struct Boarding {
     private let services: Services
-    /// The arrival time of the request, on the monotonic clock.
-    private let startedNanoseconds: UInt64
-    /// The end of the request's time for a head, on the monotonic clock, for all its waits
-    /// together.
-    private let untilNanoseconds: UInt64
-    /// Whether only a response that the origin sends after this request may be used.
-    private let demandsOrigin: Bool
+    private let asked: RequestContext
 
-    init(
-        _ services: Services,
-        _ request: CacheRequest,
-        _ facts: RequestFacts,
-        _ policy: CachePolicy
-    ) {
+    init(_ services: Services, _ asked: RequestContext) {
         self.services = services
-        startedNanoseconds = services.clock.monotonicNanoseconds
-        let limit = services.configuration.originLimits.maximumHeadTime
-        let longest = max(limit, request.options.timeout ?? .zero)
-        untilNanoseconds = startedNanoseconds &+ longest.nanoseconds
-        demandsOrigin = services.configuration.caching.demandsOrigin(facts, policy)
+        self.asked = asked
+    }
+
+    /// Whether only a response that the origin sends after this request may be used.
+    private var demandsOrigin: Bool {
+        services.configuration.caching.demandsOrigin(asked.facts, asked.policy)
     }
 
     // MARK: Boarding
 
-    /// Joins the key's flight, or starts one.
+    /// Joins the key's flight, or starts one, at this time of the monotonic clock.
     ///
     /// Not inlined, so that a frame that waits does not hold the checks.
     @inline(never)
-    func board(_ context: FetchContext) -> FlightBoarding<FetchContext, FlightAnswer> {
-        let company = company(context)
+    func board(_ context: FetchContext, nowNanoseconds: UInt64) -> FlightBoarding {
+        let company = company(context, nowNanoseconds)
         if case .none = company { return .outcome(.goAlone(.mayNotShare)) }
         let desk = services.desk(context.key.hash)
         var mayLead = true
@@ -41,11 +31,11 @@ struct Boarding {
         let boarding = desk.board(
             context.lookup.flightKey.hash,
             context,
-            nowNanoseconds: services.clock.monotonicNanoseconds,
+            nowNanoseconds: nowNanoseconds,
             checks(context, mayLead: mayLead)
         )
         if case .leading(let flight, _) = boarding {
-            FlightFetch.start(services, flight, desk, context)
+            FlightFetch.start(services, flight, desk, nowNanoseconds: nowNanoseconds)
         }
         return boarding
     }
@@ -53,13 +43,14 @@ struct Boarding {
     /// Starts a flight that no request waits for, unless one is under way.
     func refresh(_ context: FetchContext) {
         let desk = services.desk(context.key.hash)
+        let now = services.clock.monotonicNanoseconds
         let flight = desk.refresh(
             context.lookup.flightKey.hash,
             context,
-            nowNanoseconds: services.clock.monotonicNanoseconds,
+            nowNanoseconds: now,
             checks(context, mayLead: true)
         )
-        if let flight { FlightFetch.start(services, flight, desk, context) }
+        if let flight { FlightFetch.start(services, flight, desk, nowNanoseconds: now) }
     }
 
     private enum Company {
@@ -79,26 +70,32 @@ struct Boarding {
     /// - unsafe methods, content and write conditions: the origin must see each of these requests;
     /// - `no-store`, and in a shared cache `Authorization`, and `Cookie` if so configured: the
     ///   response is for one client.
-    private func company(_ context: FetchContext) -> Company {
-        let (request, facts) = (context.request, context.facts)
-        guard isCollapsed(request), context.policy.reads, context.policy.writes,
-            request.body == nil,
-            !facts.flags.contains(.noStore), facts.flags.isDisjoint(with: .writeConditions),
-            request.method == .get || request.method == .head || request.method == .query
+    private func company(_ context: FetchContext, _ nowNanoseconds: UInt64) -> Company {
+        let facts = context.facts
+        guard isCollapsed(context.asked.request), context.policy.reads, context.policy.writes,
+            context.asked.request.body == nil,
+            !facts.flags.contains(.noStore), facts.flags.isDisjoint(with: .writeConditions)
         else { return .none }
+        switch context.asked.request.method.kind {
+        case .get, .head, .query: break
+        default: return .none
+        }
         if context.isPersonal(services.configuration) { return .none }
         // The responses to these requests are not whole, so no other request could use them.
-        if request.method == .head || context.asksForPart { return .follow }
+        if context.asked.request.method.kind == .head || context.asksForPart { return .follow }
         // A caller that stores its response by itself is proposed no part.
-        if facts.hasRange, request.options.leavesStoring { return .follow }
+        if facts.hasRange, context.asked.request.options.leavesStoring { return .follow }
         if context.confirmable == nil, facts.isConditional {
-            return leadsWithoutConditions(context) ? .lead : .follow
+            return leadsWithoutConditions(context, nowNanoseconds) ? .lead : .follow
         }
         return .lead
     }
 
     /// Whether a conditional request leads a flight that fetches the whole response.
-    private func leadsWithoutConditions(_ context: FetchContext) -> Bool {
+    private func leadsWithoutConditions(
+        _ context: FetchContext,
+        _ nowNanoseconds: UInt64
+    ) -> Bool {
         // A reload that led would retire the flight whose response is on its way.
         guard context.leavesOutConditions(services.configuration.caching), !demandsOrigin else {
             return false
@@ -106,7 +103,7 @@ struct Boarding {
         // A response that is not stored would be fetched again for each such request.
         return !services.desk(context.key.hash).isTooLarge(
             context.lookup.flightKey.hash,
-            nowNanoseconds: services.clock.monotonicNanoseconds
+            nowNanoseconds: nowNanoseconds
         )
     }
 
@@ -127,12 +124,12 @@ struct Boarding {
         var isPersonal: Bool { context.isPersonal(services.configuration) }
 
         /// A personal request founds a flight only to refresh, and no request waits for it.
-        func mayJoin(_ flight: HTTPFlight) -> Bool {
+        func mayJoin(_ flight: Flight) -> Bool {
             !flight.founder.isPersonal(services.configuration)
                 || Mutant.joinsPersonalRefreshes.isOn
         }
 
-        func isOutdated(_ flight: HTTPFlight) -> Bool {
+        func isOutdated(_ flight: Flight) -> Bool {
             if demandsOrigin, !flight.isUnanswered { return true }
             let ledger = services.tiers.ledger
             return !ledger.isCurrent(context.key.hash, since: flight.founder.ticket)
@@ -169,50 +166,52 @@ struct Boarding {
             context: context,
             demandsOrigin: demandsOrigin,
             mayLead: mayLead,
-            untilNanoseconds: untilNanoseconds
+            untilNanoseconds: asked.untilNanoseconds
         )
     }
 
     // MARK: Alone
 
-    /// Starts a flight for this request only.
+    /// Starts a flight for this request only, at this time of the monotonic clock.
     @inline(never)
-    func boardAlone(_ context: FetchContext) -> FlightBoarding<FetchContext, FlightAnswer> {
-        let flight = HTTPFlight(
+    func boardAlone(_ context: FetchContext, nowNanoseconds: UInt64) -> FlightBoarding {
+        let flight = Flight(
             key: context.lookup.flightKey.hash,
             founder: context,
-            machine: FlightStateMachine(isWanted: false, waitersMax: 1, attemptsMax: 1),
-            startedNanoseconds: startedNanoseconds
+            isWanted: false,
+            waitersMax: 1,
+            attemptsMax: 1,
+            startedNanoseconds: asked.startedNanoseconds
         )
         // The time of the request's own upload must not count against the origin.
-        let until = context.request.body == nil ? untilNanoseconds : .max
+        let until = context.asked.request.body == nil ? asked.untilNanoseconds : .max
         let place = flight.join(
             context,
             as: .asker,
-            HTTPFlight.Terms(untilNanoseconds: until),
-            nowNanoseconds: startedNanoseconds
+            Flight.Terms(untilNanoseconds: until),
+            nowNanoseconds: asked.startedNanoseconds
         )
-        FlightFetch.start(services, flight, nil, context)
+        FlightFetch.start(services, flight, nil, nowNanoseconds: nowNanoseconds)
         return .leading(flight, place)
     }
 
     /// Ends a request that left the flight of `key`: a response to it shows that the flight itself
     /// hangs.
-    func leaveEscape(from key: KeyHash, _ outcome: FlightOutcome<FlightAnswer>) {
+    func leaveEscape(from key: KeyHash, _ outcome: FlightOutcome) {
         let desk = services.desk(key)
         desk.leaveEscape(key)
         guard case .answered(let answer, _) = outcome, answer.status < 500 else { return }
         let patience = services.configuration.collapsing.maximumWait.nanoseconds
-        desk.isolateFlight(of: key, startedBefore: startedNanoseconds &+ patience)
+        desk.isolateFlight(of: key, startedBefore: asked.startedNanoseconds &+ patience)
     }
 
     // MARK: Waiting
 
     /// Waits for the outcome of a flight that the request has boarded.
     nonisolated(nonsending) func outcome(
-        of boarding: FlightBoarding<FetchContext, FlightAnswer>,
+        of boarding: FlightBoarding,
         _ context: FetchContext
-    ) async -> FlightOutcome<FlightAnswer> {
+    ) async -> FlightOutcome {
         switch boarding {
         case .outcome(let outcome): return outcome
         case .aboard(let flight, let place):
@@ -224,11 +223,11 @@ struct Boarding {
 
     /// `isOwn` is true for the request that began the flight: it is not counted as a waiter.
     nonisolated(nonsending) private func outcome(
-        of place: HTTPFlight.Place,
-        in flight: HTTPFlight,
+        of place: Flight.Place,
+        in flight: Flight,
         _ context: FetchContext,
         isOwn: Bool
-    ) async -> FlightOutcome<FlightAnswer> {
+    ) async -> FlightOutcome {
         switch place {
         case .known(let outcome):
             // The request joined after the head, so the fetch did not count it.
@@ -239,7 +238,7 @@ struct Boarding {
             }
             return outcome
         case .waiting(let waiter):
-            let timer = timer(of: waiter, in: flight, context.request.options)
+            let timer = timer(of: waiter, in: flight, context.asked.request.options)
             let outcome = await flight.outcome(of: waiter)
             timer?.cancel()
             if !isOwn { services.recorder.waited(nanoseconds: waitedNanoseconds) }
@@ -249,18 +248,18 @@ struct Boarding {
 
     /// The moment at which `limit` has passed since the request began; `nil` without a limit.
     func moment(after limit: Duration?) -> UInt64? {
-        limit.map { startedNanoseconds &+ $0.nanoseconds }
+        limit.map { asked.startedNanoseconds &+ $0.nanoseconds }
     }
 
     /// The time since the request began.
     var waitedNanoseconds: UInt64 {
-        services.clock.monotonicNanoseconds &- startedNanoseconds
+        services.clock.monotonicNanoseconds &- asked.startedNanoseconds
     }
 
     /// The task that removes the waiter when the request's own time is over.
     private func timer(
-        of waiter: HTTPFlight.WaiterID,
-        in flight: HTTPFlight,
+        of waiter: Flight.WaiterID,
+        in flight: Flight,
         _ options: RequestOptions
     ) -> Task<Void, Never>? {
         guard let seconds = options.timeout?.seconds else { return nil }

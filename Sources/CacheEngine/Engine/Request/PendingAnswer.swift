@@ -7,7 +7,7 @@ package final class PendingAnswer: Sendable {
     private enum Work {
         case none
         /// The request leads a flight, which will call it.
-        case lead(HTTPFlight, HTTPFlight.WaiterID)
+        case lead(Flight, Flight.WaiterID)
         case task(Task<Void, Never>)
 
         /// Called outside the lock: the flight may call the request at once.
@@ -59,7 +59,7 @@ package final class PendingAnswer: Sendable {
         attach(.task(task), unlessAfter: turn)
     }
 
-    func attach(_ flight: HTTPFlight, _ waiter: HTTPFlight.WaiterID) {
+    func attach(_ flight: Flight, _ waiter: Flight.WaiterID) {
         attach(.lead(flight, waiter))
     }
 

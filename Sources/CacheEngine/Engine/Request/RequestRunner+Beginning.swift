@@ -7,15 +7,16 @@ extension RequestRunner {
     /// Begins the request; any thread calls `completion` once, outside all locks.
     func begin(_ answer: PendingAnswer, _ completion: @escaping PendingAnswer.Completion) throws {
         let ticket = services.tiers.ledger.ticket()
-        guard isStorable, isCacheable, request.options.timeout == nil,
+        guard isCacheable, request.options.timeout == nil,
             let step = try stepWithoutLookup(ticket)
         else { return goOn(with: .look, answer, completion) }
         guard case .board(let context) = step else { return goOn(with: step, answer, completion) }
-        var boarded = boarding.board(context)
+        let now = asked.startedNanoseconds
+        var boarded = boarding.board(context, nowNanoseconds: now)
         var isAlone = false
         if case .outcome(.goAlone(let reason)) = boarded {
             note(reason)
-            boarded = boarding.boardAlone(context)
+            boarded = boarding.boardAlone(context, nowNanoseconds: now)
             isAlone = true
         }
         guard case .leading(let flight, .waiting(let waiter)) = boarded else {
@@ -23,28 +24,31 @@ extension RequestRunner {
             return goOn(with: step, answer, completion)
         }
         answer.attach(flight, waiter)
-        flight.whenKnown(waiter) { [self, isAlone] outcome in
+        flight.whenKnown(waiter) { [isAlone] outcome in
             answer.detach()
+            // Only a response is final. Other outcomes depend on the cancellation of the request's own
+            // task, and the thread that calls may be in another one.
+            guard case .answered(let answered, isAsker: true) = outcome else {
+                let step = Step.aboard(context, .outcome(outcome), isAlone: isAlone)
+                return goOn(with: step, answer, completion)
+            }
+            if let response = builder.response(answered, to: context, isAsker: true) {
+                return end(with: response, refreshOfWhole(after: response, context), completion)
+            }
             do {
-                let next = try self.step(after: outcome, context, isAlone: isAlone)
-                goOn(with: next, answer, completion)
+                let step = stepWithoutResponse(answered, context, isAsker: true)
+                goOn(with: isAlone ? try Self.last(step) : step, answer, completion)
             } catch { completion(.failure(error)) }
         }
     }
 
-    /// The step that follows an outcome, as far as no task is needed to find it.
-    ///
-    /// Only a response is final. Other outcomes depend on the cancellation of the request's own
-    /// task, and the thread that calls may be in another one.
-    private func step(
-        after outcome: FlightOutcome<FlightAnswer>,
-        _ context: FetchContext,
-        isAlone: Bool
-    ) throws -> Step {
-        guard case .answered = outcome else {
-            return .aboard(context, .outcome(outcome), isAlone: isAlone)
-        }
-        return isAlone ? try finishAlone(outcome, context) : try finish(outcome, context)
+    private func end(
+        with response: consuming CacheResponse,
+        _ refresh: FetchContext?,
+        _ completion: PendingAnswer.Completion
+    ) {
+        respond(response, refresh)
+        completion(.success(response))
     }
 
     /// Ends the request, or takes the further steps in a task.
@@ -54,8 +58,7 @@ extension RequestRunner {
         _ completion: @escaping PendingAnswer.Completion
     ) {
         if case .respond(let response, let refresh) = step {
-            respond(response, refresh)
-            return completion(.success(response))
+            return end(with: response, refresh, completion)
         }
         let executor = request.options.taskExecutor ?? services.configuration.taskExecutor
         answer.startTask(on: executor, completion) { [self] in try await response(from: step) }

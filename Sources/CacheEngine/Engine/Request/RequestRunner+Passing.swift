@@ -11,7 +11,8 @@ extension RequestRunner {
             response = builder.gatewayTimeout()
         } else {
             let context = passingContext()
-            let outcome = await boarding.outcome(of: boarding.boardAlone(context), context)
+            let boarded = boarding.boardAlone(context, nowNanoseconds: nowNanoseconds)
+            let outcome = await boarding.outcome(of: boarded, context)
             if case .answered(let answer, _) = outcome { await invalidate(after: answer) }
             guard case .respond(let answered, _) = try finish(outcome, context) else {
                 throw CacheError.cacheShutDown
@@ -23,15 +24,13 @@ extension RequestRunner {
     }
 
     private func passingContext() -> FetchContext {
-        let mayAnswerGets = request.method == .post && isStorable && policy.writes
+        let mayAnswerGets = request.method == .post && asked.isStorable && policy.writes
         return FetchContext(
-            request,
-            facts,
-            policy.with {
+            asked,
+            policy: policy.with {
                 $0.reads = false
                 $0.writes = false
             },
-            key,
             lookup: .nothing(key, forward),
             ticket: services.tiers.ledger.ticket(),
             purpose: mayAnswerGets ? .post : .answer
@@ -40,7 +39,7 @@ extension RequestRunner {
 
     /// The reason why the request was forwarded, in the words of RFC 9211 §2.2.
     private var forward: CacheStatus.Forward {
-        guard isCacheable else { return .method }
+        guard isAnsweredByStore else { return .method }
         if policy.reads { return .miss }
         return policy.writes ? .request : .bypass
     }

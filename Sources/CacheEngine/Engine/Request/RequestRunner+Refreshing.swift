@@ -27,19 +27,21 @@ extension RequestRunner {
         for name in Self.ownFields { request.fields.remove(name) }
         let facts = services.configuration.caching.facts(of: request)
         return FetchContext(
-            request,
-            facts,
-            policy,
-            key,
+            asked.with(request, facts),
             lookup: lookup,
             ticket: ticket,
             purpose: .refresh
         )
     }
 
-    /// Whether the response is a part that was fetched for this request, and the configuration also
-    /// fetches the whole in the background.
-    func wantsWhole(after response: CacheResponse, _ context: FetchContext) -> Bool {
+    /// The fetch of the whole that follows the response, if it is a part that was fetched for this
+    /// request, and the configuration wants the whole as well.
+    func refreshOfWhole(after response: CacheResponse, _ context: FetchContext) -> FetchContext? {
+        wantsWhole(after: response, context)
+            ? refreshContext(context.found, context.ticket) : nil
+    }
+
+    private func wantsWhole(after response: CacheResponse, _ context: FetchContext) -> Bool {
         guard facts.hasRange, response.status == 206, response.info.source == .origin,
             response.info.isStored, policy.writes,
             services.configuration.caching.rangeMiss == .wholeBehind

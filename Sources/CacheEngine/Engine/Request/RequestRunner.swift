@@ -1,4 +1,5 @@
 import HTTPCaching
+import Platform
 
 /// One request that cannot be answered synchronously.
 ///
@@ -10,10 +11,10 @@ import HTTPCaching
 ///
 /// Each step names the next one. `FlightFetch` fetches; its outcome is handled once, in `finish`.
 ///
-/// An object, like the contexts of its fetches: ten thousand requests may wait for one response,
+/// Two references, like the contexts of its fetches: ten thousand requests may wait for one response,
 /// and each frame that waits holds only references. For the same reason the steps around the wait
 /// are not inlined.
-final class RequestRunner: Sendable {
+struct RequestRunner: Sendable {
     /// The next step.
     enum Step {
         /// Look up the stored response.
@@ -24,7 +25,7 @@ final class RequestRunner: Sendable {
         /// request alone is the last.
         indirect case aboard(
             FetchContext,
-            FlightBoarding<FetchContext, FlightAnswer>,
+            FlightBoarding,
             isAlone: Bool
         )
         /// Ask the origin for this request only.
@@ -41,21 +42,25 @@ final class RequestRunner: Sendable {
     }
 
     let services: Services
-    let request: CacheRequest
-    let facts: RequestFacts
-    let policy: CachePolicy
-    let terms: ReuseTerms
-    let key: RequestKey
-    /// Whether responses of the request's scheme are stored.
-    let isStorable: Bool
-    let boarding: Boarding
+    let asked: RequestContext
+
+    var request: CacheRequest { asked.request }
+    var facts: RequestFacts { asked.facts }
+    var policy: CachePolicy { asked.policy }
+    var key: RequestKey { asked.key }
+    var boarding: Boarding { Boarding(services, asked) }
 
     /// - Throws: `CacheError` if the URL is invalid, the cache is closing, or a fetch asks for the
     ///   key that it is fetching.
-    init(_ services: Services, _ request: CacheRequest, _ policy: CachePolicy?) throws {
+    init(
+        _ services: Services,
+        _ request: consuming CacheRequest,
+        _ policy: CachePolicy?
+    ) throws {
         guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
         let (key, isStorable) = try services.key(of: request)
-        guard !AncestorFetch.underWay.contains(where: { $0.key == key.hash }) else {
+        let ancestors = AncestorFetch.underWay
+        guard !ancestors.contains(where: { $0.key == key.hash }) else {
             throw CacheError(
                 .loadRecursed,
                 detail: "The origin requested the URL that it is fetching: "
@@ -63,18 +68,28 @@ final class RequestRunner: Sendable {
             )
         }
         self.services = services
-        self.key = key
-        self.isStorable = isStorable
-        self.policy = services.policy(of: request, policy)
-        terms = services.terms(of: request, policy)
-        facts = services.configuration.caching.facts(of: request)
-        boarding = Boarding(services, request, facts, self.policy)
-        self.request = request
+        let facts = services.configuration.caching.facts(of: request)
+        let terms = services.terms(of: request, policy)
+        let policy = services.policy(of: request, policy)
+        let started = services.clock.monotonicNanoseconds
+        let limit = services.configuration.originLimits.maximumHeadTime
+        let longest = max(limit, request.options.timeout ?? .zero)
+        asked = RequestContext(
+            request,
+            facts,
+            policy,
+            terms,
+            key,
+            isStorable: isStorable,
+            startedNanoseconds: started,
+            untilNanoseconds: started &+ longest.nanoseconds,
+            ancestors: ancestors
+        )
     }
 
     /// Takes the steps from `first` on, to the response.
     nonisolated(nonsending) func response(from first: Step = .look) async throws -> CacheResponse {
-        guard isStorable, isCacheable else { return try await pass() }
+        guard isCacheable else { return try await pass() }
         var step = first
         // A request that began outside a task has looked once.
         var looks = if case .look = first { 0 } else { 1 }
@@ -86,7 +101,7 @@ final class RequestRunner: Sendable {
                     looks <= services.configuration.collapsing.maximumLookUps
                     ? try await look() : .fetchAlone(contextWithoutLookup(), .lookedTooOften)
             case .board(let context):
-                let boarded = boarding.board(context)
+                let boarded = boarding.board(context, nowNanoseconds: nowNanoseconds)
                 step = try finish(await boarding.outcome(of: boarded, context), context)
             case .aboard(let context, let boarded, let isAlone):
                 let outcome = await boarding.outcome(of: boarded, context)
@@ -102,8 +117,14 @@ final class RequestRunner: Sendable {
         }
     }
 
+    /// Whether the policy, the method and the scheme let a stored response be used, or the response
+    /// be stored.
+    var isCacheable: Bool { asked.isStorable && isAnsweredByStore }
+
     /// Whether the policy and the method let a stored response be used, or the response be stored.
-    var isCacheable: Bool { (policy.reads || policy.writes) && request.isAnsweredByKey }
+    var isAnsweredByStore: Bool {
+        (asked.policy.reads || asked.policy.writes) && asked.request.isAnsweredByKey
+    }
 
     /// Counts the response, and starts the refresh that follows it.
     func respond(_ response: CacheResponse, _ refresh: FetchContext?) {
@@ -121,12 +142,13 @@ final class RequestRunner: Sendable {
     }
 
     var builder: ResponseBuilder { ResponseBuilder(services) }
+    var nowNanoseconds: UInt64 { services.clock.monotonicNanoseconds }
 
     @inline(never)
     private func contextWithoutLookup() -> FetchContext {
         let ticket = services.tiers.ledger.ticket()
         let lookup = LookupResult.nothing(key, isUncertain: true)
-        return FetchContext(request, facts, policy, key, lookup: lookup, ticket: ticket)
+        return FetchContext(asked, lookup: lookup, ticket: ticket)
     }
 
     // MARK: Looking
@@ -147,7 +169,7 @@ final class RequestRunner: Sendable {
     }
 
     /// The step that follows a certain miss, which needs no look-up; `nil` if there may be an entry.
-    func stepWithoutLookup(_ ticket: RemovalLedger.Ticket) throws -> Step? {
+    func stepWithoutLookup(_ ticket: consuming RemovalLedger.Ticket) throws -> Step? {
         guard !policy.reads || services.tiers.noteCertainMiss(key) else { return nil }
         return try step(after: .nothing(key), ticket)
     }
@@ -157,8 +179,8 @@ final class RequestRunner: Sendable {
     /// Not inlined, so that the frame of a look-up stays small.
     @inline(never)
     private func step(
-        after lookup: LookupResult,
-        _ ticket: RemovalLedger.Ticket
+        after lookup: consuming LookupResult,
+        _ ticket: consuming RemovalLedger.Ticket
     ) throws -> Step {
         let step = reuseStep(lookup)
         if let (response, isRefreshed) = response(step, lookup) {
@@ -172,22 +194,15 @@ final class RequestRunner: Sendable {
     }
 
     private func context(
-        of lookup: LookupResult,
+        of lookup: consuming LookupResult,
         _ step: ReuseStep,
-        _ ticket: RemovalLedger.Ticket
+        _ ticket: consuming RemovalLedger.Ticket
     ) -> FetchContext {
         // `.fetch`: the stored response must not be used, not even for a condition.
-        var used = lookup
-        if case .fetch = step, lookup.stored != nil { used = .nothing(key) }
-        return FetchContext(
-            request,
-            facts,
-            policy,
-            key,
-            lookup: used,
-            found: lookup,
-            ticket: ticket
-        )
+        if case .fetch = step, lookup.stored != nil {
+            return FetchContext(asked, lookup: .nothing(key), found: lookup, ticket: ticket)
+        }
+        return FetchContext(asked, lookup: lookup, ticket: ticket)
     }
 
     /// The stored response in place of a fetched one whose body broke off with `error`.
@@ -196,7 +211,7 @@ final class RequestRunner: Sendable {
     ///
     /// - Throws: `error`, if no stored response may be served.
     func standIn(after error: any Error) async throws -> CacheResponse {
-        guard isStorable, isCacheable else { throw error }
+        guard isCacheable else { throw error }
         let ticket = services.tiers.ledger.ticket()
         let lookup = await Lookup(services).result(
             for: key,
@@ -207,11 +222,11 @@ final class RequestRunner: Sendable {
     }
 
     private func reuseStep(_ lookup: LookupResult) -> ReuseStep {
-        guard let stored = lookup.stored else { return ReuseStep(missing: facts, terms) }
+        guard let stored = lookup.stored else { return ReuseStep(missing: facts, asked.terms) }
         return ReuseStep(
             stored,
             for: facts,
-            terms,
+            asked.terms,
             services.tiers,
             refreshAheadShare: services.configuration.caching.refreshAheadShare,
             nowSeconds: services.clock.nowSeconds
@@ -247,7 +262,7 @@ final class RequestRunner: Sendable {
     /// Turns the outcome of the flight into the next step.
     @inline(never)
     func finish(
-        _ outcome: FlightOutcome<FlightAnswer>,
+        _ outcome: FlightOutcome,
         _ context: FetchContext
     ) throws -> Step {
         switch outcome {
@@ -265,16 +280,21 @@ final class RequestRunner: Sendable {
                 return .look
             }
             guard let response = builder.response(answer, to: context, isAsker: isAsker) else {
-                // The body has ended meanwhile: it is stored, or the next flight fetches it.
-                if case .shared(let body) = answer.content, !isAsker, body.isLetGo { return .look }
-                return .fetchAlone(context, .unshareable)
+                return stepWithoutResponse(answer, context, isAsker: isAsker)
             }
-            let isWholeWanted = wantsWhole(after: response, context)
-            return .respond(
-                response,
-                refresh: isWholeWanted ? refreshContext(context.found, context.ticket) : nil
-            )
+            return .respond(response, refresh: refreshOfWhole(after: response, context))
         }
+    }
+
+    /// The step after an answer that gives this request no response.
+    func stepWithoutResponse(
+        _ answer: FlightAnswer,
+        _ context: FetchContext,
+        isAsker: Bool
+    ) -> Step {
+        // The body has ended meanwhile: it is stored, or the next flight fetches it.
+        if case .shared(let body) = answer.content, !isAsker, body.isLetGo { return .look }
+        return .fetchAlone(context, .unshareable)
     }
 
     /// The error as seen by requests that shared the fetch.
@@ -316,7 +336,8 @@ final class RequestRunner: Sendable {
         note(reason)
         // A request that waited too long does not store: the fetch that it waited for does.
         let own = key == nil ? context : context.withoutStoring
-        let outcome = await boarding.outcome(of: boarding.boardAlone(own), own)
+        let boarded = boarding.boardAlone(own, nowNanoseconds: nowNanoseconds)
+        let outcome = await boarding.outcome(of: boarded, own)
         if let key { boarding.leaveEscape(from: key, outcome) }
         return try finishAlone(outcome, own)
     }
@@ -328,10 +349,14 @@ final class RequestRunner: Sendable {
 
     /// Turns the outcome of a flight for this request alone into its last step.
     func finishAlone(
-        _ outcome: FlightOutcome<FlightAnswer>,
+        _ outcome: FlightOutcome,
         _ context: FetchContext
     ) throws -> Step {
-        let step = try finish(outcome, context)
+        try Self.last(try finish(outcome, context))
+    }
+
+    /// The step after the flight of a request alone: no other follows it.
+    static func last(_ step: Step) throws -> Step {
         switch step {
         case .respond: return step
         case .fetchAlone:

@@ -22,7 +22,7 @@ extension ResponseBuilder {
             info.wasFresh = forward(context) == .request
             if let refusal = answer.refusal { info.refusal = refusal }
             if isAsker { info.originFields = HeaderFields(answer.fields) }
-            var response = response(stored, to: context.request, context.facts, info)
+            var response = response(stored, to: context.asked.request, context.facts, info)
             if isAsker {
                 let stored = stored.fields()
                 response?.fields.append(unstoredFields(of: answer, asStored: stored, context))
@@ -69,7 +69,7 @@ extension ResponseBuilder {
         let step = ReuseStep(shared: stored, for: context, services)
         guard case .respond(let source, let age, _) = step else { return nil }
         let info = CacheInfo(source: source, tier: .shared, ageSeconds: age)
-        return response(stored, to: context.request, context.facts, info)
+        return response(stored, to: context.asked.request, context.facts, info)
     }
 
     /// The response with a body that only the request that was sent may read.
@@ -78,11 +78,11 @@ extension ResponseBuilder {
     /// carried the cache's conditions instead.
     private func own(
         _ answer: FlightAnswer,
-        _ body: BodyStream,
+        _ body: consuming BodyStream,
         _ context: FetchContext
     ) -> CacheResponse {
-        var response = head(answer, .asSent, context, isAsker: true)
-        response.body = answer.rest?.body(body) ?? body
+        if let rest = answer.rest { body = rest.body(body) }
+        let response = fetched(answer, .asSent, body, context, isAsker: true)
         guard answer.status == 200, !context.facts.flags.isDisjoint(with: .readConditions) else {
             return response
         }
@@ -96,7 +96,7 @@ extension ResponseBuilder {
             responseSeconds: now
         ).storedFacts(FreshnessLifetime(seconds: 0, source: .none))
         guard Self.hasComparand(context.facts, in: facts) else { return response }
-        let evaluation = conditions(of: context.request, context.facts, on: facts) {
+        let evaluation = conditions(of: context.asked.request, context.facts, on: facts) {
             answer.fields.withUnsafeBytes($0)
         }
         return evaluation == .notModified ? notModified(response) : response
@@ -118,50 +118,51 @@ extension ResponseBuilder {
         _ context: FetchContext,
         isAsker: Bool
     ) -> CacheResponse? {
-        let (request, facts) = (context.request, context.facts)
+        let facts = context.facts
         let lines = isAsker ? Lines.asSent : .asStored
         if answer.status == 200, let stored = answer.facts,
             answer.refusal == nil || Self.hasComparand(facts, in: stored)
         {
-            let evaluation = conditions(of: request, facts, on: stored) {
+            let evaluation = conditions(of: context.asked.request, facts, on: stored) {
                 answer.sharedFields.withUnsafeBytes($0)
             }
             switch evaluation {
             case .notModified:
                 body.decline()
-                let response = notModified(head(answer, .asStored, context, isAsker: isAsker))
+                let response = notModified(
+                    fetched(answer, .asStored, .empty, context, isAsker: isAsker)
+                )
                 return isAsker ? addingUnstoredFields(of: answer, to: response, context) : response
             case .rangeAllowed:
-                guard let size = body.expectedCount, let ranges = RangeSet(request.fields.section),
+                guard let size = body.expectedCount,
+                    let ranges = RangeSet(context.asked.request.fields.section),
                     case .single(let range) = ranges.resolve(bodySize: size)
                 else { break }
                 guard let stream = body.stream(range, for: isAsker ? .asker : .follower) else {
                     body.decline()
                     return nil
                 }
-                let head = head(answer, .asStored, context, isAsker: isAsker)
-                let response = part(range, bodySize: size, stream, head)
+                let whole = fetched(answer, .asStored, .empty, context, isAsker: isAsker)
+                let response = part(range, bodySize: size, stream, whole)
                 return isAsker ? addingUnstoredFields(of: answer, to: response, context) : response
             case .full, .forward, .preconditionFailed: break
             }
         }
-        if request.method.kind == .head {
+        if facts.method == .head {
             body.decline()
-            return head(answer, lines, context, isAsker: isAsker)
+            return fetched(answer, lines, .empty, context, isAsker: isAsker)
         }
         guard let stream = body.stream(for: isAsker ? .asker : .follower) else {
             body.decline()
             return nil
         }
-        var response = head(answer, lines, context, isAsker: isAsker)
-        response.body = answer.rest?.body(stream) ?? stream
-        if let pending = answer.pendingStore, request.options.leavesStoring {
+        let body = answer.rest?.body(stream) ?? stream
+        var response = fetched(answer, lines, body, context, isAsker: isAsker)
+        if let pending = answer.pendingStore, context.asked.request.options.leavesStoring {
             response.info.pendingStore = pending
         }
         return response
     }
-
-    // MARK: The head
 
     /// The lines of the origin's response that a response carries.
     private enum Lines {
@@ -170,10 +171,11 @@ extension ResponseBuilder {
         case asStored
     }
 
-    /// A response with the head of the origin's response, and no body.
-    private func head(
+    /// A response with the head of the origin's response, and `body`.
+    private func fetched(
         _ answer: FlightAnswer,
         _ lines: Lines,
+        _ body: consuming BodyStream,
         _ context: FetchContext,
         isAsker: Bool
     ) -> CacheResponse {
@@ -187,16 +189,21 @@ extension ResponseBuilder {
         if let stored = answer.facts, info.isStored {
             info.remainingSeconds = -stored.stalenessSeconds(at: services.clock.nowSeconds)
         }
-        let status = cacheStatus(answer, context, info, isAsker: isAsker)
-        let own = ServedFields(.empty, OwnLines(ageSeconds: info.ageSeconds, status))
         let fields: FieldSection =
             switch lines {
             case .asSent: answer.fields
             case .asStored: answer.sharedFields
             }
+        let section = OwnLines.section(
+            after: fields,
+            ageSeconds: info.ageSeconds,
+            services.statusName,
+            cacheStatus(answer, context, info, isAsker: isAsker)
+        )
         return CacheResponse(
             status: answer.status,
-            fields: HeaderFields(own, after: fields),
+            fields: HeaderFields(section),
+            body: body,
             info: info
         )
     }
@@ -206,15 +213,15 @@ extension ResponseBuilder {
         _ context: FetchContext,
         _ info: CacheInfo,
         isAsker: Bool
-    ) -> OwnLines.Status {
-        guard services.configuration.cacheStatus == .added else { return .omitted }
+    ) -> CacheStatus? {
+        guard services.configuration.cacheStatus == .added else { return nil }
         var status = CacheStatus(.forwarded(forward(context)))
         status.forwardStatus = answer.status
         status.isStored = info.isStored
         status.isCollapsed = !isAsker
         status.ttlSeconds = info.isStored ? info.remainingSeconds : nil
         status.detail = answer.refusal?.description
-        return .other(services.statusName, status)
+        return status
     }
 
     /// The reason why the request was forwarded, in the words of RFC 9211 §2.2.
@@ -266,6 +273,6 @@ extension ResponseBuilder {
         )
         info.originStatus = status
         if let error { info.fallbackError = error }
-        return response(stored, to: context.request, context.facts, info)
+        return response(stored, to: context.asked.request, context.facts, info)
     }
 }

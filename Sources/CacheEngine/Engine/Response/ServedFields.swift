@@ -1,13 +1,12 @@
 import HTTPCaching
 import Synchronization
 
-/// The fields of a response that shares its lines with others: the shared lines in place, followed
-/// by the response's own.
+/// The fields of a response from an entry: the entry's lines in place, followed by the response's
+/// own.
 ///
 /// Nothing is copied or written until the fields are read.
 struct ServedFields: Sendable {
-    /// Lines as `FieldSection` encodes them, which were checked when they were stored; empty if the
-    /// response was not stored.
+    /// Lines as `FieldSection` encodes them, which were checked when they were stored.
     private let shared: ByteChunk
     private let own: OwnLines
     /// Whether the shared lines that describe the content are left out, as a 304 does.
@@ -20,23 +19,20 @@ struct ServedFields: Sendable {
 
     /// Calls `read` with the shared lines, and then with the others.
     func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void) {
-        if !shared.isEmpty {
-            shared.withUnsafeBytes { lines in
-                if describesContent {
-                    read(lines)
-                } else {
-                    Conditional.forEachNotModifiedRun(ofStored: lines, read)
-                }
+        shared.withUnsafeBytes { lines in
+            if describesContent {
+                read(lines)
+            } else {
+                Conditional.forEachNotModifiedRun(ofStored: lines, read)
             }
         }
         own.forEachRun(read)
     }
 
-    /// All fields after those of `first`, as a section of their own.
-    func section(after first: FieldSection) -> FieldSection {
-        var section = first.withUnsafeBytes {
-            FieldSection(trusted: $0, reserving: bytesUsual)
-        }
+    /// All fields, as a section of their own.
+    var section: FieldSection {
+        var section = FieldSection()
+        section.reserveCapacity(bytesUsual)
         forEachRun { section.append(trusted: $0) }
         return section
     }
@@ -49,9 +45,7 @@ struct ServedFields: Sendable {
     }
 
     /// The bytes of all lines, if the response's own are as short as usual.
-    var bytesUsual: Int { shared.count + Self.ownBytesUsual }
-
-    private static let ownBytesUsual = 128
+    var bytesUsual: Int { shared.count + OwnLines.bytesUsual }
 }
 
 /// The lines that a response adds to the stored ones: `Age` and `Cache-Status`.
@@ -77,16 +71,31 @@ struct OwnLines: Sendable {
 
     /// Calls `read` with the encoded lines, run by run.
     func forEachRun(_ read: (UnsafeRawBufferPointer) -> Void) {
-        withAgeLine(read)
+        if let ageSeconds = ageSeconds.value { Self.withAgeLine(ageSeconds, read) }
         switch status {
         case .omitted: break
         case .hit(let name, let remaining): withHitLine(name, remaining, read)
-        case .other(let name, let status): withLine(name, status.parameters, read)
+        case .other(let name, let status): Self.withLine(name, status, read)
         }
     }
 
-    private func withAgeLine(_ read: (UnsafeRawBufferPointer) -> Void) {
-        guard let ageSeconds = ageSeconds.value else { return }
+    /// `fields` followed by the own lines of a response that was fetched.
+    static func section(
+        after fields: FieldSection,
+        ageSeconds: Int?,
+        _ name: StatusName,
+        _ status: CacheStatus?
+    ) -> FieldSection {
+        var section = fields.withUnsafeBytes { FieldSection(trusted: $0, reserving: bytesUsual) }
+        if let ageSeconds { withAgeLine(ageSeconds) { section.append(trusted: $0) } }
+        if let status { withLine(name, status) { section.append(trusted: $0) } }
+        return section
+    }
+
+    /// The bytes of the lines, if they are as short as usual.
+    static let bytesUsual = 128
+
+    private static func withAgeLine(_ ageSeconds: Int, _ read: (UnsafeRawBufferPointer) -> Void) {
         let room = FieldSection.lineBytes(around: "Age") + DecimalText.bytesMax
         withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
             let end = FieldSection.writeLine(trusted: "Age", to: target, at: 0) {
@@ -96,19 +105,22 @@ struct OwnLines: Sendable {
         }
     }
 
-    private func withLine(
+    private static func withLine(
         _ name: StatusName,
-        _ parameters: [UInt8],
+        _ status: CacheStatus,
         _ read: (UnsafeRawBufferPointer) -> Void
     ) {
-        let room = FieldSection.lineBytes(around: "Cache-Status") + name.count + parameters.count
-        withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
-            let end = FieldSection.writeLine(trusted: "Cache-Status", to: target, at: 0) { value in
-                name.write(to: value)
-                parameters.withUnsafeBytes { value.copy($0, at: name.count) }
-                return name.count + parameters.count
+        status.withParameters { parameters in
+            let valueBytes = name.count + parameters.count
+            let room = FieldSection.lineBytes(around: "Cache-Status") + valueBytes
+            withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { target in
+                let end = FieldSection.writeLine(trusted: "Cache-Status", to: target, at: 0) {
+                    name.write(to: $0)
+                    $0.copy(parameters, at: name.count)
+                    return valueBytes
+                }
+                read(UnsafeRawBufferPointer(rebasing: target[..<end]))
             }
-            read(UnsafeRawBufferPointer(rebasing: target[..<end]))
         }
     }
 

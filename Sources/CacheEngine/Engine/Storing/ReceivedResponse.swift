@@ -3,7 +3,9 @@ import HTTPCaching
 /// A response as it was received, and everything that the rules of storing read from it.
 ///
 /// The rules are applied only here, so that each step sees the same facts.
-struct ReceivedResponse: Sendable {
+///
+/// An object, because decisions about it are passed on.
+final class ReceivedResponse: Sendable {
     /// The request as the rules of storing see it.
     let request: RequestFacts
     let facts: ResponseFacts

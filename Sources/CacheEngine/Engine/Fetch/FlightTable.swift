@@ -8,9 +8,7 @@ import Platform
 ///
 /// Invariant: `flights` holds a flight under its own key, and under its variant's key, until the
 /// flight has ended or another has replaced it.
-struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
-    typealias Member = Flight<Request, Answer>
-
+struct FlightTable: Sendable {
     private struct BackOff {
         var failures: Int
         var untilNanoseconds: UInt64
@@ -23,7 +21,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
 
     let limits: CollapsingOptions
     private let flightsMax: Int
-    private var flights: [KeyHash: Member] = [:]
+    private var flights: [KeyHash: Flight] = [:]
     private var hitForMissUntil: [KeyHash: UInt64] = [:]
     private var tooLargeUntil: [KeyHash: UInt64] = [:]
     private var sharedErrors: [KeyHash: SharedError] = [:]
@@ -48,11 +46,11 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     /// Joins the flight of `key`, or registers one if the request may lead.
     mutating func board(
         _ key: KeyHash,
-        _ request: Request,
+        _ request: FetchContext,
         nowNanoseconds: UInt64,
-        _ checks: some BoardingChecks<Request, Answer>
-    ) -> FlightBoarding<Request, Answer> {
-        let terms = Member.Terms(
+        _ checks: some BoardingChecks
+    ) -> FlightBoarding {
+        let terms = Flight.Terms(
             mayLead: checks.mayLead,
             untilNanoseconds: checks.untilNanoseconds
         )
@@ -80,10 +78,10 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     /// Registers a flight without waiters, unless one is under way or the last one failed recently.
     mutating func refresh(
         _ key: KeyHash,
-        _ request: Request,
+        _ request: FetchContext,
         nowNanoseconds: UInt64,
-        _ checks: some BoardingChecks<Request, Answer>
-    ) -> Member? {
+        _ checks: some BoardingChecks
+    ) -> Flight? {
         if let flight = current(key) {
             // A refresh for one client refreshes for nobody else.
             let isOutdated = checks.isOutdated(flight)
@@ -108,7 +106,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// Removes the flight of `key` if it has waited for a head for too long; its caller gives it up.
-    mutating func takeOverdue(_ key: KeyHash, nowNanoseconds: UInt64) -> Member? {
+    mutating func takeOverdue(_ key: KeyHash, nowNanoseconds: UInt64) -> Flight? {
         guard let flight = flights[key], flight.isUnanswered else { return nil }
         let limit = flight.startedNanoseconds + limits.maximumAge.nanoseconds
         guard nowNanoseconds >= limit else { return nil }
@@ -118,7 +116,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// The flight under way that can still be joined.
-    private mutating func current(_ key: KeyHash) -> Member? {
+    private mutating func current(_ key: KeyHash) -> Flight? {
         guard let flight = flights[key] else { return nil }
         if !flight.isOver { return flight }
         remove(flight)
@@ -127,8 +125,8 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
 
     /// Whether the flight has no answer yet, or one that suits the request.
     private static func isUsable(
-        _ flight: Member,
-        _ checks: some BoardingChecks<Request, Answer>
+        _ flight: Flight,
+        _ checks: some BoardingChecks
     ) -> Bool {
         guard let answer = flight.sharedAnswer else { return true }
         return checks.suits(answer) || Mutant.joinsUnsuitableAnswers.isOn
@@ -138,7 +136,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     private mutating func knownOutcome(
         _ key: KeyHash,
         _ nowNanoseconds: UInt64
-    ) -> FlightOutcome<Answer>? {
+    ) -> FlightOutcome? {
         if let known = sharedErrors[key] {
             if known.untilNanoseconds > nowNanoseconds {
                 return .failed(known.error, isShared: true)
@@ -154,18 +152,16 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
 
     private mutating func register(
         _ key: KeyHash,
-        _ founder: Request,
+        _ founder: FetchContext,
         isWanted: Bool,
         nowNanoseconds: UInt64
-    ) -> Member {
-        let flight = Member(
+    ) -> Flight {
+        let flight = Flight(
             key: key,
             founder: founder,
-            machine: FlightStateMachine(
-                isWanted: isWanted,
-                waitersMax: limits.maximumWaiters,
-                attemptsMax: limits.maximumAttempts
-            ),
+            isWanted: isWanted,
+            waitersMax: limits.maximumWaiters,
+            attemptsMax: limits.maximumAttempts,
             startedNanoseconds: nowNanoseconds
         )
         assert(flights[key] == nil && flights.count < flightsMax)
@@ -176,10 +172,10 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     // MARK: Leaving
 
     /// Whether `flight` still holds its key.
-    func isCurrent(_ flight: Member) -> Bool { flights[flight.key] === flight }
+    func isCurrent(_ flight: Flight) -> Bool { flights[flight.key] === flight }
 
     /// Releases the keys of a flight.
-    mutating func remove(_ flight: Member) {
+    mutating func remove(_ flight: Flight) {
         if flights[flight.key] === flight { flights[flight.key] = nil }
         if let key = flight.variantKey, flights[key] === flight { flights[key] = nil }
         assert(!flights.values.contains { $0 === flight }, "no other key is left")
@@ -202,7 +198,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     // MARK: Facts about a key
 
     mutating func noteUnreachable(
-        by flight: Member,
+        by flight: Flight,
         _ error: any Error,
         nowNanoseconds: UInt64
     ) {
@@ -212,17 +208,16 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
         sharedErrors[flight.key] = SharedError(error: error, untilNanoseconds: until)
     }
 
-    mutating func noteShareable(_ isShareable: Bool, _ key: KeyHash, nowNanoseconds: UInt64) {
-        if isShareable {
-            if !hitForMissUntil.isEmpty { hitForMissUntil[key] = nil }
-            if !tooLargeUntil.isEmpty { tooLargeUntil[key] = nil }
-            if !sharedErrors.isEmpty { sharedErrors[key] = nil }
-            if !backOffs.isEmpty { backOffs[key] = nil }
-        } else {
-            Self.makeRoom(in: &hitForMissUntil)
-            hitForMissUntil[key] =
-                nowNanoseconds + limits.hitForMissTime.nanoseconds
-        }
+    mutating func noteShareable(_ key: KeyHash) {
+        if !hitForMissUntil.isEmpty { hitForMissUntil[key] = nil }
+        if !tooLargeUntil.isEmpty { tooLargeUntil[key] = nil }
+        if !sharedErrors.isEmpty { sharedErrors[key] = nil }
+        if !backOffs.isEmpty { backOffs[key] = nil }
+    }
+
+    mutating func noteUnshareable(_ key: KeyHash, nowNanoseconds: UInt64) {
+        Self.makeRoom(in: &hitForMissUntil)
+        hitForMissUntil[key] = nowNanoseconds + limits.hitForMissTime.nanoseconds
     }
 
     mutating func noteTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) {
@@ -281,7 +276,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// Removes the flight of `key` if it has waited for a head since before `nanoseconds`.
-    mutating func takeUnanswered(_ key: KeyHash, startedBefore nanoseconds: UInt64) -> Member? {
+    mutating func takeUnanswered(_ key: KeyHash, startedBefore nanoseconds: UInt64) -> Flight? {
         guard let flight = flights[key], flight.isUnanswered,
             flight.startedNanoseconds < nanoseconds
         else { return nil }
@@ -290,7 +285,7 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// Removes all flights, and returns them in the order of their start.
-    mutating func takeAll() -> [Member] {
+    mutating func takeAll() -> [Flight] {
         defer { flights = [:] }
         // A flight that is also found under a variant's key counts once.
         return flights.filter { $0.key == $0.value.key }.sorted { left, right in
@@ -307,12 +302,12 @@ struct FlightTable<Request: Sendable, Answer: Sendable>: Sendable {
 }
 
 /// The result of boarding.
-enum FlightBoarding<Request: Sendable, Answer: Sendable> {
+enum FlightBoarding {
     /// The request joined a flight under way.
-    case aboard(Flight<Request, Answer>, Flight<Request, Answer>.Place)
+    case aboard(Flight, Flight.Place)
     /// The request leads a new flight: the caller starts the task that fetches.
-    case leading(Flight<Request, Answer>, Flight<Request, Answer>.Place)
-    case outcome(FlightOutcome<Answer>)
+    case leading(Flight, Flight.Place)
+    case outcome(FlightOutcome)
 }
 
 /// The end of a background refresh.

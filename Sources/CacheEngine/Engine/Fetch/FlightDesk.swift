@@ -7,10 +7,8 @@ import Synchronization
 ///
 /// Nothing is started, resumed or cancelled while the table is locked: a flight that must be ended
 /// is taken from the table, and ended after the lock is released.
-final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
-    typealias Member = Flight<Request, Answer>
-
-    private let table: Mutex<FlightTable<Request, Answer>>
+final class FlightDesk: Sendable {
+    private let table: Mutex<FlightTable>
 
     init(limits: CollapsingOptions, desks: Int) {
         table = Mutex(FlightTable(limits: limits, desks: desks))
@@ -23,10 +21,10 @@ final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
     /// The caller starts the task of a flight that it leads, and attaches it.
     func board(
         _ key: KeyHash,
-        _ request: Request,
+        _ request: FetchContext,
         nowNanoseconds: UInt64,
-        _ checks: some BoardingChecks<Request, Answer>
-    ) -> FlightBoarding<Request, Answer> {
+        _ checks: some BoardingChecks
+    ) -> FlightBoarding {
         let (overdue, boarding) = table.withLock { table in
             (
                 table.takeOverdue(key, nowNanoseconds: nowNanoseconds),
@@ -42,10 +40,10 @@ final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
     /// The caller starts its task, and attaches it.
     func refresh(
         _ key: KeyHash,
-        _ request: Request,
+        _ request: FetchContext,
         nowNanoseconds: UInt64,
-        _ checks: some BoardingChecks<Request, Answer>
-    ) -> Member? {
+        _ checks: some BoardingChecks
+    ) -> Flight? {
         let (overdue, flight) = table.withLock { table in
             (
                 table.takeOverdue(key, nowNanoseconds: nowNanoseconds),
@@ -61,7 +59,7 @@ final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
     /// Releases the keys of a flight whose response is stored.
     ///
     /// Later requests find the response in the store; the waiters of the flight are still told.
-    func withdraw(_ flight: Member) { table.withLock { $0.remove(flight) } }
+    func withdraw(_ flight: Flight) { table.withLock { $0.remove(flight) } }
 
     /// Runs `body` without other work of this desk in between, because the response varies.
     ///
@@ -85,13 +83,16 @@ final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
     ///
     /// For a short time its error answers later requests. Other errors are not recorded, because
     /// one request may have provoked them.
-    func noteUnreachable(by flight: Member, _ error: any Error, nowNanoseconds: UInt64) {
+    func noteUnreachable(by flight: Flight, _ error: any Error, nowNanoseconds: UInt64) {
         table.withLock { $0.noteUnreachable(by: flight, error, nowNanoseconds: nowNanoseconds) }
     }
 
-    /// Records whether the responses of the key can be shared.
-    func noteShareable(_ isShareable: Bool, _ key: KeyHash, nowNanoseconds: UInt64) {
-        table.withLock { $0.noteShareable(isShareable, key, nowNanoseconds: nowNanoseconds) }
+    /// Records that the responses of the key can be shared.
+    func noteShareable(_ key: KeyHash) { table.withLock { $0.noteShareable(key) } }
+
+    /// Records that the responses of the key cannot be shared.
+    func noteUnshareable(_ key: KeyHash, nowNanoseconds: UInt64) {
+        table.withLock { $0.noteUnshareable(key, nowNanoseconds: nowNanoseconds) }
     }
 
     /// Records that the response of the key is too large to be stored.
@@ -139,10 +140,7 @@ final class FlightDesk<Request: Sendable, Answer: Sendable>: Sendable {
 
 /// Facts that only the caller of `board` knows, read while the desk is locked: they are short and
 /// wake nothing.
-protocol BoardingChecks<Request, Answer> {
-    associatedtype Request: Sendable
-    associatedtype Answer: Sendable
-
+protocol BoardingChecks {
     /// Whether the request may be sent on behalf of others that wait.
     var mayLead: Bool { get }
     /// When the request's own time for a head ends, on the monotonic clock.
@@ -150,14 +148,14 @@ protocol BoardingChecks<Request, Answer> {
     /// Whether the request's own response would be for one client only.
     var isPersonal: Bool { get }
     /// Whether the response of the flight may be for more than one client.
-    func mayJoin(_ flight: Flight<Request, Answer>) -> Bool
+    func mayJoin(_ flight: Flight) -> Bool
     /// Whether the flight under way is too old for this request.
     ///
     /// Either its content was removed after it began, or its response came before the request
     /// and must be newer.
-    func isOutdated(_ flight: Flight<Request, Answer>) -> Bool
+    func isOutdated(_ flight: Flight) -> Bool
     /// Whether the request may read an answer whose head came before it.
-    func suits(_ answer: Answer) -> Bool
+    func suits(_ answer: FlightAnswer) -> Bool
     /// Whether the store has changed since the request's look-up: a flight may have ended.
     func hasNews() -> Bool
 }

@@ -5,13 +5,10 @@ import Synchronization
 /// The machine decides under the lock. Continuations are resumed outside it, so that waking ten
 /// thousand waiters does not block other callers.
 ///
-/// Invariants:
-/// 1. Each waiter in the machine's line has a seat with the same ticket, until it is told its
-///    outcome.
-/// 2. `told` holds the outcomes of waiters that were told before they waited.
-final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
-    typealias Outcome = FlightOutcome<Answer>
-    typealias WaiterID = FlightStateMachine.WaiterID
+/// Invariant: `told` holds the outcomes of waiters that left the machine's line before they waited.
+final class Flight: Sendable {
+    typealias Outcome = FlightOutcome
+    typealias WaiterID = WaitingLine<Void>.Ticket
 
     /// The conditions of a request.
     struct Terms {
@@ -22,18 +19,17 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     private struct Seat {
-        let request: Request
+        let request: FetchContext
         let terms: Terms
         let sinceNanoseconds: UInt64
         /// `nil` until the waiter waits.
-        var bell: OutcomeBell<Answer>?
+        var bell: OutcomeBell?
     }
 
     private struct State {
-        var machine: FlightStateMachine
-        var seats = WaitingLine<Seat>()
+        var machine: FlightStateMachine<Seat>
         var told: [WaiterID: Outcome] = [:]
-        var answer: Answer?
+        var answer: FlightAnswer?
         var permit = StorePermit()
         /// When the time of the current attempt ends, whether its caller still waits or not.
         var untilNanoseconds = UInt64.max
@@ -46,18 +42,14 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         /// A second key, known once the response states how it varies.
         var variantKey: KeyHash?
 
-        func mayLead(_ waiter: WaiterID) -> Bool { seats[waiter]?.terms.mayLead ?? false }
-
         /// The next request to send: the first that may lead and is unlike the failed one.
         ///
         /// If all are alike, it is the first that may lead.
-        func successor(_ nowNanoseconds: UInt64, _ isUnlike: (Request) -> Bool) -> WaiterID? {
+        func successor(_ nowNanoseconds: UInt64, _ isUnlike: (FetchContext) -> Bool) -> WaiterID? {
             var first: WaiterID?
             var compared = 0
-            for (waiter, seat) in seats.everyone
+            for (waiter, seat) in machine.line.everyone
             where seat.terms.mayLead && seat.terms.untilNanoseconds > nowNanoseconds {
-                // A waiter that has left may still have a seat.
-                guard machine.isWaiting(waiter) else { continue }
                 if isUnlike(seat.request) { return waiter }
                 first = first ?? waiter
                 compared += 1
@@ -65,26 +57,48 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
             }
             return first
         }
+
+        /// Keeps the outcome of a waiter that has left the line, if it does not wait yet.
+        mutating func keep(_ outcome: @autoclosure () -> Outcome, _ waiter: WaiterID, _ seat: Seat)
+        {
+            assert(told[waiter] == nil, "a waiter is told once")
+            if seat.bell == nil { told[waiter] = outcome() }
+        }
+
+        /// Keeps the outcomes of released waiters that do not wait yet.
+        mutating func keep(_ waiters: Waiters, _ outcome: (WaiterID, Seat) -> Outcome) {
+            waiters.forEach { keep(outcome($0, $1), $0, $1) }
+        }
     }
+
+    private typealias Waiters = WaitingLine<Seat>
 
     let key: KeyHash
     /// The request that started the flight.
     ///
     /// A request must not join if it needs a response newer than that request.
-    let founder: Request
+    let founder: FetchContext
     /// When the flight started, on the monotonic clock.
     let startedNanoseconds: UInt64
     private let state: Mutex<State>
 
+    /// `isWanted` means that the response is wanted even without waiters.
     init(
         key: KeyHash,
-        founder: Request,
-        machine: FlightStateMachine,
+        founder: FetchContext,
+        isWanted: Bool,
+        waitersMax: Int,
+        attemptsMax: Int,
         startedNanoseconds: UInt64
     ) {
         self.key = key
         self.founder = founder
         self.startedNanoseconds = startedNanoseconds
+        let machine = FlightStateMachine<Seat>(
+            isWanted: isWanted,
+            waitersMax: waitersMax,
+            attemptsMax: attemptsMax
+        )
         state = Mutex(State(machine: machine))
     }
 
@@ -92,7 +106,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     /// Whether no request can join any more.
     var isOver: Bool { state.withLock { $0.machine.isOver } }
     /// The answer for requests that join after the head.
-    var sharedAnswer: Answer? { state.withLock { $0.answer } }
+    var sharedAnswer: FlightAnswer? { state.withLock { $0.answer } }
 
     /// The key of the variant that is being fetched, if it is not the flight's own.
     var variantKey: KeyHash? {
@@ -109,17 +123,15 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     func join(
-        _ request: Request,
-        as role: FlightStateMachine.Role = .follower,
+        _ request: FetchContext,
+        as role: FlightRole = .follower,
         _ terms: Terms = Terms(),
         nowNanoseconds: UInt64
     ) -> Place {
         state.withLock { state in
-            switch state.machine.join(as: role) {
+            let seat = Seat(request: request, terms: terms, sinceNanoseconds: nowNanoseconds)
+            switch state.machine.join(seat, as: role) {
             case .wait(let waiter):
-                let seat = Seat(request: request, terms: terms, sinceNanoseconds: nowNanoseconds)
-                let ticket = state.seats.enter(seat)
-                precondition(ticket == waiter, "Seats are given out in the order of the line")
                 if role == .asker { state.untilNanoseconds = terms.untilNanoseconds }
                 return .waiting(waiter)
             case .readAnswer:
@@ -152,10 +164,10 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     }
 
     /// Lets `bell` ring when the outcome for the waiter is known, or now if it is known already.
-    private func hang(_ bell: OutcomeBell<Answer>, for waiter: WaiterID) {
+    private func hang(_ bell: OutcomeBell, for waiter: WaiterID) {
         let early = state.withLock { state -> Outcome? in
             if let early = state.told.removeValue(forKey: waiter) { return early }
-            let isSeated = state.seats.update(waiter) { seat in
+            let isSeated = state.machine.update(waiter) { seat in
                 assert(seat.bell == nil, "a waiter waits once")
                 seat.bell = bell
             }
@@ -169,9 +181,13 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     /// - Returns: Whether the waiter was still waiting.
     @discardableResult
     func leave(_ waiter: WaiterID, with outcome: Outcome) -> Bool {
-        let action = state.withLock { $0.machine.leave(waiter) }
+        let (action, bell) = state.withLock { state in
+            let seat = state.machine.line[waiter]
+            if let seat { state.keep(outcome, waiter, seat) }
+            return (state.machine.leave(waiter), seat?.bell)
+        }
         guard action != .nothing else { return false }
-        tell(waiter, outcome)
+        bell?.ring(outcome)
         if action == .resumeAndEndFetch { cancel() }
         return true
     }
@@ -187,6 +203,9 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         }
         if isCancelled { work.cancel() }
     }
+
+    /// The leading work, if it is known.
+    var work: LeadingWork? { state.withLock { $0.work } }
 
     private func cancel() {
         let work = state.withLock { state in
@@ -213,22 +232,24 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     ///
     /// - Returns: The number of waiters that got the answer; `nil`, without telling any waiter, if
     ///   the attempt had been given up.
-    func answer(_ answer: Answer, for audience: FlightAudience, attempt: Int) -> Int? {
-        let told = state.withLock { state -> (waiters: [WaiterID], asker: WaiterID?)? in
-            guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
-            if audience == .everyone { state.answer = answer }
-            let asker = state.machine.asker
-            return (state.machine.answered(for: audience), asker)
-        }
-        guard let told else { return nil }
-        assert(told.asker.map { told.waiters.contains($0) } ?? true, "the asker waits, too")
-        tell(told.waiters) { waiter in
-            if waiter == told.asker { return .answered(answer, isAsker: true) }
+    func answer(_ answer: FlightAnswer, for audience: FlightAudience, attempt: Int) -> Int? {
+        func outcome(_ waiter: WaiterID, _ asker: WaiterID?) -> Outcome {
+            if waiter == asker { return .answered(answer, isAsker: true) }
             if Mutant.sharesUnshareable.isOn { return .answered(answer, isAsker: false) }
             return audience == .asker ? .goAlone(.unshareable) : .answered(answer, isAsker: false)
         }
-        guard audience == .asker else { return told.waiters.count }
-        return told.asker == nil ? 0 : 1
+        let told = state.withLock { state -> (waiters: Waiters, asker: WaiterID?)? in
+            guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
+            if audience == .everyone { state.answer = answer }
+            let asker = state.machine.asker
+            let waiters = state.machine.answered(for: audience)
+            state.keep(waiters) { waiter, _ in outcome(waiter, asker) }
+            return (waiters, asker)
+        }
+        guard let (waiters, asker) = told else { return nil }
+        ring(waiters) { waiter, _ in outcome(waiter, asker) }
+        guard audience == .asker else { return waiters.count }
+        return asker == nil ? 0 : 1
     }
 
     /// Handles an attempt that failed before a head arrived.
@@ -240,47 +261,54 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         _ error: any Error,
         attempt: Int,
         nowNanoseconds: UInt64 = 0,
-        isUnlike: (Request) -> Bool = { _ in true }
+        isUnlike: (FetchContext) -> Bool = { _ in true }
     ) -> Failure {
         let result = state.withLock { state -> Failing? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
             if !Mutant.permitsLateLeaders.isOn { state.permit.revoke() }
+            // The caller of the failed request gets the error as its answer.
             let asker = state.machine.dismissAsker()
+            if let asker {
+                state.keep(.failed(error, isShared: false), asker.waiter, asker.seat)
+            }
+            var result = Failing(error: error, asker: asker?.seat.bell)
+            result.isExhausted = !state.machine.hasAttemptsLeft
             let next = state.successor(nowNanoseconds, isUnlike)
-            let isExhausted = !state.machine.hasAttemptsLeft
             switch state.machine.failed(electing: next) {
             case .giveUp(let waiters):
-                let alone = isExhausted ? [] : waiters.filter { !state.mayLead($0) }
-                return Failing(asker: asker, next: .over, waiters: waiters, alone: Set(alone))
+                state.keep(waiters, result.outcome)
+                result.waiters = waiters
             case .elect(let next):
-                guard let seat = state.seats[next] else {
-                    preconditionFailure("Each waiter in the line has a seat")
+                guard let seat = state.machine.line[next] else {
+                    preconditionFailure("An elected waiter is in the line")
                 }
                 state.permit = StorePermit()
                 state.untilNanoseconds = seat.terms.untilNanoseconds
                 if state.isRetired { state.permit.revoke() }
                 assert(state.machine.attempts == attempt + 1, "attempts are counted one by one")
-                return Failing(asker: asker, next: .elected(seat.request, attempt: attempt + 1))
+                result.next = .elected(seat.request, attempt: attempt + 1)
             }
+            return result
         }
         guard let result else { return .superseded }
-        assert(result.asker.map { !result.waiters.contains($0) } ?? true, "it is told once")
-        // The caller of the failed request gets the error as its answer.
-        if let asker = result.asker { tell(asker, .failed(error, isShared: false)) }
-        tell(result.waiters) { waiter in
-            result.alone.contains(waiter)
-                ? .goAlone(.unshareable) : .failed(error, isShared: true)
-        }
+        result.asker?.ring(.failed(error, isShared: false))
+        ring(result.waiters, result.outcome)
         return result.next
     }
 
     /// The waiters to tell after a failure, and the next step.
     private struct Failing {
-        var asker: WaiterID?
-        var next: Failure
-        var waiters: [WaiterID] = []
-        /// The waiters that could not lead although attempts were left: they have not been tried.
-        var alone: Set<WaiterID> = []
+        let error: any Error
+        let asker: OutcomeBell?
+        var next = Failure.over
+        var waiters = Waiters()
+        var isExhausted = false
+
+        func outcome(_ waiter: WaiterID, _ seat: Seat) -> Outcome {
+            // A waiter that could not lead although attempts were left has not been tried.
+            if !isExhausted, !seat.terms.mayLead { return .goAlone(.unshareable) }
+            return .failed(error, isShared: true)
+        }
     }
 
     /// The waiters since `nanoseconds` or earlier, without the asker.
@@ -295,7 +323,7 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
 
     private func waiters(where isMeant: (Seat) -> Bool) -> [WaiterID] {
         state.withLock { state in
-            state.seats.everyone
+            state.machine.line.everyone
                 .filter { $0.ticket != state.machine.asker && isMeant($0.element) }
                 .map(\.ticket)
         }
@@ -308,9 +336,11 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
     func close() {
         let waiters = state.withLock { state in
             state.answer = nil
-            return state.machine.close()
+            let waiters = state.machine.close()
+            state.keep(waiters) { _, _ in .lookAgain }
+            return waiters
         }
-        tell(waiters) { _ in .lookAgain }
+        ring(waiters) { _, _ in .lookAgain }
     }
 
     /// Gives up the key to a newer flight.
@@ -343,47 +373,19 @@ final class Flight<Request: Sendable, Answer: Sendable>: Sendable {
         let waiters = state.withLock { state in
             state.permit.revoke()
             state.answer = nil
-            return state.machine.close()
+            let waiters = state.machine.close()
+            state.keep(waiters) { _, _ in .failed(error, isShared: false) }
+            return waiters
         }
         cancel()
-        tell(waiters) { _ in .failed(error, isShared: false) }
+        ring(waiters) { _, _ in .failed(error, isShared: false) }
     }
 
-    private func tell(_ waiter: WaiterID, _ outcome: Outcome) {
-        let bell = state.withLock { state -> OutcomeBell<Answer>? in
-            guard let seat = state.seats.leave(waiter) else { return nil }
-            assert(state.told[waiter] == nil, "a waiter is told once")
-            if seat.bell == nil { state.told[waiter] = outcome }
-            return seat.bell
+    /// Tells released waiters that wait; called outside the lock.
+    private func ring(_ waiters: Waiters, _ outcome: (WaiterID, Seat) -> Outcome) {
+        waiters.forEach { waiter, seat in
+            if let bell = seat.bell { bell.ring(outcome(waiter, seat)) }
         }
-        bell?.ring(outcome)
-    }
-
-    private func tell(_ waiters: [WaiterID], _ outcome: (WaiterID) -> Outcome) {
-        guard waiters.count > 1 else {
-            if let only = waiters.first { tell(only, outcome(only)) }
-            return
-        }
-        var ready: [(WaiterID, OutcomeBell<Answer>)] = []
-        ready.reserveCapacity(waiters.count)
-        state.withLock { state in
-            func tell(_ waiter: WaiterID, _ bell: OutcomeBell<Answer>?) {
-                assert(state.told[waiter] == nil, "a waiter is told once")
-                if let bell {
-                    ready.append((waiter, bell))
-                } else {
-                    state.told[waiter] = outcome(waiter)
-                }
-            }
-            if waiters.count == state.seats.count {
-                state.seats.removeAll { tell($0, $1.bell) }
-            } else {
-                for waiter in waiters {
-                    if let seat = state.seats.leave(waiter) { tell(waiter, seat.bell) }
-                }
-            }
-        }
-        for (waiter, bell) in ready { bell.ring(outcome(waiter)) }
     }
 }
 
