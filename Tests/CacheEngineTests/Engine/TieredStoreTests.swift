@@ -102,7 +102,7 @@ import Testing
         let (onDisk, key) = Self.tiers(on: disk)
         let tiers: TieredStore
         if isDisk {
-            #expect(pool.submit { gate.wait() })
+            await Self.occupy(pool, until: gate)
             tiers = onDisk
         } else {
             let recorder = Recorder(onEvent: nil)
@@ -140,6 +140,17 @@ import Testing
         await disk.close()
     }
 
+    /// Keeps the pool's thread from now on until `gate` opens: its lanes come before its jobs.
+    private static func occupy(_ pool: IOPool, until gate: DispatchSemaphore) async {
+        await withCheckedContinuation { isOccupied in
+            let isTaken = pool.submit {
+                isOccupied.resume()
+                gate.wait()
+            }
+            #expect(isTaken)
+        }
+    }
+
     /// The device hangs while a removal waits for it: later responses are stored all the same.
     @Test(arguments: ["removal of a tag", "removal of all", "mark of a tag", "mark of all"])
     func memoryStoresWhileTheDeviceConfirms(_ operation: String) async throws {
@@ -150,7 +161,7 @@ import Testing
         let disk = try await DiskTier.open(configuration)
         let (tiers, key) = Self.tiers(on: disk)
         let gate = DispatchSemaphore(value: 0)
-        #expect(pool.submit { gate.wait() })
+        await Self.occupy(pool, until: gate)
         let blueprint = EntryBlueprint(
             key: key,
             metadata: [0],
