@@ -121,10 +121,9 @@ extension Worker {
                 parser.reset()
                 return bytes.count
             case .complete(let count):
-                let head = parser.takeHead()
-                take(connection, request: head, in: rest)
+                take(connection, request: parser.head, in: rest)
                 offset += count
-                parser.reset(reusing: head)
+                parser.reset()
             case .refused(let fault):
                 parser.reset()
                 refuseHead(connection, fault)

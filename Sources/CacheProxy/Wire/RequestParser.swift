@@ -41,19 +41,6 @@ struct RequestParser: Sendable {
         head.reset()
     }
 
-    /// Moves the head out, so that the request that uses it need not copy it.
-    mutating func takeHead() -> RequestHead {
-        var taken = RequestHead()
-        swap(&taken, &head)
-        return taken
-    }
-
-    /// Resets the parser, and keeps the storage of the fields of a head that was taken.
-    mutating func reset(reusing used: consuming RequestHead) {
-        head = used
-        reset()
-    }
-
     /// Whether the bytes given last are the empty line that may precede a request line, and no more.
     ///
     /// Some clients send it after content (RFC 9112 §2.2): no head has begun.

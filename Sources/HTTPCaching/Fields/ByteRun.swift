@@ -6,7 +6,7 @@
 public struct ByteRun {
     public let buffer: UnsafeRawBufferPointer
 
-    public init(_ buffer: UnsafeRawBufferPointer) { self.buffer = buffer }
+    @inlinable public init(_ buffer: UnsafeRawBufferPointer) { self.buffer = buffer }
 
     /// The bytes of a literal, which stay in place for ever.
     public init(_ literal: StaticString) {
@@ -135,7 +135,7 @@ public struct ByteRun {
 
 extension String {
     /// Lends the UTF-8 bytes of the string to `body`; a native string is not copied.
-    public func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
+    @inlinable public func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
         let result = utf8.withContiguousStorageIfAvailable {
             body(ByteRun(UnsafeRawBufferPointer($0)))
         }
@@ -146,7 +146,7 @@ extension String {
 }
 
 extension Array where Element == UInt8 {
-    public func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
+    @inlinable public func withByteRun<Result>(_ body: (ByteRun) -> Result) -> Result {
         withUnsafeBytes { body(ByteRun($0)) }
     }
 }

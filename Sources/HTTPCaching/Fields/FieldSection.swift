@@ -83,7 +83,7 @@ public struct FieldSection: Sendable, Hashable {
 
     public mutating func reserveCapacity(_ byteCount: Int) { bytes.reserveCapacity(byteCount) }
 
-    public func withUnsafeBytes<Result>(
+    @inlinable public func withUnsafeBytes<Result>(
         _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> Result {
         try bytes.withUnsafeBytes(body)
