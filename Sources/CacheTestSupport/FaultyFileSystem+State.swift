@@ -173,6 +173,17 @@ extension FaultyFileSystem {
             for (path, file) in names where isInside(path) { durableNames[path] = file }
         }
 
+        /// Which of so many sectors, in their order, a power cut loses; `nil` if each is lost or kept
+        /// by itself.
+        ///
+        /// A device writes runs of sectors, so that the last of a file may be kept without many
+        /// before them.
+        private mutating func lostRun(of count: Int) -> Range<Int>? {
+            guard count > 0, happens(300) else { return nil }
+            let start = Int(random.next() % UInt64(count))
+            return start..<start + 1 + Int(random.next() % UInt64(count - start))
+        }
+
         mutating func loseUnsynchronized() {
             for path in Set(names.keys).union(durableNames.keys).sorted() {
                 guard names[path] != durableNames[path], happens(500) else { continue }
@@ -186,7 +197,10 @@ extension FaultyFileSystem {
                 // The length is durable, because space is allocated to files before they are used.
                 if durable.count > bytes.count { durable.removeLast(durable.count - bytes.count) }
                 durable += [UInt8](repeating: 0, count: bytes.count - durable.count)
-                for dirty in files[number].dirty.sorted() where happens(500) {
+                let written = files[number].dirty.sorted()
+                let lost = lostRun(of: written.count)
+                for (place, dirty) in written.enumerated() {
+                    guard lost.map({ !$0.contains(place) }) ?? happens(500) else { continue }
                     let range = dirty * sector..<min(bytes.count, (dirty + 1) * sector)
                     guard !range.isEmpty else { continue }
                     durable.replaceSubrange(range, with: bytes[range])

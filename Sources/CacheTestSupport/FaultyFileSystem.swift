@@ -7,7 +7,8 @@ import Synchronization
 /// and torn and misdirected writes.
 ///
 /// Written bytes are durable only after a synchronisation: `cutPower` keeps or loses each sector
-/// written since, at random. `endProcess` loses only the open files and their locks.
+/// written since, at random, or loses a run of sectors and keeps the others. `endProcess` loses only
+/// the open files and their locks.
 package final class FaultyFileSystem: FileSystem {
     /// The faults, as calls out of a thousand.
     package struct Plan: Sendable {

@@ -63,6 +63,7 @@ enum Mutant: String {
     case forgetsTheTail
     case adoptsBodiesUnseen
     case leavesUnownedBodies
+    case continuesUnseen
 
     // Flights
     case electsNobody

@@ -172,7 +172,7 @@ import Testing
             file: try files.open("/d/f", .existing),
             seal: SegmentSeal(base: 1),
             limit: 1 << 20,
-            recordBytesMax: 512 << 10
+            reach: 512 << 10
         )
         let found = scanner.scan(from: 4_096)
         #expect(found.items.isEmpty && found.end == 4_096 && found.fault == nil)

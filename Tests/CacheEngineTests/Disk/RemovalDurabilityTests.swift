@@ -205,6 +205,43 @@ import Testing
         await store.close()
     }
 
+    // MARK: A power cut that leaves a hole
+
+    /// The cut loses most of what a life has appended to a segment, except its last batch.
+    @Test(arguments: [false, true])
+    func segmentWithAHoleIsNotContinued(isKilled: Bool) async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let (store, _) = try await Self.store(files)
+        await store.close()
+        let path = try #require(files.paths.first { $0.hasSuffix(".seg") })
+        let second = try await store.open()
+        for number in 10..<46 {
+            _ = second.enqueue(try store.entry(number, version: 4, bytes: 900))
+        }
+        try await second.flush()
+        let before = try #require(files.bytes(of: path))
+        _ = second.enqueue(try store.entry(2, version: 4, bytes: 900))
+        try await second.flush()
+        let after = try #require(files.bytes(of: path))
+        files.endProcess()
+        // The header and the first life stay, and so does the last batch.
+        let last = try #require(after.indices.first { before[$0] != after[$0] })
+        let hole = 2 * pageBytes..<last
+        #expect(hole.count > 32 << 10, "a scan looks no farther than half a segment")
+        var cut = after
+        cut.replaceSubrange(hole, with: [UInt8](repeating: 0, count: hole.count))
+        files.replace(path, with: cut)
+        let third = try await store.open()
+        _ = third.enqueue(try store.entry(2, version: 1))
+        try await third.flush()
+        #expect(try await third.remove(store.storeKey(2)))
+        if isKilled { files.endProcess() } else { await store.close() }
+        _ = try await store.open()
+        #expect(try await store.version(2) == nil)
+        #expect(try await store.version(1) == 0)
+        await store.close()
+    }
+
     // MARK: Cost
 
     /// Storing a key that has no copy on disk waits for no write.

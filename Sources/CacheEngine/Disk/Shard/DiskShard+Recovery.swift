@@ -182,6 +182,8 @@ extension DiskShard {
                 return
             }
         }
+        let mayContinue = isNewest && !isTorn
+        let isFollowed = mayContinue && hasRecords(segment, behind: end, to: scanLimit)
         let known = LogWriter.OpenSegment(
             slot: segment.slot,
             header: segment.header,
@@ -192,10 +194,10 @@ extension DiskShard {
             // The run that wrote it may not have synchronised it.
             isSynchronized: Mutant.believesTheLastLife.isOn
         )
-        if !isSealed || trailer?.recordsEnd != end {
+        if !isSealed || trailer?.recordsEnd != end || isFollowed {
             replay.report.torn += 1
             sealAgain(known)
-        } else if isNewest, !isTorn {
+        } else if mayContinue {
             replay.appendable = known
         } else {
             confirm(known)
@@ -248,15 +250,30 @@ extension DiskShard {
         }
     }
 
-    private func scan(_ segment: FoundSegment, from start: Int, to limit: Int)
-        -> SegmentScanner.Findings
-    {
+    /// Whether the segment has a record farther behind its end than a scan looks.
+    ///
+    /// A power cut may lose what an earlier life has appended, except its last batch. Appended records
+    /// would join that batch to the log again, with its entries that were removed meanwhile.
+    private func hasRecords(_ segment: FoundSegment, behind end: Int, to limit: Int) -> Bool {
+        if Mutant.continuesUnseen.isOn { return false }
+        let start = end + settings.recordBytesMax + recordUnitBytes
+        let reach = settings.segmentBytes
+        let found = scan(segment, from: start, to: limit, reach: reach)
+        return !found.items.isEmpty || found.fault != nil
+    }
+
+    private func scan(
+        _ segment: FoundSegment,
+        from start: Int,
+        to limit: Int,
+        reach: Int? = nil
+    ) -> SegmentScanner.Findings {
         var scanner = SegmentScanner(
             volume: volume,
             file: segment.file,
             seal: segment.header.seal,
             limit: limit,
-            recordBytesMax: settings.recordBytesMax
+            reach: reach ?? settings.recordBytesMax
         )
         var found = scanner.scan(from: start)
         if Mutant.forgetsTheTail.isOn { found.items = [] }

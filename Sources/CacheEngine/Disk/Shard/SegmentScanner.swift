@@ -1,6 +1,6 @@
 /// Scans the records of one segment in order and skips damaged ones.
 ///
-/// The scan searches for the next valid record no farther than one record may reach. The list at
+/// The scan searches for the next valid record no farther than its reach. The list at
 /// the end of the batch then identifies the damaged records. A removal counts as if it had been
 /// read. For any other record, the key's older records count as removed.
 struct SegmentScanner {
@@ -24,18 +24,18 @@ struct SegmentScanner {
     let seal: SegmentSeal
     /// The maximum end of the records; not beyond the end of the file, once that is known.
     private(set) var limit: Int
-    /// The maximum size of a record.
-    let recordBytesMax: Int
+    /// How far behind the last record the scan looks for the next one.
+    let reach: Int
     private var window: [UInt8] = []
     private var windowStart = 0
     private var findings = Findings(end: 0)
 
-    init(volume: Volume, file: OpenFile, seal: SegmentSeal, limit: Int, recordBytesMax: Int) {
+    init(volume: Volume, file: OpenFile, seal: SegmentSeal, limit: Int, reach: Int) {
         self.volume = volume
         self.file = file
         self.seal = seal
         self.limit = limit
-        self.recordBytesMax = recordBytesMax
+        self.reach = reach
     }
 
     /// Scans from `start` on.
@@ -43,7 +43,7 @@ struct SegmentScanner {
         findings = Findings(end: start)
         var offset = start
         while findings.fault == nil, offset + EntryHead.sizeBytes <= limit,
-            offset - findings.end <= recordBytesMax
+            offset - findings.end <= reach
         {
             guard let size = visit(offset) else {
                 offset += recordUnitBytes
