@@ -55,6 +55,7 @@ extension FaultyFileSystem {
         var opened: [Int32: Int] = [:]
         var locked: [Int: Int32] = [:]
         var nextDescriptor: Int32 = 100
+        var history: [[String: [UInt8]]] = []
 
         init(random: SeededRandom, plan: Plan) {
             self.random = random
@@ -139,6 +140,7 @@ extension FaultyFileSystem {
             var count = bytes.count
             if happens(plan.shortWrite) { count = 1 + Int(random.next() % UInt64(count)) }
             keep(.init(rebasing: bytes[..<count]), in: number, at: offset)
+            if plan.keepsHistory { history.append(names.mapValues { files[$0].bytes }) }
             return count
         }
 

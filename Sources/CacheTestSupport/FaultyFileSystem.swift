@@ -35,6 +35,8 @@ package final class FaultyFileSystem: FileSystem {
         package var isReadOnly = false
         /// The path of a file that the device cannot write.
         package var unwritable: String?
+        /// Whether each write adds the contents of all files to `history`.
+        package var keepsHistory = false
         /// The bytes of every file that the device cannot read.
         package var unreadable: Range<Int>?
 
@@ -119,6 +121,9 @@ package final class FaultyFileSystem: FileSystem {
     package func snapshot() -> [String: [UInt8]] {
         state.withLock { state in state.names.mapValues { state.files[$0].bytes } }
     }
+
+    /// The contents of every file after each write, for `restore`.
+    package var history: [[String: [UInt8]]] { state.withLock { $0.history } }
 
     package func restore(_ snapshot: [String: [UInt8]]) {
         for path in paths where snapshot[path] == nil { erase(path) }

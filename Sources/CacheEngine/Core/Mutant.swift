@@ -54,6 +54,7 @@ enum Mutant: String {
     case believesTheLastLife
     case believesOldHeaders
     case believesOldNames
+    case retiresBeforeItKeeps
 
     // Recovery
     case ignoresTombstones

@@ -387,6 +387,33 @@ import Testing
         }
     }
 
+    /// Pinned entries are written again while their segment is reclaimed.
+    @Test func killWhileASegmentIsReclaimedLosesNoPinnedEntry() async throws {
+        let store = DiskStore(volume: .replaced(files))
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        for number in 0..<20 {
+            _ = tier.enqueue(try store.entry(number, version: 4, bytes: 900, flags: .pinned))
+        }
+        try await tier.flush()
+        files.plan.keepsHistory = true
+        for number in 20..<420 {
+            _ = tier.enqueue(try store.entry(number, version: 4, bytes: 900))
+            if number % 20 == 19 { try await tier.flush() }
+        }
+        files.plan = .init()
+        #expect(tier.statistics.segmentsReclaimed > 0 && tier.statistics.reinsertions >= 20)
+        await store.close()
+        for (number, kill) in files.history.enumerated() {
+            files.restore(kill)
+            _ = try await store.open()
+            for pinned in 0..<20 {
+                #expect(try await store.version(pinned) == 4, "\(pinned), write \(number)")
+            }
+            await store.close()
+        }
+    }
+
     @Test func directoryRemovedUnderTheTierLosesNothingButTheCache() async throws {
         let store = DiskStore(segments: 4, volume: .replaced(files))
         let tier = try await store.open()

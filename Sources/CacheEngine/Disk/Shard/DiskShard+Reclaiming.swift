@@ -27,46 +27,61 @@ extension DiskShard {
     /// It must be the oldest segment: a tombstone must not be dropped before the records that it
     /// removes. Returns `false` if there is no segment or the device failed.
     func reclaimOldestSegment() -> Bool {
-        guard let slot = order.first, retire(slot) else { return false }
+        guard mayWrite, let slot = order.first else { return false }
+        if Mutant.retiresBeforeItKeeps.isOn { _ = retire(slot) }
+        // Before the segment is retired: a kill in between must not lose a record that is kept.
+        reinsert(entriesToKeep(in: slot), from: slot)
+        guard retire(slot) else { return false }
         order.removeFirst()
         writer.doubted.removeAll { $0.slot == slot }
-        let kept = forgetEntries(in: slot)
-        reinsert(kept, from: slot)
-        // Files are unlinked outside the lock, because unlinking a large one takes time.
-        var dropped = state.withLock { state in
-            let dropped = kept.compactMap { state.forget($0.identity, at: $0.place) }
+        forgetEntries(in: slot)
+        state.withLock { state in
             assert(state.segments[slot].state == .sealed, "only a sealed segment is emptied")
             state.segments[slot].state = .clean
             state.counters.segmentsReclaimed += 1
             state.purges.forget(upTo: state.segments[slot].purgeSequenceMax)
-            return dropped
         }
-        JumboFile.release(&dropped)
         clean.append(slot)
         return true
     }
 
-    /// Removes the segment's places from the index, except those worth writing again.
-    private func forgetEntries(in slot: Int) -> [Kept] {
-        let mayKeep = writer.segment != nil
+    /// The segment's entries that are worth writing again, in the order of their records; none if no
+    /// segment is open.
+    private func entriesToKeep(in slot: Int) -> [Kept] {
+        guard writer.segment != nil else { return [] }
         var kept: [Kept] = []
-        var dropped: [JumboFile] = []
         var room = settings.segmentBytes / Self.reinsertionDivisor
         var pinnedRoom = settings.segmentBytes / Self.pinnedDivisor
+        for table in DiskIndex.tableNumbers {
+            state.withLock { state in
+                state.index.forEach(inTable: table) { entry in
+                    let place = entry.place
+                    let bytes = place.recordBytes
+                    guard !place.isQueued, place.segment == slot, bytes <= Self.reinsertionBytesMax
+                    else { return }
+                    if place.flags.contains(.pinned), bytes <= pinnedRoom {
+                        pinnedRoom -= bytes
+                    } else if place.frequency >= Self.reinsertionFrequency, bytes <= room {
+                        room -= bytes
+                    } else {
+                        return
+                    }
+                    kept.append(Kept(identity: entry.identity, place: place))
+                }
+            }
+        }
+        return kept.sorted { $0.place.offset < $1.place.offset }
+    }
+
+    /// Removes the segment's places from the index.
+    private func forgetEntries(in slot: Int) {
+        var dropped: [JumboFile] = []
         for table in DiskIndex.tableNumbers {
             state.withLock { state in
                 var jumbos: [UInt64] = []
                 state.index.removeAll(inTable: table) { entry in
                     let place = entry.place
                     guard !place.isQueued, place.segment == slot else { return false }
-                    let bytes = place.recordBytes
-                    let isPinned = place.flags.contains(.pinned) && bytes <= pinnedRoom
-                    let isUsed = place.frequency >= Self.reinsertionFrequency && bytes <= room
-                    if mayKeep, isPinned || isUsed, bytes <= Self.reinsertionBytesMax {
-                        kept.append(Kept(identity: entry.identity, place: place))
-                        if isPinned { pinnedRoom -= bytes } else { room -= bytes }
-                        return false
-                    }
                     if place.flags.contains(.jumbo) { jumbos.append(entry.identity) }
                     return true
                 }
@@ -78,8 +93,8 @@ extension DiskShard {
                 }
             }
         }
+        // Files are unlinked outside the lock, because unlinking a large one takes time.
         JumboFile.release(&dropped)
-        return kept.sorted { $0.place.offset < $1.place.offset }
     }
 
     private func reinsert(_ kept: [Kept], from slot: Int) {
@@ -251,18 +266,5 @@ extension DiskShard {
             pool: pool,
             ledger: ledger
         )
-    }
-}
-
-extension ShardState {
-    /// Removes an entry that is still at `place`, to make room; returns its body, which is doomed.
-    mutating func forget(_ identity: UInt64, at place: RecordPlace) -> JumboFile? {
-        let current = index.place(of: identity)
-        guard !current.isQueued, current.isSameLocation(as: place) else { return nil }
-        _ = index.remove(identity)
-        guard current.flags.contains(.jumbo) else { return nil }
-        let body = bodies.removeValue(forKey: identity)
-        body?.doom()
-        return body
     }
 }

@@ -92,8 +92,8 @@ extension ShardState {
         queue.putBack(again)
     }
 
-    /// Drops the entry: its old copy is retired with the segment, and the new one may be incomplete
-    /// on disk.
+    /// Drops the entry: its old copy goes with the segment, and the new one may be incomplete on
+    /// disk.
     private mutating func giveUpReinsertion(_ item: WriteItem) {
         guard case .reinsertion(let identity, let from) = item else { return }
         let current = index.place(of: identity)
