@@ -35,6 +35,10 @@ package final class FaultyFileSystem: FileSystem {
         package var isReadOnly = false
         /// The path of a file that the device cannot write.
         package var unwritable: String?
+        /// The paths of files that this process may not open.
+        package var forbidden: Set<String> = []
+        /// Whether this process may not unlink those files either.
+        package var keepsForbidden = false
         /// Whether each write adds the contents of all files to `history`.
         package var keepsHistory = false
         /// The bytes of every file that the device cannot read.
@@ -139,7 +143,8 @@ package final class FaultyFileSystem: FileSystem {
 
     package func open(_ path: String, _ purpose: OpenPurpose) throws(FileFault) -> OpenFile {
         try change { state throws(FileFault) in
-            guard !state.links.contains(path) else { throw FileFault(code: 40) }
+            guard !state.links.contains(path) else { throw .link }
+            guard !state.plan.forbidden.contains(path) else { throw .noPermission }
             guard state.opened.count < state.plan.openFilesMax else { throw .tooManyFiles }
             let known = state.names[path]
             if known == nil {
@@ -242,6 +247,8 @@ package final class FaultyFileSystem: FileSystem {
     package func unlink(_ path: String) throws(FileFault) {
         try change { state throws(FileFault) in
             guard !state.plan.isReadOnly else { throw .readOnly }
+            let mayUnlink = !state.plan.keepsForbidden || !state.plan.forbidden.contains(path)
+            guard mayUnlink else { throw .noPermission }
             guard state.names.removeValue(forKey: path) != nil else { throw .notFound }
         }
     }

@@ -65,6 +65,7 @@ enum Mutant: String {
     case adoptsBodiesUnseen
     case leavesUnownedBodies
     case continuesUnseen
+    case overlooksForbiddenFiles
 
     // Flights
     case electsNobody

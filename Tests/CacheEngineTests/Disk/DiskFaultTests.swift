@@ -185,6 +185,38 @@ import Testing
         }
     }
 
+    /// The cache was once run by another user, whose files this one may not open until they are given
+    /// to it.
+    @Test(arguments: [true, false])
+    func segmentThatMayNotBeOpenedRestoresNothing(mayUnlink: Bool) async throws {
+        let store = DiskStore(volume: .replaced(files))
+        let first = try await store.open()
+        for number in 0..<110 {
+            _ = first.enqueue(try store.entry(number, version: 4, bytes: 900))
+            if number % 10 == 9 { try await first.flush() }
+        }
+        #expect(try await first.remove(store.storeKey(0)))
+        _ = first.enqueue(try store.entry(200, version: 4))
+        await store.close()
+        let segments = files.paths.filter { $0.hasSuffix(".seg") }
+        try #require(segments.count > 2)
+        files.plan.forbidden = Set(segments[2...])
+        files.plan.keepsForbidden = !mayUnlink
+        let tier = try await store.open()
+        #expect(tier.recovery.damaged == segments.count - 2 && tier.recovery.readErrors == 1)
+        #expect(try await store.version(0) == nil, "its removal is out of reach")
+        _ = try await tier.remove(store.storeKey(200))
+        _ = try await tier.removeAll(in: .everything)
+        _ = tier.enqueue(try store.entry(300, version: 4))
+        await store.close()
+        files.plan = .init()
+        let again = try await store.open()
+        #expect(again.recovery.damaged == 0)
+        for number in [0, 1, 109, 200] { #expect(try await store.version(number) == nil) }
+        #expect(try await store.version(300) == 4)
+        await store.close()
+    }
+
     @Test func shardGrowsBesideFilesThatItCannotOpen() async throws {
         let (store, snapshot) = try await smallStore()
         for path in snapshot.keys where path.hasSuffix(".seg") { files.addLink(path) }

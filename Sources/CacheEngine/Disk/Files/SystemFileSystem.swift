@@ -11,9 +11,16 @@ extension FileFault {
     package static let tooManyFiles = Self(code: EMFILE)
     package static let readOnly = Self(code: EROFS)
     package static let noPermission = Self(code: EACCES)
+    package static let link = Self(code: ELOOP)
 
     /// Whether the machine ran out of descriptors or memory; the file itself may be sound.
     package var isExhaustion: Bool { [EMFILE, ENFILE, ENOMEM].contains(code) }
+
+    /// Whether this process may not open the file.
+    package var isForbidden: Bool { [EACCES, EPERM].contains(code) }
+
+    /// Whether the path leads to a link or a directory instead of a file.
+    package var namesLinkOrDirectory: Bool { [ELOOP, EISDIR].contains(code) }
 
     package var text: String { String(cString: strerror(code)) }
 

@@ -17,6 +17,8 @@ extension DiskShard {
         var appendable: LogWriter.OpenSegment?
         /// A read error: the device did not return all data, so removals may be missing.
         var fault: FileFault?
+        /// The slots of files that this process may not open.
+        var forbidden: [Int] = []
     }
 
     /// Rebuilds the index from the files, oldest segment first, and prepares the log for writing.
@@ -43,7 +45,10 @@ extension DiskShard {
         endSession()
         continueLog(replay.appendable)
         // Without this, the same bad block would empty the shard at every opening.
-        if replay.fault != nil { reclaimEverything() }
+        if replay.fault != nil {
+            reclaimEverything()
+            unlink(replay.forbidden)
+        }
         while ledger.balance.freeBytes < 0, makeRoom() {}
         replay.report.entries = state.withLock { $0.index.count }
         assert(
@@ -70,10 +75,12 @@ extension DiskShard {
             do throws(FileFault) {
                 file = try volume.open(settings.directory + "/" + name, .existing)
             } catch {
-                // A link, a directory or a file without permission is not this cache's and is left
-                // unchanged.
                 guard !error.isExhaustion else { throw error }
-                if error == .inputOutput { replay.fault = error }
+                // A link or a directory is not this cache's; any other file may have records, and
+                // the only ones of removals.
+                let holdsRecords = !error.namesLinkOrDirectory
+                if holdsRecords, !Mutant.overlooksForbiddenFiles.isOn { replay.fault = error }
+                if holdsRecords, error.isForbidden { replay.forbidden.append(slot) }
                 foreign.insert(slot)
                 replay.report.damaged += 1
                 continue
@@ -106,6 +113,17 @@ extension DiskShard {
         clean += found.filter { !isLive($0) }.map(\.slot)
         if let fault = confirmClean() { replay.fault = fault }
         return found.filter(isLive)
+    }
+
+    /// Unlinks segments that this process may not open, so that only one opening begins empty for
+    /// them.
+    ///
+    /// They may have removals of records in the other segments, which are retired before.
+    private func unlink(_ forbidden: [Int]) {
+        guard order.isEmpty else { return }
+        for slot in forbidden where (try? volume.unlink(segmentPath(slot))) != nil {
+            foreign.remove(slot)
+        }
     }
 
     static func slot(named name: String) -> Int? {

@@ -23,8 +23,8 @@ package actor DiskShard {
     var order: [Int] = []
     /// Segments without live records, the one unused longest first.
     var clean: [Int] = []
-    /// Slots whose file could not be opened: the file is not this cache's to change, and its records
-    /// may be readable one day.
+    /// Slots whose file could not be opened: a link, a directory, or a file whose records may be
+    /// readable one day.
     var foreign: Set<Int> = []
     var bodyLine = BodyLine()
     /// Whether the device has the names of the files that this run has found.
