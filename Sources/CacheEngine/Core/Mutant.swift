@@ -55,6 +55,7 @@ enum Mutant: String {
     case believesOldHeaders
     case believesOldNames
     case retiresBeforeItKeeps
+    case reclaimsTheLiving
 
     // Recovery
     case ignoresTombstones

@@ -31,8 +31,11 @@ extension DiskTier: CacheStore {
     ) async throws -> RemovalCount {
         let removed = try forgetAll(in: scope, whenForgotten)
         try await confirmEverywhere()
-        // One shard after the other: together they would keep every thread of the pool.
-        if scope == .everything { for shard in shards { await shard.reclaimEverything() } }
+        // One shard after the other: together they would keep every thread of the pool. One segment a
+        // step: what the shard has to write meanwhile waits for no more than that.
+        if scope == .everything {
+            for shard in shards { while await shard.reclaimPurgedSegment() {} }
+        }
         return removed
     }
 

@@ -207,6 +207,23 @@ import Testing
         await store.close()
     }
 
+    /// They fill segments before the purge has freed the room of older ones.
+    @Test func purgeOfEverythingSparesWhatIsStoredWhileItRuns() async throws {
+        let store = DiskStore()
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        for number in 0..<100 { _ = tier.enqueue(try store.entry(number, version: 4, bytes: 900)) }
+        try await tier.flush()
+        let newer = try (200..<350).map { try store.entry($0, version: 4, bytes: 900) }
+        _ = try await tier.removeAll(in: .everything) {
+            for entry in newer { #expect(tier.enqueue(entry) == .stored) }
+        }
+        #expect(tier.statistics.segmentsReclaimed > 0)
+        #expect(try await store.version(1) == nil)
+        for number in 200..<350 { #expect(try await store.version(number) == 4, "\(number)") }
+        await store.close()
+    }
+
     @Test func sessionEntriesEndWithTheSession() async throws {
         let store = DiskStore()
         let tier = try await store.open()

@@ -56,15 +56,6 @@ extension DiskShard {
         return removed
     }
 
-    /// Frees the room of the entries that a purge of everything has removed.
-    func reclaimEverything() { while isOldestPurged, reclaimOldestSegment() {} }
-
-    /// Whether a purge of everything covers each record of the oldest segment.
-    private var isOldestPurged: Bool {
-        guard let slot = order.first else { return false }
-        return state.withLock { $0.purges.coversAll(before: $0.segments[slot].sequenceMax) }
-    }
-
     /// Makes the accepted entries and removals survive this process.
     func writeOut() throws {
         if isClosed { throw Self.closed }

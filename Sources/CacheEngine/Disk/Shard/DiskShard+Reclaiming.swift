@@ -45,6 +45,17 @@ extension DiskShard {
         return true
     }
 
+    /// Empties the oldest segment if a purge of everything covers all of it; returns `false` if there
+    /// is no such segment or the device failed.
+    func reclaimPurgedSegment() -> Bool {
+        let isPurged = state.withLock { state in
+            guard let slot = order.first else { return false }
+            return state.purges.coversAll(before: state.segments[slot].sequenceMax)
+                || Mutant.reclaimsTheLiving.isOn
+        }
+        return isPurged && reclaimOldestSegment()
+    }
+
     /// The segment's entries that are worth writing again, in the order of their records; none if no
     /// segment is open.
     private func entriesToKeep(in slot: Int) -> [Kept] {

@@ -46,7 +46,7 @@ extension DiskShard {
         continueLog(replay.appendable)
         // Without this, the same bad block would empty the shard at every opening.
         if replay.fault != nil {
-            reclaimEverything()
+            while reclaimPurgedSegment() {}
             unlink(replay.forbidden)
         }
         while ledger.balance.freeBytes < 0, makeRoom() {}
