@@ -130,6 +130,9 @@ extension FaultyFileSystem {
             let number = try self.file(file)
             guard !plan.isReadOnly else { throw .readOnly }
             if let path = plan.unwritable, names[path] == number { throw .inputOutput }
+            if let full = plan.unwritableBytes, full.overlaps(offset..<offset + bytes.count) {
+                throw .noSpace
+            }
             try checkRoom(offset + bytes.count - files[number].bytes.count)
             if happens(plan.writeError) {
                 // Some bytes may have been written before the device failed.

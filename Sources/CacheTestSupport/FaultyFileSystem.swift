@@ -35,6 +35,8 @@ package final class FaultyFileSystem: FileSystem {
         package var isReadOnly = false
         /// The path of a file that the device cannot write.
         package var unwritable: String?
+        /// The bytes of every file for which the device has no room.
+        package var unwritableBytes: Range<Int>?
         /// The paths of files that this process may not open.
         package var forbidden: Set<String> = []
         /// Whether this process may not unlink those files either.

@@ -56,6 +56,7 @@ enum Mutant: String {
     case believesOldNames
     case retiresBeforeItKeeps
     case reclaimsTheLiving
+    case abandonsEmptySegments
 
     // Recovery
     case ignoresTombstones

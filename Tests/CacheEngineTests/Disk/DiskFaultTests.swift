@@ -299,6 +299,38 @@ import Testing
         await store.close()
     }
 
+    /// A file system that copies what is written again has room for a page, and for no batch.
+    @Test func deviceThatTakesHeadersOnlyKeepsWhatIsThere() async throws {
+        let store = DiskStore(volume: .replaced(files))
+        let tier = try await store.open()
+        for number in 0..<400 {
+            _ = tier.enqueue(try store.entry(number, version: 4, bytes: 900))
+            if number % 20 == 19 { try await tier.flush() }
+        }
+        let held = await tier.usage().entries
+        #expect(tier.statistics.segmentsReclaimed > 0)
+        files.plan.unwritableBytes = SegmentHeader.sizeBytes..<64 << 10
+        for number in 400..<410 {
+            _ = tier.enqueue(try store.entry(number, version: 4, bytes: 9_000))
+            await #expect(throws: CacheError.self) { try await tier.flush() }
+        }
+        // The first new segment makes room for the next one.
+        #expect(await tier.usage().entries > held - 60)
+        files.plan = .init()
+        try await tier.flush()
+        _ = tier.enqueue(try store.entry(500, version: 4))
+        let killed = files.copy(afterPowerCut: false)
+        await store.close()
+        _ = try await store.open()
+        #expect(try await store.version(399) == 4)
+        #expect(try await store.version(500) == 4)
+        await store.close()
+        store.volume = .replaced(killed)
+        _ = try await store.open()
+        #expect(try await store.version(399) == 4)
+        await store.close()
+    }
+
     @Test func failedReplacementDoesNotRestoreTheOldEntry() async throws {
         let store = DiskStore(segments: 4, volume: .replaced(files))
         let tier = try await store.open()

@@ -110,6 +110,10 @@ extension DiskShard {
     /// Without this, a later opening could bring back an entry whose removal found nothing to
     /// remove.
     func retire(_ slot: Int) -> Bool {
+        retire(slot, oldestGeneration: state.withLock { $0.segments[slot].generation } + 1)
+    }
+
+    private func retire(_ slot: Int, oldestGeneration: UInt64) -> Bool {
         let (info, sequence) = state.withLock { ($0.segments[slot], $0.nextSequence) }
         var header = SegmentHeader(
             storeID: settings.storeID,
@@ -117,7 +121,7 @@ extension DiskShard {
             slot: slot,
             generation: info.generation,
             nonce: 0,
-            oldestGeneration: info.generation + 1,
+            oldestGeneration: oldestGeneration,
             createdSeconds: UInt64(nowSeconds),
             firstSequence: sequence
         )
@@ -316,9 +320,20 @@ extension DiskShard {
     }
 
     /// Stops writing to the open segment; its records stay readable.
+    ///
+    /// One without records is clean again: a device that takes headers and no batch must not use up
+    /// one segment at each attempt. It is retired, because a part of the batch may be valid.
     func abandonOpenSegment() {
         guard let segment = writer.segment else { return }
         writer.segment = nil
+        let oldest = segment.header.oldestGeneration
+        if segment.items.isEmpty, !Mutant.abandonsEmptySegments.isOn,
+            retire(segment.slot, oldestGeneration: oldest)
+        {
+            state.withLock { $0.segments[segment.slot].state = .clean }
+            clean.append(segment.slot)
+            return
+        }
         order.append(segment.slot)
         state.withLock { $0.close(segment.slot) }
         if segment.isDoubted || settings.durability != .none && !synchronize(segment) {
