@@ -47,12 +47,12 @@ final class PurgeRestorer: Sendable {
         guard !entries.isEmpty else { return }
         let others = state.withLock { $0.purges.note(entries) }
         guard let store, !others.isEmpty else { return }
-        // They were announced, and have their places now.
-        let number = store.nextNumber()
+        // They were announced, and have their places now. A purge that failed here may be younger:
+        // number 0 forgets the failure of none.
         var settled: Set<FleetPurge.ID> = []
         for entry in others {
             guard let purge = entry.purge, settled.insert(purge.id).inserted else { continue }
-            store.confirm([purge.purge], at: entry.position.rawValue, number)
+            store.confirm([purge.purge], at: entry.position.rawValue, 0)
         }
     }
 

@@ -102,7 +102,7 @@ import Testing
         let (onDisk, key) = Self.tiers(on: disk)
         let tiers: TieredStore
         if isDisk {
-            await Self.occupy(pool, until: gate)
+            try await Self.occupy(pool, until: gate)
             tiers = onDisk
         } else {
             let recorder = Recorder(onEvent: nil)
@@ -141,14 +141,14 @@ import Testing
     }
 
     /// Keeps the pool's thread from now on until `gate` opens: its lanes come before its jobs.
-    private static func occupy(_ pool: IOPool, until gate: DispatchSemaphore) async {
-        await withCheckedContinuation { isOccupied in
-            let isTaken = pool.submit {
-                isOccupied.resume()
-                gate.wait()
-            }
-            #expect(isTaken)
+    private static func occupy(_ pool: IOPool, until gate: DispatchSemaphore) async throws {
+        let isOccupied = Race<Void>()
+        let isTaken = pool.submit {
+            isOccupied.finish(.success(()))
+            gate.wait()
         }
+        #expect(isTaken)
+        try await isOccupied.result()
     }
 
     /// The device hangs while a removal waits for it: later responses are stored all the same.
@@ -161,7 +161,7 @@ import Testing
         let disk = try await DiskTier.open(configuration)
         let (tiers, key) = Self.tiers(on: disk)
         let gate = DispatchSemaphore(value: 0)
-        await Self.occupy(pool, until: gate)
+        try await Self.occupy(pool, until: gate)
         let blueprint = EntryBlueprint(
             key: key,
             metadata: [0],

@@ -4,6 +4,8 @@ struct SegmentInfo: Sendable {
     ///
     ///     absent ──create──▶ clean ──open──▶ open ──seal──▶ sealed ──reclaim──▶ clean
     ///        ▲─────────────unlink──────────────┘
+    ///
+    /// An open segment whose first batch fails is clean again.
     enum State: UInt8, Sendable {
         case absent, clean, open, sealed
     }

@@ -18,8 +18,8 @@ struct BodyDelivery {
         let entry = FetchedEntry(services: services, context: context, body: body)
         var keeper = BodyKeeper(services, context.asked.request, body, chain, builder)
         defer { keeper.release() }
-        if !keeper.isKeeping { await pass(entry) }
         fetch.progress.reading()
+        if !keeper.isKeeping { await pass(entry) }
         // The last piece, which the length tells, is held back until the body is stored and the
         // flight has left its desk: a reader of the whole body that asks again finds it stored, and
         // no flight to join.

@@ -272,7 +272,9 @@ final class FetchAttempt: Sendable {
         let arrivals = tiers.arrivals
         if let arrival {
             ticket.arrival = arrivals.begin(key.hash, arrival, fields: builder.fields)
-        } else if shared.isStoredLater || refusal != nil || storage != .whole {
+        } else if shared.isStoredLater || refusal != nil || storage != .whole
+            || !tiers.ledger.isCurrent(key.hash, since: ticket)
+        {
             ticket.arrival = arrivals.begin(
                 key.hash,
                 order: ticket.order,

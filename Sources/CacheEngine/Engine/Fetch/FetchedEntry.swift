@@ -121,7 +121,7 @@ struct FetchedEntry {
             !Mutant.keepsTheOutdated.isOn
         else { return }
         outdateOlder()
-        if await isStale(body.key) { return }
+        if await isStale(body.key) || body.isOutdated { return }
         tiers.removeStored(body.key)
     }
 

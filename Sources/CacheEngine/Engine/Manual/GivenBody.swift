@@ -3,6 +3,8 @@
 struct GivenBody {
     /// The pieces that were read.
     private(set) var gathered: [ByteChunk] = []
+    /// The number of those that `next` has returned.
+    private var handedOutCount = 0
     /// The part that is yet to be read; `nil` if the whole body is gathered.
     private var rest: BodyStream.AsyncIterator?
     /// The length of the whole body, if it is known.
@@ -35,7 +37,11 @@ struct GivenBody {
 
     /// The next piece: the gathered ones, and then the rest.
     mutating func next() async throws -> ByteChunk? {
-        if !gathered.isEmpty { return gathered.removeFirst() }
+        if handedOutCount < gathered.count {
+            defer { handedOutCount += 1 }
+            return gathered[handedOutCount]
+        }
+        (gathered, handedOutCount) = ([], 0)
         return try await rest?.next()
     }
 }

@@ -57,13 +57,16 @@ struct StaleMarking {
         return isFound
     }
 
-    /// Marks what is found, in this process.
+    /// Marks what is found, in this process, if that `isWanted` once it is found.
     private func markFound(
         _ key: RequestKey,
-        since ticket: RemovalLedger.Ticket
+        since ticket: RemovalLedger.Ticket,
+        isWanted: () -> Bool = { true }
     ) async throws -> Bool {
         let tiers = services.tiers
         let entry = await tiers.entry(key)?.0
+        // It has been removed meanwhile, and what is stored now came later.
+        guard isWanted() else { return false }
         if let entry, let stored = StoredResponse(entry) {
             await mark(stored, since: ticket)
             return true
@@ -83,7 +86,8 @@ struct StaleMarking {
         let executor = services.configuration.taskExecutor
         Task(executorPreference: executor) {
             do {
-                isFound.finish(.success(try await markFound(key, since: ticket)))
+                let isMarked = try await markFound(key, since: ticket) { isFound.isOpen }
+                isFound.finish(.success(isMarked))
             } catch { isFound.finish(.failure(error)) }
         }
         let timer = Task(executorPreference: executor) { [services] in
