@@ -19,7 +19,8 @@ public import Foundation
 /// The methods that look up, store and remove block the calling thread. Asynchronous code should
 /// use `cache` itself.
 ///
-/// `@unchecked Sendable`: its own state is constant. The inherited state of `URLCache`, which declares itself `@unchecked Sendable`, is not used.
+/// `@unchecked Sendable`: its own state is constant. The inherited state of `URLCache`, which declares
+/// itself `@unchecked Sendable`, is not used.
 public final class EngineURLCache: URLCache, @unchecked Sendable {
     /// The cache that answers.
     public let cache: HTTPCache

@@ -12,7 +12,7 @@ import CacheEngine
 /// published by then are not used.
 struct PurgeHorizon: Sendable {
     /// The purges of this machine that have no place yet.
-    private struct Unplaced {
+    struct Unplaced {
         /// On their way to the log.
         var underWay = 0
         /// The number of the last one that the log has not confirmed.
@@ -52,8 +52,7 @@ struct PurgeHorizon: Sendable {
     private var places: [SharedPurge.Scope: UInt64] = [:]
     /// The memory that `places` takes, about.
     private var placesBytes = 0
-    private var unplaced: [SharedPurge.Scope: Unplaced] = [:]
-    var hasUnplaced: Bool { !unplaced.isEmpty }
+    private(set) var unplaced: [SharedPurge.Scope: Unplaced] = [:]
     private var numbers: UInt64 = 0
     private var marks: [KeyHash: (until: Int64, number: UInt64)] = [:]
     private var marksMade: UInt64 = 0

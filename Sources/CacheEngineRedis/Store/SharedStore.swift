@@ -71,8 +71,10 @@ extension SharedStore {
     /// Whether the purges of the log are known.
     var isBegun: Bool { state.withLock { $0.horizon.log != nil } }
 
-    /// Whether purges of this machine have no place in the log.
-    var hasUnplacedPurges: Bool { state.withLock { $0.horizon.hasUnplaced } }
+    #if ENGINE_CHECKS
+        /// Whether purges of this machine have no place in the log.
+        var hasUnplacedPurges: Bool { state.withLock { !$0.horizon.unplaced.isEmpty } }
+    #endif
 
     /// Whether the purges of the log are being read.
     var isBeginning: Bool { state.withLock { $0.isBeginning } }

@@ -75,13 +75,13 @@ struct Confirmation {
         let tiers = services.tiers
         guard isKept else {
             // An attempt that was given up removes nothing that its successor has stored.
-            if ticket.permit?.isValid != false { await tiers.remove(context.lookup.key) }
+            if ticket.isPermitted { await tiers.remove(context.lookup.key) }
             return
         }
         await tiers.replace(stored.stored, by: new, since: ticket)
         // Also if it is no longer stored: its waiters get it as the newest one. An attempt that was
         // given up, or that a removal has overtaken, answers no request that came later.
-        if ticket.permit?.isValid != false,
+        if ticket.isPermitted,
             tiers.ledger.isCurrent(context.lookup.key.hash, since: ticket)
         {
             tiers.arrivals.outdate(context.lookup.key.hash, order: ticket.order)

@@ -56,9 +56,8 @@ struct FlightProgress: ~Copyable, Sendable {
 
     /// The progress of the flight, and the time without progress; `nil` if it has ended.
     ///
-    /// A body that waits for a reader, for the hook `willStore` or for a removal, and not for the
-    /// origin, counts as progress. A reader that stands still for `idleNanoseconds` no longer holds
-    /// up the others.
+    /// A body that waits for a reader or for the hook `willStore`, and not for the origin, counts as
+    /// progress. A reader that stands still for `idleNanoseconds` no longer holds up the others.
     func look(
         at flight: Flight,
         uploadedPieces: Int,

@@ -42,7 +42,7 @@ final class PendingBody: Sendable {
 
     var key: RequestKey { builder.key }
     /// Whether the attempt that fetched it still holds its flight.
-    var isPermitted: Bool { ticket.permit?.isValid != false }
+    var isPermitted: Bool { ticket.isPermitted }
     /// Whether a newer response of the key has been stored, or has ended what was stored.
     var isOutdated: Bool { ticket.arrival?.isOutdated == true }
 }

@@ -27,6 +27,9 @@ final class RemovalLedger: @unchecked Sendable {
         var order: UInt64 = 0
         /// The response while its body arrives; the store refuses one that is outdated.
         var arrival: Arrival?
+
+        /// Whether the attempt that holds the ticket, if one does, still holds its flight.
+        var isPermitted: Bool { permit?.isValid != false }
     }
 
     private static let slotsCount = 4_096
@@ -88,7 +91,7 @@ final class RemovalLedger: @unchecked Sendable {
     func permits(_ key: KeyHash, tags: UnsafeRawBufferPointer, since ticket: Ticket) -> Bool {
         assert(isOfThisLedger(ticket))
         if Mutant.storesWhatWasRemoved.isOn { return true }
-        guard ticket.permit?.isValid != false,
+        guard ticket.isPermitted,
             ticket.arrival?.isOutdated != true || Mutant.storesOlderAnswers.isOn,
             everything.load(ordering: .acquiring) <= ticket.sequence,
             slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.sequence

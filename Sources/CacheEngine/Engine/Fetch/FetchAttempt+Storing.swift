@@ -1,0 +1,172 @@
+import HTTPCaching
+
+/// Responses that may be stored.
+extension FetchAttempt {
+    /// The outcome of a response that every waiter may get and that may be stored; first enters the
+    /// variant, if it varies.
+    func storableOutcome(
+        _ answer: OriginAnswer,
+        _ response: ReceivedResponse,
+        _ lifetime: FreshnessLifetime,
+        _ ticket: RemovalLedger.Ticket,
+        _ arrival: ExpectedArrival
+    ) async -> FetchOutcome {
+        guard mayStore else { return refused(answer, .policy) }
+        let variance: Variance?
+        switch Vary.read(answer.fields) {
+        case .absent: variance = nil
+        case .selecting(let vary): variance = await enter(vary, ticket)
+        case .everything:
+            return refused(answer, StoreRefusalReason(StoreRefusal.varyOnEverything.code))
+        case .tooMany: return refused(answer, StoreRefusalReason(StoreRefusal.varyTooLong.code))
+        }
+        return storableOutcome(answer, response, lifetime, ticket, arrival, variance: variance)
+    }
+
+    private var mayStore: Bool { context.policy.writes || context.purpose == .post }
+
+    func storableOutcome(
+        _ answer: OriginAnswer,
+        _ response: ReceivedResponse,
+        _ lifetime: FreshnessLifetime,
+        _ ticket: RemovalLedger.Ticket,
+        _ arrival: ExpectedArrival? = nil,
+        variance: Variance?
+    ) -> FetchOutcome {
+        guard mayStore else { return refused(answer, .policy) }
+        let key = variance?.key ?? context.key
+        var builder = EntryBuilder(response, lifetime: lifetime, under: key)
+        var storage = PendingBody.Storage.whole
+        if answer.status == 206, let range = response.facts.contentRange { storage = .part(range) }
+        let isForEveryone = !StatusFacts(answer.status).answersOneClientOnly && storage == .whole
+        let refusal =
+            variance?.isStored == false
+            ? .tooManyVariants : headRefusal(answer, storage, &builder)
+        var answer = answer
+        let shared = share(&answer)
+        var ticket = ticket
+        let arrivals = tiers.arrivals
+        if let arrival {
+            ticket.arrival = arrivals.begin(key.hash, arrival, fields: builder.fields)
+        } else if shared.isStoredLater || refusal != nil || storage != .whole
+            || !tiers.ledger.isCurrent(key.hash, since: ticket)
+        {
+            ticket.arrival = arrivals.begin(
+                key.hash,
+                order: ticket.order,
+                fields: builder.fields
+            )
+        }
+        let body = PendingBody(
+            shared: shared,
+            origin: answer,
+            builder: builder,
+            storage: refusal == nil ? storage : .none,
+            ticket: ticket
+        )
+        let isLeft = refusal == nil && context.asked.request.options.leavesStoring
+        let flightAnswer = FlightAnswer(
+            status: answer.status,
+            fields: answer.fields,
+            sharedFields: builder.fields,
+            content: .shared(body.shared),
+            facts: builder.facts,
+            refusal: refusal,
+            variance: variance,
+            pendingStore: isLeft
+                ? PendingStore(response, builder.storageClass, since: ticket) : nil,
+            arrival: ticket.arrival?.mark
+        )
+        return FetchOutcome(
+            answer: flightAnswer,
+            sharing: isForEveryone ? .everyone : .askerOnly,
+            body: body
+        )
+    }
+
+    /// The body as all requests of the flight read it.
+    ///
+    /// A body that arrived whole is present at once, unless the application is asked about it, or
+    /// it is too large for its readers' window or to be gathered in memory.
+    private func share(_ answer: inout OriginAnswer) -> SharedBody {
+        let windowBytes = services.configuration.originLimits.windowSize.bytes
+        if case .present(let chunk) = answer.body {
+            if chunk.count < windowBytes, chunk.count <= tiers.gatheredBytesMax,
+                services.configuration.hooks.willStore == nil,
+                !context.asked.request.options.leavesStoring
+            {
+                return .present(chunk)
+            }
+            let body = MeasuredBody(BodyStream(chunk), expected: chunk.count) { _ in }
+            answer.body = .arriving(body)
+        }
+        return .arriving(
+            BodyChain(
+                expectedCount: answer.expectedCount,
+                windowBytes: windowBytes,
+                budget: services.bodies
+            )
+        )
+    }
+
+    private func enter(_ vary: Vary, _ ticket: RemovalLedger.Ticket) async -> Variance {
+        let registry = VariantRegistry(
+            services: services,
+            key: context.key,
+            fields: context.asked.request.fields.section,
+            ticket: ticket
+        )
+        return await registry.enter(vary, flightKey: context.lookup.flightKey.hash)
+    }
+
+    /// Gives the entry its tags and its class.
+    ///
+    /// - Returns: The reason not to keep the response, as far as its head tells.
+    private func headRefusal(
+        _ answer: OriginAnswer,
+        _ storage: PendingBody.Storage,
+        _ builder: inout EntryBuilder
+    ) -> StoreRefusalReason? {
+        if case .part(let content) = storage {
+            // A part of a whole of unknown size answers no request, unless it joins one whose size
+            // is known.
+            if content.bodySize == nil, context.lookup.stored?.parts == nil { return .invalidPart }
+            if let count = answer.expectedCount {
+                if content.range?.count != count { return .invalidPart }
+                // A part is gathered in memory, also if the disk has room for it.
+                if count > tiers.gatheredBytesMax { return .tooLarge }
+            }
+        }
+        if context.asked.request.options.leavesStoring, context.facts.hasRange {
+            return .unproposedPart
+        }
+        let options = services.configuration.caching
+        let named = options.tags(in: builder.fields)
+        guard let tags = named.flatMap({ TagList($0) }) else { return .tooManyTags }
+        builder.tags = tags
+        builder.storageClass = context.policy.storageClass ?? options.storageClass
+        guard let bodyBytes = answer.expectedCount else { return nil }
+        let headBytes =
+            builder.key.bytes.count + tags.bytes.count + builder.fields.bytes.count
+        return tiers.hasRoom(forBody: bodyBytes, headBytes: headBytes) ? nil : .tooLarge
+    }
+
+    /// The outcome of a response to a POST that may answer later GETs.
+    ///
+    /// The POST first removes what is stored, and forbids fetches under way to store; its own
+    /// response gets a new ticket and may be stored.
+    func storablePostOutcome(
+        _ answer: OriginAnswer,
+        _ response: ReceivedResponse,
+        _ lifetime: FreshnessLifetime,
+        _ arrival: ExpectedArrival
+    ) async -> FetchOutcome {
+        if await tiers.remove(context.key) { services.recorder.counters.add(.invalidations) }
+        var later = tiers.ledger.ticket()
+        later.permit = ticket.permit
+        // The origin's answer is as old as the request to it.
+        later.fleetPosition = ticket.fleetPosition
+        later.order = answer.order
+        return await storableOutcome(answer, response, lifetime, later, arrival)
+    }
+}
