@@ -12,6 +12,17 @@ package protocol FleetServer: Sendable {
         lane: RedisLane
     ) async throws(RedisError) -> RESPValue
 
+    /// Sends one command and returns at once: commands that are sent later on the same lane come
+    /// after it.
+    ///
+    /// `follow` gets the reply, also if no task waits for it any more.
+    func post(
+        _ command: RESPCommand,
+        within limit: Duration,
+        lane: RedisLane,
+        follow: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    )
+
     /// Sends commands to the server of `key` in one piece, and returns their replies in order; an
     /// error reply is a value.
     func together(

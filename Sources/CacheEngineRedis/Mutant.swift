@@ -24,6 +24,7 @@ enum Mutant: String {
     case forgetsEpochs
     case servesWithinTheGap
     case waitsForNoMachine
+    case withdrawsAtOnce
     case usesPurgedRecords
     case readsBackWhatItRemoved
     case givesUpPurgesThatAreMoved

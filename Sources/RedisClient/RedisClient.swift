@@ -52,6 +52,35 @@ extension RedisClient {
         return reply
     }
 
+    /// Sends one command and returns at once: commands that are sent later on the same lane come
+    /// after it, unless the connection is lost.
+    ///
+    /// `follow` gets the reply, or the error that it is, on the caller's thread or that of the client;
+    /// it must not block. A redirection is not followed: it tells where the next command goes.
+    package func post(
+        _ command: RESPCommand,
+        within limit: Duration,
+        lane: RedisLane = .data,
+        follow: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        let server: NodeAddress
+        do throws(RedisError) { server = try router.route(for: command.slot) } catch {
+            return follow(.failure(error))
+        }
+        let sink = FollowUp { [router] outcome in
+            let reply = outcome.flatMap { replies -> Result<RESPValue, RedisError> in
+                guard case .error(let text) = replies[0] else { return .success(replies[0]) }
+                _ = router.redirection(replies[0], from: server)
+                return .failure(RedisError(reply: text, from: server))
+            }
+            if case .failure(let error) = reply { router.note(error, of: server, on: lane) }
+            follow(reply)
+        }
+        let deadline = trip(limit, lane).deadline
+        let batch = Batch([command], deadline: deadline, sink: sink)
+        router.loop.send(batch, to: NodeKey(server, lane))
+    }
+
     /// Sends commands to the server of `key` in one piece, and returns their replies in order; an
     /// error reply is a value.
     ///

@@ -85,6 +85,29 @@ final class LaneServer: ModelServer {
         within limit: Duration?,
         lane: RedisLane
     ) async throws(RedisError) -> [RESPValue] {
+        try await Self.replies(to: take(commands, within: limit, lane))
+    }
+
+    func post(
+        _ command: RESPCommand,
+        within limit: Duration,
+        lane: RedisLane,
+        follow: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        let order = take([command], within: limit, lane)
+        Task {
+            do throws(RedisError) { follow(.success(try await Self.replies(to: order)[0])) } catch {
+                follow(.failure(error))
+            }
+        }
+    }
+
+    /// Puts commands into their lane.
+    private func take(
+        _ commands: [RESPCommand],
+        within limit: Duration?,
+        _ lane: RedisLane
+    ) -> Order {
         let order = Order(commands: commands.map(\.parsedWords), replies: Race())
         state.withLock { state in
             state.orders[lane, default: []].append(order)
@@ -96,6 +119,10 @@ final class LaneServer: ModelServer {
             }
             run(lane, &state)
         }
+        return order
+    }
+
+    private static func replies(to order: Order) async throws(RedisError) -> [RESPValue] {
         do { return try await order.replies.result() } catch {
             let gone = RedisError(.cancelled, detail: "The caller was cancelled")
             throw error as? RedisError ?? gone

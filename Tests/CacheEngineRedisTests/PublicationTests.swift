@@ -208,6 +208,15 @@ private final class HoldingServer: FleetServer {
         try await client.send(command, within: limit, lane: lane)
     }
 
+    func post(
+        _ command: RESPCommand,
+        within limit: Duration,
+        lane: RedisLane,
+        follow: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        client.post(command, within: limit, lane: lane, follow: follow)
+    }
+
     func together(
         _ commands: [RESPCommand],
         by key: [UInt8],

@@ -1,4 +1,5 @@
 import CacheEngine
+import Platform
 import RESP
 import RedisClient
 import Synchronization
@@ -13,14 +14,20 @@ final class FleetPresence: Sendable {
     /// The time for one look, and for the farewell.
     private static let replyLimit = Duration.milliseconds(500)
 
+    private struct State {
+        var hasReported = false
+        var hasEnded = false
+        /// Finished when the server has the last report before a question, or it is lost.
+        var lastReport: Race<Void>?
+    }
+
     private let client: any FleetServer
     private let surroundings: FleetSurroundings
     private let keys: LogKeys
     private let address: NodeAddress
     private let time: FleetTime
     private let machine = Bookmark.hex(FleetPurge.ID.random().bytes)
-    private let hasReported = Atomic(false)
-    private let hasEnded = Atomic(false)
+    private let state = Mutex(State())
     /// The moment, in nanoseconds, until which machines may be alive whose reports are lost.
     private let uncertainUntil = Atomic<UInt64>(0)
 
@@ -40,22 +47,41 @@ final class FleetPresence: Sendable {
 
     // MARK: Reporting
 
-    /// The command that reports a place; `nil` before the fleet's time is known.
+    /// Reports a place before the reader's next question, on the same lane.
     ///
-    /// The reader sends it with each question, so it costs no round trip, and a purge is reported
-    /// as soon as it is applied. Its failure is not one of the log.
-    func report(_ mark: Bookmark) -> RESPCommand? {
-        guard let now = time.now(), !hasEnded.load(ordering: .acquiring) else { return nil }
-        let report = PlaceReport(machine: machine, mark, milliseconds: now)
-        hasReported.store(true, ordering: .relaxed)
-        return RESPCommand("HSET", key: keys.machines, machine, report.text)
+    /// So it costs no round trip, a purge is reported as soon as it is applied, and the reader leaves
+    /// a server that has become a replica, which refuses the report. Its failure is not one of the log.
+    func report(_ mark: Bookmark, within limit: Duration) {
+        state.withLock { state in
+            let isKnown = post(mark, within: limit, lane: .blocking, &state)
+            if let isKnown { state.lastReport = isKnown }
+        }
     }
 
     /// Reports the first place on a connection, and returns once the server has it, or refuses it, or
     /// does not answer in time.
     func announce(_ mark: Bookmark) async {
-        guard let report = report(mark) else { return }
-        _ = try? await client.send(report, within: Self.replyLimit, lane: .data)
+        let isKnown = state.withLock { post(mark, within: Self.replyLimit, lane: .data, &$0) }
+        try? await isKnown?.result()
+    }
+
+    /// Sends a report, unless the fleet's time is not known yet or the machine has ended; the result
+    /// is there when the server has it, or it is lost.
+    ///
+    /// The caller has the lock, so that no report is sent after the farewell.
+    private func post(
+        _ mark: Bookmark,
+        within limit: Duration,
+        lane: RedisLane,
+        _ state: inout State
+    ) -> Race<Void>? {
+        guard !state.hasEnded, let now = time.now() else { return nil }
+        state.hasReported = true
+        let report = PlaceReport(machine: machine, mark, milliseconds: now)
+        let command = RESPCommand("HSET", key: keys.machines, machine, report.text)
+        let isKnown = Race<Void>()
+        client.post(command, within: limit, lane: lane) { _ in isKnown.finish(.success(())) }
+        return isKnown
     }
 
     /// Removes the reports of machines that have ended without a farewell.
@@ -79,20 +105,34 @@ final class FleetPresence: Sendable {
 
     /// Removes this machine's report, so that no purge waits for it.
     func withdraw() async {
-        hasEnded.store(true, ordering: .releasing)
-        guard hasReported.load(ordering: .relaxed) else { return }
-        // A report that was under way goes over another connection, and may come after the first
-        // removal. The second one is sent a round trip later, and almost always comes after it;
-        // otherwise purges wait for this machine until its report is ten seconds old.
+        let (hasReported, lastReport) = state.withLock { state in
+            state.hasEnded = true
+            return (state.hasReported, state.lastReport.take())
+        }
+        guard hasReported else { return }
+        // The last report may be under way on another connection. If that is lost, and the report
+        // comes after the removal, purges wait for this machine until the report is ten seconds old.
+        if let lastReport, !Mutant.withdrawsAtOnce.isOn { await settle(lastReport) }
         for _ in 0..<2 {
             let removal = RESPCommand("HDEL", key: keys.machines, machine)
             do throws(RedisError) {
                 _ = try await client.send(removal, within: Self.replyLimit, lane: .data)
+                return
             } catch {
                 // Another connection may still take it.
                 if error.code != .cut { return }
             }
         }
+    }
+
+    /// Waits until the server has a report, for at most `replyLimit`.
+    private func settle(_ isKnown: Race<Void>) async {
+        let timer = surroundings.start { [clock = surroundings.clock] in
+            try? await clock.sleep(nanoseconds: Self.replyLimit.nanoseconds)
+            isKnown.finish(.success(()))
+        }
+        try? await isKnown.resultDespiteCancellation()
+        timer.cancel()
     }
 
     /// The log is another one, and the reports were in the old one: for as long as a machine may be

@@ -136,18 +136,16 @@ struct LogLoop: Sendable {
         read.add(key: keys.stream)
         read.add(position.description)
         let meta = RESPCommand("HMGET", key: keys.meta, "inc", "last")
-        let report = mark.flatMap { presence.report($0) }
         let place = RESPCommand(
             "XRANGE",
             key: keys.stream,
             position.description,
             position.description
         )
-        let questions = [read, meta, place, RESPCommand("TIME")]
-        // The report goes first, because the read may wait.
-        var replies = try await exchange((report.map { [$0] } ?? []) + questions)
-        // A server that is full refuses the report, and the log can be read all the same.
-        if report != nil { replies.removeFirst() }
+        // Before the read, which may wait. A server that is full refuses the report, and the log can
+        // be read all the same.
+        if let mark { presence.report(mark, within: Self.replyLimit) }
+        let replies = try await exchange([read, meta, place, RESPCommand("TIME")])
         // Purges alone need no time, and the user of an older version may not ask for it.
         for case .error(let text) in replies.prefix(store == nil ? 3 : 4) {
             throw RedisError(reply: text, from: address)
@@ -284,7 +282,7 @@ extension LogLoop {
 
     /// Every entry of the log; `nil` if it cannot be read, or is not the log of the mark any more.
     ///
-    /// The lane also carries this machine's reports. A server that has become a replica refuses
+    /// The lane also carries this machine's first reports. A server that has become a replica refuses
     /// those, so the lane leaves it. A reply on this lane must be whole after
     /// `RedisOptions.oldestReplyLimit`, so a page is no longer than a read.
     private func purges(of mark: Bookmark) async -> [LogEntry]? {

@@ -91,6 +91,19 @@ final class ModelLink: ModelServer {
 
     func shutDown() async { kill() }
 
+    func post(
+        _ command: RESPCommand,
+        within limit: Duration,
+        lane: RedisLane,
+        follow: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        executor.start { [self] in
+            do throws(RedisError) {
+                follow(.success(try await send(command, within: limit, lane: lane)))
+            } catch { follow(.failure(error)) }
+        }
+    }
+
     func together(
         _ commands: [RESPCommand],
         by key: [UInt8],
