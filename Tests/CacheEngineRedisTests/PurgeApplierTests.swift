@@ -59,7 +59,12 @@ struct PurgeApplierTests {
         for _ in 0..<1_000 { await Task.yield() }
         #expect(receiver.applied.count == all.count)
         #expect(await eventually { receiver.waitingCount == all.count })
-        receiver.confirm(1)
+        // A doubt does not wait: the start of a cache waits for it.
+        let doubt = Task { await applier.doubtEverything() }
+        #expect(await eventually(seconds: 2) { receiver.doubts == 1 })
+        #expect(receiver.applied.count == all.count)
+        await doubt.value
+        receiver.confirm(2)
         await last.value
         #expect(receiver.applied.last == FleetPurge(0).purge)
         receiver.confirm()

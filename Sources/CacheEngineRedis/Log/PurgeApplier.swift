@@ -7,7 +7,7 @@ import Synchronization
 /// The reader waits until a purge holds in this process, and not for the storage: behind a device
 /// that hangs, later purges would not be applied, and a doubt would not be raised.
 final class PurgeApplier: Sendable {
-    /// The purges that may wait for the storage; the reader waits with a further one.
+    /// The purges that may wait for the storage; the reader waits before a further one.
     static let unconfirmedCountMax = 4_096
     /// The purges that are applied at the same time, so that reads of a disk overlap.
     private static let appliedCountMax = 64
@@ -42,7 +42,7 @@ final class PurgeApplier: Sendable {
         while !rest.isEmpty {
             var started: [Race<Void>] = []
             for purge in rest.prefix(Self.appliedCountMax) {
-                let isHeld = await start { [receiver, counts] whenApplied in
+                let isHeld = start(await enter()) { [receiver, counts] whenApplied in
                     try await receiver.apply(purge.purge, whenApplied: whenApplied)
                     counts.applied.count()
                 }
@@ -55,8 +55,11 @@ final class PurgeApplier: Sendable {
 
     /// Lets the origin confirm every entry that is stored now; returns once that holds in this
     /// process.
+    ///
+    /// It needs no room: a cache that starts beside a device that hangs would wait for it.
     func doubtEverything() async {
-        let isHeld = await start { [receiver] whenApplied in
+        let generation = state.withLock { $0.confirmations.begin() }
+        let isHeld = start(generation) { [receiver] whenApplied in
             try await receiver.markEverythingStale(whenApplied: whenApplied)
         }
         try? await isHeld.resultDespiteCancellation()
@@ -73,9 +76,9 @@ final class PurgeApplier: Sendable {
 
     /// Starts `body` in a task; the result is there as soon as `body` has called its argument.
     private func start(
+        _ generation: UInt64,
         _ body: @escaping @Sendable (_ whenApplied: () -> Void) async throws -> Void
-    ) async -> Race<Void> {
-        let generation = await enter()
+    ) -> Race<Void> {
         let isHeld = Race<Void>()
         surroundings.start { [self] in
             var isDurable = true
