@@ -130,6 +130,35 @@ import Testing
         await stage.end()
     }
 
+    @Test(
+        "A21: an older response that stands in for the origin costs no byte that is there",
+        arguments: [true, false]
+    )
+    func standInLeavesThePart(isReachable: Bool) async throws {
+        let file = ServedFile("0123456789")
+        let stage = try await Stage(file.origin) { $0.policy.fallback = .always(statuses: [503]) }
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        file.change("abcdefgh")
+        await breakOff(stage, file, at: 4)
+        #expect(try text(path + ".part") == "abcd")
+        if isReachable {
+            stage.origin.follow { _, _ in .whole(status: 503, body: "busy") }
+            let response = try await download(stage)
+            #expect(response.info.source == .fallback)
+            #expect(try text(path) == "0123456789")
+        } else {
+            stage.origin.cutOff()
+            await #expect(throws: CacheError.self) { try await download(stage) }
+            #expect(!folder.files.contains(path))
+        }
+        #expect(try text(path + ".part") == "abcd")
+        stage.origin.follow { request, _ in file.answer(request) }
+        _ = try await download(stage)
+        #expect(try text(path) == "abcdefgh")
+        await stage.end()
+    }
+
     @Test("A21: coded bytes are not continued, nor is coded content joined")
     func codedContentBeginsAnew() async throws {
         let file = ServedFile("0123456789", coding: "gzip")
@@ -264,7 +293,7 @@ private final class ServedFile: Sendable {
         state.withLock { $0.rangeAnswer = answer }
     }
 
-    private func answer(_ request: OriginRequest) -> OriginResponse {
+    func answer(_ request: OriginRequest) -> OriginResponse {
         let (file, cut) = state.withLock { state in (state, state.cut.take()) }
         let range = request.fields["Range"]
         if range != nil, let answer = file.rangeAnswer { return answer(request) }

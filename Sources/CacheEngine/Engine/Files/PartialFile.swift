@@ -35,7 +35,9 @@ final class PartialFile {
     func tag(of url: String) -> String? {
         guard count > 0, let note = try? Self.read(notePath) else { return nil }
         let lines = note.split(separator: "\n", omittingEmptySubsequences: false)
-        guard lines.count == 3, lines[0] == url, lines[2].isEmpty else { return nil }
+        guard lines.count == 3, lines[0].utf8.elementsEqual(url.utf8), lines[2].isEmpty else {
+            return nil
+        }
         return String(lines[1])
     }
 
