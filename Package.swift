@@ -74,7 +74,7 @@ let package = Package(
         // The URL loading system. Of the targets for users, this one alone imports Foundation.
         .target(
             name: "CacheEngineFoundation",
-            dependencies: ["CacheEngine", "Platform"],
+            dependencies: ["CacheEngine", "HTTPCaching", "Platform"],
             swiftSettings: house
         ),
 

@@ -317,12 +317,16 @@ import Testing
         #expect(isAsked == [true, false, true])
     }
 
-    @Test func challengeIsProposed() async throws {
+    @Test(arguments: [
+        ["Basic realm=\"here\""], ["Basic realm=here"], ["Negotiate", "Basic realm=\"here\""],
+        ["Digest realm=\"d\", Basic realm=\"here\""],
+    ])
+    func challengeIsProposed(challenges: [String]) async throws {
         let password = URLCredential(user: "a", password: "b", persistence: .none)
         let delegates = (0..<3).map { _ in RecordingDelegate(credential: password) }
         let server = try LoopbackServer { request, connection in
             guard request["Authorization"] != nil else {
-                return connection.respond(401, [("WWW-Authenticate", "Basic realm=\"here\"")])
+                return connection.respond(401, challenges.map { ("WWW-Authenticate", $0) })
             }
             connection.respond(body: "secret")
         }

@@ -2,6 +2,7 @@
     internal import CacheEngine
     internal import Foundation
     internal import FoundationNetworking
+    internal import HTTPCaching
 
     /// The challenges of one task: the user names and passwords that the origin asks for.
     ///
@@ -86,16 +87,14 @@
 
         private static func space(of response: CacheResponse, _ url: URL) -> URLProtectionSpace? {
             guard let host = url.host,
-                let line = response.fields.values("WWW-Authenticate").first(where: {
-                    $0.lowercased().hasPrefix("basic ")
-                })
+                let challenge = BasicChallenge(in: response.fields.values(field))
             else { return nil }
             let isSecure = url.scheme?.lowercased() == "https"
             return URLProtectionSpace(
                 host: host,
                 port: url.port ?? (isSecure ? 443 : 80),
                 protocol: isSecure ? "https" : "http",
-                realm: line.firstMatch(of: /(?i)realm="([^"]*)"/).map { String($0.1) },
+                realm: challenge.realm,
                 authenticationMethod: NSURLAuthenticationMethodHTTPBasic
             )
         }
