@@ -1,5 +1,5 @@
 /// The entries that a removal concerns.
-public enum RemovalScope: Hashable, Sendable {
+public enum RemovalScope: Sendable {
     /// Every entry.
     case everything
     /// The entries that carry the tag.
@@ -10,6 +10,30 @@ public enum RemovalScope: Hashable, Sendable {
     case storedAfter(seconds: Int64)
     /// The entries stored before that second.
     case storedBefore(seconds: Int64)
+}
+
+/// Tags are equal if their bytes are: two texts that Unicode calls equal are two tags.
+extension RemovalScope: Hashable {
+    private enum Bytes: Hashable {
+        case everything
+        case tag([UInt8])
+        case storageClass(StorageClass)
+        case storedAfter(Int64), storedBefore(Int64)
+    }
+
+    private var bytes: Bytes {
+        switch self {
+        case .everything: .everything
+        case .tag(let tag): .tag(Array(tag.utf8))
+        case .storageClass(let storageClass): .storageClass(storageClass)
+        case .storedAfter(let seconds): .storedAfter(seconds)
+        case .storedBefore(let seconds): .storedBefore(seconds)
+        }
+    }
+
+    public static func == (first: Self, second: Self) -> Bool { first.bytes == second.bytes }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
 /// The number of entries that a removal removed, as far as it is known without reading a disk.

@@ -21,9 +21,9 @@ public enum Invalidation {
                 let reference = URIReference(text)
             else { continue }
             let resolved = reference.resolved(against: base)
-            guard resolved.hasSameOrigin(as: base), !targets.contains(resolved.target) else {
-                continue
-            }
+            guard resolved.hasSameOrigin(as: base),
+                !targets.contains(where: { isSameURL($0, resolved.target) })
+            else { continue }
             targets.append(resolved.target)
         }
         return targets
@@ -41,6 +41,11 @@ public enum Invalidation {
             let text = responseFields.first("Content-Location"),
             let reference = URIReference(text)
         else { return false }
-        return reference.resolved(against: base).target == base.target
+        return isSameURL(reference.resolved(against: base).target, base.target)
+    }
+
+    /// Compares bytes, as keys do: two spellings that Unicode calls equal are two URLs.
+    private static func isSameURL(_ first: String, _ second: String) -> Bool {
+        first.utf8.elementsEqual(second.utf8)
     }
 }

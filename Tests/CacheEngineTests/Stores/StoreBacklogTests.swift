@@ -175,6 +175,18 @@ import Testing
         #expect(!bars.covers(entry) && bars.owedCount == 0)
     }
 
+    /// The two tags have different bytes, and Unicode calls them equal.
+    @Test func removalOfOneTagEndsNoBarOfAnother() {
+        var bars = ScopeBars(limits: StoreLimits())
+        let (composed, decomposed) = (RemovalScope.tag("\u{e9}"), RemovalScope.tag("e\u{301}"))
+        let first = bars.begin(composed)
+        bars.end(composed, first, hasFailed: true, nowNanoseconds: 0)
+        let second = bars.begin(decomposed)
+        #expect(bars.scopes.count == 2)
+        bars.end(decomposed, second, hasFailed: false, nowNanoseconds: 0)
+        #expect(bars.owedCount == 1 && bars.scopes == [composed])
+    }
+
     @Test func callsPastTheirLimitCountUntilTheyReturn() throws {
         var limits = StoreLimits()
         limits.maximumAbandoned = 2

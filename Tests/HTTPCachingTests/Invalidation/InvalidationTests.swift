@@ -75,6 +75,19 @@ struct InvalidationTests {
         #expect(Self.targets(same) == [Self.url, "https://h.example/a"])
     }
 
+    /// The two spellings have different bytes, and Unicode calls them equal.
+    @Test func targetsAreComparedByBytes() {
+        let lines: Lines = [("Location", "/caf\u{e9}"), ("Content-Location", "/cafe\u{301}")]
+        #expect(Self.targets(lines).count == 3)
+        let fields = FieldSection([("Content-Location", "/cafe\u{301}")])
+        let mayAnswer = Invalidation.postMayAnswerGet(
+            status: 200,
+            requestURL: "https://h.example/caf\u{e9}",
+            responseFields: fields
+        )
+        #expect(!mayAnswer)
+    }
+
     @Test func targetThatIsNotAURIIsInvalidated() {
         let targets = Invalidation.targets(
             method: .put,
