@@ -130,5 +130,9 @@ extension PersistenceTests {
             try await stage.cache.setDiskCapacity(.megabytes(32))
         }
         #expect(resizing?.code == .shutDown)
+        let look = await #expect(throws: CacheError.self) {
+            try await stage.cache.storedResponse(for: CacheRequest(url: Stage.url))
+        }
+        #expect(look?.code == .shutDown)
     }
 }

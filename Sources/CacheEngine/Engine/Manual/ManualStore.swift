@@ -18,7 +18,11 @@ struct ManualStore {
             request.fields.section,
             mayRefuse: true
         )
-        guard let stored = lookup.stored else { return nil }
+        guard let stored = lookup.stored else {
+            // A shut cache finds nothing on its disk, which is not to say that nothing is stored.
+            guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
+            return nil
+        }
         let facts = RequestFacts(method: request.method.kind, fields: request.fields.section)
         let now = services.clock.nowSeconds
         let info = CacheInfo(
