@@ -160,6 +160,24 @@ import Testing
         await stage.end()
     }
 
+    @Test("K3: the entry keeps its Vary, and so is confirmed by one request")
+    func hookCannotRemoveVary() async throws {
+        let hook = Hook()
+        let resource = Resource(["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
+        let stage = try await Stage(resource) {
+            hook.install(in: &$0) { proposal in
+                var proposal = proposal
+                proposal.fields.remove("Vary")
+                return proposal
+            }
+        }
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        #expect(try await stage.get().source == .revalidated)
+        #expect(stage.origin.requests.count == 2)
+        await stage.end()
+    }
+
     @Test("K3: the hook may say no, and the reason is counted")
     func hookMayRefuseToStore() async throws {
         let hook = Hook()

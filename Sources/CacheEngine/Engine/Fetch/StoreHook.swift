@@ -34,6 +34,7 @@ struct StoreHook {
                 return nil
             }
             changed.tags = tags
+            keepVary(of: body.builder.fields, in: &changed)
             var builder = body.builder
             builder.apply(changed)
             return builder
@@ -41,6 +42,15 @@ struct StoreHook {
             services.recorder.hookFailed(error, context.asked.request)
             return nil
         }
+    }
+
+    /// Puts `Vary` back: it names the key of the variant, which the hook cannot change, and a 304
+    /// without it would not be taken for a confirmation.
+    private func keepVary(of fields: FieldSection, in changed: inout StoreProposal) {
+        let lines = fields.values("Vary")
+        guard changed.fields.values("Vary") != lines else { return }
+        changed.fields.remove("Vary")
+        for line in lines { changed.fields.append("Vary", line) }
     }
 
     /// The tags that the hook left, and those that only its own fields name; `nil` if there are too
