@@ -16,6 +16,9 @@ final class LoadingFixture: Sendable {
 
     private final class Version: Sendable {
         let number = Mutex(1)
+        let status: Mutex<Int>
+
+        init(status: Int) { self.status = Mutex(status) }
     }
 
     /// An origin whose body and entity tag are its version, with the given fields.
@@ -26,7 +29,7 @@ final class LoadingFixture: Sendable {
         storing: CachingURLProtocol.Storing = .askingDelegate,
         _ change: (inout HTTPCache.Configuration) -> Void = { _ in }
     ) async throws {
-        let version = Version()
+        let version = Version(status: status)
         self.version = version
         server = try LoopbackServer { request, connection in
             let text = "v\(version.number.withLock { $0 })"
@@ -34,7 +37,7 @@ final class LoadingFixture: Sendable {
             if request["If-None-Match"] == tag {
                 return connection.respond(304, fields + [("ETag", tag)])
             }
-            connection.respond(status, fields + [("ETag", tag)], body: text)
+            connection.respond(version.status.withLock { $0 }, fields + [("ETag", tag)], body: text)
         }
         var configuration = HTTPCache.Configuration.ephemeral()
         configuration.clock = clock
@@ -43,7 +46,10 @@ final class LoadingFixture: Sendable {
         session = URLSession.loading(cache, storing: storing, delegate: delegate)
     }
 
-    func changeResource() { version.number.withLock { $0 += 1 } }
+    func changeResource(status: Int? = nil) {
+        version.number.withLock { $0 += 1 }
+        if let status { version.status.withLock { $0 = status } }
+    }
 
     func request(
         _ path: String = "/",

@@ -48,6 +48,18 @@ import Testing
         #expect(await fixture.failure("/", .returnCacheDataDontLoad) == .resourceUnavailable)
     }
 
+    /// An error that is not stored replaces nothing.
+    @Test func refusedErrorLeavesTheStoredResponse() async throws {
+        let delegate = RecordingDelegate(store: { proposal, answer in
+            answer(proposal.data == Data("v1".utf8) ? proposal : nil)
+        })
+        let fixture = try await loaded(delegate)
+        fixture.changeResource(status: 503)
+        #expect(try await fixture.load("/", .reloadRevalidatingCacheData).text == "v2")
+        #expect(delegate.seen.contains(.proposal("v2")))
+        #expect(try await fixture.load("/", .returnCacheDataDontLoad).text == "v1")
+    }
+
     @Test func changedResponseIsStoredAndTheTaskGetsTheOrigins() async throws {
         let delegate = RecordingDelegate(store: { proposal, answer in
             answer(

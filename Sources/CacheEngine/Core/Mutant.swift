@@ -128,6 +128,7 @@ enum Mutant: String {
     case overlooksMarksOnDisk
     case keepsTheReplaced
     case keepsTheOutdated
+    case endsByErrors
     case endsWhatIsStale
     case letsLateRefusalsRemove
     case keepsNamedFields
@@ -136,6 +137,7 @@ enum Mutant: String {
     case addsToAnyLength
     case replacesWholeByPart
     case joinsPartsOfOtherVersions
+    case givesBytesForAStandIn
     case forgetsTagsOfParts
     case copiesForTinyParts
     case takesAnyPort

@@ -31,8 +31,10 @@ extension RemovalScope: Hashable {
         }
     }
 
+    /// Whether both name the same entries.
     public static func == (first: Self, second: Self) -> Bool { first.bytes == second.bytes }
 
+    /// Hashes the bytes that are compared.
     public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 

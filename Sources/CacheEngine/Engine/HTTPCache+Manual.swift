@@ -74,6 +74,13 @@ extension HTTPCache {
         try await desk.sharing(desk.scope(of: request)) { try await removal.removeVariant(request) }
     }
 
+    /// Ends the stored response that a fetched one replaces, on this machine alone, because no caller
+    /// stores the fetched one.
+    package func endReplaced(by pending: PendingStore, for request: CacheRequest) async {
+        guard pending.endsReplaced else { return }
+        _ = try? await removal.removeVariant(request)
+    }
+
     /// Removes all entries that carry the tag.
     ///
     /// On disk the removal survives the end of the process once this method has returned, and a

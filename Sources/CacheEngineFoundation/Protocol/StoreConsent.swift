@@ -52,8 +52,7 @@
             )
             guard let decision = await answer(of: delegate, task, about: proposal) else {
                 // The entry that the response replaces must not answer later requests.
-                _ = try? await cache.removeVariant(request)
-                return
+                return await cache.endReplaced(by: pending, for: request)
             }
             guard let options = HTTPCache.ManualStoreOptions(decision) else { return }
             var response = CacheResponse(decision)

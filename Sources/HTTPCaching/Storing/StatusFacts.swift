@@ -58,6 +58,16 @@ public struct StatusFacts: Hashable, Sendable {
         code >= 400 && (!isHeuristicallyCacheable || isProvokedRefusal)
     }
 
+    /// Whether a response that is not stored ends the stored one, which it replaces.
+    ///
+    /// An error does not, unless the resource is gone.
+    public var tellsOfTheResource: Bool {
+        switch code {
+        case 200...399, 404, 410: true
+        default: false
+        }
+    }
+
     /// Codes that result from the message of one client, not from the resource.
     ///
     /// Such a response ends a collapsed wait only for that client; the other waiters ask again.

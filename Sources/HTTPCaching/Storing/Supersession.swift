@@ -17,10 +17,7 @@ extension StoreDecision {
         rules: StoringRules,
         receivedAtSeconds: Int64
     ) -> Supersession {
-        switch response.status {
-        case 200...399, 404, 410: break
-        default: return .nothing
-        }
+        guard StatusFacts(response.status).tellsOfTheResource else { return .nothing }
         var request = request
         request.flags.subtract([.noStore, .hasCookie])
         let decision = decide(

@@ -56,6 +56,32 @@ import Testing
         }
     }
 
+    /// More bytes than `BodyStream.collect` reads by default.
+    @Test func largePartsAreJoined() async throws {
+        let (border, size) = (65 << 20, 70 << 20)
+        let ranges = ["0-\(border - 1)", "\(border)-\(size - 1)"]
+        let origin = ScriptedOrigin { request, _ in
+            let isFirst = request.fields["Range"] == "bytes=\(ranges[0])"
+            let count = isFirst ? border : size - border
+            return OriginResponse(
+                status: 206,
+                fields: [
+                    "Cache-Control": "max-age=60", "ETag": "\"1\"", "Content-Length": "\(count)",
+                    "Content-Range": "bytes \(ranges[isFirst ? 0 : 1])/\(size)",
+                ],
+                body: BodyStream(ByteChunk([UInt8](repeating: 7, count: count)))
+            )
+        }
+        let stage = try await Stage(origin) { $0.memory = .megabytes(1_024) }
+        for range in ranges {
+            let request = CacheRequest(url: Stage.url, fields: ["Range": "bytes=\(range)"])
+            for try await _ in try await stage.cache.respond(to: request).body {}
+            await stage.cache.waitUntilIdle()
+        }
+        #expect(try await stage.holds())
+        await stage.end()
+    }
+
     @Test("K1: a part for memory alone keeps all that it is joined with in memory")
     func joinedPartsStayInMemory() async throws {
         for (secret, text) in [(Self.first, Self.firstText), (Self.second, Self.secondText)] {

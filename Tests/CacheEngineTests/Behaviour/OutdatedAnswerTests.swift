@@ -63,20 +63,53 @@ import Testing
             }
             _ = try await stage.get()
             stage.origin.follow { _, _ in
-                var fields: HeaderFields = ["Cache-Control": "max-age=600"]
-                var body = "two"
-                switch reason {
-                case "hook": fields["X-Refused"] = "yes"
-                case "tags": fields["Cache-Tag"] = (0..<300).map { "t\($0)" }.joined(separator: ",")
-                default: body = String(repeating: "two", count: 1_000_000)
-                }
-                return .whole(fields: fields, body: body)
+                let body = String(repeating: "two", count: reason == "size" ? 1_000_000 : 1)
+                return .whole(fields: Self.fields(refusedFor: reason), body: body)
             }
             let reload = try await stage.get(policy: .reload)
             #expect(reload.body.hasPrefix("two"))
             #expect(try await stage.get().body.hasPrefix("two"), "\(reason)")
             await stage.end()
         }
+    }
+
+    @Test("An error that is not kept, for whatever reason, leaves what is stored")
+    func unkeptErrorLeavesTheOldAnswer() async throws {
+        for reason in ["hook", "tags", "size"] {
+            for status in [400, 403, 404, 410, 500, 503] {
+                for policy in [CachePolicy.standard, .reload] {
+                    let stage = try await Stage(Resource()) {
+                        $0.memory = .init(capacity: .megabytes(4))
+                        $0.hooks.willStore = { $0.fields.contains("X-Refused") ? nil : $0 }
+                    }
+                    _ = try await stage.get()
+                    stage.clock.advance(seconds: 61)
+                    stage.origin.follow { _, _ in
+                        .whole(
+                            status: status,
+                            fields: Self.fields(refusedFor: reason),
+                            body: String(repeating: "no", count: reason == "size" ? 1_000_000 : 1)
+                        )
+                    }
+                    #expect(try await stage.get(policy: policy).status == status)
+                    let isKept = try await stage.holds()
+                    let isGone = status == 404 || status == 410
+                    #expect(isKept != isGone, "\(reason) \(status) \(policy)")
+                    await stage.end()
+                }
+            }
+        }
+    }
+
+    /// The fields of a response that is not kept for that reason.
+    private static func fields(refusedFor reason: String) -> HeaderFields {
+        var fields: HeaderFields = ["Cache-Control": "max-age=5"]
+        switch reason {
+        case "hook": fields["X-Refused"] = "yes"
+        case "tags": fields["Cache-Tag"] = (0..<300).map { "t\($0)" }.joined(separator: ",")
+        default: break
+        }
+        return fields
     }
 
     private static let timelessErrors: [HeaderFields] = [

@@ -267,6 +267,22 @@ import Testing
         await scene.close()
     }
 
+    /// The error states a time, and the application does not keep it.
+    @Test func s20AnUnkeptErrorIsAFailedRefreshToo() async throws {
+        let scene = try await FlightScene { $0.hooks.willStore = { $0.status == 200 ? $0 : nil } }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: Self.windowed, body: "old")
+        await scene.world.advance(seconds: 20)
+        _ = await scene.crowd(1)
+        try await scene.answer(1, status: 503, fields: ["Cache-Control": "max-age=5"], body: "down")
+        let next = await scene.crowd(2)
+        #expect(next.allSatisfy { $0.isComplete && $0.text == "old" })
+        #expect(scene.origin.count == 2)
+        let statistics = await scene.world.statistics
+        #expect(statistics.refreshFailures == 1 && statistics.refreshes == 0)
+        await scene.close()
+    }
+
     @Test func s21FollowersShareTheRevalidationToo() async throws {
         let scene = try await FlightScene()
         let fields: HeaderFields = ["Cache-Control": "max-age=10", "ETag": "\"1\""]

@@ -64,11 +64,13 @@ struct FetchedEntry {
         }
     }
 
-    /// Removes the stored response that this one replaces without being kept itself.
+    /// Removes the stored response that this one replaces without being kept itself; an error that
+    /// is not kept replaces nothing.
     nonisolated(nonsending) func endReplaced() async {
         // A POST has removed what was stored, and what has been stored since is newer.
         guard body.origin.status != 206, context.purpose != .post, body.isPermitted,
-            !body.isOutdated
+            !body.isOutdated,
+            StatusFacts(body.origin.status).tellsOfTheResource || Mutant.endsByErrors.isOn
         else { return }
         if isLeft, context.purpose == .refresh { return await doubtStored() }
         outdateOlder()
@@ -189,6 +191,10 @@ struct FetchedEntry {
             services.recorder.refused(refusal, context.asked.request)
             return nil
         }
+        guard merge.parts.heldBytes <= tiers.gatheredBytesMax else {
+            services.recorder.refused(.tooLarge, context.asked.request)
+            return nil
+        }
         builder.hold(merge.parts)
         let blueprint = builder.blueprint
         guard blueprint.isEncodable(bodyCount: merge.parts.heldBytes),
@@ -249,7 +255,8 @@ struct FetchedEntry {
             case .arrived: joined += arrived
             case .stored(let range):
                 guard let stored, let parts = stored.parts,
-                    let bytes = try? await stored.body(parts.storedRange(of: range)).collect()
+                    let bytes = try? await stored.body(parts.storedRange(of: range))
+                        .collect(upTo: .bytes(range.count))
                 else { return nil }
                 joined.append(bytes)
             }

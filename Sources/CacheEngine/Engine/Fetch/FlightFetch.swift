@@ -344,14 +344,21 @@ final class FlightFetch: Sendable {
             return nil
         }
         if context.purpose == .refresh {
-            // A response that only its own request may have refreshes nothing.
-            let isShared = outcome.sharing == .everyone
-            noteRefresh(context, isShared ? .succeeded : failedRefresh(context))
+            noteRefresh(context, Self.refreshes(outcome) ? .succeeded : failedRefresh(context))
         }
         if let refusal = outcome.answer.refusal {
             services.recorder.refused(refusal, context.asked.request)
         }
         return told
+    }
+
+    /// Whether the outcome of a refresh is that there is a newer response for all requests.
+    ///
+    /// A passing error is none, though it may be stored for the time that it states.
+    private static func refreshes(_ outcome: FetchOutcome) -> Bool {
+        guard outcome.sharing == .everyone else { return false }
+        if case .confirmed = outcome.answer.content { return true }
+        return !StatusFacts(outcome.answer.status).isPassingError
     }
 
     /// Takes the flight from its desk, because its response is stored.

@@ -31,6 +31,9 @@ package final class PendingStore: Sendable {
         !isTaken.exchange(true, ordering: .relaxed) || Mutant.leavesAStoreToAll.isOn
     }
 
+    /// Whether the response ends the stored one also if it is not stored itself.
+    var endsReplaced: Bool { StatusFacts(response.facts.status).tellsOfTheResource }
+
     /// The fields of the origin's response.
     package var fields: HeaderFields { HeaderFields(response.fields) }
 
