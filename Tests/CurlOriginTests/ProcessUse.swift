@@ -18,7 +18,7 @@ struct ProcessUse: CustomStringConvertible {
     static func now(descriptorsMax: Int = 0) throws -> ProcessUse {
         var descriptors = try countDescriptors()
         for _ in 0..<2000 where descriptors > descriptorsMax {
-            sched_yield()
+            _ = poll(nil, 0, 1)
             descriptors = try countDescriptors()
         }
         giveBackSparePages()

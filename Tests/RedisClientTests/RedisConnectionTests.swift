@@ -25,18 +25,23 @@ import Testing
     }
 
     @Test func commandsBehindALateReplyFailWithIt() async throws {
-        let server = try FakeServer { connection in connection.serve { _ in "" } }
+        let server = try FakeServer { connection in
+            connection.serve { $0.contains("first") ? "+ok\r\n" : "" }
+        }
         let client = try RedisClient(server.url)
+        // A command that waits for the connection fails alone.
+        #expect(try await client.send(RESPCommand("GET", key: "first")) == .simple("ok"))
         let started = monotonicNanoseconds()
         let codes = await withTaskGroup(of: RedisError.Code?.self) { tasks in
-            for number in 0..<20 {
-                let limit = Duration.milliseconds(number == 7 ? 100 : 10_000)
-                tasks.addTask { await client.code(within: limit) }
+            for _ in 0..<19 { tasks.addTask { await client.code(within: .seconds(60)) } }
+            tasks.addTask {
+                #expect(await eventually { client.counts.waiting == 19 })
+                return await client.code(within: .milliseconds(100))
             }
             return await tasks.reduce(into: []) { $0.append($1) }
         }
         #expect(codes == Array(repeating: .timedOut, count: 20))
-        #expect(monotonicNanoseconds() - started < 9_000_000_000)
+        #expect(monotonicNanoseconds() - started < 50_000_000_000)
         #expect(client.counts.failures == 20)
     }
 
@@ -249,13 +254,13 @@ import Testing
             connection.serve { $0[0] == "XREAD" ? "" : "+ok\r\n" }
         }
         var options = RedisOptions.patient
-        options.oldestReplyLimit = .milliseconds(50)
+        options.oldestReplyLimit = .seconds(1)
         let client = try RedisClient(server.url, options)
         let blocked = Task { () -> RedisError.Code? in
             do throws(RedisError) {
                 _ = try await client.send(
                     RESPCommand("XREAD"),
-                    within: .milliseconds(400),
+                    within: .seconds(3),
                     lane: .blocking
                 )
                 return nil

@@ -236,7 +236,7 @@ import Testing
                 policy: CachePolicy(.fallbackToCacheIfLoadFails)
             )
         }
-        for _ in 0..<10_000 where stage.origin.count < 2 { await Task.yield() }
+        #expect(await eventually { stage.origin.count == 2 })
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         body.finish()

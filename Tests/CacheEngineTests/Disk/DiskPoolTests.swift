@@ -52,7 +52,7 @@ import Testing
                     return false
                 }
             }
-            for _ in 0..<1_000_000 where tier.statistics.readsJoined < 9 { await Task.yield() }
+            _ = await eventually { tier.statistics.readsJoined == 9 }
             gate.signal()
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
@@ -78,8 +78,7 @@ import Testing
         #expect(await pool.run { 1 } == nil)
         pool.submitClosing { done.store(1, ordering: .releasing) }
         gate.signal()
-        for _ in 0..<1_000_000 where done.load(ordering: .acquiring) == 0 { await Task.yield() }
-        #expect(done.load(ordering: .acquiring) == 1)
+        #expect(await eventually { done.load(ordering: .acquiring) == 1 })
     }
 
     @Test func openingWithoutAThreadFails() async throws {
@@ -112,11 +111,10 @@ import Testing
             #expect(pool.submit { withExtendedLifetime(guest) {} })
         }
         gate.signal()
-        for _ in 0..<1_000_000 where done.load(ordering: .acquiring) < 10 { await Task.yield() }
-        let count = done.load(ordering: .acquiring)
-        #expect(count == 10)
+        let isDone = await eventually { done.load(ordering: .acquiring) == 10 }
+        #expect(isDone)
         // A blocked pool would also block the thread that releases it.
-        if count < 10 { _ = Unmanaged.passRetained(pool) }
+        if !isDone { _ = Unmanaged.passRetained(pool) }
     }
 
     /// Calls a closure when it is released.

@@ -50,8 +50,7 @@ import Testing
     /// Waits for the first refused read, and then lets the pool work on.
     private func releaseAfterARefusal(_ stage: Stage) async throws {
         let disk = try #require(stage.cache.services.tiers.backing as? DiskTier)
-        for _ in 0..<1_000_000 where disk.statistics.readsRefused == 0 { await Task.yield() }
-        #expect(disk.statistics.readsRefused > 0)
+        #expect(await eventually { disk.statistics.readsRefused > 0 })
         gate.signal()
         while await pool.run({ true }) == nil { await Task.yield() }
     }
@@ -89,10 +88,11 @@ import Testing
         let disk = try #require(services.tiers.backing as? DiskTier)
         await hold()
         async let purging = stage.cache.purge(.request(CacheRequest(url: Stage.url)), isSoft: true)
-        for _ in 0..<100_000 where disk.currentToken(hash) != nil {
+        let isForgotten = await eventually {
             stage.clock.advance(seconds: 0.05)
-            await Task.yield()
+            return disk.currentToken(hash) == nil
         }
+        #expect(isForgotten)
         #expect(disk.currentToken(hash) == nil)
         gate.signal()
         #expect(try await purging.entries == 1)

@@ -132,8 +132,7 @@ import Testing
             defer { isOver.withLock { $0 = true } }
             return try await tiers.removeAll(in: scope)
         }
-        for _ in 0..<100_000 where tiers.peek(key) != nil { await Task.yield() }
-        #expect(tiers.peek(key) == nil)
+        #expect(await eventually { tiers.peek(key) == nil })
         #expect(!isOver.withLock { $0 })
         gate.signal()
         #expect(try await removal.value.entries == 1)
@@ -386,8 +385,7 @@ import Testing
         await tiers.backing.drained()
         await store.holdNextRead()
         async let read = tiers.entry(key)
-        for _ in 0..<100_000 where await !store.isHeld { await Task.yield() }
-        #expect(await store.isHeld)
+        #expect(await eventually { await store.isHeld })
         put("new")
         forget()
         await store.release()
