@@ -2,8 +2,8 @@ package import CacheEngine
 
 /// The head of a response, and the framing of the body that follows.
 package struct ResponseHead: Sendable {
-    package var status: Int
     package var fields: HeaderFields
+    package var status: Int
     /// The length of the body; `nil` if no `Content-Length` frames the body.
     package var contentBytes: Int?
     /// Whether a body follows.
@@ -12,7 +12,11 @@ package struct ResponseHead: Sendable {
     package var isFramedTwice = false
     /// The whole body, if it arrived with the head.
     package var content: ByteChunk?
+}
 
+// In an extension, so that the memberwise initialiser remains, which takes the fields first: one that
+// assigns the properties of so wide a value by itself copies the whole value.
+extension ResponseHead {
     package init(
         status: Int,
         fields: HeaderFields,
@@ -20,10 +24,12 @@ package struct ResponseHead: Sendable {
         hasContent: Bool,
         content: ByteChunk? = nil
     ) {
-        self.status = status
-        self.fields = fields
-        self.contentBytes = contentBytes
-        self.hasContent = hasContent
-        self.content = content
+        self.init(
+            fields: fields,
+            status: status,
+            contentBytes: contentBytes,
+            hasContent: hasContent,
+            content: content
+        )
     }
 }

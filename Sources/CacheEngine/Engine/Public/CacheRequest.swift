@@ -2,17 +2,21 @@ import HTTPCaching
 
 /// A request to the cache.
 public struct CacheRequest: Sendable {
-    /// The request method.
-    public var method: HTTPMethod
     /// The absolute URL; a fragment is not part of the request.
     public var url: String
+    /// The request method.
+    public var method: HTTPMethod
     /// The header fields, which also select a variant.
     public var fields: HeaderFields
     /// The content, for methods that have content.
     public var body: BodyStream?
     /// The options that differ from the cache's configuration.
     public var options: RequestOptions
+}
 
+// In an extension, so that the memberwise initialiser remains, which takes the URL first: one that
+// assigns the properties of so wide a value by itself copies the whole value.
+extension CacheRequest {
     /// Creates a request for `url`.
     public init(
         method: HTTPMethod = .get,
@@ -21,11 +25,7 @@ public struct CacheRequest: Sendable {
         body: BodyStream? = nil,
         options: RequestOptions = RequestOptions()
     ) {
-        self.method = method
-        self.url = url
-        self.fields = fields
-        self.body = body
-        self.options = options
+        self.init(url: url, method: method, fields: fields, body: body, options: options)
     }
 }
 

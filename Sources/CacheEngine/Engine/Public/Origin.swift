@@ -14,10 +14,10 @@ public protocol Origin: Sendable {
 
 /// A request from the cache to an origin.
 public struct OriginRequest: Sendable {
-    /// The request method.
-    public var method: HTTPMethod
     /// The absolute URL, without fragment.
     public var url: String
+    /// The request method.
+    public var method: HTTPMethod
     /// The header fields.
     public var fields: HeaderFields
     /// The content, for methods that have content.
@@ -26,7 +26,11 @@ public struct OriginRequest: Sendable {
     public var timeout: Duration?
     /// The function to call for each 1xx head before the response.
     public var onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)?
+}
 
+// In an extension, so that the memberwise initialiser remains, which takes the URL first: one that
+// assigns the properties of so wide a value by itself copies the whole value.
+extension OriginRequest {
     /// Creates a request to an origin.
     public init(
         method: HTTPMethod = .get,
@@ -36,28 +40,31 @@ public struct OriginRequest: Sendable {
         timeout: Duration? = nil,
         onInformational: (@Sendable (_ status: Int, _ fields: HeaderFields) -> Void)? = nil
     ) {
-        self.method = method
-        self.url = url
-        self.fields = fields
-        self.body = body
-        self.timeout = timeout
-        self.onInformational = onInformational
+        self.init(
+            url: url,
+            method: method,
+            fields: fields,
+            body: body,
+            timeout: timeout,
+            onInformational: onInformational
+        )
     }
 }
 
 /// An origin's response: the head, and a body that arrives as it is read.
 public struct OriginResponse: Sendable {
-    /// The status code.
-    public var status: Int
     /// The header fields.
     public var fields: HeaderFields
+    /// The status code.
+    public var status: Int
     /// The content; reading it throws if the connection broke or the length was wrong.
     public var body: BodyStream
+}
 
+// For the same reason; the memberwise initialiser takes the fields first.
+extension OriginResponse {
     /// Creates a response from its parts.
     public init(status: Int, fields: HeaderFields = HeaderFields(), body: BodyStream = .empty) {
-        self.status = status
-        self.fields = fields
-        self.body = body
+        self.init(fields: fields, status: status, body: body)
     }
 }
