@@ -140,11 +140,11 @@ extension FetchAttempt {
         if context.asked.request.options.leavesStoring, context.facts.hasRange {
             return .unproposedPart
         }
-        let options = services.configuration.caching
-        let named = options.tags(in: builder.fields)
+        let named = services.configuration.caching.tags(in: builder.fields)
         guard let tags = named.flatMap({ TagList($0) }) else { return .tooManyTags }
         builder.tags = tags
-        builder.storageClass = context.policy.storageClass ?? options.storageClass
+        builder.storageClass =
+            context.policy.storageClass ?? services.configuration.caching.storageClass
         guard let bodyBytes = answer.expectedCount else { return nil }
         let headBytes =
             builder.key.bytes.count + tags.bytes.count + builder.fields.bytes.count

@@ -247,9 +247,10 @@ final class FetchAttempt: Sendable {
     /// Removes the fleet's copy of a stored response that this one ends, if the request was a reload
     /// and did not look at it.
     private func endShared(by response: ReceivedResponse) {
-        guard let outlet = tiers.outlet, mayEndStored, context.found.stored == nil,
-            services.configuration.caching.demandsOrigin(context.facts, context.policy),
-            response.supersession != .nothing
+        // The outlet comes last: most requests are no reload, and need no copy of it.
+        guard services.configuration.caching.demandsOrigin(context.facts, context.policy),
+            mayEndStored, context.found.stored == nil, response.supersession != .nothing,
+            let outlet = tiers.outlet
         else { return }
         outlet.removed(context.lookup.key)
     }

@@ -136,7 +136,7 @@ extension FetchDecision {
         guard case .store(let lifetime) = response.decision,
             Invalidation.postMayAnswerGet(
                 status: answer.status,
-                requestURL: context.asked.request.urlWithoutFragment,
+                requestURL: context.asked.request.url.withoutFragment,
                 responseFields: answer.fields
             )
         else { return nil }

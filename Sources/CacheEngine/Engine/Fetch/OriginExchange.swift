@@ -174,7 +174,7 @@ struct OriginExchange {
         }
         return OriginRequest(
             method: method,
-            url: context.asked.request.urlWithoutFragment,
+            url: context.asked.request.url.withoutFragment,
             fields: HeaderFields(fields),
             body: context.asked.request.body.map { context.upload?.watching($0) ?? $0 },
             timeout: context.asked.request.options.timeout

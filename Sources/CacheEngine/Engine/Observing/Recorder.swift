@@ -38,7 +38,7 @@ final class Recorder: Sendable {
         if let onEvent { onEvent(.answered(answer())) }
     }
 
-    func refused(_ reason: StoreRefusalReason, _ request: CacheRequest) {
+    func refused(_ reason: StoreRefusalReason, _ request: @autoclosure () -> CacheRequest) {
         refusals.withLock { refusals in
             if let place = refusals.firstIndex(where: { $0.reason == reason }) {
                 refusals[place].count += 1
@@ -46,14 +46,14 @@ final class Recorder: Sendable {
                 refusals.append((reason, 1))
             }
         }
-        onEvent?(.refused(reason, request: request))
+        if let onEvent { onEvent(.refused(reason, request: request())) }
     }
 
     /// Counts the outcome of storing an entry.
-    func count(_ outcome: StoreOutcome, _ request: CacheRequest) {
+    func count(_ outcome: StoreOutcome, _ request: @autoclosure () -> CacheRequest) {
         switch outcome {
         case .stored: counters.add(.stored)
-        case .refused(let reason): refused(StoreRefusalReason(reason), request)
+        case .refused(let reason): refused(StoreRefusalReason(reason), request())
         }
     }
 

@@ -170,9 +170,12 @@ extension CacheRequest {
         guard case .get = method.kind else { return .other }
         return fields.hitCondition
     }
+}
 
-    var urlWithoutFragment: String {
-        guard let length = url.withByteRun({ $0.index(of: .numberSign) }) else { return url }
-        return String(url.utf8.prefix(length)) ?? url
+extension String {
+    /// The URL without its fragment, which is not part of a request.
+    var withoutFragment: String {
+        guard let length = withByteRun({ $0.index(of: .numberSign) }) else { return self }
+        return String(utf8.prefix(length)) ?? self
     }
 }

@@ -50,7 +50,7 @@ extension RequestRunner {
         let targets = Invalidation.targets(
             method: request.method.kind,
             status: answer.status,
-            requestURL: request.urlWithoutFragment,
+            requestURL: request.url.withoutFragment,
             responseFields: answer.fields
         )
         var keys = targets.compactMap { keyOfGet($0) }

@@ -96,7 +96,11 @@ extension ResponseBuilder {
             responseSeconds: now
         ).storedFacts(FreshnessLifetime(seconds: 0, source: .none))
         guard Self.hasComparand(context.facts, in: facts) else { return response }
-        let evaluation = conditions(of: context.asked.request, context.facts, on: facts) {
+        let evaluation = conditions(
+            of: context.asked.request.fields.section,
+            context.facts,
+            on: facts
+        ) {
             answer.fields.withUnsafeBytes($0)
         }
         return evaluation == .notModified ? notModified(response) : response
@@ -123,7 +127,8 @@ extension ResponseBuilder {
         if answer.status == 200, let stored = answer.facts,
             answer.refusal == nil || Self.hasComparand(facts, in: stored)
         {
-            let evaluation = conditions(of: context.asked.request, facts, on: stored) {
+            let evaluation = conditions(of: context.asked.request.fields.section, facts, on: stored)
+            {
                 answer.sharedFields.withUnsafeBytes($0)
             }
             switch evaluation {

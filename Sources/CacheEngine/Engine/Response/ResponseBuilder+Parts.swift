@@ -36,7 +36,12 @@ extension ResponseBuilder {
         guard request.method == .get, facts.hasRange, let parts = stored.parts,
             let size = parts.bodySize, let ranges = RangeSet(request.fields.section)
         else { return nil }
-        switch conditions(of: request, facts, on: stored.facts, stored.withEncodedFields) {
+        switch conditions(
+            of: request.fields.section,
+            facts,
+            on: stored.facts,
+            stored.withEncodedFields
+        ) {
         case .notModified: return notModified(head(stored, status: 304, info))
         case .rangeAllowed: break
         case .full, .forward, .preconditionFailed: return nil

@@ -46,7 +46,12 @@ struct ResponseBuilder {
         if stored.facts.flags.contains(.isPartial) {
             return response(fromPart: stored, to: request, facts, info)
         }
-        switch conditions(of: request, facts, on: stored.facts, stored.withEncodedFields) {
+        switch conditions(
+            of: request.fields.section,
+            facts,
+            on: stored.facts,
+            stored.withEncodedFields
+        ) {
         case .forward: return nil
         case .notModified: return notModified(head(stored, status: 304, info))
         case .preconditionFailed: return error(412, from: stored, info)
@@ -112,9 +117,10 @@ struct ResponseBuilder {
     /// Evaluates the client's own conditions against a stored or an arriving response; no other
     /// place in the engine does so.
     ///
-    /// `withFields` lends the encoded fields of that response, if they are needed.
+    /// `fields` are those of the request; `withFields` lends the encoded ones of that response, if
+    /// they are needed.
     func conditions(
-        of request: CacheRequest,
+        of fields: @autoclosure () -> FieldSection,
         _ facts: RequestFacts,
         on stored: StoredFacts,
         _ withFields: (
@@ -122,9 +128,10 @@ struct ResponseBuilder {
         ) -> Conditional.Evaluation
     ) -> Conditional.Evaluation {
         guard facts.isConditional || facts.hasRange else { return .full }
+        let fields = fields()
         return withFields { encoded in
             Conditional.evaluateClientConditionals(
-                request: request.fields.section,
+                request: fields,
                 requestFacts: facts,
                 stored: encoded,
                 storedFacts: stored,

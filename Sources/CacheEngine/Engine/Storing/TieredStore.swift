@@ -164,7 +164,7 @@ final class TieredStore: Sendable {
         _ outcome: StoreOutcome,
         since ticket: RemovalLedger.Ticket
     ) {
-        guard let outlet, outcome != .refused(.removedMeanwhile) else { return }
+        guard hasOutlet, outcome != .refused(.removedMeanwhile), let outlet else { return }
         let resource = RequestKey(entry.key).resource
         let index = resource.flatMap { bytes in
             let hash = bytes.withUnsafeBytes { hasher.hash($0) }
