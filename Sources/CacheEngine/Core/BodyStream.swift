@@ -83,6 +83,12 @@ public struct BodyStream: AsyncSequence, Sendable {
         return nil
     }
 
+    /// Whether the whole body is already in memory.
+    package var isAvailable: Bool {
+        if case .chunk = content { return true }
+        return false
+    }
+
     /// Reads the whole body into one chunk.
     ///
     /// - Throws: `CacheError.Code.bodyTooLarge` if the body is longer than `limit`.

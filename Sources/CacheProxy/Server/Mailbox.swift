@@ -7,7 +7,8 @@ import Synchronization
 /// A message of a pending response or another thread to a worker.
 enum WorkerMessage: Sendable {
     indirect case informational(PendingResponse, status: Int, fields: HeaderFields)
-    case answered(PendingResponse, CacheResponse)
+    /// The response is there to be taken.
+    case answered(PendingResponse)
     case chunk(PendingResponse, ByteChunk)
     case ended(PendingResponse)
     case failed(PendingResponse, any Error)

@@ -10,6 +10,8 @@ final class PendingResponse: Sendable {
     static let windowBytes = 256 * 1024
 
     private struct State {
+        /// The response, until the worker takes it.
+        var response: CacheResponse?
         var waiter: UnsafeContinuation<Void, Never>?
         var pendingBytes = 0
         var isCancelled = false
@@ -46,11 +48,18 @@ final class PendingResponse: Sendable {
     /// Passes on the response, and reads its body in a task, unless the body is there: the worker
     /// then sends it together with the head.
     func start(_ response: consuming CacheResponse) {
-        let body = response.body.availableChunk == nil ? response.body : nil
-        mailbox.post(.answered(self, response))
+        let body = response.body.isAvailable ? nil : response.body
+        // Here and not in the message, because every message is as wide as the widest one. An
+        // optional, because a closure can take what is in it, and would copy the response.
+        var given: CacheResponse? = consume response
+        state.withLock { $0.response = given.take() }
+        mailbox.post(.answered(self))
         guard let body else { return }
         answer.attach(Task(executorPreference: mailbox) { [self] in await deliver(body) })
     }
+
+    /// The response, once it has been announced.
+    func takeResponse() -> CacheResponse? { state.withLock { $0.response.take() } }
 
     /// Ends the work: the client left.
     func cancel() {

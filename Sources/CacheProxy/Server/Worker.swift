@@ -367,8 +367,10 @@ extension Worker {
         switch consume message {
         case .informational(let pending, let status, let fields):
             withConnection(of: pending) { inform($0, status: status, fields: fields) }
-        case .answered(let pending, let response):
-            withConnection(of: pending) { takeResponse($0, response) }
+        case .answered(let pending):
+            withConnection(of: pending) { connection in
+                if let response = pending.takeResponse() { takeResponse(connection, response) }
+            }
         case .chunk(let pending, let chunk):
             withConnection(of: pending) { takeChunk($0, chunk) }
         case .ended(let pending): withConnection(of: pending) { finishResponse($0) }

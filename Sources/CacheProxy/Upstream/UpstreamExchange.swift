@@ -12,7 +12,7 @@ enum UpstreamCommand: Sendable {
     /// A connection may be used: another exchange has ended.
     case granted(TransferID, ConnectionBudget, host: Int)
     /// The look-up of a host's addresses has ended.
-    case resolved(UpstreamHost.Name, Result<[SocketAddress], any Error>)
+    indirect case resolved(UpstreamHost.Name, Result<[SocketAddress], any Error>)
 }
 
 /// One call of an origin: the request and its way, passed to the event loop as one object.
