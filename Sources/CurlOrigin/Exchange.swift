@@ -17,15 +17,15 @@ package final class Exchange: BodySource, LoopExchange {
     package typealias OnInformational = @Sendable (_ status: Int, _ fields: HeaderFields) -> Void
     package typealias OnAnswer = @Sendable (consuming LoopAnswer) -> Void
 
-    /// The reader, while no event is there for it.
-    private enum Waiter {
+    /// The reader, while no event is there for it; it is woken once, so there is one of it.
+    private enum Waiter: ~Copyable {
         /// It is a task that sleeps.
         case task(UnsafeContinuation<ExchangeEvent, Never>)
         /// It has no task, and waits for the response.
         case call(OnInformational?, OnAnswer)
     }
 
-    private struct Shared: Sendable {
+    private struct Shared: ~Copyable {
         var state: ExchangeState
         var waiter: Waiter?
     }
@@ -34,7 +34,7 @@ package final class Exchange: BodySource, LoopExchange {
     private let loop: any ExchangeLoop
     private let shared: Mutex<Shared>
 
-    package init(loop: any ExchangeLoop, windowBytesMax: Int) {
+    package init(loop: consuming any ExchangeLoop, windowBytesMax: Int) {
         self.loop = loop
         shared = Mutex(Shared(state: ExchangeState(windowBytesMax: windowBytesMax)))
     }
@@ -68,26 +68,32 @@ package final class Exchange: BodySource, LoopExchange {
     /// Not inlined, so that the frame of a request that waits stays small.
     @inline(never)
     private func response(
-        of event: consuming ExchangeEvent,
+        of event: ExchangeEvent,
         _ onInformational: OnInformational?
     ) throws -> OriginResponse? {
-        switch consume event {
+        switch event {
         case .informational(let head):
             onInformational?(head.status, head.fields)
             return nil
-        case .head(let head):
-            let body = body(head)
-            return OriginResponse(status: head.status, fields: head.fields, body: body)
+        case .head(let head): return response(head)
         case .failure(let error): throw error
-        case .chunk, .end:
-            cancel()
-            throw CacheError(.originMisbehaved, detail: "The origin sent a body without a head")
+        case .chunk, .end: throw bodyWithoutHead()
         }
     }
 
-    private func body(_ head: ResponseHead) -> BodyStream {
-        if let content = head.content { return BodyStream(content) }
-        return head.hasContent ? BodyStream(self, count: head.contentBytes) : .empty
+    private func response(_ head: ResponseHead) -> OriginResponse {
+        let body: BodyStream
+        if let content = head.content {
+            body = BodyStream(content)
+        } else {
+            body = head.hasContent ? BodyStream(self, count: head.contentBytes) : .empty
+        }
+        return OriginResponse(status: head.status, fields: head.fields, body: body)
+    }
+
+    private func bodyWithoutHead() -> CacheError {
+        cancel()
+        return CacheError(.originMisbehaved, detail: "The origin sent a body without a head")
     }
 
     /// Returns the next event; the last event is returned repeatedly.
@@ -123,6 +129,7 @@ package final class Exchange: BodySource, LoopExchange {
     }
 
     private func wait(_ waiter: consuming Waiter) {
+        // An optional, because a closure can take what is in it.
         var waiting: Waiter? = waiter
         let (event, resumes) = shared.withLock { shared -> (ExchangeEvent?, Bool) in
             if shared.waiter != nil {
@@ -134,19 +141,21 @@ package final class Exchange: BodySource, LoopExchange {
             return (event, shared.state.resume())
         }
         if resumes { loop.resume(id) }
-        if let event, let waiting { wake(waiting, event) }
+        if let event, let waiter = waiting.take() { wake(waiter, event) }
     }
 
     private func wake(_ waiter: consuming Waiter, _ event: consuming ExchangeEvent) {
         switch consume waiter {
         case .task(let continuation): continuation.resume(returning: event)
         case .call(let onInformational, let told):
-            do {
-                guard let response = try response(of: event, onInformational) else {
-                    return whenAnswered(onInformational: onInformational, told)
-                }
-                told(.response(response))
-            } catch { told(.failure(error)) }
+            switch event {
+            case .informational(let head):
+                onInformational?(head.status, head.fields)
+                whenAnswered(onInformational: onInformational, told)
+            case .head(let head): told(.response(response(head)))
+            case .failure(let error): told(.failure(error))
+            case .chunk, .end: told(.failure(bodyWithoutHead()))
+            }
         }
     }
 

@@ -3,8 +3,9 @@ internal import Platform
 
 /// An event of one exchange; the reader gets the events in order.
 package enum ExchangeEvent: Sendable {
-    case informational(ResponseHead)
-    case head(ResponseHead)
+    /// Indirect, as the head is: an event is copied, and most are pieces of a body.
+    indirect case informational(ResponseHead)
+    indirect case head(ResponseHead)
     case chunk(ByteChunk)
     case end
     case failure(any Error)
