@@ -80,6 +80,16 @@ struct WaitingLine<Element> {
         }
     }
 
+    /// Takes all elements out, in the order of their tickets.
+    mutating func drain(_ visit: (Ticket, consuming Element) -> Void) {
+        for index in front..<places.count {
+            if let element = places[index].element.take() { visit(places[index].ticket, element) }
+        }
+        places.removeAll()
+        front = 0
+        count = 0
+    }
+
     /// All elements, in the order of their tickets.
     var everyone: [(ticket: Ticket, element: Element)] {
         places[front...].compactMap { place in place.element.map { (place.ticket, $0) } }

@@ -43,7 +43,13 @@ import Testing
                 isSame = isSeen && isChanged == (index != nil)
             default:
                 var lent: [(ticket: Int, element: Int)] = []
-                line.takeAll().forEach { lent.append(($0, $1)) }
+                var taken = line.takeAll()
+                if step.isMultiple(of: 2) {
+                    taken.forEach { lent.append(($0, $1)) }
+                } else {
+                    taken.drain { lent.append(($0, $1)) }
+                    hasAgreed = hasAgreed && taken.isEmpty && taken.everyone.isEmpty
+                }
                 isSame = lent.elementsEqual(model.places, by: ==)
                 model = Model()
             }

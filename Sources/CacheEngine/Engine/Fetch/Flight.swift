@@ -166,7 +166,9 @@ final class Flight: Sendable {
     /// Lets `bell` ring when the outcome for the waiter is known, or now if it is known already.
     private func hang(_ bell: OutcomeBell, for waiter: WaiterID) {
         let early = state.withLock { state -> Outcome? in
-            if let early = state.told.removeValue(forKey: waiter) { return early }
+            if !state.told.isEmpty, let early = state.told.removeValue(forKey: waiter) {
+                return early
+            }
             let isSeated = state.machine.update(waiter) { seat in
                 assert(seat.bell == nil, "a waiter waits once")
                 seat.bell = bell
@@ -247,9 +249,9 @@ final class Flight: Sendable {
             return (waiters, asker)
         }
         guard let (waiters, asker) = told else { return nil }
+        let toldCount = audience == .asker ? (asker == nil ? 0 : 1) : waiters.count
         ring(waiters) { waiter, _ in outcome(waiter, asker) }
-        guard audience == .asker else { return waiters.count }
-        return asker == nil ? 0 : 1
+        return toldCount
     }
 
     /// Handles an attempt that failed before a head arrived.
@@ -382,10 +384,8 @@ final class Flight: Sendable {
     }
 
     /// Tells released waiters that wait; called outside the lock.
-    private func ring(_ waiters: Waiters, _ outcome: (WaiterID, Seat) -> Outcome) {
-        waiters.forEach { waiter, seat in
-            if let bell = seat.bell { bell.ring(outcome(waiter, seat)) }
-        }
+    private func ring(_ waiters: consuming Waiters, _ outcome: (WaiterID, Seat) -> Outcome) {
+        waiters.drain { waiter, seat in seat.bell?.ring(outcome(waiter, seat)) }
     }
 }
 

@@ -28,9 +28,9 @@ extension FlightFetch {
 
     /// Sends the request; returns `false` if that needs a task.
     private func beginAttempt(_ context: FetchContext, _ attempt: Int) -> Bool {
-        guard let origin = services.loopOrigin, origin.isOnLoop, !services.tiers.hasOutlet,
-            services.supervisor.isOpen
-        else { return false }
+        guard let origin = services.loopOrigin, origin.isOnLoop, !services.tiers.hasOutlet else {
+            return false
+        }
         let fetch = fetchAttempt(context, number: attempt)
         let exchange = services.supervisor.startExchange { number in
             fetch.begin(at: origin) { [self] begun in

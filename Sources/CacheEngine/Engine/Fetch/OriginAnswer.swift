@@ -27,7 +27,7 @@ struct OriginAnswer: Sendable {
 }
 
 /// The result of a request that began outside a task.
-enum BegunAnswer: Sendable {
+enum BegunAnswer: ~Copyable, Sendable {
     case answer(OriginAnswer)
     case failure(any Error)
     /// Nothing was sent, and a task must ask.

@@ -11,20 +11,37 @@ extension RequestRunner {
             let step = try stepWithoutLookup(ticket)
         else { return goOn(with: .look, answer, completion) }
         guard case .board(let context) = step else { return goOn(with: step, answer, completion) }
+        board(context, answer, completion)
+    }
+
+    private func board(
+        _ context: FetchContext,
+        _ answer: PendingAnswer,
+        _ completion: @escaping PendingAnswer.Completion
+    ) {
         let now = asked.startedNanoseconds
-        var boarded = boarding.board(context, nowNanoseconds: now)
-        var isAlone = false
-        if case .outcome(.goAlone(let reason)) = boarded {
-            note(reason)
-            boarded = boarding.boardAlone(context, nowNanoseconds: now)
-            isAlone = true
+        let boarded = boarding.board(context, nowNanoseconds: now)
+        guard case .outcome(.goAlone(let reason)) = boarded else {
+            return wait(for: boarded, context, isAlone: false, answer, completion)
         }
+        note(reason)
+        let alone = boarding.boardAlone(context, nowNanoseconds: now)
+        wait(for: alone, context, isAlone: true, answer, completion)
+    }
+
+    private func wait(
+        for boarded: FlightBoarding,
+        _ context: FetchContext,
+        isAlone: Bool,
+        _ answer: PendingAnswer,
+        _ completion: @escaping PendingAnswer.Completion
+    ) {
         guard case .leading(let flight, .waiting(let waiter)) = boarded else {
             let step = Step.aboard(context, boarded, isAlone: isAlone)
             return goOn(with: step, answer, completion)
         }
         answer.attach(flight, waiter)
-        flight.whenKnown(waiter) { [isAlone] outcome in
+        flight.whenKnown(waiter) { outcome in
             answer.detach()
             // Only a response is final. Other outcomes depend on the cancellation of the request's own
             // task, and the thread that calls may be in another one.
@@ -33,7 +50,8 @@ extension RequestRunner {
                 return goOn(with: step, answer, completion)
             }
             if let response = builder.response(answered, to: context, isAsker: true) {
-                return end(with: response, refreshOfWhole(after: response, context), completion)
+                let refresh = refreshOfWhole(after: response, context)
+                return end(with: response, refresh, completion)
             }
             do {
                 let step = stepWithoutResponse(answered, context, isAsker: true)
@@ -48,7 +66,7 @@ extension RequestRunner {
         _ completion: PendingAnswer.Completion
     ) {
         respond(response, refresh)
-        completion(.success(response))
+        completion(.success(consume response))
     }
 
     /// Ends the request, or takes the further steps in a task.

@@ -98,11 +98,12 @@ final class Supervisor: Sendable {
 
     /// Starts an exchange that runs in no task; `start` gets the number with which it calls `end`.
     ///
-    /// - Returns: The exchange; `nil` if `start` has begun none.
+    /// - Returns: The exchange; `nil` if the cache is closing, or `start` has begun none.
     func startExchange(
         _ start: (_ number: Number) -> (any LoopExchange)?
     ) -> (any LoopExchange)? {
-        let number = state.withLock { $0.members.enter(Member(work: .loading)) }
+        let number = state.withLock { $0.isOpen ? $0.members.enter(Member(work: .loading)) : nil }
+        guard let number else { return nil }
         guard let exchange = start(number) else {
             end(number)
             return nil
@@ -116,7 +117,7 @@ final class Supervisor: Sendable {
     func end(_ number: Number) {
         let ended = state.withLock { $0.members.leave(number) }
         assert(ended != nil, "a task ends once")
-        for wait in ended?.waits ?? [] { wait.resume() }
+        if let ended { for wait in ended.waits { wait.resume() } }
     }
 
     /// Waits for the end of a task or an exchange.
