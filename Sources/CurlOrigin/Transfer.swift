@@ -41,7 +41,7 @@ final class Transfer {
         self.clock = clock
         self.book = book
         deadlines = TransferDeadlines(
-            configuration.deadlines,
+            TransferDeadlines.Limits(configuration.deadlines),
             head: request.headTimeout,
             now: clock.now
         )

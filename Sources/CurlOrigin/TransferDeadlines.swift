@@ -11,6 +11,21 @@ package struct TransferDeadlines: Sendable {
     /// The limit that was exceeded.
     package enum Kind: Sendable { case unsent, upload, head, idle, total }
 
+    /// The limits of a configuration in nanoseconds, for the many exchanges that it holds for.
+    package struct Limits: Sendable {
+        let connect: UInt64?
+        let head: UInt64?
+        let idle: UInt64?
+        let total: UInt64?
+
+        package init(_ limits: CurlConfiguration.Deadlines) {
+            connect = limits.connect?.nanoseconds
+            head = limits.head?.nanoseconds
+            idle = limits.idle?.nanoseconds
+            total = limits.total?.nanoseconds
+        }
+    }
+
     private enum Phase { case unsent, uploading, awaiting, arriving }
 
     /// The limit for the head, counted from the end of the whole request.
@@ -22,21 +37,16 @@ package struct TransferDeadlines: Sendable {
     private var phaseBy: UInt64
     private var isReaderHolding = false
 
-    package init(
-        _ limits: CurlConfiguration.Deadlines,
-        head own: Duration?,
-        now: UInt64
-    ) {
+    package init(_ limits: Limits, head own: Duration?, now: UInt64) {
         let own = own?.nanoseconds
-        let limit = limits.head?.nanoseconds
-        let head = own.map { min($0, limit ?? .max) } ?? limit
+        let head = own.map { min($0, limits.head ?? .max) } ?? limits.head
         headNanoseconds = head
-        idleNanoseconds = limits.idle?.nanoseconds
-        totalBy = limits.total.map { now &+ $0.nanoseconds } ?? .max
+        idleNanoseconds = limits.idle
+        totalBy = limits.total.map { now &+ $0 } ?? .max
         // A request's own limit counts from its start, including the wait for a connection.
         phaseBy =
             own.map { now &+ $0 }
-            ?? head.map { now &+ $0 &+ (limits.connect?.nanoseconds ?? 0) }
+            ?? head.map { now &+ $0 &+ (limits.connect ?? 0) }
             ?? .max
     }
 

@@ -217,7 +217,7 @@ import Testing
             idle: .seconds(2),
             total: .seconds(20)
         )
-        var deadlines = TransferDeadlines(limits, head: nil, now: 0)
+        var deadlines = TransferDeadlines(.init(limits), head: nil, now: 0)
         #expect(deadlines.next == 7 * second)
         #expect(deadlines.expired(at: 7 * second) == .unsent)
         deadlines.sent(hasContent: false, now: second)
@@ -232,7 +232,7 @@ import Testing
     @Test func shorterOfTheTwoLimitsOfAHeadCounts() {
         let limits = CurlConfiguration.Deadlines(head: .seconds(5))
         for (own, by) in [(Duration.seconds(1), second), (.seconds(9), 5 * second)] {
-            var deadlines = TransferDeadlines(limits, head: own, now: 0)
+            var deadlines = TransferDeadlines(.init(limits), head: own, now: 0)
             deadlines.sent(hasContent: false, now: 0)
             #expect(deadlines.expired(at: by) == .head)
             #expect(deadlines.expired(at: by - 1) == nil)
@@ -241,7 +241,7 @@ import Testing
 
     @Test func headIsAwaitedFromTheEndOfTheContent() {
         let limits = CurlConfiguration.Deadlines(head: .seconds(5), idle: .seconds(2))
-        var deadlines = TransferDeadlines(limits, head: nil, now: 0)
+        var deadlines = TransferDeadlines(.init(limits), head: nil, now: 0)
         deadlines.sent(hasContent: true, now: 0)
         for moment in 1...10 {
             deadlines.contentTaken(now: UInt64(moment) * second)
@@ -259,7 +259,7 @@ import Testing
     /// A response may come before the end of the content; both then continue.
     @Test func contentTakenBehindTheHeadIsProgress() {
         let limits = CurlConfiguration.Deadlines(head: .seconds(5), idle: .seconds(2))
-        var deadlines = TransferDeadlines(limits, head: nil, now: 0)
+        var deadlines = TransferDeadlines(.init(limits), head: nil, now: 0)
         deadlines.sent(hasContent: true, now: 0)
         deadlines.headArrived(now: second)
         deadlines.contentTaken(now: 2 * second)
@@ -274,7 +274,7 @@ import Testing
             idle: .seconds(2),
             total: .seconds(20)
         )
-        var deadlines = TransferDeadlines(limits, head: nil, now: 0)
+        var deadlines = TransferDeadlines(.init(limits), head: nil, now: 0)
         deadlines.headArrived(now: 4 * second)
         #expect(deadlines.expired(at: 5 * second) == nil)
         #expect(deadlines.expired(at: 6 * second) == .idle)
@@ -290,7 +290,7 @@ import Testing
 
     @Test func noLimitsMeanNoEnd() {
         let limits = CurlConfiguration.Deadlines(head: nil, idle: nil)
-        var deadlines = TransferDeadlines(limits, head: nil, now: 0)
+        var deadlines = TransferDeadlines(.init(limits), head: nil, now: 0)
         #expect(deadlines.next == .max)
         deadlines.sent(hasContent: true, now: 1)
         #expect(deadlines.next == .max)
@@ -301,7 +301,7 @@ import Testing
     @Test(arguments: [.seconds(-1), .zero, Duration.seconds(Int64.max), .nanoseconds(1)])
     func oddLimitsDoNotTrap(limit: Duration) {
         let limits = CurlConfiguration.Deadlines(head: limit, total: limit)
-        let deadlines = TransferDeadlines(limits, head: nil, now: second)
+        let deadlines = TransferDeadlines(.init(limits), head: nil, now: second)
         _ = deadlines.expired(at: second)
     }
 

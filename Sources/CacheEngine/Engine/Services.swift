@@ -1,4 +1,5 @@
 import HTTPCaching
+import Platform
 
 /// The parts that every step of a request may use: configuration, clock, tiers, flights, tasks,
 /// counts.
@@ -25,6 +26,8 @@ final class Services: Sendable {
     let variantRules: VariantRules
     let statusName: StatusName
     let hasKeyHook: Bool
+    /// The time for the head of a response, unless a request has more of its own.
+    let headNanoseconds: UInt64
     private let defaultRules: StoringRules
     private let defaultTerms: ReuseTerms
 
@@ -78,6 +81,7 @@ final class Services: Sendable {
         variantRules = configuration.caching.variantRules
         statusName = StatusName(configuration.name)
         hasKeyHook = configuration.hooks.key != nil
+        headNanoseconds = configuration.originLimits.maximumHeadTime.nanoseconds
         let policy = configuration.policy
         defaultRules = configuration.caching.rules(mode: configuration.mode, policy: policy)
         defaultTerms = ReuseTerms(policy, configuration.caching)

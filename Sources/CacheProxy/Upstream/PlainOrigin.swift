@@ -16,6 +16,7 @@ package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
     let number = PlainOrigin.counter.add(1, ordering: .relaxed).newValue
     let configuration: CurlConfiguration
     let limits: ResponseLimits
+    let deadlines: TransferDeadlines.Limits
     let budget: ConnectionBudget
     private let secure: any ConnectingOrigin
     private static let counter = Atomic<UInt64>(0)
@@ -38,6 +39,7 @@ package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
         self.budget = budget
         self.secure = secure
         limits = ResponseLimits(configuration.limits)
+        deadlines = TransferDeadlines.Limits(configuration.deadlines)
     }
 
     deinit { spare.withLock { $0 }?.post(.stop) }

@@ -85,7 +85,7 @@ final class UpstreamExchange {
         self.host = host
         self.upload = upload
         deadlines = TransferDeadlines(
-            call.origin.configuration.deadlines,
+            call.origin.deadlines,
             head: call.request.timeout,
             now: now
         )

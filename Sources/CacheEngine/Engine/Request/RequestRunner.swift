@@ -72,8 +72,7 @@ struct RequestRunner: Sendable {
         let terms = services.terms(of: request, policy)
         let policy = services.policy(of: request, policy)
         let started = services.clock.monotonicNanoseconds
-        let limit = services.configuration.originLimits.maximumHeadTime
-        let longest = max(limit, request.options.timeout ?? .zero)
+        let longest = max(services.headNanoseconds, request.options.timeout?.nanoseconds ?? 0)
         asked = RequestContext(
             request,
             facts,
@@ -82,7 +81,7 @@ struct RequestRunner: Sendable {
             key,
             isStorable: isStorable,
             startedNanoseconds: started,
-            untilNanoseconds: started &+ longest.nanoseconds,
+            untilNanoseconds: started &+ longest,
             ancestors: ancestors
         )
     }
