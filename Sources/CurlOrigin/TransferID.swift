@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// The identifier of one exchange, unique in the process.
 package struct TransferID: Hashable, Sendable {
-    private let number: UInt64
+    package let number: UInt64
 
     private static let counter = Atomic<UInt64>(0)
 

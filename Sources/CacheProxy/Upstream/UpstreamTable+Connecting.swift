@@ -17,7 +17,7 @@ extension UpstreamTable {
                 try upload(of: call),
                 now: nanoseconds
             )
-            exchanges[exchange.id] = exchange
+            add(exchange)
             exchange.host.exchangeCount += 1
             takePermit(exchange)
         } catch {
@@ -80,7 +80,7 @@ extension UpstreamTable {
 
     func granted(_ id: TransferID, by budget: ConnectionBudget, host: Int) {
         // It has ended while it waited.
-        guard let exchange = exchanges[id] else { return budget.give(host) }
+        guard let exchange = exchange(id) else { return budget.give(host) }
         exchange.permit = .held
         findConnection(exchange)
     }
@@ -153,7 +153,7 @@ extension UpstreamTable {
 
     func resolved(_ name: UpstreamHost.Name, _ result: Result<[SocketAddress], any Error>) {
         guard let host = hosts[name], let awaiting = host.awaiting.take() else { return }
-        let waiting = awaiting.filter { exchanges[$0.id] != nil && $0.awaitsLookUp }
+        let waiting = awaiting.filter { exchange($0.id) != nil && $0.awaitsLookUp }
         switch result {
         case .success(let addresses): host.found(addresses, now: now)
         // A name server that fails says nothing about addresses that worked.

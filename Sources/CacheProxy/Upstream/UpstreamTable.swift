@@ -35,11 +35,13 @@ final class UpstreamTable {
     }
     /// The time in milliseconds.
     private(set) var now = coarseMilliseconds()
-    var exchanges: [TransferID: UpstreamExchange] = [:]
+    /// Under the numbers of their identifiers.
+    private var exchanges = NumberTable<UpstreamExchange>()
     var hosts: [UpstreamHost.Name: UpstreamHost] = [:]
     /// The host of the last exchange that began; it is one of `hosts`.
     var lastHost: UpstreamHost?
-    var connections: [UInt64: UpstreamConnection] = [:]
+    /// Under their tokens.
+    private(set) var connections = NumberTable<UpstreamConnection>()
     var waitingForTurn: [UpstreamConnection] = []
     var isOpen = true
     /// Bytes read and written in this turn.
@@ -89,15 +91,20 @@ final class UpstreamTable {
         case .start(let call): start(call)
         case .resume(let id): withConnection(of: id, resumeReading)
         case .resumeUpload(let id): withConnection(of: id, move)
-        case .cancel(let id): if let exchange = exchanges[id] { cut(exchange, nil) }
+        case .cancel(let id): if let exchange = exchange(id) { cut(exchange, nil) }
         case .granted(let id, let budget, let host): granted(id, by: budget, host: host)
         case .resolved(let name, let result): resolved(name, result)
         }
     }
 
     private func withConnection(of id: TransferID, _ body: (UpstreamConnection) -> Void) {
-        if let connection = exchanges[id]?.connection { body(connection) }
+        if let connection = exchange(id)?.connection { body(connection) }
     }
+
+    /// The exchange, until it is finished.
+    func exchange(_ id: TransferID) -> UpstreamExchange? { exchanges[id.number] }
+
+    func add(_ exchange: UpstreamExchange) { exchanges.insert(exchange, under: exchange.id.number) }
 
     private func resumeReading(_ connection: UpstreamConnection) {
         guard connection.isHeld else { return }
@@ -145,7 +152,7 @@ final class UpstreamTable {
 
     /// Tells the reader the outcome, once.
     func finish(_ exchange: UpstreamExchange, _ outcome: ExchangeEvent) {
-        guard exchanges.removeValue(forKey: exchange.id) != nil else { return }
+        guard exchanges.remove(exchange.id.number) != nil else { return }
         exchange.connection?.exchange = nil
         exchange.connection = nil
         exchange.upload?.close()
@@ -163,15 +170,15 @@ final class UpstreamTable {
 
     func close(_ connection: UpstreamConnection) {
         connection.machine.close()
-        guard connections.removeValue(forKey: connection.token) != nil else { return }
+        guard connections.remove(connection.token) != nil else { return }
         closeDescriptor(connection.socket)
     }
 
     /// Ends every exchange: the loop has ended.
     func end() {
         isOpen = false
-        for exchange in Array(exchanges.values) { cut(exchange, UpstreamFailure.shutDown) }
-        for connection in Array(connections.values) { close(connection) }
+        for exchange in exchanges.values { cut(exchange, UpstreamFailure.shutDown) }
+        for connection in connections.values { close(connection) }
         hosts = [:]
         lastHost = nil
     }
@@ -182,7 +189,7 @@ final class UpstreamTable {
         let token = Self.tokenBit | nextToken
         guard poller.watch(socket, token: token) else { return nil }
         let connection = UpstreamConnection(socket: socket, token: token, host: host)
-        connections[token] = connection
+        connections.insert(connection, under: token)
         return connection
     }
 
@@ -191,7 +198,7 @@ final class UpstreamTable {
     func sweepIfDue() {
         guard now >= nextSweep else { return }
         nextSweep = now + Self.sweepMilliseconds
-        for exchange in Array(exchanges.values) {
+        for exchange in exchanges.values {
             if nanoseconds >= exchange.connectBy {
                 cut(exchange, exchange.failure(because: UpstreamFailure.connectTimedOut))
             } else if nanoseconds >= exchange.addressBy, exchange.awaitsLookUp {
