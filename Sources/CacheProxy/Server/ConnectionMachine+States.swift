@@ -69,6 +69,11 @@ extension ConnectionMachine {
         /// The client was never asked for its content, and may send it or not: the start of its
         /// next request is unknown (RFC 9110 §10.1.1).
         var leavesContentUnasked: Bool
+        /// Bytes of an announced length that have not come.
+        ///
+        /// If they are more than is read to save the connection, its end is announced: the client
+        /// could not tell whether its next request was processed (RFC 9112 §9.6).
+        var contentRest: Int
         var isDraining: Bool
     }
 

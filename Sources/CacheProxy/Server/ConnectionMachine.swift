@@ -262,6 +262,7 @@ extension ConnectionMachine {
         let isLast =
             !facts.mayPersist || facts.isDraining
             || facts.leavesContentUnasked && content != .none
+            || facts.contentRest > discardedBytesMax
             || input == .ended && !hasHeldInput
         if isLast { end() }
         return course == .open

@@ -274,6 +274,7 @@ extension Worker {
         let facts = ConnectionMachine.PersistenceFacts(
             mayPersist: connection.response.mayPersist,
             leavesContentUnasked: connection.response.awaitsContinue,
+            contentRest: connection.content?.lengthRest ?? 0,
             isDraining: isDraining
         )
         let goesOn = connection.machine.responseBegan(facts)

@@ -31,6 +31,12 @@ struct BodyDecoder: Sendable {
         }
     }
 
+    /// The bytes of an announced length that have not come; `nil` for every other framing.
+    var lengthRest: Int? {
+        guard case .length(let remaining) = form else { return nil }
+        return remaining
+    }
+
     /// Decodes from `offset` on; the caller repeats until the step is not `data`.
     mutating func decode(_ bytes: Span<UInt8>, from offset: Int) -> Step {
         if isAtEnd { return .end(offset) }

@@ -148,6 +148,22 @@ extension ConnectionMachineTests {
             readsOn: true
         ),
         Row(
+            "answer with no more content left than is dropped",
+            upload + [
+                .answer(mayPersist: true, isUnasked: false, isDraining: false, contentRest: 100)
+            ],
+            "goesOn",
+            readsOn: true
+        ),
+        Row(
+            "answer with more content left than is dropped",
+            upload + [
+                .answer(mayPersist: true, isUnasked: false, isDraining: false, contentRest: 101)
+            ],
+            "ends",
+            readsOn: true
+        ),
+        Row(
             "answer to content nobody asked for",
             exchange + [
                 .content(isAwaited: false),

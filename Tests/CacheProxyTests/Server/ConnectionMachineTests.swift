@@ -27,7 +27,7 @@ import Testing
         case contentEnded
         case contentFailed(hasResponseBegun: Bool)
         case refused
-        case answer(mayPersist: Bool, isUnasked: Bool, isDraining: Bool)
+        case answer(mayPersist: Bool, isUnasked: Bool, isDraining: Bool, contentRest: Int = 0)
         case responseBroken
         case responseEnded
         case queued
@@ -67,10 +67,11 @@ import Testing
         case .contentFailed(let hasBegun):
             return "\(machine.contentFailed(hasResponseBegun: hasBegun))"
         case .refused: machine.refused()
-        case .answer(let mayPersist, let isUnasked, let isDraining):
+        case .answer(let mayPersist, let isUnasked, let isDraining, let contentRest):
             let facts = Machine.PersistenceFacts(
                 mayPersist: mayPersist,
                 leavesContentUnasked: isUnasked,
+                contentRest: contentRest,
                 isDraining: isDraining
             )
             return machine.responseBegan(facts) ? "goesOn" : "ends"

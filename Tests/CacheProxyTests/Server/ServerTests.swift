@@ -93,6 +93,29 @@ import Testing
         }
     }
 
+    /// After the first KiB as much is left as the server drops, or 1 KiB more.
+    @Test(arguments: [(17 << 10, nil), (18 << 10, "close")])
+    func endIsAnnouncedIfTooMuchContentIsLeft(length: Int, persistence: String?) async throws {
+        let responder = ScriptedResponder { request in
+            var count = 0
+            if let content = request.body {
+                for try await chunk in content {
+                    count += chunk.count
+                    if count == 1 << 10 { break }
+                }
+            }
+            return .text("no", status: 413)
+        }
+        try await withServer(responder, configure: { $0.discardedBytesMax = 16 << 10 }) { server in
+            let client = try WireClient(server.port)
+            let first = String(repeating: "a", count: 1 << 10)
+            let response = try await client.exchange(
+                "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(length)\r\n\r\n\(first)"
+            )
+            #expect(response.status == 413 && response["Connection"] == persistence)
+        }
+    }
+
     @Test func smallUnwantedContentIsDrained() async throws {
         let responder = ScriptedResponder { _ in .text("no", status: 403) }
         try await withServer(responder) { server in
