@@ -17,6 +17,7 @@ enum Mutant: String {
     case walksOnInALargerTable
     case sketchNeverFades
     case staysInItsQueue
+    case pinsOnlyWhenStored
     case trustsARefusedBarrier
 
     // Disk

@@ -15,6 +15,7 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         func identity(of slot: Int) -> UInt64 { entry(slot).head.hash.identity }
         func chargeBytes(of slot: Int) -> Int { entry(slot).chargeBytes }
         func hits(of slot: Int) -> Int { table.hits(of: slot) }
+        func isOfPinnedClass(_ slot: Int) -> Bool { entry(slot).head.storageClass == .pinned }
         func setHits(of slot: Int, to hits: Int) { table.setHits(of: slot, to: hits) }
 
         private func entry(_ slot: Int) -> Entry {
@@ -26,13 +27,11 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
     private(set) var table: EntryTable
     private(set) var policy: SizeAwarePolicy
     private(set) var count = 0
-    private let shared: SharedPolicyState
     var counters = MemoryCounters()
 
     init(bucketCount: Int, shared: SharedPolicyState) {
         table = EntryTable(bucketCount: bucketCount)
         policy = SizeAwarePolicy(slotCount: table.slotCount, shared: shared)
-        self.shared = shared
     }
 
     static func sizeBytes(bucketCount: Int) -> Int {
@@ -60,7 +59,6 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         let slot = table.insert(Unmanaged.passRetained(entry.storage), hash)
         let charge = entry.chargeBytes
         count += 1
-        countPinned(entry, charge)
         policy.insert(slot, chargeBytes: charge, isPinned: isPinned, Facts(table: table))
         checkInvariants()
     }
@@ -78,8 +76,6 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         let old = table.entry(at: slot).unsafelyUnwrapped
         let oldEntry = Entry(unchecked: old.takeUnretainedValue())
         let (oldCharge, charge) = (oldEntry.chargeBytes, entry.chargeBytes)
-        countPinned(oldEntry, -oldCharge)
-        countPinned(entry, charge)
         table.replace(slot, by: Unmanaged.passRetained(entry.storage), hash)
         let staysPinned = entry.head.storageClass == .pinned && policy.isPinned(slot)
         policy.replace(
@@ -97,12 +93,10 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
     mutating func remove(_ slot: Int) -> Unmanaged<ByteStorage> {
         let reference = table.entry(at: slot).unsafelyUnwrapped
         let entry = Entry(unchecked: reference.takeUnretainedValue())
-        let charge = entry.chargeBytes
-        policy.remove(slot, chargeBytes: charge)
+        policy.remove(slot, chargeBytes: entry.chargeBytes)
         table.remove(slot, entry.head.hash)
         count -= 1
         assert(count >= 0)
-        countPinned(entry, -charge)
         checkInvariants()
         return reference
     }
@@ -144,6 +138,9 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         policy.priority(ofNew: identity, chargeBytes: chargeBytes)
     }
 
+    /// Exempts the slot from eviction, if it may be.
+    mutating func exempt(_ slot: Int) -> Bool { policy.exempt(slot, Facts(table: table)) }
+
     mutating func settleCandidate() { policy.settleCandidate(Facts(table: table)) }
 
     mutating func candidate() -> (slot: Int, priority: Double)? {
@@ -152,12 +149,6 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
 
     mutating func frequencySum(ofFirst bytes: Int, sumMax: Int) -> Int {
         policy.frequencySum(ofFirst: bytes, sumMax: sumMax, Facts(table: table))
-    }
-
-    private func countPinned(_ entry: Entry, _ bytes: Int) {
-        guard entry.head.storageClass == .pinned else { return }
-        let sum = shared.pinnedBytes.add(bytes, ordering: .relaxed).newValue
-        assert(sum >= 0, "only bytes that were counted are taken off")
     }
 
     func checkInvariants() {

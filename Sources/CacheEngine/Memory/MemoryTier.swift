@@ -210,9 +210,8 @@ package final class MemoryTier: Sendable {
 
     /// Whether the entry is pinned and pinned entries are under their share.
     private func isExempt(_ entry: Entry) -> Bool {
-        guard entry.head.storageClass == .pinned else { return false }
-        let pinned = commons.shared.pinnedBytes.load(ordering: .relaxed) + entry.chargeBytes
-        return pinned <= commons.shared.pinnedBytesMax
+        entry.head.storageClass == .pinned
+            && commons.shared.hasPinnedRoom(for: entry.chargeBytes)
     }
 
     private func isTooLarge(_ entry: Entry) -> Bool {

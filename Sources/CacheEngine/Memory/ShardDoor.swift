@@ -171,14 +171,14 @@ final class ShardDoor: Sendable {
         }
     }
 
-    /// Evicts the oldest entry of the window, if it has this hash.
+    /// Evicts the oldest entry of the window, if it has this hash and is not exempt now.
     func evictCandidate(_ hash: KeyHash) {
         let reference = state.withLock { state -> Unmanaged<ByteStorage>? in
             guard let (slot, _) = state.candidate(), state.entry(at: slot)?.head.hash == hash else {
                 return nil
             }
             defer { publishRanks(state) }
-            return evict(slot, &state)
+            return state.exempt(slot) ? nil : evict(slot, &state)
         }
         retireEvicted(reference)
     }

@@ -4,6 +4,8 @@
 protocol SlotFacts {
     func identity(of slot: Int) -> UInt64
     func chargeBytes(of slot: Int) -> Int
+    /// Whether the entry is one that its owner wants to keep (`StorageClass.pinned`).
+    func isOfPinnedClass(_ slot: Int) -> Bool
     /// Hits since the count was last set, up to a small limit.
     func hits(of slot: Int) -> Int
     func setHits(of slot: Int, to hits: Int)
@@ -25,7 +27,7 @@ enum MayRequeue: Sendable {
 
 /// The result of one step towards a victim.
 enum EvictionStep: Sendable {
-    /// The next slot had hits and stays.
+    /// The next slot had hits, or is exempt now, and stays.
     case requeued
     /// This slot must be evicted.
     case evict(Int)

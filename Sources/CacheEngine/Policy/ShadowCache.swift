@@ -17,6 +17,7 @@ struct ShadowCache: ~Copyable {
         func identity(of slot: Int) -> UInt64 { identities[slot] }
         func chargeBytes(of slot: Int) -> Int { charges[slot] }
         func hits(of slot: Int) -> Int { Int(counts[slot]) }
+        func isOfPinnedClass(_ slot: Int) -> Bool { false }
         func setHits(of slot: Int, to hits: Int) { counts[slot] = UInt8(hits) }
     }
 

@@ -10,11 +10,15 @@ final class SharedPolicyState: Sendable {
     let capacityBytes: Atomic<Int>
     /// Bytes of the entries in all windows.
     let windowBytes = Atomic(0)
-    /// Bytes of pinned entries.
+    /// Bytes of the entries that are exempt from eviction.
     let pinnedBytes = Atomic(0)
-    /// Pinned bytes beyond this are evicted like others.
+    /// Entries of the pinned class beyond this are evicted like others.
     var pinnedBytesMax: Int {
         capacityBytes.load(ordering: .relaxed).scaled(by: pinnedShareMax)
+    }
+    /// Whether another entry may be exempt from eviction.
+    func hasPinnedRoom(for chargeBytes: Int) -> Bool {
+        pinnedBytes.load(ordering: .relaxed) + chargeBytes <= pinnedBytesMax
     }
     private let pinnedShareMax: Double
     /// The age: the stamp of the last victim, as the bits of a `Double`.

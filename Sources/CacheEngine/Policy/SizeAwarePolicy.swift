@@ -62,7 +62,7 @@ struct SizeAwarePolicy: ~Copyable {
         let identity = facts.identity(of: slot)
         sketch.count(identity)
         if isPinned {
-            queues.push(slot, to: Self.pinned, stamp: shared.nextSequence())
+            enterPinned(slot, chargeBytes: chargeBytes)
         } else if chargeBytes <= windowBytesMax {
             shared.windowBytes.add(chargeBytes, ordering: .relaxed)
             queues.push(slot, to: Self.window, stamp: shared.nextSequence())
@@ -88,19 +88,38 @@ struct SizeAwarePolicy: ~Copyable {
             insert(slot, chargeBytes: chargeBytes, isPinned: isPinned, facts)
         } else if queues.queue(of: slot) == Self.window {
             shared.windowBytes.add(chargeBytes - oldChargeBytes, ordering: .relaxed)
+        } else if self.isPinned(slot) {
+            shared.pinnedBytes.add(chargeBytes - oldChargeBytes, ordering: .relaxed)
         }
     }
 
     /// The entry in `slot` is leaving.
     mutating func remove(_ slot: Int, chargeBytes: Int) {
-        if queues.queue(of: slot) == Self.window {
+        let queue = queues.queue(of: slot)
+        if queue == Self.window {
             let rest = shared.windowBytes.subtract(chargeBytes, ordering: .relaxed).newValue
             assert(rest >= 0, "only bytes that were counted leave the window")
+        } else if queue == Self.pinned {
+            let rest = shared.pinnedBytes.subtract(chargeBytes, ordering: .relaxed).newValue
+            assert(rest >= 0, "only bytes that were counted are taken off")
         }
         queues.remove(slot)
     }
 
-    /// Requeues the next slot if it has hits, or names it as the victim.
+    /// Exempts the slot from eviction, if its entry is of the pinned class and the pinned share has
+    /// room for it.
+    ///
+    /// The share may have had none when the entry was stored.
+    mutating func exempt(_ slot: Int, _ facts: some SlotFacts) -> Bool {
+        guard facts.isOfPinnedClass(slot), !Mutant.pinsOnlyWhenStored.isOn else { return false }
+        let chargeBytes = facts.chargeBytes(of: slot)
+        guard shared.hasPinnedRoom(for: chargeBytes) else { return false }
+        remove(slot, chargeBytes: chargeBytes)
+        enterPinned(slot, chargeBytes: chargeBytes)
+        return true
+    }
+
+    /// Requeues the next slot if it has hits or is exempt now, or names it as the victim.
     mutating func next(
         in part: EvictionPart,
         against rival: Double?,
@@ -108,7 +127,9 @@ struct SizeAwarePolicy: ~Copyable {
         _ facts: some SlotFacts
     ) -> EvictionStep {
         switch part {
-        case .window: return queues.tail(of: Self.window).map { .evict($0) } ?? .empty
+        case .window:
+            guard let slot = queues.tail(of: Self.window) else { return .empty }
+            return exempt(slot, facts) ? .requeued : .evict(slot)
         case .pinned: return queues.tail(of: Self.pinned).map { .evict($0) } ?? .empty
         case .main: break
         }
@@ -121,6 +142,7 @@ struct SizeAwarePolicy: ~Copyable {
             enqueue(slot, facts)
             return .requeued
         }
+        if exempt(slot, facts) { return .requeued }
         if let rival, rival <= defence(of: slot, facts) { return .isWorthMore }
         shared.raiseAge(to: stamp)
         return .evict(slot)
@@ -196,6 +218,11 @@ struct SizeAwarePolicy: ~Copyable {
 
     private var windowBytesMax: Int {
         AdmissionRule.windowBytesMax(shared.capacityBytes.load(ordering: .relaxed))
+    }
+
+    private func enterPinned(_ slot: Int, chargeBytes: Int) {
+        shared.pinnedBytes.add(chargeBytes, ordering: .relaxed)
+        queues.push(slot, to: Self.pinned, stamp: shared.nextSequence())
     }
 
     private mutating func enter(_ slot: Int, _ facts: some SlotFacts) {

@@ -194,6 +194,33 @@ import Testing
         for index in pinned { #expect(tier.look("k\(index)") != nil) }
     }
 
+    private static func held(_ indices: Range<Int>, in tier: MemoryTier) -> Int {
+        indices.count { tier.look("k\($0)") != nil }
+    }
+
+    /// The share is 2 MiB, and an entry takes little more than 1,000 bytes.
+    @Test func pinnedEntriesBeyondTheShareDoNotPushOutThoseWithin() async {
+        let tier = MemoryTier(.init(capacityBytes: 8 << 20, pinnedShareMax: 0.25))
+        Self.store(0..<4_000, [.pinned], in: tier)
+        Self.store(4_000..<7_000, [], in: tier)
+        await tier.shrink(toShare: 0.5)
+        Self.store(7_000..<10_000, [], in: tier)
+        for index in 7_000..<10_000 { _ = tier.look("k\(index)") }
+        await tier.shrink(toShare: 0.35)
+        #expect(Self.held(0..<4_000, in: tier) > 1_200)
+    }
+
+    @Test func pinnedEntryBeyondTheShareIsExemptOnceTheShareHasRoom() async {
+        let tier = MemoryTier(.init(capacityBytes: 8 << 20, pinnedShareMax: 0.25))
+        Self.store(0..<4_000, [.pinned], in: tier)
+        // Those that were stored first have the share.
+        for index in 0..<2_500 { _ = tier.removeKey("k\(index)") }
+        Self.store(4_000..<9_000, [], in: tier)
+        for index in 4_000..<9_000 { _ = tier.look("k\(index)") }
+        await tier.shrink(toShare: 0.35)
+        #expect(Self.held(2_500..<4_000, in: tier) == 1_500)
+    }
+
     @Test func entryThatIsPinnedNoLongerIsEvictedLikeOthers() async {
         let tier = MemoryTier(.init(capacityBytes: 8 << 20, pinnedShareMax: 0.25))
         Self.store(0..<400, [.pinned], in: tier)
