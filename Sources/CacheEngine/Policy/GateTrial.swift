@@ -83,10 +83,16 @@ final class GateTrial: Sendable {
     }
 
     /// Sets the capacity of the real cache.
+    ///
+    /// The sample of a smaller cache is denser, so that the shadow caches shrink no more than they
+    /// must: in one that holds a few entries, chance would decide.
     func setCapacity(_ bytes: Int) {
         state.withLock { state in
+            let shadowBytes = state.capacityBytes >> state.sampleShift
             state.capacityBytes = bytes
-            resize(&state)
+            var shift = state.sampleShift
+            while shift > 0, bytes >> (shift - 1) <= shadowBytes { shift -= 1 }
+            sample(shift, &state)
         }
     }
 
@@ -106,13 +112,12 @@ final class GateTrial: Sendable {
     }
 
     /// Halves the sample.
-    private func thinOut(_ state: inout State) {
-        state.sampleShift += 1
-        sampleMask.store((1 << UInt64(state.sampleShift)) - 1, ordering: .relaxed)
-        resize(&state)
-    }
+    private func thinOut(_ state: inout State) { sample(state.sampleShift + 1, &state) }
 
-    private func resize(_ state: inout State) {
+    /// Samples one of `1 << shift` keys, and gives the shadow caches that share of the capacity.
+    private func sample(_ shift: Int, _ state: inout State) {
+        state.sampleShift = shift
+        sampleMask.store((1 << UInt64(shift)) - 1, ordering: .relaxed)
         let bytes = state.capacityBytes >> state.sampleShift
         state.closed.resize(capacityBytes: bytes) { isSampled($0) }
         state.open.resize(capacityBytes: bytes) { isSampled($0) }

@@ -86,6 +86,19 @@ import Testing
         }
     }
 
+    @Test func aSmallerCacheIsSampledMoreDensely() {
+        let capacityBytes = 256 << 20
+        let shared = SharedPolicyState(objective: .balanced, capacityBytes: capacityBytes)
+        let trial = GateTrial(shared: shared)
+        var random = SeededRandom(seed: 7)
+        for _ in 0..<1_000_000 { trial.note(random.next(), chargeBytes: 160) }
+        let keys = (0..<100_000).map { _ in random.next() }
+        let before = keys.count { trial.isSampled($0) }
+        trial.setCapacity(capacityBytes / 64)
+        let after = keys.count { trial.isSampled($0) }
+        #expect(before > 0 && after > 32 * before, "\(before), then \(after)")
+    }
+
     /// Objects are requested less as they age.
     ///
     /// Without the gate about a fiftieth more is hit, which is too steady a lead for chance.
