@@ -58,6 +58,9 @@ enum Mutant: String {
     case retiresBeforeItKeeps
     case reclaimsTheLiving
     case abandonsEmptySegments
+    case givesAwayTheLastSegment
+    case keepsWhatFits
+    case dropsNoBodies
 
     // Recovery
     case ignoresTombstones

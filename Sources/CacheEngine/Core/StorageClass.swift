@@ -8,7 +8,8 @@ public enum StorageClass: UInt8, Hashable, Sendable, CaseIterable {
     ///
     /// The share of the memory is `MemoryOptions.maximumPinnedShare`. The share of the disk is half:
     /// of the capacity for bodies over 1 MiB, and of each segment of the log for smaller entries. Of
-    /// smaller entries that are pinned one after the other, half may be evicted.
+    /// smaller entries that are pinned one after the other, half may be evicted, and more while large
+    /// bodies take the room of many segments at once.
     case pinned = 2
 }
 

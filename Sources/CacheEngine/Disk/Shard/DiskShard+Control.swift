@@ -86,7 +86,8 @@ extension DiskShard {
                 _ = drainAll()
                 continue
             }
-            // Only the open segment and perhaps one more are left: release those as well.
+            // Only the open segment and perhaps two more are left: release those as well.
+            if removeCleanSegment() { continue }
             guard writer.segment != nil || !order.isEmpty else { return }
             _ = drainAll()
             sealOpenSegment(isTorn: false)

@@ -25,12 +25,16 @@ extension DiskShard {
     /// are dropped.
     ///
     /// It must be the oldest segment: a tombstone must not be dropped before the records that it
-    /// removes. Returns `false` if there is no segment or the device failed.
-    func reclaimOldestSegment() -> Bool {
+    /// removes. With `maySpill`, records for which the open segment has no room are written to a
+    /// clean one. Returns `false` if there is no segment or the device failed.
+    func reclaimOldestSegment(maySpill: Bool = false) -> Bool {
         guard mayWrite, let slot = order.first else { return false }
+        let maySpill = maySpill && !Mutant.keepsWhatFits.isOn
         if Mutant.retiresBeforeItKeeps.isOn { _ = retire(slot) }
         // Before the segment is retired: a kill in between must not lose a record that is kept.
-        reinsert(entriesToKeep(in: slot), from: slot)
+        if writer.segment != nil || maySpill {
+            reinsert(entriesToKeep(in: slot), from: slot, maySpill)
+        }
         guard retire(slot) else { return false }
         order.removeFirst()
         writer.doubted.removeAll { $0.slot == slot }
@@ -56,10 +60,8 @@ extension DiskShard {
         return isPurged && reclaimOldestSegment()
     }
 
-    /// The segment's entries that are worth writing again, in the order of their records; none if no
-    /// segment is open.
+    /// The segment's entries that are worth writing again, in the order of their records.
     private func entriesToKeep(in slot: Int) -> [Kept] {
-        guard writer.segment != nil else { return [] }
         var kept: [Kept] = []
         var room = settings.segmentBytes / Self.reinsertionDivisor
         var pinnedRoom = settings.segmentBytes / Self.pinnedDivisor
@@ -108,8 +110,9 @@ extension DiskShard {
         JumboFile.release(&dropped)
     }
 
-    private func reinsert(_ kept: [Kept], from slot: Int) {
+    private func reinsert(_ kept: [Kept], from slot: Int, _ maySpill: Bool) {
         guard !kept.isEmpty else { return }
+        var maySpill = maySpill
         let (file, seal, end) = state.withLock { state in
             let info = state.segments[slot]
             return (info.file, info.seal, info.recordsEnd)
@@ -121,7 +124,7 @@ extension DiskShard {
                 try? volume.read(file, into: buffer, at: entry.place.offset)
             }
             guard let bytes else { continue }
-            let isPlaced = bytes.withUnsafeBytes { reinsert(entry, $0, sealedBy: seal) }
+            let isPlaced = bytes.withUnsafeBytes { reinsert(entry, $0, sealedBy: seal, &maySpill) }
             guard isPlaced else { break }
             if writer.batch.count >= settings.batchBytes, !flushBatch() { break }
         }
@@ -132,9 +135,9 @@ extension DiskShard {
     private func reinsert(
         _ entry: Kept,
         _ bytes: UnsafeRawBufferPointer,
-        sealedBy seal: SegmentSeal
+        sealedBy seal: SegmentSeal,
+        _ maySpill: inout Bool
     ) -> Bool {
-        guard writer.segment != nil else { return false }
         guard let record = CheckedRecord(bytes, at: entry.place.offset, sealedBy: seal),
             record.hasWholeBody, record.head.hash.identity == entry.identity
         else { return true }
@@ -149,9 +152,21 @@ extension DiskShard {
             return state.takeSequence()
         }
         guard let sequence else { return true }
-        // Only the open segment is used: a reclaim must not need the room that it frees.
-        return hasRoom(record.head.recordBytes + writer.awaitedBytes)
+        return hasRoomToKeep(record.head.recordBytes, &maySpill)
             && placeAgain(record, sequence: sequence, from: entry.place)
+    }
+
+    /// Whether there is room for a record that is kept, if need be in a clean segment.
+    ///
+    /// A reclaim uses the open segment and at most one clean one: it must not need the room that it
+    /// frees.
+    private func hasRoomToKeep(_ recordBytes: Int, _ maySpill: inout Bool) -> Bool {
+        if hasRoom(recordBytes + writer.awaitedBytes) { return true }
+        guard maySpill else { return false }
+        maySpill = false
+        guard flushBatch(), hasUnreadClean else { return false }
+        sealOpenSegment(isTorn: false)
+        return beginAnyClean() && hasRoom(recordBytes + writer.awaitedBytes)
     }
 
     // MARK: Room for bodies in separate files
@@ -174,18 +189,22 @@ extension DiskShard {
         return reserveBody(bytes)
     }
 
-    /// Frees the oldest segment or body; returns `false` if no bytes were freed.
+    /// The clean segments that bodies leave to the log: a reclaim may need one for what it keeps.
+    private var cleanSegmentsLeft: Int { Mutant.givesAwayTheLastSegment.isOn ? 0 : 1 }
+
+    /// Frees the oldest segment or body; returns `false` if that freed no bytes and made no segment
+    /// clean.
     func makeRoom() -> Bool {
         let before = ledger.balance.usedBytes
-        if removeCleanSegment() { return true }
+        if clean.count > cleanSegmentsLeft, removeCleanSegment() { return true }
         let oldestBody = oldestBody()
-        let oldestSegment = order.first.map { slot in
-            state.withLock { $0.segments[slot].sequenceMin }
-        }
-        if let oldestSegment, order.count > 1 || oldestBody == nil,
-            oldestBody.map({ $0.isLast || oldestSegment <= $0.body.sequence }) ?? true
+        // Beside a body, the log keeps a sealed segment.
+        let sealedLeft = oldestBody == nil && !clean.isEmpty ? 0 : 1
+        if order.count > sealedLeft,
+            oldestBody.map({ $0.isLast || !isOlderThanTheLog($0.body) }) ?? true
         {
-            if reclaimOldestSegment(), removeCleanSegment() { return true }
+            let isReclaimed = reclaimOldestSegment(maySpill: true)
+            if isReclaimed, clean.count <= cleanSegmentsLeft || removeCleanSegment() { return true }
         } else if let oldestBody {
             dropBody(oldestBody.body.identity)
             bodyLine.noteUse()
@@ -194,6 +213,29 @@ extension DiskShard {
         }
         // A file that still has a reader is freed later, so dropping more for it would not help.
         return ledger.balance.usedBytes < before
+    }
+
+    /// Drops the oldest bodies until the capacity has room for one more segment, and creates that;
+    /// returns `false` if there are too few of them.
+    func dropBodiesForSegment() -> Bool {
+        // With that room in the capacity, it is the device that has none.
+        guard ledger.balance.freeBytes < settings.segmentBytes, !Mutant.dropsNoBodies.isOn else {
+            return false
+        }
+        while ledger.balance.freeBytes < settings.segmentBytes {
+            guard let oldest = oldestBody(), !oldest.isLast else { return false }
+            let before = ledger.balance.usedBytes
+            dropBody(oldest.body.identity)
+            bodyLine.noteUse()
+            // A body that is queued or has a reader is freed later.
+            guard ledger.balance.usedBytes < before else { return false }
+        }
+        return createSegment()
+    }
+
+    private func isOlderThanTheLog(_ body: BodyLine.Element) -> Bool {
+        guard let slot = order.first else { return true }
+        return body.sequence < state.withLock { $0.segments[slot].age }
     }
 
     /// The body to drop next: the oldest one.

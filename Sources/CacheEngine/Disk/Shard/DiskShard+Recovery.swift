@@ -49,7 +49,7 @@ extension DiskShard {
             while reclaimPurgedSegment() {}
             unlink(replay.forbidden)
         }
-        while ledger.balance.freeBytes < 0, makeRoom() {}
+        while ledger.balance.freeBytes < 0, makeRoom() || removeCleanSegment() {}
         replay.report.entries = state.withLock { $0.index.count }
         assert(
             ledger.balance.segmentBytes >= segmentCount * settings.segmentBytes,

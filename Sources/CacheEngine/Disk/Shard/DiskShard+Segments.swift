@@ -10,12 +10,11 @@ extension DiskShard {
     func openNextSegment() -> Bool {
         precondition(writer.segment == nil && writer.placed.isEmpty)
         // A clean segment may still have readers of its old life, which wait for the device.
-        for _ in 0..<Self.segmentsTriedMax where !clean.contains(where: { isUnread($0) }) {
-            guard createSegment() || reclaimOldestSegment() else { break }
+        for _ in 0..<Self.segmentsTriedMax where !hasUnreadClean {
+            // A reclaim keeps nothing while no segment is open.
+            guard createSegment() || dropBodiesForSegment() || reclaimOldestSegment() else { break }
         }
-        var hasBegun = false
-        for slot in clean where !hasBegun && isUnread(slot) { hasBegun = beginClean(slot) }
-        guard hasBegun else { return false }
+        guard beginAnyClean() else { return false }
         state.withLock { state in
             guard state.condition == .failed else { return }
             state.condition = .working
@@ -31,6 +30,15 @@ extension DiskShard {
 
     /// The segments that are made or reclaimed in search of one that nothing reads.
     private static let segmentsTriedMax = 8
+
+    /// Whether a clean segment may be begun at once.
+    var hasUnreadClean: Bool { clean.contains { isUnread($0) } }
+
+    /// Begins the first clean segment that nothing reads; returns `false` if none can be begun.
+    func beginAnyClean() -> Bool {
+        for slot in clean where isUnread(slot) { if beginClean(slot) { return true } }
+        return false
+    }
 
     /// Begins a new life of a clean segment, which stays clean if that fails.
     private func beginClean(_ slot: Int) -> Bool {

@@ -22,4 +22,8 @@ struct SegmentInfo: Sendable {
     var sequenceMax: UInt64 = 0
     /// The largest sequence number of a purge among the records.
     var purgeSequenceMax: UInt64 = 0
+
+    /// The number by which the segment makes room in turn with bodies: one without records comes
+    /// first.
+    var age: UInt64 { sequenceMax == 0 ? 0 : sequenceMin }
 }
