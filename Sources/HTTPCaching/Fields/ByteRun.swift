@@ -45,10 +45,14 @@ public struct ByteRun {
     }
 
     /// Whether these bytes equal `lowercased`, a literal in lower case, when ASCII case is ignored.
+    ///
+    /// The literal is not empty.
     @inline(__always)
     public func equals(lowercased: StaticString) -> Bool {
-        // Most names differ in length already.
-        count == lowercased.utf8CodeUnitCount && hasSameLetters(as: ByteRun(lowercased))
+        // Most names differ in length or in the first letter already.
+        count == lowercased.utf8CodeUnitCount
+            && self[0] | 0x20 == lowercased.utf8Start.pointee | 0x20
+            && hasSameLetters(as: ByteRun(lowercased))
     }
 
     /// Not inlined: every comparison of a name would carry its loop.
@@ -109,6 +113,7 @@ public struct ByteRun {
     }
 
     /// All bytes of a run of fewer than eight, as one number; some may be read twice.
+    @inline(__always)
     private var shortWord: UInt64 {
         precondition(count < 8)
         if count >= 4 {
@@ -124,7 +129,10 @@ public struct ByteRun {
 
     public func index(of byte: UInt8, from start: Int = 0) -> Int? {
         var index = start
-        while index <= count - 8, !word(at: index).contains(byte) { index += 8 }
+        while index <= count - 8 {
+            if let place = word(at: index).place(of: byte) { return index + place }
+            index += 8
+        }
         while index < count {
             if self[index] == byte { return index }
             index += 1

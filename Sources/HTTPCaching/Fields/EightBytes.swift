@@ -56,11 +56,22 @@ extension UInt64 {
         (self ^ Self.ones &* UInt64(byte)).hasByte(below: 1)
     }
 
+    /// The place of the first byte in memory that equals `byte`.
+    @inline(__always)
+    func place(of byte: UInt8) -> Int? {
+        let marks = (littleEndian ^ Self.ones &* UInt64(byte)).marks(below: 1)
+        return marks == 0 ? nil : marks.trailingZeroBitCount / 8
+    }
+
     /// Whether a byte is less than `limit`, which is at most 0x80.
     @inline(__always)
-    private func hasByte(below limit: UInt64) -> Bool {
-        // The subtraction may borrow from the next byte, but only if this one is small: so no high bit
-        // tells which byte it is, and one of them tells that there is one.
-        (self &- Self.ones &* limit) & ~self & Self.highBits != 0
+    private func hasByte(below limit: UInt64) -> Bool { marks(below: limit) != 0 }
+
+    /// The high bit of the lowest byte that is less than `limit`, perhaps with higher ones.
+    @inline(__always)
+    private func marks(below limit: UInt64) -> UInt64 {
+        // The subtraction may borrow from the next byte, but only if this one is small: so the lowest
+        // bit tells which byte it is, and the others tell nothing.
+        (self &- Self.ones &* limit) & ~self & Self.highBits
     }
 }

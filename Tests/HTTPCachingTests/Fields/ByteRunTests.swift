@@ -59,6 +59,21 @@ struct ByteRunTests {
         }
     }
 
+    @Test("The first of several equal bytes is found, whatever follows it", arguments: lengths)
+    func firstOfSeveral(length: Int) {
+        for place in 0..<length {
+            for byte in UInt8.min...UInt8.max {
+                // The neighbours that a borrow between bytes would change.
+                for follower in [byte, byte ^ 1, byte ^ 0x80] {
+                    var text = [UInt8](repeating: byte ^ 0x80, count: place)
+                    text.append(byte)
+                    text.append(contentsOf: repeatElement(follower, count: length - place - 1))
+                    text.withByteRun { #expect($0.index(of: byte) == place) }
+                }
+            }
+        }
+    }
+
     @Test("Every byte in place of each one of a literal")
     func literals() {
         let literals: [StaticString] = [
