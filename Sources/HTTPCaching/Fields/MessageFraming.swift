@@ -53,6 +53,8 @@ public struct MessageFraming: Sendable {
         name: UnsafeRawBufferPointer,
         value: UnsafeRawBufferPointer
     ) -> Fault? {
+        last = .other
+        guard name.count >= Self.nameBytesMin else { return nil }
         let token = ByteRun(name).trimmed
         var found: Fault?
         last = Self.line(of: token)
@@ -93,9 +95,12 @@ public struct MessageFraming: Sendable {
         return .length(length, isPlain: lengthLineCount == 1 && isLengthPlain)
     }
 
+    /// The length of the shortest name that frames a body.
+    private static let nameBytesMin = 14
+
     private static func line(of name: ByteRun) -> Line {
         switch name.count {
-        case 14: name.equals(lowercased: "content-length") ? .length : .other
+        case nameBytesMin: name.equals(lowercased: "content-length") ? .length : .other
         case 17: name.equals(lowercased: "transfer-encoding") ? .coding : .other
         default: .other
         }
