@@ -186,7 +186,10 @@ extension ResponseParser {
         }
         takePending(bytes)
         guard let colon = ByteClass.place(of: 0x3A, in: bytes, line) else { return nil }
-        let field = Pending(name: line.lowerBound..<colon, value: colon + 1..<line.upperBound)
+        var start = colon + 1
+        // The usual space, so that the value need not be trimmed.
+        if start < line.upperBound, bytes[start] == 0x20 { start += 1 }
+        let field = Pending(name: line.lowerBound..<colon, value: start..<line.upperBound)
         // A fault is kept by the framing, and refused at the end of the head.
         _ = bytes.extracting(field.name).withUnsafeBytes { name in
             bytes.extracting(field.value).withUnsafeBytes { framing.note(name: name, value: $0) }

@@ -179,8 +179,12 @@ extension FieldSection {
     /// this section.
     @discardableResult
     public mutating func append(name: ByteRun, cleaning value: ByteRun) -> Bool {
-        if append(name: name, value: value) { return true }
         guard Self.isValidName(name) else { return false }
+        let trimmed = value.trimmed
+        if Self.isValidValue(trimmed) {
+            appendUnchecked(name: name, value: trimmed)
+            return true
+        }
         let cleaned = value.buffer.map { $0.isFieldContent ? $0 : .space }
         return cleaned.withUnsafeBytes { append(name: name, value: ByteRun($0)) }
     }
