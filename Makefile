@@ -60,7 +60,7 @@ simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats
 # Tests without threads (values, documents, replays, the oracle, simulations), and tests that bound bytes or seconds,
 # which the sanitizer changes: also those of HAProxy, whose health checks have limits, and a test whose
 # processes another library is loaded into.
-NOT_UNDER_TSAN := ^(HTTPCachingTests|SimulationTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|\.FleetTests/|PurgeLogTests|FleetOverClusterTests|slowReaderIsBoundedByAnError|clockOfAMachineChangesNoAge|ReadmeTests
+NOT_UNDER_TSAN := ^(HTTPCachingTests|SimulationTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|\.FleetTests/|PurgeLogTests|FleetOverClusterTests|slowReaderIsBoundedByAnError|clockOfAMachineChangesNoAge|suspendedLeaderReplacesNothing|ReadmeTests
 
 tsan: setup  ## run all tests with concurrency under ThreadSanitizer
 	$(SWIFT) build --build-tests $(TSAN)

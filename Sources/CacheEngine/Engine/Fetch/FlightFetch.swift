@@ -354,7 +354,7 @@ final class FlightFetch: Sendable {
 
     /// Whether the outcome of a refresh is that there is a newer response for all requests.
     ///
-    /// A passing error is none, though it may be stored for the time that it states.
+    /// A passing error is a failure, though it may be stored for the time that it states.
     private static func refreshes(_ outcome: FetchOutcome) -> Bool {
         guard outcome.sharing == .everyone else { return false }
         if case .confirmed = outcome.answer.content { return true }

@@ -19,7 +19,7 @@ struct ManualStore {
             mayRefuse: true
         )
         guard let stored = lookup.stored else {
-            // A shut cache finds nothing on its disk, which is not to say that nothing is stored.
+            // A cache that is shut down finds nothing, although its disk may have the entry.
             guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
             return nil
         }
