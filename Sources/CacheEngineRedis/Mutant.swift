@@ -14,6 +14,7 @@ enum Mutant: String {
     case restoresInTheReader
     case beginsInTheReader
     case believesAnyEnd
+    case joinsPagesWithAGap
     case forgetsWhatIsLostAgain
     case appendsWhatOthersHave
     case keepsBeforeApplying

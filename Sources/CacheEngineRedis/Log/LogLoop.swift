@@ -286,7 +286,7 @@ extension LogLoop {
     /// those, so the lane leaves it. A reply on this lane must be whole after
     /// `RedisOptions.oldestReplyLimit`, so a page is no longer than a read.
     private func purges(of mark: Bookmark) async -> [LogEntry]? {
-        var entries: [LogEntry] = []
+        var pages = LogPages()
         var first = "-"
         while true {
             let page = RESPCommand(
@@ -307,9 +307,9 @@ extension LogLoop {
                 replies[2].elements?.first?.bytes == mark.incarnation.bytes,
                 let some = LogEntry.list(replies[1])
             else { return nil }
-            entries += some
+            pages.add(some)
             guard some.count == LogReader.readCountMax, let newest = some.last else {
-                return entries
+                return pages.entries
             }
             first = "(\(newest.position)"
         }
