@@ -19,6 +19,8 @@ final class Connection {
 
     /// Bytes read and not used yet.
     var pending: PendingInput?
+    /// Whether an empty line came since the last head: a second one begins a head.
+    var hasSkippedLine = false
     var queue = OutputQueue()
     /// Body bytes of the pending response that are queued.
     var unacknowledgedBytes = 0

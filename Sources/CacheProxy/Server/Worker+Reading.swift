@@ -117,10 +117,12 @@ extension Worker {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
             switch parser.parse(Span(_unsafeBytes: rest), configuration.wire) {
             case .needsMore:
-                guard parser.hasOnlyEmptyLine else { return offset }
+                guard parser.hasOnlyEmptyLine, !connection.hasSkippedLine else { return offset }
+                connection.hasSkippedLine = true
                 parser.reset()
                 return bytes.count
             case .complete(let count):
+                connection.hasSkippedLine = false
                 take(connection, request: parser.head, in: rest)
                 offset += count
                 parser.reset()

@@ -312,6 +312,22 @@ import Testing
         }
     }
 
+    /// Each of them would begin the idle limit anew.
+    @Test func secondEmptyLineBeginsAHead() async throws {
+        try await withServer(Self.echo) {
+            $0.timeouts.head = .milliseconds(300)
+        } _: { server in
+            let client = try WireClient(server.port)
+            #expect(try await client.exchange(Self.get).status == 200)
+            for _ in 0..<2 {
+                try await client.send("\r\n")
+                await pause(milliseconds: 50)
+            }
+            #expect(try await client.response().status == 408)
+            #expect(try await client.isClosed())
+        }
+    }
+
     @Test func clientThatStopsReadingIsTimedOutThoughItAsksOn() async throws {
         let body = ByteChunk([UInt8](repeating: 7, count: 16 << 20))
         let responder = ScriptedResponder { request in
