@@ -49,7 +49,7 @@ extension FetchAttempt {
         if let arrival {
             ticket.arrival = arrivals.begin(key.hash, arrival, fields: builder.fields)
         } else if shared.isStoredLater || refusal != nil || storage != .whole
-            || !tiers.ledger.isCurrent(key.hash, since: ticket)
+            || !tiers.ledger.isCurrent(key.hash, since: ticket) || !ticket.isPermitted
         {
             ticket.arrival = arrivals.begin(
                 key.hash,
