@@ -80,6 +80,27 @@ import Testing
         await store.close()
     }
 
+    /// Each entry needs almost half of a segment, so that no two fit into one beside its header.
+    @Test func smallerCapacityIsReachedBesidePinnedEntriesOfHalfASegment() async throws {
+        let store = DiskStore()
+        let tier = try await store.open()
+        let tag = String(repeating: "t", count: 15_000)
+        for number in 0..<4 {
+            let entry = try store.entry(
+                number,
+                version: 4,
+                bytes: 16_000,
+                tags: [tag],
+                flags: .pinned
+            )
+            #expect(tier.enqueue(entry) == .stored)
+            try await tier.flush()
+        }
+        try await tier.setCapacity(store.configuration.capacityBytes - 6 * (64 << 10))
+        #expect(store.fileBytes <= store.configuration.capacityBytes - 6 * (64 << 10))
+        await store.close()
+    }
+
     /// After a kill no segment is open: a reclaim begins a clean one for what it keeps.
     @Test func pinnedEntriesOutliveASmallerCapacityAtTheOpening() async throws {
         let files = FaultyFileSystem(seed: 1)

@@ -166,6 +166,7 @@ extension DiskShard {
         maySpill = false
         guard flushBatch(), hasUnreadClean else { return false }
         sealOpenSegment(isTorn: false)
+        hasSpilled = true
         return beginAnyClean() && hasRoom(recordBytes + writer.awaitedBytes)
     }
 
@@ -203,7 +204,10 @@ extension DiskShard {
         if order.count > sealedLeft,
             oldestBody.map({ $0.isLast || !isOlderThanTheLog($0.body) }) ?? true
         {
-            let isReclaimed = reclaimOldestSegment(maySpill: true)
+            // Not twice in a row: two segments could take what they keep from each other for ever.
+            let maySpill = !hasSpilled
+            hasSpilled = false
+            let isReclaimed = reclaimOldestSegment(maySpill: maySpill)
             if isReclaimed, clean.count <= cleanSegmentsLeft || removeCleanSegment() { return true }
         } else if let oldestBody {
             dropBody(oldestBody.body.identity)

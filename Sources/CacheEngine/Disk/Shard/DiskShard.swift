@@ -27,6 +27,8 @@ package actor DiskShard {
     /// readable one day.
     var foreign: Set<Int> = []
     var bodyLine = BodyLine()
+    /// Whether the last reclaim for a body went on in a clean segment.
+    var hasSpilled = false
     /// Whether the device has the names of the files that this run has found.
     var hasConfirmedNames = false
     var nextGeneration: UInt64 = 1
