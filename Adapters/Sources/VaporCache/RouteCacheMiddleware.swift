@@ -13,7 +13,13 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
     private let cache: HTTPCache
 
     /// Creates a middleware with a cache of its own.
+    ///
+    /// If a fetch fails, the requests that wait for it get its error: `collapsing.maximumAttempts` is 1.
     public init(configuration: HTTPCache.Configuration) async throws {
+        var configuration = configuration
+        // A further attempt for another request would see the task-local value of the first one, and
+        // so its session and its login.
+        configuration.collapsing.maximumAttempts = 1
         cache = try await HTTPCache(configuration: configuration, origin: RouteOrigin())
     }
 
