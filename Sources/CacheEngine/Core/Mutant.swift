@@ -13,6 +13,7 @@ enum Mutant: String {
     case promotesEverything
     case freshensWhateverIsThere
     case removesByHashAlone
+    case walksForEachTag
     case removesOneBatchOnly
     case walksOnInALargerTable
     case sketchNeverFades

@@ -27,9 +27,11 @@ extension DiskTier: CacheStore {
 
     func removeAll(
         in scope: RemovalScope,
-        whenForgotten: () -> Void
+        whenForgotten: () async -> Void
     ) async throws -> RemovalCount {
-        let removed = try forgetAll(in: scope, whenForgotten)
+        let forgetting = Result { try forgetAll(in: scope) }
+        await whenForgotten()
+        let removed = try forgetting.get()
         try await confirmEverywhere()
         // One shard after the other: together they would keep every thread of the pool. One segment a
         // step: what the shard has to write meanwhile waits for no more than that.
@@ -41,11 +43,7 @@ extension DiskTier: CacheStore {
 
     /// Removes in every shard before any is confirmed: a failing device in one shard must not keep
     /// the others' entries.
-    private func forgetAll(
-        in scope: RemovalScope,
-        _ whenForgotten: () -> Void
-    ) throws -> RemovalCount {
-        defer { whenForgotten() }
+    private func forgetAll(in scope: RemovalScope) throws -> RemovalCount {
         var removed = RemovalCount()
         for shard in shards { removed = removed + (try shard.forgetAll(in: scope)) }
         return removed

@@ -30,7 +30,7 @@ actor MemoryShard {
     func evict(_ goal: EvictionGoal) -> Int {
         let batch = door.unlinkVictims(goal, &requeuesInARow)
         evictions += batch.count
-        _ = commons.retire(batch)
+        commons.retire(batch)
         return batch.count
     }
 }

@@ -1,4 +1,5 @@
-/// The slow work: shrinking, in batches of the shards' actors, releasing and statistics.
+/// The slow work: shrinking, in batches of the shards' actors, removals of many entries, releasing
+/// and statistics.
 extension MemoryTier {
     /// Entries evicted between two suspensions.
     private static let evictionBatchMax = 64
@@ -26,6 +27,22 @@ extension MemoryTier {
         // In this order a share that is not a number becomes zero.
         let share = max(0, min(share, 1))
         await evict(atMost: usage().entries) { share < 1 ? Int(Double($0) * share) : $0 }
+    }
+
+    /// Removes the entries in `scope`.
+    ///
+    /// Entries that were in memory when the call began are gone when it returns; the caller orders
+    /// the removal against stores of its own. The walk is O(n) in the slots of the memory.
+    ///
+    /// Removals that are asked for during a walk share the next one, which runs on `executor`. One
+    /// `isAlone` has a walk of its own, in the caller's task: it waits for no other executor.
+    package func removeAll(
+        in scope: RemovalScope,
+        on executor: (any TaskExecutor)? = nil,
+        isAlone: Bool = false
+    ) async -> RemovalCount {
+        if isAlone { return await ScopeSweep([scope], of: shards).run()[0] }
+        return await sweeper.removeAll(in: scope, on: executor)
     }
 
     /// How often each event has happened, over all shards.

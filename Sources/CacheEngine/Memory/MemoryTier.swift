@@ -19,6 +19,7 @@ package final class MemoryTier: Sendable {
     private let shardShift: UInt64
     private let shardMask: UInt64
     private let entrySizeShareMax: Double
+    let sweeper: MemorySweeper
     /// Held while the capacity is set, so that the budget and the trial agree.
     private let resizing = Mutex(())
 
@@ -34,6 +35,7 @@ package final class MemoryTier: Sendable {
         )
         trial = commons.trial
         shards = ShardSet(commons: commons)
+        sweeper = MemorySweeper(shards)
         commons.used.takeAnyway(lookUps.sizeBytes + trial.sizeBytes)
         shardShift = UInt64(64 - count.trailingZeroBitCount)
         shardMask = UInt64(count - 1)
@@ -125,24 +127,6 @@ package final class MemoryTier: Sendable {
             whileLocked: { _ in whileLocked() },
             ifPermitted: isPermitted
         )
-    }
-
-    /// Removes the entries in `scope`.
-    ///
-    /// Entries that were in memory when the call began are gone when it returns. Each hold of a
-    /// lock looks at a few slots, so readers and writers go on meanwhile. O(n) in the entries held,
-    /// on the caller's thread: the caller orders the removal against stores of its own.
-    package func removeAll(in scope: RemovalScope) -> RemovalCount {
-        var removed = RemovalCount()
-        for door in shards.doors {
-            var walk = SlotWalk()
-            while !walk.isDone {
-                let batch = door.unlinkNext(of: &walk) { $0.isCovered(by: scope) }
-                removed = removed + commons.retire(batch)
-            }
-        }
-        commons.retired.flush()
-        return removed
     }
 
     /// Returns when every thread that was inside a key's critical section has left it.

@@ -98,13 +98,9 @@ final class ShardCommons: @unchecked Sendable {
         retired.add(reference, chargeBytes: entry.chargeBytes)
     }
 
-    /// Takes over the references of a batch, and returns the number and size of its entries.
-    func retire(_ batch: UnlinkedBatch) -> RemovalCount {
-        var count = RemovalCount(entries: batch.count)
-        guard batch.count > 0 else { return count }
-        batch.forEachEntry { count.bytes += $0.sizeBytes }
-        retired.add(batch)
-        return count
+    /// Takes over the references of a batch.
+    func retire(_ batch: UnlinkedBatch) {
+        if batch.count > 0 { retired.add(batch) }
     }
 
     /// The place of the next victim.

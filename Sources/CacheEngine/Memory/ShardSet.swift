@@ -8,7 +8,7 @@ final class ShardSet: Sendable {
     let shards: [MemoryShard]
     /// The doors of the shards, in the same order.
     let doors: [ShardDoor]
-    private let commons: ShardCommons
+    let commons: ShardCommons
     private let shardShift: UInt64
 
     init(commons: ShardCommons) {

@@ -11,8 +11,4 @@ struct UnlinkedBatch {
         references.append(reference)
         chargeBytes += Entry(unchecked: reference.takeUnretainedValue()).chargeBytes
     }
-
-    func forEachEntry(_ body: (Entry) -> Void) {
-        for reference in references { body(Entry(unchecked: reference.takeUnretainedValue())) }
-    }
 }

@@ -264,7 +264,7 @@ import Testing
             guard isDue else { return }
             // A purge by tag, as far as it concerns a memory alone.
             tiers.ledger.begin(.tag("first"))
-            _ = tiers.memory.removeAll(in: .tag("first"))
+            tiers.memory.removeAtOnce(in: .tag("first"))
             tiers.ledger.end(.tag("first"))
         }
         try await get(second)

@@ -216,7 +216,7 @@ import Testing
                 // Both on threads of their own: the pool's may all wait for this very reader.
                 let remover = Self.thread {
                     while !signals.isInside.load(ordering: .acquiring) { sched_yield() }
-                    _ = memory.removeAll(in: .everything)
+                    memory.removeAtOnce(in: .everything)
                     signals.isRemoved.store(true, ordering: .releasing)
                 }
                 defer { remover.join() }

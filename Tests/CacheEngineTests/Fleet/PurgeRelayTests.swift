@@ -137,6 +137,16 @@ import Testing
         await cache.shutDown()
     }
 
+    @Test func tagsOfOnePurgeShareWalks() async throws {
+        let cache = try await cache()
+        let memory = cache.services.tiers.memory
+        for number in 0..<20_000 { memory.store(MemoryFixtures.entry("k\(number)")) }
+        let tags = (0..<200).map { PurgeTarget.tag("t\($0)") }
+        #expect(try await cache.purge(tags, isSoft: false).entries == 0)
+        #expect(await memory.sweeper.walkCount < tags.count / 2)
+        await cache.shutDown()
+    }
+
     @Test func removalsOfThisMachineAloneAreNotHandedOver() async throws {
         let post = ScriptedOrigin { request, _ in
             .whole(fields: request.method == .get ? Self.fields : [:], body: "x")

@@ -50,6 +50,14 @@ enum MemoryFixtures {
 }
 
 extension MemoryTier {
+    /// Removes the entries in `scope` without suspending.
+    @discardableResult
+    func removeAtOnce(in scope: RemovalScope) -> RemovalCount {
+        var sweep = ScopeSweep([scope], of: shards)
+        while !sweep.isDone { sweep.advance() }
+        return sweep.finish()[0]
+    }
+
     func look(_ key: String) -> Entry? {
         var key = key
         return key.withUTF8 { utf8 in

@@ -58,7 +58,7 @@ import Testing
                 tier.removeKey(key)
                 model[key] = nil
             case 11:
-                _ = tier.removeAll(in: .tag("t"))
+                _ = await tier.removeAll(in: .tag("t"))
                 model = model.filter { !$0.value.isTagged }
             case 12: now += UInt32(random.next() % 5)
             case 13: tier.releaseRetired()
@@ -70,7 +70,7 @@ import Testing
         }
         for key in model.keys { Self.compare(tier, model, key, seed) }
         let left = tier.usage().entries
-        #expect(tier.removeAll(in: .everything).entries == left)
+        #expect(await tier.removeAll(in: .everything).entries == left)
         for key in model.keys { #expect(tier.look(key) == nil, "seed \(seed)") }
     }
 

@@ -95,7 +95,7 @@ import Testing
         #expect(tier.look("a").flatMap(MemoryFixtures.version) == 2)
     }
 
-    @Test func removalByScopeTakesWhatItNamesAndSparesNewerSequences() {
+    @Test func removalByScopeTakesWhatItNamesAndSparesNewerSequences() async {
         let tier = MemoryTier(.init(capacityBytes: 4 << 20))
         for index in 0..<1_000 {
             let isTagged = index % 2 == 0
@@ -109,12 +109,12 @@ import Testing
                 )
             )
         }
-        #expect(tier.removeAll(in: .tag("even")).entries == 500)
-        #expect(tier.removeAll(in: .storageClass(.session)).entries == 100)
-        #expect(tier.removeAll(in: .storedAfter(seconds: 900)).entries == 40)
-        #expect(tier.removeAll(in: .storedBefore(seconds: 100)).entries == 40)
+        #expect(await tier.removeAll(in: .tag("even")).entries == 500)
+        #expect(await tier.removeAll(in: .storageClass(.session)).entries == 100)
+        #expect(await tier.removeAll(in: .storedAfter(seconds: 900)).entries == 40)
+        #expect(await tier.removeAll(in: .storedBefore(seconds: 100)).entries == 40)
         let left = tier.usage().entries
-        #expect(tier.removeAll(in: .everything).entries == left)
+        #expect(await tier.removeAll(in: .everything).entries == left)
         #expect(tier.usage().entries == 0)
         // The tables remain, at the size they grew to.
         #expect(tier.usage().bytes < 1 << 18)

@@ -110,8 +110,9 @@ struct PurgeDesk {
         )
     }
 
-    /// Applies the purges one after the other, each as soon as the one before holds in this process;
-    /// the device confirms them together.
+    /// Applies the purges one after the other, each as soon as the one before holds in this process,
+    /// and tags beside each other, because they share a walk over the memory; the device confirms
+    /// them together.
     ///
     /// So an entry that two of them cover is counted once, and a device that hangs keeps none from
     /// its effect.
@@ -132,6 +133,7 @@ struct PurgeDesk {
                         return (place, .success(count))
                     } catch { return (place, .failure(error)) }
                 }
+                if case .tag = target, !isSoft, !Mutant.walksForEachTag.isOn { continue }
                 try? await isHeld.resultDespiteCancellation()
             }
             var answers: [Answer] = []

@@ -98,7 +98,7 @@ protocol BackingTier: Sendable {
     /// from then on nothing is read here that was stored before and that `scope` covers.
     func removeAll(
         in scope: RemovalScope,
-        whenForgotten: () -> Void
+        whenForgotten: () async -> Void
     ) async throws -> RemovalCount
     func changeCapacity(toBytes bytes: Int) async throws
     func flush() async throws
@@ -199,9 +199,9 @@ struct NoBackingTier: BackingTier {
     func confirmRemoval(of hash: KeyHash) async throws {}
     func removeAll(
         in scope: RemovalScope,
-        whenForgotten: () -> Void
+        whenForgotten: () async -> Void
     ) async throws -> RemovalCount {
-        whenForgotten()
+        await whenForgotten()
         return RemovalCount()
     }
     func flush() async throws {}

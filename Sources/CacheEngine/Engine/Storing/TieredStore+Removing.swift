@@ -108,7 +108,11 @@ extension TieredStore {
         var inMemory = RemovalCount()
         let behind = try await backing.removeAll(in: scope) {
             if Mutant.keepsPurgedEntriesInMemory.isOn { return }
-            inMemory = memory.removeAll(in: scope)
+            inMemory = await memory.removeAll(
+                in: scope,
+                on: executor,
+                isAlone: AwaitedWork.executor != nil
+            )
             if backing.ordersRemovals, !Mutant.storesNothingMeanwhile.isOn { end() }
             whenForgotten()
         }

@@ -32,7 +32,7 @@ final class TieredStore: Sendable {
     /// Whether anything was ever marked stale; otherwise a hit looks for no mark.
     let isAnythingMarked = Atomic(false)
     /// The cache's own executor, which copies large bodies; `nil` for the global one.
-    private let executor: (any TaskExecutor)?
+    let executor: (any TaskExecutor)?
 
     init(
         memory: MemoryTier,

@@ -8,10 +8,12 @@ extension QueuedStore {
     ///   the same holds if the task is cancelled.
     func removeAll(
         in scope: RemovalScope,
-        whenForgotten: () -> Void
+        whenForgotten: () async -> Void
     ) async throws -> RemovalCount {
+        let barring = Result { try bar(scope) }
+        await whenForgotten()
+        let (number, withdrawn, settlement) = try barring.get()
         let race = Race<RemovalCount>()
-        let (number, withdrawn, settlement) = try bar(scope, whenForgotten)
         _ = supervisor.start(.writing) { [self] in
             // Stores that are under way end before it, or bar their keys.
             try? await settlement.wait()
@@ -30,11 +32,9 @@ extension QueuedStore {
     /// Returns the number of the attempt to remove them, those that were not stored yet, and the end
     /// of the stores under way.
     private func bar(
-        _ scope: RemovalScope,
-        _ whenForgotten: () -> Void
+        _ scope: RemovalScope
     ) throws -> (number: UInt64, withdrawn: RemovalCount, settlement: Settlement) {
-        defer { whenForgotten() }
-        return try state.withLock { state in
+        try state.withLock { state in
             if state.isClosed { throw CacheError.cacheShutDown }
             let number = state.backlog.bars.begin(scope)
             let (count, running) = state.backlog.withdraw(scope)
