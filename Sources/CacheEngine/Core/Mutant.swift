@@ -32,6 +32,8 @@ enum Mutant: String {
     case writesNoTombstones
     case admitsMemoryOnlyToDisk
     case keepsCopyOfRefused
+    case queuesOversizeInEveryShard
+    case writesKeptBodies
     case forgetsPurgesEarly
     case escalatesNothing
     case reinsertsUnasked

@@ -115,6 +115,9 @@ package final class DiskTier: Sendable {
             capacityBytes: configuration.capacityBytes,
             shardCount: manifest.shardCount
         )
+        let oversize = OversizeBudget(
+            bytesMax: manifest.shardCount * configuration.queueBytesMax
+        )
         return (0..<manifest.shardCount).map { number in
             let settings = ShardSettings(
                 number: number,
@@ -123,6 +126,7 @@ package final class DiskTier: Sendable {
                 hasher: KeyHasher(seed: manifest.seed),
                 segmentBytes: manifest.segmentBytes,
                 queueBytesMax: configuration.queueBytesMax,
+                oversize: oversize,
                 batchBytes: configuration.batchBytes,
                 flushNanoseconds: UInt64(max(1, configuration.flushMilliseconds)) * 1_000_000,
                 inlineBodyBytesMax: min(
@@ -249,6 +253,14 @@ package final class DiskTier: Sendable {
     }
 
     // MARK: Large bodies
+
+    /// The file with the body of the newest entry; `nil` if the entry is still to be written, if its
+    /// body is in no file of its own, or if the file was found damaged.
+    package func bodyFile(of hash: KeyHash) -> DiskBody? {
+        let file = shard(hash).state.withLock { $0.bodies[hash.identity] }
+        guard let file, !file.isDamaged else { return nil }
+        return DiskBody(file)
+    }
 
     /// Begins a body that is too large for memory or has an unknown length.
     ///

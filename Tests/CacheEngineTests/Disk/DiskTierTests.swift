@@ -22,6 +22,35 @@ import Testing
         await store.close()
     }
 
+    @Test("one entry that is larger than a queue waits in each only while few wait in all")
+    func queuesOfAllShardsHoldFewEntriesThatExceedThem() async throws {
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 32, shards: 8)
+        store.configuration.queueBytesMax = 64 << 10
+        store.configuration.batchBytes = 16 << 20
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        var outcomes: [Int: StoreOutcome] = [:]
+        var queuedIn: Set<ObjectIdentifier> = []
+        for number in 0..<1_000 where outcomes.count < 8 {
+            let entry = try store.entry(number, bytes: 200_000)
+            guard queuedIn.insert(ObjectIdentifier(tier.shard(entry.head.hash))).inserted else {
+                continue
+            }
+            outcomes[number] = tier.enqueue(entry)
+        }
+        // All queues together hold 512 KiB.
+        let stored = outcomes.filter { $0.value == .stored }.keys
+        #expect(stored.count == 2)
+        #expect(outcomes.values.count { $0 == .refused(.queueFull) } == 6)
+        for number in stored { #expect(try await store.version(number, bytes: 200_000) == 0) }
+        try await tier.flush()
+        for number in outcomes.keys where !stored.contains(number) {
+            #expect(tier.enqueue(try store.entry(number, bytes: 200_000)) == .stored)
+            tier.enqueueRemoval(try store.entry(number).head.hash)
+        }
+        await store.close()
+    }
+
     @Test func queuedEntryIsReadableAtOnceAndStillAfterItIsWritten() async throws {
         let store = DiskStore()
         let tier = try await store.open()

@@ -25,7 +25,7 @@ import Testing
     }
 
     /// A memory in front of `disk`, and a key for the tests.
-    private static func tiers(on disk: DiskTier) -> (TieredStore, RequestKey) {
+    static func tiers(on disk: DiskTier) -> (TieredStore, RequestKey) {
         let tiers = TieredStore(
             memory: MemoryTier(MemoryConfiguration(capacityBytes: 16 << 20)),
             backing: disk,

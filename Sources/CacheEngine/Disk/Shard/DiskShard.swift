@@ -140,6 +140,8 @@ struct ShardSettings: Sendable {
     let hasher: KeyHasher
     let segmentBytes: Int
     let queueBytesMax: Int
+    /// Common to the shards of a tier.
+    let oversize: OversizeBudget
     let batchBytes: Int
     let flushNanoseconds: UInt64
     let inlineBodyBytesMax: Int

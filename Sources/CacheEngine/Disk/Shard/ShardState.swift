@@ -11,7 +11,7 @@ struct ShardState: ~Copyable {
 
     let settings: ShardSettings
     var index = DiskIndex()
-    var queue = WriteQueue()
+    var queue: WriteQueue
     var segments = Slab<SegmentInfo>()
     var purges: PurgeTable
     /// Tags that were marked stale.
@@ -45,6 +45,7 @@ struct ShardState: ~Copyable {
     ) {
         self.settings = settings
         self.entryBytesMax = entryBytesMax
+        queue = WriteQueue(bytesMax: settings.queueBytesMax, oversize: settings.oversize)
         purges = PurgeTable(hasher: settings.hasher)
         stale = PurgeTable(hasher: settings.hasher, newest: newestMark)
     }
@@ -120,6 +121,7 @@ struct ShardState: ~Copyable {
         return nextSequence
     }
 
+    /// Takes the room in the queue, and the file, unless there is a reason to refuse the entry.
     private func refusal(of head: EntryHead, body: JumboFile?) -> StoreOutcome.Reason? {
         switch condition {
         case .closed: return .closed
@@ -132,13 +134,13 @@ struct ShardState: ~Copyable {
         let around = head.entrySizeBytes - head.rawCount + recordUnitBytes
         if head.entrySizeBytes + bodyBytes > entryBytesMax { return .tooLarge }
         if around + BodyReference.sizeBytes > settings.recordBytesMax { return .tooLarge }
-        // An entry that is larger than the queue waits alone in it.
-        let hasRoom =
-            queue.bytes == 0 || queue.bytes + head.entrySizeBytes <= settings.queueBytesMax
-        guard hasRoom, !queue.isAtNodeLimit else { return .queueFull }
+        guard queue.takeRoom(for: head.entrySizeBytes) else { return .queueFull }
         // This check is last, because it adopts the file: the file of a refused body must stay
         // doomed.
-        if let body, !body.adopt(by: head.hash.identity) { return .notAdmitted }
+        if let body, !body.adopt(by: head.hash.identity) {
+            queue.giveBackRoom(for: head.entrySizeBytes)
+            return .notAdmitted
+        }
         return nil
     }
 

@@ -64,6 +64,9 @@ struct WriteQueue: ~Copyable {
         }
     }
 
+    /// The size of the entries that wait together.
+    private let bytesMax: Int
+    private let oversize: OversizeBudget
     /// The number of nodes that a place can name.
     private let nodesMax: Int
     private var nodes = Slab<Node>(capacity: 64)
@@ -78,10 +81,34 @@ struct WriteQueue: ~Copyable {
     /// Nodes that are queued or being written.
     private(set) var liveCount = 0
 
-    init(nodesMax: Int = RecordPlace.queueNodesMax) { self.nodesMax = nodesMax }
+    init(
+        bytesMax: Int = .max,
+        oversize: OversizeBudget = OversizeBudget(bytesMax: 0),
+        nodesMax: Int = RecordPlace.queueNodesMax
+    ) {
+        self.bytesMax = bytesMax
+        self.oversize = oversize
+        self.nodesMax = nodesMax
+    }
 
     var isEmpty: Bool { head < 0 }
     var isAtNodeLimit: Bool { nodes.count >= nodesMax - 1 && firstFree < 0 }
+
+    /// Whether there is room for an entry of that size: the caller then pushes it, or gives the room
+    /// back.
+    ///
+    /// An entry that is larger than the queue waits alone in it.
+    func takeRoom(for sizeBytes: Int) -> Bool {
+        if isAtNodeLimit { return false }
+        if isOversize(sizeBytes) { return bytes == 0 && oversize.take(sizeBytes) }
+        return bytes + sizeBytes <= bytesMax
+    }
+
+    func giveBackRoom(for sizeBytes: Int) {
+        if isOversize(sizeBytes) { oversize.giveBack(sizeBytes) }
+    }
+
+    private func isOversize(_ sizeBytes: Int) -> Bool { sizeBytes > bytesMax }
 
     /// The sequence number of the oldest node in the list.
     var firstSequence: UInt64? { head < 0 ? nil : nodes[Int(head)].sequence }
@@ -145,10 +172,9 @@ struct WriteQueue: ~Copyable {
         nodes[node].replacedBody = nil
         nodes[node].state = .cancelled
         nodes[node].content = nil
-        bytes -= nodes[node].sizeBytes
-        nodes[node].sizeBytes = 0
+        giveBackBytes(of: node)
         liveCount -= 1
-        assert(bytes >= 0 && liveCount >= 0)
+        assert(liveCount >= 0)
         return older
     }
 
@@ -196,11 +222,11 @@ struct WriteQueue: ~Copyable {
     mutating func finish(_ node: Int) -> JumboFile? {
         precondition(nodes[node].state == .writing)
         let replaced = nodes[node].replacedBody
-        bytes -= nodes[node].sizeBytes
+        giveBackBytes(of: node)
         liveCount -= 1
         if nodes[node].isRemoval { removalCount -= 1 }
         if nodes[node].isPurge { purgeCount -= 1 }
-        assert(bytes >= 0 && liveCount >= 0 && removalCount >= 0)
+        assert(liveCount >= 0 && removalCount >= 0)
         release(node)
         return replaced
     }
@@ -222,6 +248,13 @@ struct WriteQueue: ~Copyable {
             if next < 0 { tail = Int32(node) }
             last = Int32(node)
         }
+    }
+
+    private mutating func giveBackBytes(of node: Int) {
+        giveBackRoom(for: nodes[node].sizeBytes)
+        bytes -= nodes[node].sizeBytes
+        nodes[node].sizeBytes = 0
+        assert(bytes >= 0)
     }
 
     private mutating func release(_ node: Int) {

@@ -34,9 +34,15 @@ protocol BackingTier: Sendable {
     /// The counter of found entries.
     var hitCounter: Counter? { get }
 
+    /// The file with the body of the newest entry; `nil` if its body is in no file of its own, or
+    /// cannot be read.
+    func bodyFile(of hash: KeyHash) -> DiskBody?
+
     // MARK: Writing, while the key is locked
 
     /// Accepts an entry; its body is `body` if the body was written before.
+    ///
+    /// A body that is kept from an older version comes from `bodyFile`.
     func accept(_ entry: Entry, body: DiskBody?) -> StoreOutcome
 
     /// Removes the entry.
@@ -161,6 +167,7 @@ extension BackingTier {
     var readsAtOnce: Bool { false }
     func findAtOnce(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> BackingEntry? { nil }
     var hitCounter: Counter? { nil }
+    func bodyFile(of hash: KeyHash) -> DiskBody? { nil }
     func openBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter? { nil }
     func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool { false }
     func settle(_ hash: KeyHash) async throws {}

@@ -33,6 +33,7 @@ final class TieredStore: Sendable {
     let isAnythingMarked = Atomic(false)
     /// The cache's own executor, which copies large bodies; `nil` for the global one.
     let executor: (any TaskExecutor)?
+    let copier = LargeBodyCopier()
 
     init(
         memory: MemoryTier,
@@ -218,7 +219,8 @@ final class TieredStore: Sendable {
         return outcome
     }
 
-    /// Replaces `old` wherever it is still stored: in memory, or behind it.
+    /// Replaces `old` by `new`, which has its body, wherever it is still stored: in memory, or behind
+    /// it.
     ///
     /// `isShared` says whether `new` is also for the store that a fleet shares.
     ///
@@ -235,12 +237,17 @@ final class TieredStore: Sendable {
         if let present = peek(key) {
             // A copy may have been promoted from behind the memory meanwhile.
             guard present.isCopy(of: old.entry) else { return true }
+            let kept = bodyBehind(key, of: new.entry)
             let isReplaced = memory.replaceIfSame(
                 new.entry,
                 expecting: present,
                 whileLocked: {
                     outdateOlder(than: new.entry, since: ticket)
-                    _ = storeBehind(new.entry)
+                    if let kept {
+                        _ = backing.accept(kept.entry, body: kept.body)
+                    } else {
+                        _ = storeBehind(new.entry)
+                    }
                 },
                 onlyIf: { permits(new.entry, since: ticket) }
             )
@@ -266,62 +273,6 @@ final class TieredStore: Sendable {
         backing.ring(key.hash)
         if isShared { share(new, outcome, since: ticket) }
         return outcome == .stored
-    }
-
-    /// The entry that `blueprint` describes, stored now, so that earlier soft purges do not cover
-    /// it.
-    func makeEntry(_ blueprint: EntryBlueprint, body pieces: some Collection<ByteChunk>) -> Entry {
-        blueprint.makeEntry(body: pieces, sequence: entrySequence(for: blueprint.key.hash))
-    }
-
-    /// The largest body that is copied where its request runs, which may be the loop of a server.
-    private static let copiedInPlaceBytesMax = 1 << 20
-
-    /// Whether a body of that size is copied where its request runs.
-    static func isCopiedInPlace(_ bodyCount: Int) -> Bool {
-        bodyCount <= copiedInPlaceBytesMax || Mutant.copiesLargeBodiesInPlace.isOn
-    }
-
-    /// The entry with the bytes of `pieces`; a large body is copied on the cache's own executor, or on
-    /// that of `AwaitedWork`.
-    ///
-    /// Not on the disk's I/O pool, whose threads a device that hangs may keep.
-    nonisolated(nonsending) func makeEntry(
-        _ blueprint: EntryBlueprint,
-        gathered pieces: some Collection<ByteChunk> & Sendable
-    ) async -> Entry {
-        if Self.isCopiedInPlace(pieces.reduce(0) { $0 + $1.count }) {
-            return makeEntry(blueprint, body: pieces)
-        }
-        return await copiedElsewhere(blueprint, Array(pieces))
-    }
-
-    /// Not inlined, so that the frames of small bodies stay small.
-    @inline(never)
-    nonisolated(nonsending) private func copiedElsewhere(
-        _ blueprint: EntryBlueprint,
-        _ pieces: [ByteChunk]
-    ) async -> Entry {
-        let sequence = entrySequence(for: blueprint.key.hash)
-        let copy: @Sendable () -> Entry = { blueprint.makeEntry(body: pieces, sequence: sequence) }
-        // Awaited here, so it needs no other owner.
-        return await Task.detached(executorPreference: AwaitedWork.executor ?? executor) { copy() }
-            .value
-    }
-
-    /// The number of an entry that is stored now.
-    func entrySequence(for hash: KeyHash) -> UInt64 {
-        softPurges.entrySequence(for: hash)
-    }
-
-    /// The entry with the body of `old` and everything else from `blueprint`.
-    nonisolated(nonsending) func renewed(
-        _ old: StoredEntry,
-        as blueprint: EntryBlueprint
-    ) async -> StoredEntry {
-        let renewed = await makeEntry(blueprint, gathered: CollectionOfOne(old.entry.body))
-        assert(renewed.head.hash == old.entry.head.hash, "the same key")
-        return StoredEntry(renewed, detachedBody: old.detachedBody)
     }
 
     /// The largest body that is gathered in memory before it is stored.
