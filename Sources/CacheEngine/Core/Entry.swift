@@ -137,7 +137,14 @@ extension ByteStorage {
 
 extension Entry {
     /// Whether the entry is in `scope`.
+    ///
+    /// An index of variants has a class and a time of its own, which say nothing of its variants.
     func isCovered(by scope: RemovalScope) -> Bool {
+        switch scope {
+        case .storageClass, .storedAfter, .storedBefore:
+            if head.flags.contains(.index), !Mutant.removesIndexesByClass.isOn { return false }
+        case .everything, .tag: break
+        }
         switch scope {
         case .everything: return true
         case .storageClass(let storageClass): return head.storageClass == storageClass

@@ -63,6 +63,8 @@ package struct EntryHead: Hashable, Sendable {
         package static let memoryOnly = Self(rawValue: 1 << 5)
         package static let session = Self(rawValue: 1 << 6)
         package static let pinned = Self(rawValue: 1 << 7)
+        /// An index of variants: it leads to responses, and is none.
+        package static let index = Self(rawValue: 1 << 8)
     }
 
     package var codec = Codec.raw
@@ -166,12 +168,16 @@ extension EntryHead {
         Self.sizeBytes + rawCount + keyCount + tagsCount + metadataCount
     }
 
-    package var storageClass: StorageClass {
-        if flags.contains(.session) { return .session }
-        return flags.contains(.pinned) ? .pinned : .permanent
-    }
+    package var storageClass: StorageClass { flags.storageClass }
 
     package var isMemoryOnly: Bool { flags.contains(.memoryOnly) }
+}
+
+extension EntryHead.Flags {
+    package var storageClass: StorageClass {
+        if contains(.session) { return .session }
+        return contains(.pinned) ? .pinned : .permanent
+    }
 }
 
 /// The ranges of an entry's parts in memory, from the four counts of its head.

@@ -33,6 +33,7 @@ enum Mutant: String {
     case admitsMemoryOnlyToDisk
     case keepsCopyOfRefused
     case queuesOversizeInEveryShard
+    case forgetsUsesInMemory
     case writesKeptBodies
     case forgetsPurgesEarly
     case escalatesNothing
@@ -156,6 +157,10 @@ enum Mutant: String {
     case losesMarksOfURLs
     case marksOneVariant
     case entersIntoOldIndexes
+    case writesIndexesAtOnce
+    case leavesIndexesInMemory
+    case pinsNoIndexes
+    case removesIndexesByClass
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -68,7 +68,7 @@ struct PurgeTable {
             entry.withKey { key in
                 covers(
                     sequence: sequence,
-                    storageClass: head.storageClass,
+                    flags: head.flags,
                     createdSeconds: head.createdSeconds,
                     key: key,
                     tags: tags
@@ -79,21 +79,15 @@ struct PurgeTable {
 
     func covers(
         sequence: UInt64,
-        storageClass: StorageClass,
+        flags: EntryHead.Flags,
         createdSeconds: UInt32,
         key: UnsafeRawBufferPointer,
         tags bytes: UnsafeRawBufferPointer
     ) -> Bool {
         if sequence >= sequenceMax { return false }
-        if sequence < floor || sequence < classFloors[Int(storageClass.rawValue)] { return true }
-        for time in times where sequence < time.sequence {
-            switch time.scope {
-            case .storedAfter(let seconds)
-            where Int64(createdSeconds) >= min(seconds, Int64(EntryHead.secondsMax)):
-                return true
-            case .storedBefore(let seconds) where Int64(createdSeconds) < seconds: return true
-            default: continue
-            }
+        if sequence < floor { return true }
+        if !flags.contains(.index), covers(sequence, flags.storageClass, createdSeconds) {
+            return true
         }
         guard !tags.isEmpty else { return false }
         var isCovered = false
@@ -106,6 +100,25 @@ struct PurgeTable {
             if let purged = tags[hash(tag)], sequence < purged { isCovered = true }
         }
         return isCovered
+    }
+
+    /// Whether a purge by class or time covers the entry.
+    private func covers(
+        _ sequence: UInt64,
+        _ storageClass: StorageClass,
+        _ createdSeconds: UInt32
+    ) -> Bool {
+        if sequence < classFloors[Int(storageClass.rawValue)] { return true }
+        for time in times where sequence < time.sequence {
+            switch time.scope {
+            case .storedAfter(let seconds)
+            where Int64(createdSeconds) >= min(seconds, Int64(EntryHead.secondsMax)):
+                return true
+            case .storedBefore(let seconds) where Int64(createdSeconds) < seconds: return true
+            default: continue
+            }
+        }
+        return false
     }
 
     /// Whether a purge of everything covers an entry with that sequence number.

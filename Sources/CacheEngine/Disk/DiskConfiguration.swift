@@ -41,6 +41,12 @@ package struct DiskConfiguration: Sendable {
     /// Bodies above this many bytes are stored in separate files.
     package var inlineBodyBytesMax = 1 << 20
     package var ioThreads: Int?
+    /// How often the entry with that identity, at a placement of those, was requested of late, if the
+    /// memory before the disk has it; else 0.
+    package typealias RequestsInMemory =
+        @Sendable (_ identity: UInt64, _ placements: ClosedRange<UInt64>) -> Int
+    /// Asked at a reclaim: what the memory serves is never read here.
+    package var requestsInMemory: RequestsInMemory?
     /// The identity of the time since the machine was started; `nil` if it is not known.
     package var bootID = Machine.bootID
     /// The pool of a simulation; `nil` for threads of the tier's own.

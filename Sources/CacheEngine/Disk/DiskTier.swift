@@ -133,6 +133,8 @@ package final class DiskTier: Sendable {
                     configuration.inlineBodyBytesMax,
                     manifest.segmentBytes / 4
                 ),
+                requestsInMemory: configuration.requestsInMemory,
+                placements: placements(of: number, shardCount: manifest.shardCount),
                 durability: configuration.durability
             )
             return DiskShard(
@@ -150,6 +152,12 @@ package final class DiskTier: Sendable {
                 root: directory
             )
         }
+    }
+
+    private static func placements(of number: Int, shardCount: Int) -> ClosedRange<UInt64> {
+        let shift = UInt64(64 - shardCount.trailingZeroBitCount)
+        let first = UInt64(number) << shift
+        return first...first | (.max >> UInt64(shardCount.trailingZeroBitCount))
     }
 
     /// The size of the largest entry, body included; the same in every shard.

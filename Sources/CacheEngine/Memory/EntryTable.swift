@@ -120,7 +120,15 @@ struct EntryTable: @unchecked Sendable {
     /// The slot whose entry has this hash.
     ///
     /// The keys are not compared.
-    func slot(of hash: KeyHash) -> Int? {
+    func slot(of hash: KeyHash) -> Int? { slot(of: hash) { $0 == hash } }
+
+    /// The slot whose entry has this identity, wherever it is placed.
+    func slot(ofIdentity identity: UInt64) -> Int? {
+        slot(of: KeyHash(placement: 0, identity: identity)) { $0.identity == identity }
+    }
+
+    @inline(__always)
+    private func slot(of hash: KeyHash, where isMeant: (KeyHash) -> Bool) -> Int? {
         var bucket = home(of: hash)
         let start = Self.firstSlot(of: hash)
         for _ in 0..<bucketCount {
@@ -131,7 +139,7 @@ struct EntryTable: @unchecked Sendable {
                 guard word >> 48 == hash.identity >> 48, let entry = Self.entry(in: word) else {
                     continue
                 }
-                if entry._withUnsafeGuaranteedRef({ $0.entryHash == hash }) { return slot }
+                if entry._withUnsafeGuaranteedRef({ isMeant($0.entryHash) }) { return slot }
             }
             guard (overflow + bucket).pointee.load(ordering: .relaxed) != 0 else { return nil }
             bucket = next(after: bucket)

@@ -129,6 +129,11 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
 
     mutating func noteUse(of identity: UInt64) { policy.noteUse(of: identity) }
 
+    /// How often the entry of this identity was requested of late; 0 if it is not here.
+    mutating func requests(of identity: UInt64) -> Int {
+        table.slot(ofIdentity: identity).map { policy.frequency(of: $0, Facts(table: table)) } ?? 0
+    }
+
     /// Whether the next victim of the main part is worth as much as a newcomer of that priority.
     mutating func wouldDefend(against rival: Double) -> Bool {
         policy.wouldDefend(against: rival, Facts(table: table))

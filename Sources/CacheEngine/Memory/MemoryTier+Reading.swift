@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Reading.
 ///
 /// A thread that has a `ReaderGate` waits for no lock; 4,096 threads at a time have one. A hit on a
@@ -71,6 +73,15 @@ extension MemoryTier {
         gate.enter(mustFence)
         defer { gate.leave() }
         return commons.table(of: shardIndex(of: hash)).find(hash, key) != nil
+    }
+
+    /// How often the entry with that identity, at a placement of those, was requested of late; 0 if it
+    /// is not here.
+    package func requests(of identity: UInt64, placedIn placements: ClosedRange<UInt64>) -> Int {
+        let (first, last) = (placements.lowerBound, placements.upperBound)
+        return shards.doors[shardIndex(at: first)...shardIndex(at: last)].reduce(0) { most, door in
+            max(most, door.state.withLock { $0.requests(of: identity) })
+        }
     }
 
     /// The entry for the key.

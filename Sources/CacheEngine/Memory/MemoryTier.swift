@@ -171,9 +171,12 @@ package final class MemoryTier: Sendable {
     // MARK: Inside
 
     @inline(__always)
-    func shardIndex(of hash: KeyHash) -> Int {
+    func shardIndex(of hash: KeyHash) -> Int { shardIndex(at: hash.placement) }
+
+    @inline(__always)
+    func shardIndex(at placement: UInt64) -> Int {
         // A shift by 64, for a single shard, gives zero.
-        Int(truncatingIfNeeded: (hash.placement >> shardShift) & shardMask)
+        Int(truncatingIfNeeded: (placement >> shardShift) & shardMask)
     }
 
     private func put(

@@ -253,7 +253,8 @@ struct SizeAwarePolicy: ~Copyable {
         Double(frequency(of: slot, facts)) / exponent.power(of: facts.chargeBytes(of: slot))
     }
 
-    private mutating func frequency(of slot: Int, _ facts: some SlotFacts) -> Int {
+    /// The recent requests of the slot's entry, the one that stored it included.
+    mutating func frequency(of slot: Int, _ facts: some SlotFacts) -> Int {
         let counted = sketch.frequency(of: facts.identity(of: slot)) + facts.hits(of: slot)
         return max(1, min(FrequencySketch.frequencyMax, counted))
     }

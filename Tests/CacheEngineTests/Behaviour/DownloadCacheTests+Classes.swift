@@ -67,6 +67,61 @@ extension DownloadCacheTests {
         await stage.end()
     }
 
+    @Test("A13: a pinned response that varies is found as long: its index is pinned, too")
+    func pinnedVariantsAreFound() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            var fields: HeaderFields = ["Cache-Control": "max-age=60"]
+            guard request.url.contains("pinned") else { return .whole(fields: fields, body: "x") }
+            fields["Vary"] = "Accept-Encoding"
+            return .whole(fields: fields, body: String(repeating: "x", count: 20_000))
+        }
+        let stage = try await Stage(origin) { $0.memory = .megabytes(1) }
+        let pinned = CachePolicy(storageClass: .pinned)
+        // The class of a resource may be named later.
+        for policy in [CachePolicy(), pinned] {
+            for number in 0..<5 {
+                let coding = policy.storageClass == nil ? "gzip" : "br"
+                _ = try await stage.get(
+                    "http://pinned/\(number)",
+                    ["Accept-Encoding": coding],
+                    policy: policy
+                )
+            }
+        }
+        for number in 0..<20_000 { _ = try await stage.get("http://passing/\(number)") }
+        for number in 0..<5 {
+            #expect(try await stage.holds("http://pinned/\(number)", ["Accept-Encoding": "br"]))
+        }
+        try await stage.cache.removeAll(in: .storageClass(.permanent))
+        for number in 0..<5 {
+            #expect(try await stage.holds("http://pinned/\(number)", ["Accept-Encoding": "br"]))
+        }
+        await stage.end()
+    }
+
+    @Test(
+        "a removal by time takes no index of responses that it does not cover",
+        arguments: [true, false]
+    )
+    func removalByTimeLeavesIndexesOfOthers(isOnDisk: Bool) async throws {
+        let folder = try Folder()
+        let path = folder.path("cache")
+        let fields: HeaderFields = ["Cache-Control": "max-age=600", "Vary": "Accept-Encoding"]
+        let stage = try await Stage(ScriptedOrigin(fields: fields, body: "x")) {
+            if isOnDisk { $0.backing = .disk(path: path, capacity: .megabytes(16)) }
+        }
+        _ = try await stage.get(Stage.url, ["Accept-Encoding": "br"])
+        stage.clock.advance(seconds: 10)
+        _ = try await stage.get(Stage.url, ["Accept-Encoding": "gzip"])
+        let middle = Stage.startSeconds + 5
+        // The index is younger than the older variant.
+        try await stage.cache.removeAll(in: .storedAfter(seconds: middle))
+        if isOnDisk { await stage.cache.relieveMemoryPressure() }
+        #expect(try await stage.holds(Stage.url, ["Accept-Encoding": "br"]))
+        #expect(try await stage.holds(Stage.url, ["Accept-Encoding": "gzip"]) == false)
+        await stage.end()
+    }
+
     @Test("A15: the origin's refusals can be overridden, and only by that name")
     func originDirectivesCanBeOverridden() async throws {
         for directives in ["no-store", "no-cache", "no-store, no-cache", "max-age=0"] {

@@ -305,4 +305,53 @@ import Testing
         #expect(await store.count == 1)
         await stage.end()
     }
+
+    @Test("K6: no index of a response in memory only, or of none, leaves the memory")
+    func indexStaysInMemoryWithItsVariants() async throws {
+        let store = RecordingStore()
+        let hook = Hook()
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Encoding"]
+        let stage = try await Stage(ScriptedOrigin(fields: fields, body: "x")) {
+            $0.backing = .custom(store)
+            hook.install(in: &$0) {
+                if $0.request.url.hasSuffix("refused") { return nil }
+                return $0.request.url.hasPrefix("https:") ? $0.inMemoryOnly : $0
+            }
+        }
+        _ = try await stage.get("https://example.com/a", ["Accept-Encoding": "br"])
+        _ = try await stage.get("http://example.com/refused")
+        try await stage.cache.flush()
+        #expect(await store.count == 0)
+        #expect(
+            try await stage.get("https://example.com/a", ["Accept-Encoding": "br"]).source
+                == .fresh
+        )
+        // The index and two variants.
+        for coding in ["br", "gzip"] {
+            _ = try await stage.get("http://example.com/a", ["Accept-Encoding": coding])
+        }
+        try await stage.cache.flush()
+        #expect(await store.count == 3)
+        await stage.cache.relieveMemoryPressure()
+        for coding in ["br", "gzip"] {
+            let found = try await stage.get("http://example.com/a", ["Accept-Encoding": coding])
+            #expect(found.source == .fresh && found.info.tier == .disk)
+        }
+        await stage.end()
+    }
+
+    @Test("an index that no memory holds is written at once: its variants are found")
+    func indexIsWrittenWhereTheMemoryHoldsNothing() async throws {
+        let hook = Hook()
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Encoding"]
+        let stage = try await Stage(ScriptedOrigin(fields: fields, body: "x")) {
+            $0.memory = MemoryOptions(capacity: .bytes(0))
+            $0.backing = .custom(RecordingStore())
+            hook.install(in: &$0) { $0 }
+        }
+        _ = try await stage.get()
+        try await stage.cache.flush()
+        #expect(try await stage.get().source == .fresh)
+        await stage.end()
+    }
 }

@@ -198,6 +198,24 @@ import Testing
         await reopened.end()
     }
 
+    @Test("K1: a memory-only response that varies leaves no URL in a file, in its index either")
+    func memoryOnlyVariantLeavesNoIndex() async throws {
+        let stage = try await open()
+        let response = CacheResponse(
+            status: 200,
+            fields: ["Cache-Control": "max-age=60", "Vary": "Cookie"],
+            body: BodyStream(ByteChunk("x"))
+        )
+        var options = HTTPCache.ManualStoreOptions()
+        options.place = .memoryOnly
+        let request = CacheRequest(url: "http://example.com/?token=" + Self.marker)
+        #expect(try await stage.cache.store(response, for: request, options: options) == .stored)
+        #expect(try await stage.holds(request.url))
+        try await stage.cache.flush()
+        await stage.end()
+        #expect(try folder.contains(Self.marker) == false)
+    }
+
     // MARK: Directories (U1 to U3)
 
     @Test("U1: the directory is made, for its owner alone")

@@ -201,7 +201,7 @@ import Testing
             [].withUnsafeBytes { key in
                 table.covers(
                     sequence: sequence,
-                    storageClass: .permanent,
+                    flags: [],
                     createdSeconds: 0,
                     key: key,
                     tags: tags
@@ -289,7 +289,7 @@ import Testing
             [].withUnsafeBytes { none in
                 purges.covers(
                     sequence: sequence,
-                    storageClass: .permanent,
+                    flags: [],
                     createdSeconds: 0,
                     key: none,
                     tags: none

@@ -71,6 +71,8 @@ import Testing
     @Test("a body whose file is not written yet, or is damaged, is written with its renewal")
     func renewalWritesABodyThatHasNoGoodFile() async throws {
         let store = DiskStore(segmentBytes: 1 << 20, segments: 64)
+        store.configuration.batchBytes = 16 << 20
+        store.configuration.flushMilliseconds = 1_000_000
         let disk = try await store.open()
         let (tiers, key) = TieredStoreTests.tiers(on: disk)
         let entry = await tiers.makeEntry(Self.blueprint(key, 0), gathered: [Self.body])

@@ -24,6 +24,7 @@ import Testing
                     bytes: key.bytes,
                     hash: KeyHash(placement: 0, identity: 0)
                 ),
+                isPinned: false,
                 nowSeconds: clock.nowSeconds
             )
             let index = blueprint.makeEntry(body: EmptyCollection<ByteChunk>(), sequence: 0)

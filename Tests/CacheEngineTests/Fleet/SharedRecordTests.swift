@@ -107,7 +107,13 @@ import Testing
         let index = VariantIndex(vary, nonce: 3)
         let key = RequestKey(bytes: [1, 2, 3], hash: KeyHash(placement: 4, identity: 5))
         let roll = VariantRoll(sinceSeconds: 99_990)
-        let blueprint = EntryBuilder.blueprint(index, roll, under: key, nowSeconds: 99_990)
+        let blueprint = EntryBuilder.blueprint(
+            index,
+            roll,
+            under: key,
+            isPinned: false,
+            nowSeconds: 99_990
+        )
         let record = SharedRecord(
             StoredEntry(blueprint.makeEntry(body: [], sequence: 7)),
             position: 1,

@@ -45,6 +45,14 @@ struct DiskIndex: ~Copyable, @unchecked Sendable {
         _ = replace(identity, with: place)
     }
 
+    /// Lets a reclaim write the record again, if there still is one: a newer record needs it.
+    mutating func noteNeed(of identity: UInt64) {
+        var place = place(of: identity)
+        guard !place.isNone, place.frequency < RecordPlace.frequencyToKeep else { return }
+        place.frequency = RecordPlace.frequencyToKeep
+        _ = replace(identity, with: place)
+    }
+
     mutating func set(_ identity: UInt64, to place: RecordPlace) -> RecordPlace {
         changing(Self.table(of: identity)) { $0.set(identity, to: place) }
     }

@@ -3,7 +3,7 @@
 ///      0 …15 segment slot; 0xFFFF: the write queue
 ///     16 …37 offset in units of 64 bytes; or the number of the queue's node
 ///     38 …57 size of the record in units of 64 bytes
-///     58 …59 frequency: reads since the record was written, at most 3
+///     58 …59 frequency: uses since the record was written, at most 3
 ///     60 jumbo · 61 session · 62 pinned · 63 raw
 ///
 /// Zero means no place.
@@ -13,6 +13,8 @@ package struct RecordPlace: Hashable, Sendable {
 
     package static let none = Self(bits: 0)
     package static let frequencyMax: UInt64 = 3
+    /// From this frequency on a reclaim writes the record again.
+    package static let frequencyToKeep: UInt64 = 2
     package static let segmentsMax = 0xFFFE
     /// The size of the largest record; its place has room for twice as much.
     package static let recordBytesMax = 31 << 20

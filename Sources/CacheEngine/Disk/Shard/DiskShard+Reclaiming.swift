@@ -1,14 +1,13 @@
 import Synchronization
 
 extension DiskShard {
-    /// The divisor for the share of a segment that may be written again because it was read: 1/4.
+    /// The divisor for the share of a segment that may be written again because it was used: 1/4.
     private static let reinsertionDivisor = 4
     /// The divisor for the share that may be kept because it is pinned: 1/2.
     ///
     /// It applies to a segment and, for pinned bodies, to the capacity.
     private static let pinnedDivisor = 2
     private static let reinsertionBytesMax = 1 << 20
-    private static let reinsertionFrequency: UInt64 = 2
 
     private struct Kept: Sendable {
         let identity: UInt64
@@ -61,29 +60,51 @@ extension DiskShard {
     }
 
     /// The segment's entries that are worth writing again, in the order of their records.
+    ///
+    /// Pinned ones; those that were read here; and of those that are in use in the memory, and
+    /// therefore not read here, the ones requested most.
     private func entriesToKeep(in slot: Int) -> [Kept] {
-        var kept: [Kept] = []
+        var worthIt: [Kept] = []
+        var inMemory: [(entry: Kept, requests: Int)] = []
         var room = settings.segmentBytes / Self.reinsertionDivisor
         var pinnedRoom = settings.segmentBytes / Self.pinnedDivisor
         for table in DiskIndex.tableNumbers {
+            var unread: [Kept] = []
             state.withLock { state in
-                state.index.forEach(inTable: table) { entry in
-                    let place = entry.place
+                state.index.forEach(inTable: table) { slotOfIndex in
+                    let place = slotOfIndex.place
                     let bytes = place.recordBytes
                     guard !place.isQueued, place.segment == slot, bytes <= Self.reinsertionBytesMax
                     else { return }
+                    let entry = Kept(identity: slotOfIndex.identity, place: place)
                     if place.flags.contains(.pinned), bytes <= pinnedRoom {
                         pinnedRoom -= bytes
-                    } else if place.frequency >= Self.reinsertionFrequency, bytes <= room {
+                        worthIt.append(entry)
+                    } else if place.frequency < RecordPlace.frequencyToKeep {
+                        unread.append(entry)
+                    } else if bytes <= room {
                         room -= bytes
-                    } else {
-                        return
+                        worthIt.append(entry)
                     }
-                    kept.append(Kept(identity: entry.identity, place: place))
                 }
             }
+            // Outside the lock, because the locks of the memory are taken before it.
+            for entry in unread {
+                let requests = requestsInMemory(entry.identity)
+                if requests > 1 { inMemory.append((entry, requests)) }
+            }
         }
-        return kept.sorted { $0.place.offset < $1.place.offset }
+        for (entry, _) in inMemory.sorted(by: { $0.requests > $1.requests })
+        where entry.place.recordBytes <= room {
+            room -= entry.place.recordBytes
+            worthIt.append(entry)
+        }
+        return worthIt.sorted { $0.place.offset < $1.place.offset }
+    }
+
+    private func requestsInMemory(_ identity: UInt64) -> Int {
+        if Mutant.forgetsUsesInMemory.isOn { return 0 }
+        return settings.requestsInMemory?(identity, settings.placements) ?? 0
     }
 
     /// Removes the segment's places from the index.

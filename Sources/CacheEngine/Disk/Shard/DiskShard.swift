@@ -145,6 +145,9 @@ struct ShardSettings: Sendable {
     let batchBytes: Int
     let flushNanoseconds: UInt64
     let inlineBodyBytesMax: Int
+    let requestsInMemory: DiskConfiguration.RequestsInMemory?
+    /// The placements of the shard's entries.
+    let placements: ClosedRange<UInt64>
     let durability: DiskConfiguration.Durability
 
     /// The maximum size of one record in the log.

@@ -151,10 +151,12 @@ extension ShardState {
     /// Such a record must not be written again: its new sequence number would exceed that of the
     /// purge.
     func isOutdated(_ record: CheckedRecord) -> Bool {
-        [purges, stale].contains { table in
+        // No mark concerns an index: it is never served.
+        let tables = record.head.flags.contains(.index) ? [purges] : [purges, stale]
+        return tables.contains { table in
             table.covers(
                 sequence: record.head.sequence,
-                storageClass: record.head.storageClass,
+                flags: record.head.flags,
                 createdSeconds: record.head.createdSeconds,
                 key: record.key,
                 tags: record.tags

@@ -81,9 +81,19 @@ struct ShardState: ~Copyable {
         }
         let old = index.set(head.hash.identity, to: RecordPlace(queueNode: node, flags: flags))
         queue.setOlder(supersede(old, of: head.hash.identity, by: body), under: node)
+        noteIndex(of: entry)
         assert(index.place(of: head.hash.identity).queueNode == node, "found in the queue")
         assert((bodies[head.hash.identity] != nil) == (body != nil), "3: bodies")
         return .stored
+    }
+
+    /// Keeps the index in the log that leads to the entry, if it is a variant: without it nobody
+    /// finds the variant.
+    private mutating func noteIndex(of entry: Entry) {
+        let resource = entry.withKey { key in
+            ResourceTag.resource(in: key).map { settings.hasher.hash($0) }
+        }
+        if let resource { index.noteNeed(of: resource.identity) }
     }
 
     /// Removes the key's copies; returns `false` if there were none.

@@ -114,9 +114,16 @@ extension FetchAttempt {
             services: services,
             key: context.key,
             fields: context.asked.request.fields.section,
-            ticket: ticket
+            ticket: ticket,
+            storageClass: storageClass,
+            mayStayInMemory: services.configuration.hooks.willStore != nil
+                || context.asked.request.options.leavesStoring
         )
         return await registry.enter(vary, flightKey: context.lookup.flightKey.hash)
+    }
+
+    private var storageClass: StorageClass {
+        context.policy.storageClass ?? services.configuration.caching.storageClass
     }
 
     /// Gives the entry its tags and its class.
@@ -143,8 +150,7 @@ extension FetchAttempt {
         let named = services.configuration.caching.tags(in: builder.fields)
         guard let tags = named.flatMap({ TagList($0) }) else { return .tooManyTags }
         builder.tags = tags
-        builder.storageClass =
-            context.policy.storageClass ?? services.configuration.caching.storageClass
+        builder.storageClass = storageClass
         guard let bodyBytes = answer.expectedCount else { return nil }
         let headBytes =
             builder.key.bytes.count + tags.bytes.count + builder.fields.bytes.count

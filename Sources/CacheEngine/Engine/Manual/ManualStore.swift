@@ -76,7 +76,7 @@ struct ManualStore {
         switch Vary.read(response.fields.section) {
         case .absent: break
         case .selecting(let vary):
-            let variance = await enter(vary, of: key, request, ticket)
+            let variance = await enter(vary, of: key, request, ticket, for: builder)
             guard variance.isStored else {
                 return await refuse(.notAdmitted, variance.key, request)
             }
@@ -246,13 +246,16 @@ struct ManualStore {
         _ vary: Vary,
         of key: RequestKey,
         _ request: CacheRequest,
-        _ ticket: RemovalLedger.Ticket
+        _ ticket: RemovalLedger.Ticket,
+        for builder: EntryBuilder
     ) async -> Variance {
         let registry = VariantRegistry(
             services: services,
             key: key,
             fields: request.fields.section,
-            ticket: ticket
+            ticket: ticket,
+            storageClass: builder.storageClass,
+            mayStayInMemory: builder.place == .memoryOnly
         )
         return await registry.enter(vary, flightKey: key.hash)
     }

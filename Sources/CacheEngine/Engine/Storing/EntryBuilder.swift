@@ -48,9 +48,16 @@ struct EntryBuilder: Sendable {
         _ index: VariantIndex,
         _ roll: VariantRoll,
         under key: RequestKey,
+        isPinned: Bool,
         nowSeconds: Int64
     ) -> EntryBlueprint {
-        EntryBlueprint(key: key, metadata: index.metadata(roll), createdSeconds: nowSeconds)
+        EntryBlueprint(
+            key: key,
+            metadata: index.metadata(roll),
+            storageClass: isPinned ? .pinned : .permanent,
+            isIndex: true,
+            createdSeconds: nowSeconds
+        )
     }
 
     /// The entry without its body.
@@ -167,6 +174,7 @@ struct EntryBlueprint: Sendable {
     var tags = TagList()
     var storageClass = StorageClass.permanent
     var place = StoragePlace.everywhere
+    var isIndex = false
     var createdSeconds: Int64
 
     func head(bodyCount: Int, sequence: UInt64) -> EntryHead {
@@ -174,6 +182,7 @@ struct EntryBlueprint: Sendable {
         if storageClass == .session { flags.insert(.session) }
         if storageClass == .pinned { flags.insert(.pinned) }
         if place == .memoryOnly { flags.insert(.memoryOnly) }
+        if isIndex { flags.insert(.index) }
         var head = EntryHead(
             hash: key.hash,
             createdSeconds: EntryHead.seconds(createdSeconds),
@@ -222,6 +231,7 @@ extension EntryBlueprint {
             tags: entry.withTags { TagList(encoded: $0) },
             storageClass: head.storageClass,
             place: head.isMemoryOnly ? .memoryOnly : .everywhere,
+            isIndex: head.flags.contains(.index),
             createdSeconds: Int64(head.createdSeconds)
         )
     }

@@ -6,6 +6,7 @@ extension TieredStore {
         recorder: Recorder,
         outlet: SharedOutlet? = nil
     ) async throws -> TieredStore {
+        let memory = MemoryTier(configuration.memory.memoryConfiguration)
         let backing: any BackingTier
         var hasher = configuration.hasher ?? .random()
         switch configuration.backing.kind {
@@ -20,8 +21,10 @@ extension TieredStore {
                 recorder: recorder
             )
         case .directory(let path, let capacity):
+            var options = configuration.backing.diskConfiguration(path, capacity)
+            options.requestsInMemory = { memory.requests(of: $0, placedIn: $1) }
             let disk = try await DiskTier.open(
-                configuration.backing.diskConfiguration(path, capacity),
+                options,
                 clock: configuration.clock,
                 fileSystem: configuration.backing.fileSystem,
                 onFault: { recorder.storageFailed($0, isTold: $1) }
@@ -31,7 +34,7 @@ extension TieredStore {
             backing = disk
         }
         return TieredStore(
-            memory: MemoryTier(configuration.memory.memoryConfiguration),
+            memory: memory,
             backing: backing,
             hasher: hasher,
             clock: configuration.clock,

@@ -6,7 +6,7 @@ import Synchronization
 /// Which of them keep a response is decided here:
 ///
 /// - An entry with its body is offered to both (`put`), and counts as stored if one keeps it. The
-///   memory refuses what is too large or not worth what it would displace (`MemoryTier.refusal`,
+///   memory refuses what is too large or not worth what it would displace (`MemoryTier.isTooLarge`,
 ///   `ShardSet.judge`), the tier behind it what is for memory only (`storeBehind`) or has no room
 ///   there (`ShardState.refusal`, `StoreBacklog.store`).
 /// - A body too large to be gathered in memory, or one that arrives while memory is short, goes to
@@ -191,6 +191,7 @@ final class TieredStore: Sendable {
             },
             onlyIf: { permits(entry, since: ticket) && isCurrent() }
         )
+        if behind == .stored { writeIndex(of: entry, since: ticket) }
         if inMemory == .stored || behind == .stored { return .stored }
         return inMemory
     }
@@ -214,6 +215,7 @@ final class TieredStore: Sendable {
                 onlyIf: { permits(entry, since: ticket) && isCurrent() }
             )
         }
+        if outcome == .stored { writeIndex(of: entry, since: ticket) }
         backing.ring(entry.head.hash)
         share(StoredEntry(entry, detachedBody: body), outcome, since: ticket)
         return outcome
@@ -296,20 +298,20 @@ final class TieredStore: Sendable {
     }
 
     /// Whether an entry fetched since `ticket` may be stored; called while the key is locked.
-    private func permits(_ entry: Entry, since ticket: RemovalLedger.Ticket) -> Bool {
+    func permits(_ entry: Entry, since ticket: RemovalLedger.Ticket) -> Bool {
         entry.withTags { ledger.permits(entry.head.hash, tags: $0, since: ticket) }
     }
 
     /// Keeps responses with earlier heads from taking the entry's place when their bodies are
     /// complete; called while the key is locked.
-    private func outdateOlder(than entry: Entry, since ticket: RemovalLedger.Ticket) {
+    func outdateOlder(than entry: Entry, since ticket: RemovalLedger.Ticket) {
         arrivals.outdate(entry.head.hash, order: ticket.order, except: ticket.arrival) {
             StoredResponse.isPart(entry, ofVersion: $0)
         }
     }
 
     /// Called while the key is locked.
-    private func storeBehind(_ entry: Entry) -> StoreOutcome {
+    func storeBehind(_ entry: Entry) -> StoreOutcome {
         guard entry.head.isMemoryOnly else { return backing.accept(entry, body: nil) }
         backing.acceptRemoval(of: StoredEntry(entry).key)
         return .refused(.notAdmitted)

@@ -9,6 +9,10 @@ struct VariantRegistry {
     /// The fields of the request that the variant was fetched for.
     let fields: FieldSection
     let ticket: RemovalLedger.Ticket
+    /// The class of the variant, as far as it is known.
+    let storageClass: StorageClass
+    /// Whether the variant may yet be kept in memory only, or not at all.
+    let mayStayInMemory: Bool
 
     /// The look-ups for one variant; after the last one an index that was stored meanwhile may be
     /// replaced, and the variants that it alone names be lost.
@@ -48,9 +52,12 @@ struct VariantRegistry {
         let known = entry.flatMap { VariantIndex($0) }
         var index = known ?? VariantIndex(vary, nonce: Self.randomNonce())
         var roll = entry.flatMap { VariantRoll($0) }
+        // An index stays as long as the variants that it leads to.
+        let wasPinned = known != nil && entry?.head.storageClass == .pinned
+        let isPinned = wasPinned || storageClass == .pinned && !Mutant.pinsNoIndexes.isOn
         var variant = variantKey(index, vary)
         if roll?.contains(index.hash(variant)) == true {
-            guard known?.sets.first != vary else {
+            guard known?.sets.first != vary || isPinned != wasPinned else {
                 return Variance(index: index, vary: vary, key: variant)
             }
             index.prefer(vary)
@@ -69,10 +76,18 @@ struct VariantRegistry {
         }
         var newRoll = roll ?? VariantRoll(sinceSeconds: now)
         newRoll.add(index.hash(variant))
-        let blueprint = EntryBuilder.blueprint(index, newRoll, under: key, nowSeconds: now)
+        let blueprint = EntryBuilder.blueprint(
+            index,
+            newRoll,
+            under: key,
+            isPinned: isPinned,
+            nowSeconds: now
+        )
         // The caller rings, once the desk is unlocked.
-        _ = services.tiers.put(
-            services.tiers.makeEntry(blueprint, body: EmptyCollection()),
+        services.tiers.put(
+            index: blueprint,
+            isFirst: known == nil,
+            mayWait: mayStayInMemory && !Mutant.writesIndexesAtOnce.isOn,
             since: ticket
         )
         return Variance(index: index, vary: vary, key: variant)
