@@ -53,6 +53,7 @@ extension FleetSurroundings.Patience {
         var patience = Self()
         patience.replyLimit = .seconds(5)
         patience.spentNanosecondsMax = 5_000_000_000
+        patience.waitNanosecondsMax = 60_000_000_000
         return patience
     }
 }
