@@ -10,12 +10,15 @@ package struct FleetSurroundings: Sendable {
     package var random: @Sendable (ClosedRange<UInt64>) -> UInt64
     package var patience: Patience
 
-    /// The time that a request may lose to the shared store: at most both together.
+    /// The time that a request may lose to the shared store: at most the first two together, and the
+    /// wait for another machine.
     package struct Patience: Sendable {
         /// The limit for the reply to one command.
         package var replyLimit = Duration.milliseconds(25)
         /// The time of commands after which no other one is begun.
         package var spentNanosecondsMax: UInt64 = 35_000_000
+        /// The time that a request spends on waiting for another machine's response.
+        package var waitNanosecondsMax: UInt64 = 2_000_000_000
 
         package init() {}
     }

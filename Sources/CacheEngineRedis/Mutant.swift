@@ -33,6 +33,7 @@ enum Mutant: String {
     case queuesAnyNumberOfPurges
     case refusesLongPurgesForEver
     case releasesOnAnotherLane
+    case waitsForEveryLeader
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -30,9 +30,7 @@ struct FleetStartTests {
         #expect(await eventually { await before.counts.applied >= 1 })
         await before.cache.shutDown()
         for start in stride(from: 0, to: count, by: 200) {
-            let targets = (start..<start + 200).map { PurgeTarget.tag("missed\($0)") }
-            let outcome = try await here.cache.purge(targets, isSoft: false)
-            _ = try outcome.sharing?.get()
+            try await here.purge((start..<start + 200).map { .tag("missed\($0)") })
         }
         for path in paths.prefix(10) {
             origin.change(path)
@@ -60,7 +58,7 @@ struct FleetStartTests {
         #expect(origin.count == count + 20)
         relay.slow(nil)
         #expect(await after.isLinked())
-        #expect(await eventually { await after.counts.applied == 4_010 })
+        #expect(await eventually { await after.counts.applied >= 4_010 })
         await here.cache.shutDown()
         await after.cache.shutDown()
     }

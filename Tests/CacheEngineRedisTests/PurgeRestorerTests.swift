@@ -55,7 +55,7 @@ struct PurgeRestorerTests {
         server.model.failOver(oldServesOn: false)
         #expect(await eventually { server.isHolding })
         append(3)
-        let isApplied = await eventually(seconds: 2) {
+        let isApplied = await eventually {
             receiver.applied.contains(FleetPurge(3).purge)
         }
         #expect(isApplied)
@@ -126,7 +126,7 @@ struct PurgeRestorerTests {
         #expect(await eventually { server.isHolding })
         #expect(!store.isBegun)
         append(1)
-        #expect(await eventually(seconds: 2) { receiver.applied.count == 1 })
+        #expect(await eventually { receiver.applied.count == 1 })
         #expect(server.isHolding && !store.isBegun)
         server.release(.data)
         #expect(await eventually { store.isBegun })

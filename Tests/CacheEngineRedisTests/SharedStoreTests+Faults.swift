@@ -10,7 +10,7 @@ import Testing
 /// Lost leaders, a stopped or full server, and damaged records.
 extension SharedStoreTests {
     /// R5 and R6: a leader that is lost before its head or in its body costs one more request, its
-    /// half body is nobody's, and nobody waits for longer than two seconds.
+    /// half body is nobody's, and nobody waits for longer than the lease lasts.
     @Test(arguments: [false, true])
     func lostLeaderCostsOneMoreRequest(inBody: Bool) async throws {
         let redis = try await RedisProcess()
@@ -34,7 +34,7 @@ extension SharedStoreTests {
         #expect(await eventually { origin.count == 2 })
         let waited = monotonicNanoseconds() - start
         print("a lost leader's place was taken after \(waited / 1_000_000) ms")
-        #expect(waited < 4_000_000_000)
+        #expect(waited < 10_000_000_000)
         // Neither the lost leader's lease nor a part of its body is a record.
         let records = try await redis.command("KEYS", "ce1:test:{????????????????}:*").elements
         #expect(records?.allSatisfy { $0.text?.hasSuffix(":l") == true } == true)
@@ -89,8 +89,9 @@ extension SharedStoreTests {
         async let first = late.answer("/1").body.collectText()
         #expect(await eventually { origin.count == 1 })
         // The lease is lost, as if its holder had been stopped for longer than it lasts.
-        let keys = try await redis.command("KEYS", "ce1:test:*:l").elements ?? []
-        try await redis.command("DEL", try #require(keys.first?.text))
+        for key in try await redis.command("KEYS", "ce1:test:*:l").elements ?? [] {
+            try await redis.command("DEL", try #require(key.text))
+        }
         async let second = here.answer("/1").body.collectText()
         #expect(await eventually { origin.count == 2 })
         origin.exchanges[1].answer(body: "new")

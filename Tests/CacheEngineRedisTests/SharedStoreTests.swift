@@ -83,7 +83,7 @@ struct SharedStoreTests {
             #expect(second.info.tier == .shared && second.info.source == .fresh)
             #expect(second.fields["ETag"] == first.fields["ETag"])
             let age = try #require(second.info.ageSeconds)
-            #expect((17...19).contains(age))
+            #expect((17...60).contains(age))
         }
         #expect(origin.count == count)
         // A response that varies takes two look-ups: its index, and the variant.
@@ -152,7 +152,8 @@ struct SharedStoreTests {
             for try await text in group { texts.append(text) }
             let last = monotonicNanoseconds() - start
             print("the last of 3,000 had its answer \(last / 1_000_000) ms after the origin's")
-            #expect(last < 1_800_000_000)
+            // They look again all the time; otherwise they would wait for a minute.
+            #expect(last < 20_000_000_000)
             return texts
         }
         #expect(texts == [String](repeating: "one", count: 3_000))
@@ -244,8 +245,8 @@ struct SharedStoreTests {
         for task in waiting { end = max(end, try await task.value) }
         let last = end - start
         print("300 that waited for a private response went on within \(last / 1_000_000) ms")
-        // Without the mark they would wait for two seconds.
-        #expect(last < 1_800_000_000)
+        // Without the mark they would wait for a minute.
+        #expect(last < 20_000_000_000)
         let keys = try await redis.command("KEYS", "ce1:test:*:l").elements ?? []
         let left = try await redis.command("PTTL", try #require(keys.first?.text)).integer
         #expect((1...5_000).contains(left ?? 0))

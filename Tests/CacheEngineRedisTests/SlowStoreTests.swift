@@ -2,7 +2,6 @@ import CacheEngine
 import CacheTestSupport
 import Platform
 import RedisTestSupport
-import Synchronization
 import Testing
 
 @testable import CacheEngineRedis
@@ -135,33 +134,5 @@ struct SlowStoreTests {
             return (try? await there.answer("/later/\(number)").info.tier) == .shared
         }
         #expect(isUsed)
-    }
-}
-
-/// Notes when the tasks of this process, which other tests share, got no processor.
-private final class StallWitness: Sendable {
-    private static let stepMilliseconds: Int32 = 1
-    /// A step that takes no longer than this is no stall.
-    private static let usualNanoseconds: UInt64 = 10_000_000
-
-    private let stalls = Mutex<[Range<UInt64>]>([])
-
-    /// Watches until the task is cancelled.
-    func watch() async {
-        while !Task.isCancelled {
-            let start = monotonicNanoseconds()
-            await pause(milliseconds: Self.stepMilliseconds)
-            let usual = start + Self.usualNanoseconds
-            let end = monotonicNanoseconds()
-            if end > usual { stalls.withLock { $0.append(usual..<end) } }
-        }
-    }
-
-    /// The length of a time without the stalls in it.
-    func busyNanoseconds(_ time: Range<UInt64>) -> UInt64 {
-        let stalled = stalls.withLock { stalls in
-            stalls.reduce(0) { $0 + UInt64($1.clamped(to: time).count) }
-        }
-        return UInt64(time.count) - stalled
     }
 }

@@ -253,14 +253,14 @@ import Testing
         let server = try LoopbackServer { request, connection in
             connection.respond(body: "\(request.body.count)")
         }
-        let body = dribble(20, everyMilliseconds: 50)
+        let body = dribble(25, everyMilliseconds: 100)
         let request = OriginRequest(
             method: .put,
             url: server.baseURL,
             body: body,
-            timeout: .seconds(0.4)
+            timeout: .seconds(2)
         )
-        #expect(try await kind.make().fetch(request).body.collect().text == "200")
+        #expect(try await kind.make().fetch(request).body.collect().text == "250")
     }
 
     @Test(arguments: OriginKind.allCases)
@@ -268,10 +268,10 @@ import Testing
         let server = try LoopbackServer { _, connection in connection.waitForClose() }
         let deadlines = CurlConfiguration.Deadlines(head: .seconds(0.3), idle: .seconds(30))
         let origin = kind.make(.init(deadlines: deadlines))
-        let body = dribble(10, everyMilliseconds: 50)
-        let request = OriginRequest(method: .put, url: server.baseURL, body: body)
         let clock = ContinuousClock()
         let start = clock.now
+        let body = dribble(10, everyMilliseconds: 50)
+        let request = OriginRequest(method: .put, url: server.baseURL, body: body)
         await #expect { _ = try await origin.fetch(request) } throws: {
             ($0 as? CacheError)?.code == .originTimedOut
         }

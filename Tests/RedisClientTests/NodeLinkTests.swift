@@ -9,6 +9,7 @@ import Testing
 /// One link without the thread that serves it: the test gives the time, and passes events on.
 @Suite(.timeLimit(.minutes(1))) struct NodeLinkTests {
     private static let connectNanoseconds: UInt64 = 200_000_000
+    private static let idleNanoseconds: UInt64 = 60_000_000_000
 
     private final class Scene {
         let link: NodeLink
@@ -22,6 +23,7 @@ import Testing
         ) throws {
             var options = RedisOptions(connectLimit: .milliseconds(200))
             options.breaker.failureCountMax = failureCountMax
+            options.idleLimit = .seconds(60)
             poller = try SocketPoller()
             table = LinkTable(RedisLoop(options, nil, poller.waker), poller)
             node = Node(NodeKey(address), options)
@@ -42,6 +44,12 @@ import Testing
             #expect(refusal == nil)
             link.enqueue(batch, now)
             link.step(now)
+        }
+
+        /// A command arrives while the server is suspended.
+        func askInVain() {
+            let refusal = node.admission.withLock { $0.admit(Batch("a")) }
+            #expect(refusal?.code == .suspended)
         }
 
         /// Waits for an event of the socket, and passes it on as if it were `now`.
@@ -160,6 +168,21 @@ import Testing
         let detail =
             "The name of the server redis.invalid:7 was not looked up within the limit"
         #expect(scene.errors() == [RedisError(.unreachable, detail: detail)])
+    }
+
+    /// One that is down and asked stays suspended; it is forgotten once nobody asks.
+    @Test func suspendedServerThatIsAskedIsNotForgotten() throws {
+        let scene = try Scene(failureCountMax: 1)
+        scene.ask(at: 0)
+        scene.link.resolved(.failure(LookUpFailure(code: EAI_NONAME, systemCode: 0)), 0)
+        #expect(scene.errors().count == 1 && scene.isSuspended)
+        scene.askInVain()
+        #expect(scene.link.isIdle(Self.idleNanoseconds))
+        scene.link.retire(Self.idleNanoseconds)
+        #expect(scene.isSuspended && !scene.link.isIdle(2 * Self.idleNanoseconds - 1))
+        #expect(scene.link.isIdle(2 * Self.idleNanoseconds))
+        scene.link.retire(2 * Self.idleNanoseconds)
+        #expect(!scene.isSuspended)
     }
 
     /// A server that answers PING alone fails, also if commands are late when it is connected.

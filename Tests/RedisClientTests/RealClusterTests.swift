@@ -13,12 +13,14 @@ import Testing
     .timeLimit(.minutes(2))
 )
 struct RealClusterTests {
-    /// Starts masters that share the slots in equal parts.
-    private func startedCluster() async throws -> [RedisProcess] {
+    /// Starts masters that share the slots in equal parts, and count each other as lost after
+    /// `timeoutMilliseconds`.
+    private func startedCluster(timeoutMilliseconds: Int = 5_000) async throws -> [RedisProcess] {
         let buses = try (0..<3).map { _ in "\(try FreePort.next())" }
+        let timeout = ["--cluster-node-timeout", "\(timeoutMilliseconds)"]
         var servers: [RedisProcess] = []
         for bus in buses {
-            let words = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"]
+            let words = ["--cluster-enabled", "yes"] + timeout
             servers.append(try await RedisProcess(words + ["--cluster-port", bus]))
         }
         for (number, server) in servers.enumerated() {
@@ -108,7 +110,7 @@ struct RealClusterTests {
     }
 
     @Test func lostMasterIsATypedErrorAndTheOthersServe() async throws {
-        let servers = try await startedCluster()
+        let servers = try await startedCluster(timeoutMilliseconds: 1_000)
         let client = try RedisClient("redis-cluster://\(servers[0].address)")
         #expect(await client.code() == nil)
         servers[2].kill()

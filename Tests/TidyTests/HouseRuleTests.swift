@@ -21,6 +21,15 @@ import Testing
         }
     }
 
+    /// A thread takes thousands of turns while another one has no processor; `eventually` counts
+    /// seconds.
+    @Test func noTestCountsTurnsUntilAConditionHolds() throws {
+        let turns = /for _ in 0\.\.<[0-9_]{4,} where [^\n]*\{\s*await Task\.yield/
+        for file in try SourceFile.all(in: ["Tests", "Adapters/Tests"]) {
+            #expect(!file.code.contains(turns), "\(file.path) counts turns")
+        }
+    }
+
     /// The checked forms await inside the runtime's library, where ThreadSanitizer sees no order.
     @Test func noContinuationIsAwaitedWhereTheSanitizerIsBlind() throws {
         for file in try SourceFile.all(in: ["Sources", "Tests"])

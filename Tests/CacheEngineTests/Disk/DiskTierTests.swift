@@ -457,8 +457,7 @@ import Testing
         store.configuration.flushMilliseconds = 1
         let tier = try await store.open()
         _ = tier.enqueue(try store.entry(1))
-        for _ in 0..<1_000_000 where tier.statistics.queuedBytes > 0 { await Task.yield() }
-        #expect(tier.statistics.queuedBytes == 0)
+        #expect(await eventually { tier.statistics.queuedBytes == 0 })
         #expect(try await store.version(1) == 0)
         await store.close()
     }

@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Synchronization
 import Testing
 
@@ -18,8 +19,8 @@ import Testing
 
         func start(for answer: PendingAnswer) {
             let started = Task {
-                for _ in 0..<1_000_000 where !Task.isCancelled { await Task.yield() }
-                wasCancelled.store(Task.isCancelled, ordering: .relaxed)
+                let isCancelled = await eventually { Task.isCancelled }
+                wasCancelled.store(isCancelled, ordering: .relaxed)
             }
             task.withLock { $0 = started }
             answer.attach(started)

@@ -31,6 +31,8 @@ struct FleetChaosTests {
 
     @Test func noFaultServesWhatWasPurged() async throws {
         let pages = VersionedPages()
+        let watching = Task { await pages.witness.watch() }
+        defer { watching.cancel() }
         let origin = try pages.origin()
         defer { origin.stop() }
         let cluster = try await RedisCluster()
@@ -198,7 +200,7 @@ struct FleetChaosTests {
         }
         var last = ""
         // Purges that no replica had are restored within moments.
-        let areCurrent = await eventually(seconds: 5) {
+        let areCurrent = await eventually {
             for (number, proxy) in proxies.enumerated() {
                 for page in 0..<VersionedPages.count {
                     let body = try? await FleetLoad.get(page, proxy.port)

@@ -19,7 +19,7 @@ struct RunningFleet: Sendable {
 
     private init(origin: UInt16) throws {
         let program = try #require(ProcessTests.program)
-        let ports = try Self.freePorts(4)
+        let ports = try (0..<4).map { _ in try FreePort.next() }
         port = ports[0]
         directory = URL(filePath: NSTemporaryDirectory())
             .appending(path: "cache-proxy-fleet-\(UUID().uuidString)")
@@ -80,12 +80,5 @@ struct RunningFleet: Sendable {
             if FileManager.default.isExecutableFile(atPath: path) { return path }
         }
         throw Failure(description: "These tests need haproxy. Please run: perf/setup tests")
-    }
-
-    /// Ports that the kernel chose and nothing uses any more.
-    private static func freePorts(_ count: Int) throws -> [UInt16] {
-        let origins = try (0..<count).map { _ in try WireOrigin { _, _ in .end } }
-        defer { for origin in origins { origin.stop() } }
-        return origins.map(\.port)
     }
 }

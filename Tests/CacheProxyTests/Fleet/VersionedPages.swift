@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Platform
 import Synchronization
 
@@ -16,11 +17,20 @@ final class VersionedPages: Sendable {
     private struct State {
         var pages = [Page](repeating: Page(), count: VersionedPages.count)
         var answers = 0
-        var violations: [String] = []
+        var failures: [String] = []
+        var lateAnswers: [LateAnswer] = []
         /// The time from which the machines that were suspended must have read what they missed.
         var caughtUp: [String: UInt64] = [:]
     }
 
+    /// An answer from before a purge, to a request that began after the time that is allowed.
+    private struct LateAnswer {
+        let time: Range<UInt64>
+        let text: String
+    }
+
+    /// The time in which the machines had no processor is not theirs.
+    let witness = StallWitness()
     private let state = Mutex(State())
     /// The time after a receipt within which a machine may still serve what was purged: one that is
     /// cut off notices that within its lag, here a second.
@@ -29,7 +39,11 @@ final class VersionedPages: Sendable {
     private let catchingUpNanoseconds: UInt64 = 200_000_000
 
     var answers: Int { state.withLock { $0.answers } }
-    var violations: [String] { state.withLock { $0.violations } }
+    var violations: [String] {
+        let (failures, late) = state.withLock { ($0.failures, $0.lateAnswers) }
+        return failures
+            + late.filter { witness.busyNanoseconds($0.time) >= allowedNanoseconds }.map(\.text)
+    }
 
     func version(_ page: Int) -> Int { state.withLock { $0.pages[page].version } }
 
@@ -73,19 +87,19 @@ final class VersionedPages: Sendable {
         let version = body.split(separator: " ").first.flatMap { Int($0) }
         state.withLock { state in
             state.answers += 1
-            let due = state.pages[page].purges.last { $0.time + allowedNanoseconds <= start }
             guard let version, version <= state.pages[page].version else {
-                state.violations.append("\(machine), page \(page): \(body.prefix(40))")
+                state.failures.append("\(machine), page \(page): \(body.prefix(40))")
                 return
             }
-            guard let due, version < due.version, start >= state.caughtUp[machine] ?? 0 else {
-                return
-            }
+            let due = state.pages[page].purges.first { $0.version > version }
+            guard let due, due.time + allowedNanoseconds <= start,
+                start >= state.caughtUp[machine] ?? 0
+            else { return }
             let late = (start - due.time) / 1_000_000
-            state.violations.append(
+            let text =
                 "\(machine), page \(page): version \(version), \(late) ms after the receipt of the "
-                    + "purge to \(due.version)"
-            )
+                + "purge to \(due.version)"
+            state.lateAnswers.append(LateAnswer(time: due.time..<start, text: text))
         }
     }
 
@@ -97,7 +111,7 @@ final class VersionedPages: Sendable {
         state.withLock { $0.caughtUp[machine] = time }
     }
 
-    func failed(_ text: String) { state.withLock { $0.violations.append(text) } }
+    func failed(_ text: String) { state.withLock { $0.failures.append(text) } }
 
     /// Whether the body is at least of the newest version that a purge with a receipt announced.
     func isCurrent(_ page: Int, _ body: String) -> Bool {

@@ -146,7 +146,7 @@ import Testing
 
     /// X22.
     @Test func dribbledHeadsAreTimedOut() async throws {
-        try await withProxy(PoisoningTests.script, configure: { $0.headTime = .seconds(0.4) }) {
+        try await withProxy(PoisoningTests.script, configure: { $0.headTime = .seconds(2) }) {
             proxy,
             origin async throws in
             let clients = try await onThread {

@@ -1,5 +1,7 @@
 import CacheEngine
+import CacheTestSupport
 import Foundation
+import Platform
 import Testing
 
 @testable import CacheProxy
@@ -45,7 +47,7 @@ import Testing
                 durations.append(clock.now - start)
             }
             // The median, with a wide limit: other tests may occupy the machine for a moment.
-            #expect(durations.sorted()[durations.count / 2] < .milliseconds(500))
+            #expect(durations.sorted()[durations.count / 2] < .seconds(3))
             withExtendedLifetime(slow) {}
         }
     }
@@ -53,6 +55,9 @@ import Testing
     /// The pieces arrive in time, but the whole upload takes longer than the limit.
     @Test(arguments: ["Content-Length: 125", "Transfer-Encoding: chunked"])
     func steadyUploadMayTakeLongerThanAnAnswer(framing: String) async throws {
+        let witness = StallWitness()
+        let watching = Task { await witness.watch() }
+        defer { watching.cancel() }
         try await withProxy(
             { request, socket in try socket.answer(200, [], "\(request.body.count)") },
             configure: {
@@ -60,17 +65,36 @@ import Testing
                 $0.betweenBytesTime = .seconds(1)
             }
         ) { proxy, origin async throws in
-            let client = try proxy.client()
-            try await client.send("PUT /u HTTP/1.1\r\nHost: x\r\n\(framing)\r\n\r\n")
-            let isChunked = framing.hasSuffix("chunked")
-            for _ in 0..<25 {
-                _ = try await onThread { poll(nil, 0, 100) }
-                try await client.send(isChunked ? "5\r\n01234\r\n" : "01234")
-            }
-            let response = try await client.exchange(isChunked ? "0\r\n\r\n" : "")
-            #expect(response.status == 200 && response.text == "125")
-            #expect(origin.count == 1)
+            var response = WireResponse()
+            var (attempts, before) = (0, 0)
+            var stalled: UInt64
+            // An upload that the machine stops for half a limit is not steady.
+            repeat {
+                before = origin.count
+                let start = monotonicNanoseconds()
+                response = try await Self.upload(to: proxy, framing)
+                await pause(milliseconds: 20)
+                let time = start..<monotonicNanoseconds()
+                stalled = UInt64(time.count) - witness.busyNanoseconds(time)
+                attempts += 1
+            } while stalled > 500_000_000 && attempts < 5
+            #expect(response.status == 200 && response.text == "125", "\(stalled) ns stalled")
+            #expect(origin.count == before + 1)
         }
+    }
+
+    private static func upload(
+        to proxy: ProxyHarness,
+        _ framing: String
+    ) async throws -> WireResponse {
+        let client = try proxy.client()
+        try await client.send("PUT /u HTTP/1.1\r\nHost: x\r\n\(framing)\r\n\r\n")
+        let isChunked = framing.hasSuffix("chunked")
+        for _ in 0..<25 {
+            await pause(milliseconds: 100)
+            try await client.send(isChunked ? "5\r\n01234\r\n" : "01234")
+        }
+        return try await client.exchange(isChunked ? "0\r\n\r\n" : "")
     }
 
     @Test func originThatHangsAfterAnUploadIs504() async throws {

@@ -14,6 +14,22 @@ import Testing
         return .text("\(request.method) \(request.url) [\(body)]")
     }
 
+    /// A server whose time limits for clients are 300 ms once `body` calls its last argument.
+    private static func loweringLimits(
+        _ body: (ProxyServer, _ lowerLimits: () -> Void) async throws -> Void
+    ) async throws {
+        var settings: ServerConfiguration?
+        try await withServer(echo) {
+            settings = $0
+        } _: { server in
+            var lower = try #require(settings)
+            lower.timeouts.head = .milliseconds(300)
+            lower.timeouts.idle = .milliseconds(300)
+            lower.timeouts.content = .milliseconds(300)
+            try await body(server) { server.configure(lower) }
+        }
+    }
+
     @Test func hitIsAnsweredOnTheLoop() async throws {
         let responder = ScriptedResponder.hot { .text("hot \($0.url)", ["Age": "5"]) }
         try await withServer(responder) { server in
@@ -279,11 +295,11 @@ import Testing
     }
 
     @Test func partialHeadBehindAnAnswerIsTimedOut() async throws {
-        try await withServer(Self.echo, configure: { $0.timeouts.head = .milliseconds(300) }) {
-            server in
+        try await Self.loweringLimits { server, lowerLimits async throws in
             let client = try WireClient(server.port)
             try await client.send(Self.get + "G")
             #expect(try await client.response().status == 200)
+            lowerLimits()
             #expect(try await client.response().status == 408)
             #expect(try await client.isClosed())
         }
@@ -296,16 +312,14 @@ import Testing
         [get, "\r\n", get], [get, "\r", "\n"],
     ])
     func emptyLineAfterARequestBeginsNoHead(pieces: [String]) async throws {
-        try await withServer(Self.echo) {
-            $0.timeouts.head = .milliseconds(300)
-            $0.timeouts.idle = .milliseconds(300)
-        } _: { server in
+        try await Self.loweringLimits { server, lowerLimits async throws in
             let client = try WireClient(server.port)
             for piece in pieces {
                 try await client.send(piece)
                 guard piece.count > 2 else { continue }
                 #expect(try await client.response().status == 200)
             }
+            lowerLimits()
             #expect(try await client.isClosed())
             #expect(server.counters[0][.timeouts] == 0)
             #expect(server.counters[0][.refused] == 0)
@@ -314,15 +328,14 @@ import Testing
 
     /// Each of them would begin the idle limit anew.
     @Test func secondEmptyLineBeginsAHead() async throws {
-        try await withServer(Self.echo) {
-            $0.timeouts.head = .milliseconds(300)
-        } _: { server in
+        try await Self.loweringLimits { server, lowerLimits async throws in
             let client = try WireClient(server.port)
             #expect(try await client.exchange(Self.get).status == 200)
             for _ in 0..<2 {
                 try await client.send("\r\n")
                 await pause(milliseconds: 50)
             }
+            lowerLimits()
             #expect(try await client.response().status == 408)
             #expect(try await client.isClosed())
         }
@@ -395,25 +408,18 @@ import Testing
     }
 
     @Test func timeLimitsEndSlowClients() async throws {
-        try await withServer(Self.echo) {
-            $0.timeouts.head = .milliseconds(300)
-            $0.timeouts.idle = .milliseconds(300)
-            $0.timeouts.content = .milliseconds(300)
-        } _: { server in
-            // A client that has nothing to ask ends in peace, and is not counted.
-            let silent = try WireClient(server.port)
-            #expect(try await silent.isClosed())
-            let idle = try WireClient(server.port)
-            #expect(try await idle.exchange(Self.get).status == 200)
-            #expect(try await idle.isClosed())
-            #expect(server.counters[0][.timeouts] == 0)
+        try await Self.loweringLimits { server, lowerLimits async throws in
             let slow = try WireClient(server.port)
-            let refused = try await slow.exchange("GET / HTTP/1.1\r\nHos")
-            #expect(refused.status == 408)
-            #expect(server.counters[0][.timeouts] == 1)
+            try await slow.send("GET / HTTP/1.1\r\nHos")
             let lazy = try WireClient(server.port)
             try await lazy.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc")
-            #expect(try await lazy.isClosed())
+            let silent = try WireClient(server.port)
+            let idle = try WireClient(server.port)
+            #expect(try await idle.exchange(Self.get).status == 200)
+            lowerLimits()
+            #expect(try await slow.response().status == 408)
+            for client in [lazy, silent, idle] { #expect(try await client.isClosed()) }
+            // Clients that have nothing to ask end in peace, and are not counted.
             #expect(server.counters[0][.timeouts] == 2)
         }
     }
