@@ -7,8 +7,10 @@ package var streamSocketType: Int32 {
     #endif
 }
 
-/// Opens a stream socket that is closed in the programs that this process starts, and that raises no
-/// signal with `sendsNoSignal`; negative, with `errno`, if the system refuses.
+/// Opens a stream socket that programs started by this process do not inherit.
+///
+/// Sends with `sendsNoSignal` raise no signal. Returns a negative number, and sets `errno`, if the
+/// system refuses.
 package func openStreamSocket(_ family: Int32) -> Int32 {
     // In one step where the system can: another thread may start a program between two.
     #if canImport(Glibc)

@@ -16,7 +16,7 @@ enum ConfigurationReader {
     /// The limit of a configuration file: a larger file is not one.
     private static let fileBytesMax = 1 << 20
 
-    /// Reads the arguments behind the program's name.
+    /// Reads the arguments after the program's name.
     ///
     /// - Throws: `ConfigurationError` with one line that names the value and what to do.
     static func read(_ arguments: [String]) throws(ConfigurationError) -> Order {

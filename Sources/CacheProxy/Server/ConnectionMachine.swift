@@ -257,7 +257,7 @@ extension ConnectionMachine {
 // MARK: - Responses
 
 extension ConnectionMachine {
-    /// A response begins; returns whether the connection goes on behind it.
+    /// A response begins; returns whether the connection goes on after it.
     mutating func responseBegan(_ facts: PersistenceFacts) -> Bool {
         let isLast =
             !facts.mayPersist || facts.isDraining
