@@ -1,5 +1,6 @@
 import CacheTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -424,5 +425,17 @@ import Testing
         // (docs/decisions/0035).
         let failures = await kit.run().filter { !"\($0)".contains(" counted ") }
         #expect(failures.isEmpty, "\(failures.prefix(3))")
+    }
+}
+
+/// A counter that any task may use.
+private final class Numbers: Sendable {
+    private let value = Mutex(0)
+
+    func next() -> Int {
+        value.withLock {
+            $0 += 1
+            return $0
+        }
     }
 }
