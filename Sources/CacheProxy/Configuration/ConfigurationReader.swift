@@ -270,6 +270,13 @@ enum ConfigurationReader {
             }
         }
         if let path = configuration.diskDirectory { try requireParent(of: path) }
+        try validateListener(configuration)
+    }
+
+    /// Checks that the workers and the peers fit the listener.
+    private static func validateListener(
+        _ configuration: ProxyConfiguration
+    ) throws(ConfigurationError) {
         if case .unix = configuration.listen {
             guard configuration.workers == 1 else {
                 throw ConfigurationError(
