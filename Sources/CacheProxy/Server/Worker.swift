@@ -234,7 +234,7 @@ extension Worker {
         switch connection.machine.close(endsBody: connection.response.endsWithConnection) {
         case .nothing: return
         case .close: break
-        case .reset: Self.endsWithReset(connection.socket)
+        case .reset: resetOnClose(connection.socket)
         }
         if let pending = connection.pendingResponse {
             countAborted(connection)
@@ -266,14 +266,8 @@ extension Worker {
 
     /// Closes so that the client cannot take it for the end of a body.
     func reset(_ connection: Connection) {
-        Self.endsWithReset(connection.socket)
+        resetOnClose(connection.socket)
         close(connection)
-    }
-
-    private static func endsWithReset(_ socket: Int32) {
-        var option = linger(l_onoff: 1, l_linger: 0)
-        let size = socklen_t(MemoryLayout<linger>.size)
-        setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, size)
     }
 
     func change(_ connection: Connection, _ change: ConnectionMachine.DeadlineChange) {
