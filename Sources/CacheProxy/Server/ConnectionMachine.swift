@@ -146,8 +146,8 @@ extension ConnectionMachine {
         }
     }
 
-    /// Bytes may have come whose event has not.
-    mutating func mayHaveInput() {
+    /// Takes the socket for readable: bytes may have come whose event has not.
+    mutating func assumeInput() {
         if input == .empty { input = .readable }
     }
 

@@ -59,7 +59,7 @@ import Testing
         await stage.cache.relieveMemoryPressure()
         let before = await stage.cache.statistics
         func answer(_ request: CacheRequest) -> CacheResponse? {
-            let answer = stage.cache.answerWithoutWaiting(request, bodyBytesMax: 0) { _ in }
+            let answer = stage.cache.immediateAnswer(to: request, bodyBytesMax: 0) { _ in }
             guard case .response(let response) = answer else { return nil }
             return response
         }

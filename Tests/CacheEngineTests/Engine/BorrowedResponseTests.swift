@@ -154,8 +154,8 @@ import Testing
             ] where status == 304 || path == "plain" {
                 let request = CacheRequest(url: url, fields: HeaderFields([(name, value)]))
                 var found: Int?
-                let answer = stage.cache.answerWithoutWaiting(
-                    request,
+                let answer = stage.cache.immediateAnswer(
+                    to: request,
                     bodyBytesMax: FastHit.lentBodyBytesMax
                 ) { found = $0.status }
                 guard case .read = answer else {
