@@ -8,10 +8,9 @@ struct OfflineReader {
     private let cache: HTTPCache
 
     init(directory: String, origin: any Origin) async throws {
-        var configuration = HTTPCache.Configuration(
-            memory: .megabytes(8),
-            backing: .disk(path: directory, capacity: .megabytes(64)),
-            mode: .private,
+        var configuration = HTTPCache.Configuration.persistent(
+            path: directory,
+            capacity: .megabytes(64),
             policy: CachePolicy(fallback: .always())
         )
         configuration.caching.redirects = .storeAll

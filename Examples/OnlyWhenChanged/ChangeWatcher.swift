@@ -8,10 +8,9 @@ struct ChangeWatcher {
     private let cache: HTTPCache
 
     init(directory: String, origin: any Origin) async throws {
-        let configuration = HTTPCache.Configuration(
-            memory: .megabytes(8),
-            backing: .disk(path: directory, capacity: .megabytes(64)),
-            mode: .private,
+        let configuration = HTTPCache.Configuration.persistent(
+            path: directory,
+            capacity: .megabytes(64),
             policy: .revalidate
         )
         cache = try await HTTPCache(configuration: configuration, origin: origin)

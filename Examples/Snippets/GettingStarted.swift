@@ -52,7 +52,7 @@ enum GettingStarted {
         } catch let error as CacheError where error.code == .originTimedOut {
             print("too slow")
         } catch {
-            print("no answer:", error)
+            print("no response:", error)
         }
     }
 }

@@ -63,8 +63,8 @@ internal import Foundation
             case withdraw
         }
 
-        /// The maximum number of redirects followed for one task; browsers also stop at 20.
-        private static let redirectsMax = 20
+        /// The most redirects that one task follows, as many as URLSession.
+        static let redirectsMax = 20
         /// The interval of the check whether a task still runs.
         private static let watchNanoseconds: UInt64 = 50_000_000
 

@@ -59,8 +59,10 @@ final class SessionExchange: BodySource {
         if isOpen { task.resume() } else { task.cancel() }
     }
 
-    /// Waits for the head, for at most `limit` after the request; content that is being sent
-    /// extends that, so that `limit` to twice that time passes after its last piece.
+    /// Waits for the head, for at most `limit` after the request.
+    ///
+    /// Content that is being sent extends the wait: it ends between one and two times `limit` after
+    /// the last piece.
     func head(within limit: Duration?) async throws -> Head {
         let timer = limit.map(startTimer)
         defer { timer?.cancel() }

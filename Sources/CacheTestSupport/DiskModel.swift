@@ -81,12 +81,11 @@ package struct DiskModel: Sendable {
         if isAcknowledged { noteDurable() }
     }
 
-    /// Records that the last store before a kill may have been refused, which removes the old
-    /// value.
-    package mutating func mayHaveBeenRefused(_ key: Int) { kept.remove(key) }
+    /// Allows that the last store before a kill was refused, which removes the old value.
+    package mutating func allowRefusal(of key: Int) { kept.remove(key) }
 
-    /// Records that a requested purge may have taken effect, acknowledged or not.
-    package mutating func mayHaveBeenPurged(_ tag: String) {
+    /// Allows that a requested purge took effect, acknowledged or not.
+    package mutating func allowPurge(of tag: String) {
         let touched = kept.filter { afterKill[$0, default: []].contains { $0.tags.contains(tag) } }
         kept.subtract(touched)
     }

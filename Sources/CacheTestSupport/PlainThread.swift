@@ -1,4 +1,4 @@
-import Platform
+package import Platform
 
 /// A thread of the operating system, outside the pool that runs tasks.
 ///
@@ -17,9 +17,12 @@ public enum PlainThread {
     }
 
     /// Runs `body` on a new thread.
-    public static func start(_ body: @escaping @Sendable () -> Void) {
+    public static func start(_ body: @escaping @Sendable () -> Void) { begin(body).detach() }
+
+    /// Runs `body` on a new thread, which the caller joins or detaches once.
+    package static func begin(_ body: @escaping @Sendable () -> Void) -> SystemThread {
         do throws(SystemThread.Failure) {
-            try SystemThread(stackBytes: stackBytes, body).detach()
+            return try SystemThread(stackBytes: stackBytes, body)
         } catch {
             preconditionFailure("No thread could be started: error \(error.code)")
         }

@@ -15,7 +15,7 @@ public struct FIFO<Element> {
     /// Whether no element is in the line.
     @inlinable public var isEmpty: Bool { places.count == head }
 
-    /// Adds an element behind all others.
+    /// Adds an element after all others.
     @inlinable public mutating func append(_ element: Element) { places.append(element) }
 
     /// Removes and returns the first element; `nil` if the line is empty.

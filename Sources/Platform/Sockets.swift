@@ -7,8 +7,10 @@ package var streamSocketType: Int32 {
     #endif
 }
 
-/// Opens a stream socket that is closed in the programs that this process starts, and that raises no
-/// signal with `sendsNoSignal`; negative, with `errno`, if the system refuses.
+/// Opens a stream socket that programs started by this process do not inherit.
+///
+/// Sends with `sendsNoSignal` raise no signal. Returns a negative number, and sets `errno`, if the
+/// system refuses.
 package func openStreamSocket(_ family: Int32) -> Int32 {
     // In one step where the system can: another thread may start a program between two.
     #if canImport(Glibc)
@@ -20,12 +22,23 @@ package func openStreamSocket(_ family: Int32) -> Int32 {
         guard descriptor >= 0 else { return descriptor }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         #if canImport(Darwin)
-            var on: Int32 = 1
-            let size = socklen_t(MemoryLayout<Int32>.size)
-            setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &on, size)
+            switchOn(SOL_SOCKET, SO_NOSIGPIPE, of: descriptor)
         #endif
         return descriptor
     #endif
+}
+
+/// Switches an option of a socket on.
+package func switchOn(_ level: Int32, _ option: Int32, of socket: Int32) {
+    var on: Int32 = 1
+    setsockopt(socket, level, option, &on, socklen_t(MemoryLayout<Int32>.size))
+}
+
+/// Makes the close of a socket reset its connection: bytes that the peer does not have yet are not
+/// sent again.
+package func resetOnClose(_ socket: Int32) {
+    var atOnce = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(socket, SOL_SOCKET, SO_LINGER, &atOnce, socklen_t(MemoryLayout<linger>.size))
 }
 
 /// The flags of a `send` that must not raise a signal.

@@ -4,7 +4,7 @@ package enum RESPFault: Error, Hashable, Sendable {
     case unknownType(UInt8)
     /// A line has a CR without LF, or an LF without CR.
     case malformedLineEnd
-    /// The text behind this type is not a number.
+    /// The text after this type is not a number.
     case malformedNumber(type: UInt8)
     /// A length below -1.
     case negativeLength(Int64)

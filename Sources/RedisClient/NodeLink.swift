@@ -162,8 +162,7 @@ extension NodeLink {
         } else if table.resolve(node) {
             isResolving = true
         } else {
-            let detail = "Cannot start a thread for Redis; raise the limit of threads"
-            lose(.failed(RedisError(.systemFailed, detail: detail)), now)
+            lose(.failed(.noThread), now)
         }
     }
 

@@ -17,22 +17,14 @@ struct NodeSocket {
         descriptor = openStreamSocket(address.family)
         guard descriptor >= 0 else { return nil }
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-        Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
-        Self.set(descriptor, SOL_SOCKET, SO_KEEPALIVE)
-        #if canImport(Darwin)
-            Self.set(descriptor, SOL_SOCKET, SO_NOSIGPIPE)
-        #endif
+        switchOn(Int32(IPPROTO_TCP), TCP_NODELAY, of: descriptor)
+        switchOn(SOL_SOCKET, SO_KEEPALIVE, of: descriptor)
         let code = address.beginConnection(of: descriptor)
         guard code == 0 || code == EINPROGRESS else {
             close()
             errno = code
             return nil
         }
-    }
-
-    private static func set(_ descriptor: Int32, _ level: Int32, _ option: Int32) {
-        var one: Int32 = 1
-        setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// The error of the attempt to connect; 0 if it succeeded.
@@ -61,11 +53,7 @@ struct NodeSocket {
 
     /// Closes with a reset: bytes that the peer does not have yet are not sent again.
     func reset() {
-        var atOnce = linger(l_onoff: 1, l_linger: 0)
-        let size = socklen_t(MemoryLayout<linger>.size)
-        if !Mutant.closesLateConnectionsInOrder.isOn {
-            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &atOnce, size)
-        }
+        if !Mutant.closesLateConnectionsInOrder.isOn { resetOnClose(descriptor) }
         close()
     }
 }

@@ -60,6 +60,12 @@ package struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension RedisError {
+    /// The system refuses another thread.
+    static let noThread = RedisError(
+        .systemFailed,
+        detail: "Cannot start a thread for Redis; raise the limit of threads"
+    )
+
     /// The longest part of a server's text that is shown.
     private static let shownScalarsMax = 200
 

@@ -66,10 +66,7 @@ final class RedisLoop: Sendable {
         let loop = RedisLoop(options, credentials, poller.waker)
         guard startThread(LinkTable(loop, poller)) else {
             poller.close()
-            throw RedisError(
-                .systemFailed,
-                detail: "Cannot start a thread for Redis; raise the limit of threads"
-            )
+            throw .noThread
         }
         return loop
     }

@@ -155,3 +155,11 @@ final class LaneServer: ModelServer {
     var counts: RedisCounts { RedisCounts() }
     func shutDown() async { for lane in [RedisLane.data, .bulk, .appending] { abandon(lane) } }
 }
+
+extension LaneServer {
+    /// The purges in the log, in its order.
+    func appended(_ keys: LogKeys) -> [FleetPurge] {
+        let reply = model.run(["XRANGE", keys.stream, "-", "+"].map { Array($0.utf8) })
+        return LogEntry.list(reply)?.compactMap(\.purge) ?? []
+    }
+}

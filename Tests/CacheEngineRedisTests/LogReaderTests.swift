@@ -16,8 +16,6 @@ import Testing
         return (log, machine)
     }
 
-    private func numbers(_ purges: [FleetPurge]) -> [UInt64] { purges.map(\.id.low) }
-
     @Test func purgesAreAppliedInOrderAndOnce() {
         let (log, machine) = linked(1_300)
         #expect(numbers(machine.applied) == (1...1_300).map(UInt64.init))

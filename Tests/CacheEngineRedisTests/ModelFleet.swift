@@ -114,6 +114,5 @@ struct ModelFleet {
         }
     }
 
-    var lostCount: Int { lost.count }
     var machineCount: Int { machines.count }
 }

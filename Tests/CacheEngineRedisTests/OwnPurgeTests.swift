@@ -15,8 +15,6 @@ import Testing
         return (log, machine)
     }
 
-    private func numbers(_ purges: [FleetPurge]) -> [UInt64] { purges.map(\.id.low) }
-
     /// The log's server confirms purge 4 and is lost before a machine reads it.
     @Test func ownPurgeThatTheLogLostIsRestored() {
         var (log, machine) = linked()

@@ -21,10 +21,7 @@ struct PurgeLogWriterTests {
     }
 
     /// The purges in the log, in its order.
-    private var appended: [FleetPurge] {
-        let reply = server.model.run(["XRANGE", Self.keys.stream, "-", "+"].map { Array($0.utf8) })
-        return LogEntry.list(reply)?.compactMap(\.purge) ?? []
-    }
+    private var appended: [FleetPurge] { server.appended(Self.keys) }
 
     /// One key of the log may be at the old server of their slot, and the other at the new one.
     @Test func appendIsRepeatedWhileTheLogIsBeingMoved() async throws {

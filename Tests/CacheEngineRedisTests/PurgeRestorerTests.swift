@@ -16,10 +16,7 @@ struct PurgeRestorerTests {
     private let server = LaneServer()
 
     /// The purges in the log, in its order.
-    private var appended: [FleetPurge] {
-        let reply = server.model.run(["XRANGE", Self.keys.stream, "-", "+"].map { Array($0.utf8) })
-        return LogEntry.list(reply)?.compactMap(\.purge) ?? []
-    }
+    private var appended: [FleetPurge] { server.appended(Self.keys) }
 
     /// Another machine appends a purge.
     private func append(_ number: Int) {
@@ -86,8 +83,8 @@ struct PurgeRestorerTests {
         // The end of the log is read some more times.
         let count = server.names.count
         #expect(await eventually { server.names.count > count + 100 })
-        #expect(appended.count == 301 + LostPurges.batchCountMax)
-        #expect(fleet.statistics.restored == LostPurges.batchCountMax)
+        #expect(appended.count == 301 + PurgeLogWriter.batchCountMax)
+        #expect(fleet.statistics.restored == PurgeLogWriter.batchCountMax)
         // All have their places: each record from behind them is used again.
         #expect(!store.hasUnplacedPurges)
         await fleet.shutDown()

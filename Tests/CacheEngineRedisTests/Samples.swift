@@ -22,6 +22,9 @@ extension FleetPurge {
     }
 }
 
+/// The numbers that the purges were made of.
+func numbers(_ purges: [FleetPurge]) -> [UInt64] { purges.map(\.id.low) }
+
 /// A log as its server keeps it, without a server: the model that readers are tested against.
 struct ModelLog {
     var incarnation: FleetPurge.ID

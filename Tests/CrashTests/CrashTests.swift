@@ -100,14 +100,14 @@ struct CrashRun {
                 )
             case "D": model.remove(numbers[0])
             case "R": model.noteDurable(numbers[0])
-            case "Q": model.mayHaveBeenPurged(String(words[1]))
+            case "Q": model.allowPurge(of: String(words[1]))
             case "P": model.purge(.tag(String(words[1])), isAcknowledged: true)
             case "F": model.noteDurable()
             default: continue
             }
         }
         if let last = journal.last?.split(separator: " "), last[0] == "S" {
-            model.mayHaveBeenRefused(Int(last[1]) ?? 0)
+            model.allowRefusal(of: Int(last[1]) ?? 0)
         }
     }
 

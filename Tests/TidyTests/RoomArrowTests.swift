@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// Their declarations are public for the optimizer's sake, and belong to no product.
+    /// Their declarations are public for the optimiser's sake, and belong to no product.
     @Test func noProductShowsTheRulesOrThePlatform() throws {
         for file in try SourceFile.all(in: ["Sources"]) {
             for target in ["HTTPCaching", "Platform"] {

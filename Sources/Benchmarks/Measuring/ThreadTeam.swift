@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Platform
 import Synchronization
 
@@ -21,7 +22,7 @@ package enum ThreadTeam {
         let results = Mutex([Result?](repeating: nil, count: threads))
         let line = StartLine(threads: threads)
         let members = (0..<threads).map { number in
-            start {
+            PlainThread.begin {
                 willStart(number)
                 line.wait()
                 let result = work(number)
@@ -33,14 +34,6 @@ package enum ThreadTeam {
         let all = results.withLock { $0.compactMap { $0 } }
         precondition(all.count == threads)
         return Outcome(results: all, elapsedNanoseconds: line.elapsedNanoseconds)
-    }
-
-    private static func start(_ run: @escaping @Sendable () -> Void) -> SystemThread {
-        do throws(SystemThread.Failure) {
-            return try SystemThread(run)
-        } catch {
-            preconditionFailure("no thread could be started: error \(error.code)")
-        }
     }
 }
 

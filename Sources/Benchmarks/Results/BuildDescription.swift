@@ -4,29 +4,29 @@ import Foundation
 package struct BuildDescription: Hashable, Codable, Sendable {
     package var compiler: String
     package var configuration: String
-    package var invariantsChecked: Bool
+    package var checksInvariants: Bool
     package var revision: String?
 
     package static let current = BuildDescription(
         compiler: compilerVersion,
         configuration: configurationName,
-        invariantsChecked: areInvariantsChecked,
+        checksInvariants: areInvariantsChecked,
         revision: Bundle.main.executablePath.flatMap { Self.revision(of: $0) }
     )
 
     private enum CodingKeys: String, CodingKey {
         case compiler, configuration, revision
-        case invariantsChecked = "invariants_checked"
+        case checksInvariants = "invariants_checked"
     }
 
     /// One line for the head of a table.
     package var summary: String {
         "\(compiler), \(configuration) build" + (revision.map { ", revision \($0)" } ?? "")
-            + (invariantsChecked ? ", INVARIANTS CHECKED" : "")
+            + (checksInvariants ? ", INVARIANTS CHECKED" : "")
     }
 
     /// Whether timings of this build are meaningful.
-    package var isMeaningful: Bool { configuration == "release" && !invariantsChecked }
+    package var isMeaningful: Bool { configuration == "release" && !checksInvariants }
 
     /// The commit that is checked out around the program's file.
     ///
@@ -79,12 +79,12 @@ extension BuildDescription {
     /// Reads the description; other tools leave members out.
     package init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
-        let isChecked = try members.decodeIfPresent(Bool.self, forKey: .invariantsChecked)
+        let isChecked = try members.decodeIfPresent(Bool.self, forKey: .checksInvariants)
         self.init(
             compiler: try members.decodeIfPresent(String.self, forKey: .compiler) ?? "unknown",
             configuration: try members.decodeIfPresent(String.self, forKey: .configuration)
                 ?? "unknown",
-            invariantsChecked: isChecked ?? false,
+            checksInvariants: isChecked ?? false,
             revision: try members.decodeIfPresent(String.self, forKey: .revision)
         )
     }

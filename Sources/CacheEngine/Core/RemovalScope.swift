@@ -40,8 +40,8 @@ extension RemovalScope: Hashable {
 
 /// The number of entries that a removal removed, as far as it is known without reading a disk.
 ///
-/// A removal by tag or time does not count entries that are only on disk, and one of a storage class
-/// not those on disk in a segment that is written to meanwhile.
+/// A removal by tag or time counts no entry that is on disk alone. A removal of a storage class does
+/// not count the entries of a segment that is being written.
 public struct RemovalCount: Hashable, Sendable {
     /// The number of entries removed.
     public var entries: Int

@@ -20,10 +20,10 @@ extension HTTPCache {
     /// `options` and those that the response's own fields name; a response whose fields name more
     /// than `CachingRules.maximumTags` is refused.
     ///
-    /// - Throws: The error of the body, or `CacheError`; its code is `.requestInvalid` if the response
-    ///   cannot answer later requests: one to a request other than GET (or POST and QUERY with
-    ///   `RequestOptions.key`), or with a status that answers one request only (1xx, 304, 407, 412,
-    ///   416, 425, 428, 429, 431 and 511).
+    /// - Throws: The error of the body, or `CacheError`; its code is `.requestInvalid` if no later
+    ///   request could have the response: the method is not GET (nor POST or QUERY with
+    ///   `RequestOptions.key`), or the status answers one request only (1xx, 304, 407, 412, 416, 425,
+    ///   428, 429, 431 and 511).
     @discardableResult
     public func store(
         _ response: CacheResponse,
@@ -81,7 +81,8 @@ extension HTTPCache {
         _ = try? await removal.removeVariant(request)
     }
 
-    /// Removes all entries that carry the tag.
+    /// Removes all entries that carry the tag; `purge(_:isSoft:waitingFor:)` does the same, and
+    /// returns the receipt of a fleet.
     ///
     /// On disk the removal survives the end of the process once this method has returned, and a
     /// power cut if `BackingStore.durability` is `.onRemoval`.
@@ -151,8 +152,9 @@ extension HTTPCache {
 
     /// Makes the stored response to the request stale, as if its lifetime had ended.
     ///
-    /// Its next use asks the origin first, unless the response or the policy lets it be served stale,
-    /// as `stale-while-revalidate` does: it is then served until it has been refreshed after that.
+    /// Its next use asks the origin first. If the response or the policy lets it be served stale, as
+    /// `stale-while-revalidate` does, that use and those until the refresh has ended get the stale
+    /// response.
     ///
     /// On the other machines of a fleet all variants become stale; `purge(_:isSoft:waitingFor:)` does
     /// the same here.

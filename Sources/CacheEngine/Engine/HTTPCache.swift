@@ -55,8 +55,8 @@ public final class HTTPCache: Sendable {
     ///
     /// Calls `read` with a usual hit in memory with a body of up to `bodyBytesMax`, under the terms
     /// of `withImmediateResponse`; returns any other response.
-    package func answerWithoutWaiting(
-        _ request: CacheRequest,
+    package func immediateAnswer(
+        to request: CacheRequest,
         bodyBytesMax: Int,
         _ read: (borrowing BorrowedResponse) -> Void
     ) -> ImmediateAnswer {
@@ -64,7 +64,7 @@ public final class HTTPCache: Sendable {
             .lend(to: request, nil, bodyBytesMax: bodyBytesMax, reach: .pageCache, read)
     }
 
-    /// Begins to answer a request that `answerWithoutWaiting` could not answer.
+    /// Begins to answer a request that `immediateAnswer` could not answer.
     ///
     /// `completion` is called once, by any thread, perhaps before this method returns.
     package func begin(

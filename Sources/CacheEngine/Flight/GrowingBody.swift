@@ -8,11 +8,11 @@
 /// a window of every reader that reads, so that none cuts off another.
 ///
 /// A reader of a passing body that has not asked for a byte yet, or that has stood still for too
-/// long, holds up nobody: once it is a window behind the fastest it is cut off. The window bounds
-/// memory in the last two modes. The writer of a passing body ends once no reader needs more bytes,
-/// also if one that has all its bytes, or is cut off, has not left. A reader that lags behind when a
-/// spilled body stops being stored still gets every byte already written. After its end, a body
-/// holds what its readers have yet to take.
+/// long, does not hold up the writer. It is cut off once it is a window behind the fastest. The
+/// window bounds memory in the last two modes. The writer of a passing body ends once no reader
+/// needs more bytes, also if one that has all its bytes, or is cut off, has not left. A reader that
+/// lags behind when a spilled body stops being stored still gets every byte already written. After
+/// its end, a body holds what its readers have yet to take.
 ///
 /// In a `shortage` of memory for the readers of all bodies, the window is small, and the writer of a
 /// whole body waits for its slowest reader. Once that has taken too long the body is *overdue*: its
@@ -217,8 +217,8 @@ extension GrowingBody {
         }
     }
 
-    /// Lets the writer wait no longer for the readers that have stood still for so long, nor, if
-    /// the body is whole, for any that has held it up for so long.
+    /// Ends the writer's wait for readers that have taken nothing for `limitNanoseconds`; of a whole
+    /// body, for all readers once they have held it up for that long.
     mutating func dismissStill(
         for limitNanoseconds: UInt64,
         nowNanoseconds: UInt64
@@ -253,9 +253,10 @@ extension GrowingBody {
 // MARK: - Reading
 
 extension GrowingBody {
-    /// Adds a reader of the bytes from `offset`; returns `nil` if they were dropped, or if `party`
-    /// may still ask for itself and the body broke off, or passes and is more than a window away
-    /// from them.
+    /// Adds a reader of the bytes from `offset`; returns `nil` if those bytes were dropped.
+    ///
+    /// A follower, which can still ask for itself, also gets `nil` if the body broke off, or if it
+    /// is not stored and still more than a window before `offset`.
     mutating func join(at offset: Int, _ party: BodyChain.Party) -> BodyChain.ReaderID? {
         if case .broken = bytes.ending, party == .follower { return nil }
         if offset < bytes.firstOffset, !bytes.isSpilled { return nil }

@@ -13,7 +13,7 @@ extension Entry {
     static func allocationBytes(_ count: Int) -> Int {
         let object = count + objectHeaderBytes
         guard object < pageRoundedMin else {
-            return (object + 16 + pageBytes - 1) / pageBytes * pageBytes
+            return (object + 16 + allocatorPageBytes - 1) / allocatorPageBytes * allocatorPageBytes
         }
         return max(32, (object + 8 + 15) / 16 * 16)
     }
@@ -41,5 +41,5 @@ extension Entry {
     private static let objectHeaderBytes = 16
     /// Allocators hand out whole pages from this size on.
     private static let pageRoundedMin = 128 << 10
-    private static let pageBytes = 4096
+    private static let allocatorPageBytes = 4096
 }

@@ -15,9 +15,6 @@
             self.delivery = delivery
         }
 
-        /// The most redirects that one task follows, as of URLSession.
-        private static let redirectsMax = 20
-
         /// Loads, and delivers the response or an error; nothing if the task was cancelled.
         func run() async {
             let url = delivery.task.currentRequest?.url
@@ -50,7 +47,7 @@
                 let response = try await cache.respond(to: asked)
                 content.reportIfUnseen(to: delivery)
                 SessionCookies.keep(of: response, url, configuration)
-                if content.isRepeatable, hop < Self.redirectsMax,
+                if content.isRepeatable, hop < EngineURLCache.redirectsMax,
                     let authorization = try await challenges.authorization(for: response, url)
                 {
                     request.setValue(authorization, forHTTPHeaderField: "Authorization")
@@ -59,7 +56,7 @@
                 }
                 let step = RedirectStep(response, to: request, content)
                 if let step, let next = try await follow(step, response, url, configuration) {
-                    guard hop < Self.redirectsMax, let target = next.url else {
+                    guard hop < EngineURLCache.redirectsMax, let target = next.url else {
                         throw URLError(.httpTooManyRedirects)
                     }
                     request = next

@@ -1,7 +1,7 @@
 /// Tells which bookmark may be kept: the storage has confirmed every purge up to it.
 ///
-/// Purges are counted in two generations, those before the bookmark that waits and those after it,
-/// so that a bookmark is kept in time although purges come without a pause.
+/// Purges are counted in two generations, those before the bookmark that waits and those after it:
+/// otherwise purges that come without a pause would put off every bookmark.
 ///
 /// Invariants:
 /// 1. The purges that `older` counts began in the generation before the present one.

@@ -49,8 +49,8 @@ final class FleetPresence: Sendable {
 
     /// Reports a place before the reader's next question, on the same lane.
     ///
-    /// So it costs no round trip, a purge is reported as soon as it is applied, and the reader leaves
-    /// a server that has become a replica, which refuses the report. Its failure is not one of the log.
+    /// On that lane the report costs no round trip and follows each purge. A replica refuses it, so
+    /// the reader notices a server that has become one. A report that fails is no failure of the log.
     func report(_ mark: Bookmark, within limit: Duration) {
         state.withLock { state in
             let isKnown = post(mark, within: limit, lane: .blocking, &state)
@@ -135,8 +135,9 @@ final class FleetPresence: Sendable {
         timer.cancel()
     }
 
-    /// The log is another one, and the reports were in the old one: for as long as a machine may be
-    /// alive without a report, it is not known which machines there are.
+    /// Notes that the log was replaced, and the reports with it.
+    ///
+    /// Until each living machine must have reported again, it is not known which machines there are.
     func noteReplacedLog() {
         let life = UInt64(PlaceReport.lifeMilliseconds) * 1_000_000
         uncertainUntil.store(surroundings.nowNanoseconds + life, ordering: .releasing)

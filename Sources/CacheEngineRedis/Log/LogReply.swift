@@ -3,7 +3,7 @@ import RESP
 /// The answers of the log's server to a reader.
 enum LogReply: Hashable, Sendable {
     case opened(LogOpening)
-    /// The entries after the reader's position, the log's state behind them, and the purge at the
+    /// The entries after the reader's position, the log's state after them, and the purge at the
     /// position; `nil` if the log has no entry there.
     case read(
         [LogEntry],

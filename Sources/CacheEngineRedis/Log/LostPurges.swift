@@ -10,9 +10,6 @@
 ///
 /// Invariant: a purge is owed, under way or taken, and once.
 struct LostPurges: Sendable {
-    /// The purges that are appended together.
-    static let batchCountMax = 256
-
     private var owed: [FleetPurge] = []
     private var underWay: [FleetPurge] = []
     /// The log has taken them since the reader asked last.
@@ -37,7 +34,7 @@ struct LostPurges: Sendable {
     /// The next batch to append; `nil` if no purge is owed, or a batch is under way.
     mutating func next() -> [FleetPurge]? {
         guard underWay.isEmpty, !owed.isEmpty else { return nil }
-        underWay = Array(owed.prefix(Self.batchCountMax))
+        underWay = Array(owed.prefix(PurgeLogWriter.batchCountMax))
         owed.removeFirst(underWay.count)
         return underWay
     }

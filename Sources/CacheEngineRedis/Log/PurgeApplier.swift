@@ -4,8 +4,8 @@ import Synchronization
 /// Applies the purges of other machines to this one, and keeps the place in the log once the storage
 /// has confirmed them.
 ///
-/// The reader waits until a purge holds in this process, and not for the storage: behind a device
-/// that hangs, later purges would not be applied, and a doubt would not be raised.
+/// The reader waits until a purge holds in this process, and not for the storage. If it did, a device
+/// that hangs would keep later purges from being applied, and no doubt would be raised.
 final class PurgeApplier: Sendable {
     /// The purges that may wait for the storage; the reader waits before a further one.
     static let unconfirmedCountMax = 4_096

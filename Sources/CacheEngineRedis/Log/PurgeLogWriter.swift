@@ -11,7 +11,7 @@ final class PurgeLogWriter: Sendable {
     /// The entries that the stream keeps at least.
     static let streamCountMin = 65_536
     /// The purges of one exchange.
-    private static let batchCountMax = 256
+    static let batchCountMax = 256
     /// The purges that wait for their exchange, about a second's work of a server whose replicas
     /// confirm in 50 ms; more are refused, and their callers know it.
     private static let waitingCountMax = 4_096

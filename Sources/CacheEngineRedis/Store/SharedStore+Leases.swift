@@ -61,9 +61,9 @@ extension SharedStore {
     ///
     /// A look may end without a reply while its request is still on the way. On another connection,
     /// a release could overtake the request, and the lease would block its key with no holder. Here
-    /// it comes after the request, or goes over a new connection: the old one was reset, so what the
-    /// server does not have by then never arrives, and what it has is run before the new connection's
-    /// greeting is answered.
+    /// it comes after the request, or goes over a new connection. Then the old one was reset: a
+    /// request that the server has not received never arrives, and one that it has received runs
+    /// before it answers the greeting of the new connection.
     private func run(_ step: StoreStep) async {
         let lane = Mutant.releasesOnAnotherLane.isOn ? RedisLane.bulk : .data
         _ = try? await client.run([step], by: step.name.record, lane: lane)

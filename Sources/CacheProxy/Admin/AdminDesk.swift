@@ -143,7 +143,7 @@ final class AdminDesk: TaskResponder {
             .flatMap { CachingRules.tagNames(in: $0) }
     }
 
-    /// The token behind `Bearer`, in any case (RFC 9110 §11.1); empty for another scheme.
+    /// The token after `Bearer`, in any case (RFC 9110 §11.1); empty for another scheme.
     private static func credentials(_ fields: HeaderFields) -> String {
         let field = fields["Authorization"] ?? ""
         let scheme = field.prefix { $0 != " " }

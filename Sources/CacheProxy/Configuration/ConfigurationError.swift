@@ -45,7 +45,7 @@ struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
 struct ValueFault: Error, Hashable {
     /// A sentence that quotes the value.
     let problem: String
-    /// The text behind `give`; `nil` if the sentence says what to do.
+    /// The text after `give`; `nil` if the sentence says what to do.
     let remedy: String?
 
     init(_ problem: String, give remedy: String? = nil) {

@@ -16,7 +16,7 @@ enum ConfigurationReader {
     /// The limit of a configuration file: a larger file is not one.
     private static let fileBytesMax = 1 << 20
 
-    /// Reads the arguments behind the program's name.
+    /// Reads the arguments after the program's name.
     ///
     /// - Throws: `ConfigurationError` with one line that names the value and what to do.
     static func read(_ arguments: [String]) throws(ConfigurationError) -> Order {
@@ -270,6 +270,13 @@ enum ConfigurationReader {
             }
         }
         if let path = configuration.diskDirectory { try requireParent(of: path) }
+        try validateListener(configuration)
+    }
+
+    /// Checks that the workers and the peers fit the listener.
+    private static func validateListener(
+        _ configuration: ProxyConfiguration
+    ) throws(ConfigurationError) {
         if case .unix = configuration.listen {
             guard configuration.workers == 1 else {
                 throw ConfigurationError(

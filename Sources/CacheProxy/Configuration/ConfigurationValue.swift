@@ -3,7 +3,7 @@ import CacheEngineRedis
 
 /// How the values of options are read.
 enum ConfigurationValue {
-    /// `4096`, `64K`, `256M`, `20G`, with or without `B` or `iB` behind the letter.
+    /// `4096`, `64K`, `256M`, `20G`, with or without `B` or `iB` after the letter.
     static func size(_ text: String) throws(ValueFault) -> ByteCount {
         let fault = ValueFault(
             "`\(text)` is not a size",

@@ -18,10 +18,10 @@ struct ListeningSocket: Sendable {
         case .tcp(let host, let port):
             let family = host.contains(":") ? AF_INET6 : AF_INET
             descriptor = try Self.open(family, address)
-            Self.set(descriptor, SOL_SOCKET, SO_REUSEADDR)
-            if sharing == .acrossWorkers { Self.set(descriptor, SOL_SOCKET, SO_REUSEPORT) }
+            switchOn(SOL_SOCKET, SO_REUSEADDR, of: descriptor)
+            if sharing == .acrossWorkers { switchOn(SOL_SOCKET, SO_REUSEPORT, of: descriptor) }
             // Accepted connections inherit the option.
-            Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
+            switchOn(Int32(IPPROTO_TCP), TCP_NODELAY, of: descriptor)
             let isBound =
                 family == AF_INET6
                 ? Self.bindSix(descriptor, host: host, port: port)
@@ -58,11 +58,6 @@ struct ListeningSocket: Sendable {
         let error = SystemError(.listen, "\(address)")
         close(descriptor)
         return error
-    }
-
-    private static func set(_ descriptor: Int32, _ level: Int32, _ option: Int32) {
-        var one: Int32 = 1
-        setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<Int32>.size))
     }
 
     private static func bindFour(_ descriptor: Int32, host: String, port: UInt16) -> Bool {

@@ -40,7 +40,7 @@ struct LoopGuard: Hashable, Sendable {
 
     /// Whether a member names this proxy or is one too many.
     ///
-    /// The members behind that one are not read: a client may send thousands.
+    /// The members after that one are not read: a client may send thousands.
     private func isLooping(
         _ field: StaticString,
         of fields: FieldSection,

@@ -4,7 +4,7 @@ import Platform
 /// The absolute URL of a request, for the cache's key and for the origin.
 ///
 /// Host names and schemes compare without case (RFC 9110 §4.2.3), and a default port equals no
-/// port, so these are normalized, and the origin gets the normalized form too: what it cannot see
+/// port, so these are normalised, and the origin gets the normalised form too: what it cannot see
 /// cannot change its response. Every byte after the authority stays as the client sent it: the
 /// origin decides the meaning of escapes, dot segments and double slashes, and a key that merged
 /// them could be made to answer one resource with another. A dot at the end of a host name stays

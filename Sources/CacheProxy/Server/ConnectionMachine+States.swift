@@ -91,7 +91,7 @@ extension ConnectionMachine {
     enum ContentFaultAction: Hashable {
         /// Refuse the request.
         case refuse
-        /// Its response has begun; the connection ends behind it.
+        /// Its response has begun; the connection ends after it.
         case endBehindResponse
     }
 

@@ -146,8 +146,8 @@ extension ConnectionMachine {
         }
     }
 
-    /// Bytes may have come whose event has not.
-    mutating func mayHaveInput() {
+    /// Takes the socket for readable: bytes may have come whose event has not.
+    mutating func assumeInput() {
         if input == .empty { input = .readable }
     }
 
@@ -257,7 +257,7 @@ extension ConnectionMachine {
 // MARK: - Responses
 
 extension ConnectionMachine {
-    /// A response begins; returns whether the connection goes on behind it.
+    /// A response begins; returns whether the connection goes on after it.
     mutating func responseBegan(_ facts: PersistenceFacts) -> Bool {
         let isLast =
             !facts.mayPersist || facts.isDraining

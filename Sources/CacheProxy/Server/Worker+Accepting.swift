@@ -128,7 +128,7 @@ extension Worker {
             else { continue }
             // Its next request may have arrived.
             let requests = counters[.requests]
-            connection.machine.mayHaveInput()
+            connection.machine.assumeInput()
             advance(connection)
             if connection.machine.isClosed { return true }
             let isWaiting = counters[.requests] == requests && waitingSince(connection) != nil

@@ -46,7 +46,7 @@ extension Worker {
     private func lookAtAll() {
         for connection in connections {
             guard let connection, !connection.machine.isClosed else { continue }
-            connection.machine.mayHaveInput()
+            connection.machine.assumeInput()
             advance(connection)
         }
     }

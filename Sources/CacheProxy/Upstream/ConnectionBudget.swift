@@ -126,8 +126,10 @@ final class ConnectionBudget: Sendable {
         while let next = state.withLock({ $0.nextWaiter() }) { grant(next) }
     }
 
-    /// The place of a host, by which its permits are taken and given; it is the same for as long as
-    /// the process runs, so there are as many as the configuration has named hosts.
+    /// The place of a host, under which its permits are taken and given.
+    ///
+    /// A host keeps its place until the process ends; each host that any configuration has named
+    /// has one.
     func place(of name: String, _ port: Int) -> Int {
         state.withLock { state in
             let known = state.hosts.firstIndex { $0.name == name && $0.port == port }

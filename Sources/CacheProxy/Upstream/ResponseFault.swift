@@ -2,7 +2,7 @@ import HTTPCaching
 
 /// The reason why a response of an origin is refused; the raw value is the text for people.
 ///
-/// The connection ends: the start of the next response is unknown behind a malformed one.
+/// The connection ends: the start of the next response is unknown after a malformed one.
 enum ResponseFault: String, Error, Hashable, Sendable, CaseIterable {
     case malformedStatusLine = "The response does not begin with a status line"
     case versionUnknown = "The response is not in HTTP/1.x"

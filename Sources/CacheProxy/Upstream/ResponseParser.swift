@@ -63,7 +63,7 @@ struct ResponseParser: Sendable {
         _ bytes: Span<UInt8>,
         _ limits: ResponseLimits
     ) -> Step {
-        while let lineFeed = nextLineFeed(in: bytes) {
+        while let lineFeed = ByteClass.nextLineFeed(in: bytes, scanned: &scanned) {
             let hasReturn = lineFeed > lineStart && bytes[lineFeed - 1] == 0x0D
             let line = lineStart..<(hasReturn ? lineFeed - 1 : lineFeed)
             if let fault = accept(line, bytes, limits) { return .refused(fault) }
@@ -81,12 +81,6 @@ struct ResponseParser: Sendable {
             }
         }
         return checkUnfinishedLine(bytes, limits)
-    }
-
-    private mutating func nextLineFeed(in bytes: Span<UInt8>) -> Int? {
-        let found = ByteClass.lineFeed(in: bytes, from: scanned)
-        if found == nil { scanned = bytes.count }
-        return found
     }
 
     /// Checks what holds for every line.

@@ -72,8 +72,9 @@ final class UpstreamExchange {
 
     /// The error that ends it without a connection, because of `error`.
     ///
-    /// If the request was sent before, on a kept connection that the origin closed, that is what
-    /// failed: an origin that is merely not reached would let the request go to another one.
+    /// A request that was sent before, on a kept connection that the origin then closed, has failed
+    /// there. It must not look like an origin that was not reached: then another origin would be
+    /// asked.
     func failure(because error: any Error) -> any Error {
         sendCount == 0 || error is LocalLack ? error : UpstreamFailure.closedUnanswered
     }

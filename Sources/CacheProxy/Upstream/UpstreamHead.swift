@@ -1,6 +1,6 @@
 import HTTPCaching
 
-/// The head of a response from an origin, and the framing of the body behind it.
+/// The head of a response from an origin, and the framing of the body after it.
 struct UpstreamHead: Sendable {
     var status = 0
     /// The fields; unless this is a 1xx, they have at most one `Content-Length`, which is a plain

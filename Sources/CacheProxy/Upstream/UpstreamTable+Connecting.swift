@@ -224,10 +224,8 @@ extension UpstreamTable {
             socket = makeSocket(family)
         }
         guard socket >= 0 else { return .failure(LocalLack.ofSocket(code: errno)) }
-        var on: Int32 = 1
-        let size = socklen_t(MemoryLayout<Int32>.size)
-        setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)
-        setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, size)
+        switchOn(Int32(IPPROTO_TCP), TCP_NODELAY, of: socket)
+        switchOn(SOL_SOCKET, SO_KEEPALIVE, of: socket)
         return .success(socket)
     }
 

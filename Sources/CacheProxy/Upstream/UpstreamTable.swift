@@ -15,11 +15,12 @@ final class UpstreamTable {
     /// The tokens of its connections have this bit; of all other tokens, only the two highest have
     /// it.
     static let tokenBit: UInt64 = 1 << 63
-    static let sweepMilliseconds: Int64 = 250
+    /// The time between two checks of the time limits.
+    static let sweepMilliseconds = Worker.sweepMilliseconds
     /// The time that a connection is kept without an exchange.
     static let idleMilliseconds: Int64 = 60_000
     /// Bytes of one read.
-    static let readBytes = 64 * 1024
+    static let readBytes = Worker.readBytes
     /// Bytes read and written on all connections before the loop does other work.
     static let turnBytesMax = 256 * 1024
 

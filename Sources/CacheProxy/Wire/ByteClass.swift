@@ -14,6 +14,16 @@ enum ByteClass {
         return place(of: 0x0A, in: bytes, start..<bytes.count)
     }
 
+    /// The next line feed from `scanned` on; without one, the bytes so far need no second look.
+    @inline(__always) static func nextLineFeed(
+        in bytes: Span<UInt8>,
+        scanned: inout Int
+    ) -> Int? {
+        let found = lineFeed(in: bytes, from: scanned)
+        if found == nil { scanned = bytes.count }
+        return found
+    }
+
     /// The first place of a byte within a range.
     @inline(__always) static func place(
         of byte: UInt8,

@@ -10,7 +10,7 @@ struct ChunkDecoder: Sendable {
     enum Message: Hashable, Sendable {
         /// The body of a client is decoded strictly; more content is refused.
         case request(contentBytesMax: Int)
-        /// The body of an origin may have lines that end with LF alone, spaces behind a size, more
+        /// The body of an origin may have lines that end with LF alone, spaces after a size, more
         /// zeros in front of it, and extensions of any visible characters.
         ///
         /// A line with an extension must still end with CRLF, because some decoders skip an LF

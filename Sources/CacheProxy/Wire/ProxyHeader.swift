@@ -190,7 +190,7 @@ extension ProxyHeaderParser {
         to end: Int
     ) -> Result<Bool?, ProxyHeaderFault> {
         let securityType: UInt8 = 0x20
-        var found: Bool?
+        var isSecure: Bool?
         var index = start
         while index < end {
             guard index + 3 <= end else { return .failure(.extensionMalformed) }
@@ -200,12 +200,14 @@ extension ProxyHeaderParser {
             if bytes[index] == securityType {
                 // One byte of flags and four of the verification's result; two such extensions could
                 // be read in two ways.
-                guard next - value >= 5, found == nil else { return .failure(.extensionMalformed) }
-                found = bytes[value] & 1 == 1
+                guard next - value >= 5, isSecure == nil else {
+                    return .failure(.extensionMalformed)
+                }
+                isSecure = bytes[value] & 1 == 1
             }
             index = next
         }
-        return .success(found)
+        return .success(isSecure)
     }
 
     /// Two bytes, the higher one first.

@@ -50,7 +50,7 @@ struct RequestParser: Sendable {
 
     /// Parses the new lines in `bytes`.
     mutating func parse(_ bytes: Span<UInt8>, _ limits: WireLimits) -> Step {
-        while let lineEnd = nextLineFeed(in: bytes) {
+        while let lineEnd = ByteClass.nextLineFeed(in: bytes, scanned: &scanned) {
             guard lineEnd > lineStart, bytes[lineEnd - 1] == 0x0D else {
                 return .refused(.malformedLineEnd)
             }
@@ -73,12 +73,6 @@ struct RequestParser: Sendable {
             }
         }
         return checkUnfinishedLine(bytes, limits)
-    }
-
-    private mutating func nextLineFeed(in bytes: Span<UInt8>) -> Int? {
-        let found = ByteClass.lineFeed(in: bytes, from: scanned)
-        if found == nil { scanned = bytes.count }
-        return found
     }
 
     private func fault(of line: Range<Int>, _ limits: WireLimits) -> RequestFault? {

@@ -57,7 +57,7 @@ struct ResponseHeadWriter {
         // The origin's length describes content that is not sent, except for a 204, which has none
         // (RFC 9110 §8.6).
         let keepsLength = framing == .none && status != 204
-        let omitted = Omitted(length: !keepsLength, tags: stripsTags)
+        let omitted = Omitted(hasLength: !keepsLength, hasTags: stripsTags)
         let kept = Self.writeFields(fields, omitted, to: out)
         switch framing {
         case .none, .untilClose: break
@@ -84,7 +84,7 @@ struct ResponseHeadWriter {
         to out: OutputBuffer
     ) {
         Self.writeStatusLine(status, to: out)
-        _ = Self.writeFields(fields, Omitted(length: true, tags: stripsTags), to: out)
+        _ = Self.writeFields(fields, Omitted(hasLength: true, hasTags: stripsTags), to: out)
         out.append("\r\n")
     }
 
@@ -102,8 +102,8 @@ struct ResponseHeadWriter {
 
     /// Fields that are left out besides those of the origin's connection.
     private struct Omitted {
-        var length: Bool
-        var tags: Bool
+        var hasLength: Bool
+        var hasTags: Bool
     }
 
     private struct Kept {
@@ -147,12 +147,12 @@ struct ResponseHeadWriter {
         case 7:
             RequestParser.equals(name, "trailer") || RequestParser.equals(name, "upgrade")
                 ? false : nil
-        case 9: omitted.tags && RequestParser.equals(name, "cache-tag") ? false : nil
+        case 9: omitted.hasTags && RequestParser.equals(name, "cache-tag") ? false : nil
         case 10:
             RequestParser.equals(name, "connection")
                 ? true : RequestParser.equals(name, "keep-alive") ? false : nil
-        case 13: omitted.tags && RequestParser.equals(name, "surrogate-key") ? false : nil
-        case 14: omitted.length && RequestParser.equals(name, "content-length") ? false : nil
+        case 13: omitted.hasTags && RequestParser.equals(name, "surrogate-key") ? false : nil
+        case 14: omitted.hasLength && RequestParser.equals(name, "content-length") ? false : nil
         case 16: RequestParser.equals(name, "proxy-connection") ? false : nil
         case 17 where Mutant.sendsTheOriginsCoding.isOn: nil
         case 17: RequestParser.equals(name, "transfer-encoding") ? false : nil

@@ -53,7 +53,7 @@ public struct CacheStatus: Hashable, Sendable {
         return text
     }
 
-    /// Lends the bytes behind the name of the cache, which lie on the stack: every response carries
+    /// Lends the bytes after the name of the cache, which lie on the stack: every response carries
     /// them.
     ///
     /// Not generic: another target would not call it specialised.

@@ -356,6 +356,21 @@ import Testing
         await stage.end()
     }
 
+    @Test("U14: the persistent preset is a private cache that survives a restart")
+    func persistentSurvivesARestart() async throws {
+        let folder = try Folder()
+        let origin = ScriptedOrigin(fields: ["Cache-Control": "private, max-age=60"])
+        let clock = TestClock()
+        for _ in 0..<2 {
+            let stage = try await Stage(origin, clock: clock) {
+                $0 = .persistent(path: folder.path("cache"), capacity: .megabytes(8))
+            }
+            _ = try await stage.get()
+            await stage.end()
+        }
+        #expect(origin.count == 1)
+    }
+
     // MARK: Random use and odd URLs (U15, U16)
 
     private static let filler = String(repeating: "x", count: 300_000)

@@ -36,7 +36,7 @@ extension DownloadCacheTests {
         }
     }
 
-    @Test("A20: every answer says where it came from")
+    @Test("A20: every response says where it came from")
     func answersSayWhereTheyCameFrom() async throws {
         let stage = try await Stage(Resource(["Cache-Control": "max-age=60, stale-if-error=1000"]))
         var seen: [CacheInfo.Source: Bool] = [:]

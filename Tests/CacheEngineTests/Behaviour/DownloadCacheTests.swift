@@ -117,7 +117,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("A4: not reading means no conditional fields and a full answer")
+    @Test("A4: not reading means no conditional fields and a full response")
     func notReadingMeansAFullAnswer() async throws {
         let stage = try await Stage(Resource())
         _ = try await stage.get()

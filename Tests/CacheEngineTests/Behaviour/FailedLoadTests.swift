@@ -8,7 +8,7 @@ import Testing
         .revalidate, CachePolicy(.askServerIfModified),
     ]
 
-    @Test("A policy that always validates gets the error, however fresh the stored answer is")
+    @Test("A policy that always validates gets the error, however fresh the stored response is")
     func validatingPolicyGetsTheError() async throws {
         for directives in ["max-age=60", "max-age=60, stale-if-error=1000"] {
             for ageSeconds in [0.0, 70] {
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test("With the fallback bit, a policy that always validates gets the stored answer")
+    @Test("With the fallback bit, a policy that always validates gets the stored response")
     func fallbackBitAllowsTheStoredResponse() async throws {
         let stage = try await Stage(Resource())
         _ = try await stage.get()
@@ -40,7 +40,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("Cache-Status tells the failed attempt on an answer that stands in for it")
+    @Test("Cache-Status tells the failed attempt on a response that stands in for it")
     func fallbackNamesTheFailedAttempt() async throws {
         let stage = try await Stage(Resource(["Cache-Control": "max-age=60, stale-if-error=100"]))
         _ = try await stage.get()
@@ -68,7 +68,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("An answer that stands in is stale only past its lifetime")
+    @Test("A response that stands in is stale only past its lifetime")
     func standInIsStaleOnlyPastItsLifetime() async throws {
         let stage = try await Stage(Resource(["Cache-Control": "max-age=60, stale-if-error=100"]))
         _ = try await stage.get()

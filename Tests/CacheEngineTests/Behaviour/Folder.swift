@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// A temporary folder of one test, deleted with the object.
 ///
@@ -51,17 +50,5 @@ final class Folder: @unchecked Sendable {
         try FileManager.default.removeItem(atPath: copy.path)
         try FileManager.default.copyItem(atPath: path, toPath: copy.path)
         return copy
-    }
-}
-
-/// A counter that any task may use.
-final class Numbers: Sendable {
-    private let value = Mutex(0)
-
-    func next() -> Int {
-        value.withLock {
-            $0 += 1
-            return $0
-        }
     }
 }

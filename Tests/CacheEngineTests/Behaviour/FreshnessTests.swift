@@ -111,7 +111,7 @@ import Testing
         .init(age: "0", dateSeconds: 0, delaySeconds: 7, initialSeconds: 7),
     ]
 
-    @Test("H5: age counts Age, Date and the time the answer took", arguments: ages)
+    @Test("H5: age counts Age, Date and the time the response took", arguments: ages)
     func ageIsCalculatedInFull(row: Age) async throws {
         let clock = TestClock()
         let origin = ScriptedOrigin { _, _ in
@@ -132,7 +132,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H5: every answer from the cache has an Age, whatever its kind")
+    @Test("H5: every response from the cache has an Age, whatever its kind")
     func everyAnswerFromTheCacheHasAnAge() async throws {
         let stage = try await Stage(Resource())
         _ = try await stage.get()

@@ -5,7 +5,7 @@ import Testing
 
 /// H2, H12 to H17 and H22: which responses are stored, and under which key.
 @Suite struct HTTPBehaviourTests {
-    @Test("H2: only http and https answers are stored, unless another scheme is named")
+    @Test("H2: only http and https responses are stored, unless another scheme is named")
     func otherSchemesPassBy() async throws {
         let url = "gopher://example.com/a"
         let stage = try await Stage()
@@ -361,7 +361,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H22: an origin that gives a 1xx for its answer misbehaves")
+    @Test("H22: an origin that gives a 1xx for its response misbehaves")
     func informationalFinalAnswerIsAnError() async throws {
         let stage = try await Stage(ScriptedOrigin(status: 103))
         await #expect {

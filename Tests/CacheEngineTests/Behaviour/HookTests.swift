@@ -70,7 +70,7 @@ import Testing
 
     // MARK: Will-store hook (K2 to K4)
 
-    @Test("K2: the hook is called once for each storable answer, not on hits or 304s")
+    @Test("K2: the hook is called once for each storable response, not on hits or 304s")
     func hookIsCalledOnceAStorableAnswer() async throws {
         let hook = Hook()
         let stage = try await Stage(Resource()) { hook.install(in: &$0) { $0 } }

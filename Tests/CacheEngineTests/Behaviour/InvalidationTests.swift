@@ -123,7 +123,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H15: a fetch that began before an unsafe request does not bring the old answer back")
+    @Test("H15: a fetch that began before an unsafe request does not bring the old response back")
     func fetchUnderWayDoesNotUndoAnInvalidation() async throws {
         let body = ManualBody()
         let origin = ScriptedOrigin { request, _ in

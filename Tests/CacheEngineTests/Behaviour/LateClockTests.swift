@@ -4,7 +4,7 @@ import Testing
 
 /// Times that do not fit in 32 bits.
 @Suite struct LateClockTests {
-    @Test("An answer stored after 2106 is reused, from memory and from disk")
+    @Test("A response stored after 2106 is reused, from memory and from disk")
     func answersAreReusedAfter2106() async throws {
         for startSeconds in [Int64(UInt32.max) - 30, Int64(UInt32.max), 5_000_000_000] {
             let folder = try Folder()

@@ -5,7 +5,7 @@ import Testing
 /// A replaced response is not served again; an error or a HEAD without a validator changes no
 /// entry.
 @Suite struct OutdatedAnswerTests {
-    @Test("An answer that may not be stored ends the life of the one that a reload passed over")
+    @Test("A response that may not be stored ends the life of the one that a reload passed over")
     func reloadAnsweredNoStoreEndsTheOldAnswer() async throws {
         let reloads: [(HeaderFields, CachePolicy)] = [
             ([:], .reload),
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("A request with no-store ends a stored answer only where it was told of another version")
+    @Test("A request with no-store ends a stored response only if it was told of another version")
     func noStoreEndsOnlyWhatHasChanged() async throws {
         for isChanged in [false, true] {
             let resource = Resource()
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("An answer that is not kept, for whatever reason, ends the one that it replaces")
+    @Test("A response that is not kept, for whatever reason, ends the one that it replaces")
     func unkeptResponseRemovesTheOldEntry() async throws {
         for reason in ["hook", "tags", "size"] {
             let stage = try await Stage(Resource(["Cache-Control": "max-age=600"])) {
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test("An answer to HEAD without the validator of what is stored freshens nothing")
+    @Test("A response to HEAD without the validator of what is stored freshens nothing")
     func headWithoutValidatorsFreshensNothing() async throws {
         let stage = try await Stage(Resource())
         _ = try await stage.get()

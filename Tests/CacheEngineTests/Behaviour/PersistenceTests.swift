@@ -1,5 +1,6 @@
 import CacheTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -58,7 +59,7 @@ import Testing
         await stage.cache.relieveMemoryPressure()
         let before = await stage.cache.statistics
         func answer(_ request: CacheRequest) -> CacheResponse? {
-            let answer = stage.cache.answerWithoutWaiting(request, bodyBytesMax: 0) { _ in }
+            let answer = stage.cache.immediateAnswer(to: request, bodyBytesMax: 0) { _ in }
             guard case .response(let response) = answer else { return nil }
             return response
         }
@@ -442,5 +443,17 @@ import Testing
         // (docs/decisions/0035).
         let failures = await kit.run().filter { !"\($0)".contains(" counted ") }
         #expect(failures.isEmpty, "\(failures.prefix(3))")
+    }
+}
+
+/// A counter that any task may use.
+private final class Numbers: Sendable {
+    private let value = Mutex(0)
+
+    func next() -> Int {
+        value.withLock {
+            $0 += 1
+            return $0
+        }
     }
 }

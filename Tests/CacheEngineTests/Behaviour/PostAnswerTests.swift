@@ -74,7 +74,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("An answer to POST whose body breaks off answers nothing later, and the old one is gone")
+    @Test("A response to POST whose body breaks off answers nothing later, and the old one is gone")
     func brokenPostAnswerIsNotStored() async throws {
         let stage = try await Stage()
         _ = try await stage.get()
@@ -100,7 +100,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("A GET that is fetched while a POST's answer arrives is not replaced by it")
+    @Test("A GET that is fetched while a POST's response arrives is not replaced by it")
     func postResponseDoesNotReplaceANewerGet() async throws {
         let stage = try await Stage()
         let body = ManualBody()

@@ -194,7 +194,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("A changed answer that is not stored is a 304 to a client that has it")
+    @Test("A changed response that is not stored is a 304 to a client that has it")
     func unstoredAnswerIsHeldAgainstTheClientsCondition() async throws {
         let stage = try await Stage.afterUnstorableChange()
         let answer = try await stage.get(Stage.url, ["If-None-Match": "\"2\""])
@@ -235,7 +235,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("If-Modified-Since against an answer without Last-Modified is evaluated by its Date")
+    @Test("If-Modified-Since against a response without Last-Modified is evaluated by its Date")
     func dateStandsInForLastModified() async throws {
         let stage = try await Stage(
             ScriptedOrigin(fields: ["Cache-Control": "max-age=600", "Date": Stage.date(-10)])

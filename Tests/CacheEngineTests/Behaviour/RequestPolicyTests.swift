@@ -7,7 +7,7 @@ import Testing
 @Suite struct RequestPolicyTests {
     // MARK: Default policy (P1)
 
-    @Test("P1: a fresh answer costs no traffic")
+    @Test("P1: a fresh response costs no traffic")
     func freshAnswerCostsNoTraffic() async throws {
         let stage = try await Stage()
         _ = try await stage.get()
@@ -37,7 +37,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("P1: with HEAD validation an unchanged answer costs one HEAD, a changed one also a GET")
+    @Test("P1: with HEAD validation an unchanged response costs one HEAD, a changed one also a GET")
     func headIsAskedFirstWhereThePolicySaysSo() async throws {
         let resource = Resource()
         let stage = try await Stage(resource)
@@ -197,7 +197,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("P5: only-if-cached is the variant without stale answers")
+    @Test("P5: only-if-cached is the variant without stale responses")
     func onlyIfCachedServesFreshOr504() async throws {
         let stage = try await Stage()
         let wish: HeaderFields = ["Cache-Control": "only-if-cached"]
@@ -212,7 +212,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("P5: the answer of the cache's own names the cache as every other answer does")
+    @Test("P5: the response of the cache's own names the cache as every other response does")
     func ownAnswerNamesTheCacheAsOthersDo() async throws {
         let wish: HeaderFields = ["Cache-Control": "only-if-cached"]
         for (name, text) in [("edge", "edge"), ("Node 7", "\"Node 7\"")] {

@@ -223,7 +223,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H9: a changed answer replaces the old one; a reader of the old bytes finishes on them")
+    @Test("H9: a changed response replaces the old one; a reader of the old bytes finishes on them")
     func changedAnswerReplacesTheOldOne() async throws {
         let resource = Resource(body: "one")
         let stage = try await Stage(resource)
@@ -241,7 +241,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H9: what replaces an answer without being storable still ends its life")
+    @Test("H9: what replaces a response without being storable still ends its life")
     func unstorableReplacementEndsTheOldAnswer() async throws {
         let stage = try await Stage.afterUnstorableChange()
         #expect(try await stage.get().body == "two")

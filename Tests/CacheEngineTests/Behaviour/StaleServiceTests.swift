@@ -44,7 +44,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H20: the cache may have a window of its own for answers that bring none")
+    @Test("H20: the cache may have a window of its own for responses that bring none")
     func configuredStaleWindowApplies() async throws {
         let stage = try await Self.begin("max-age=60", ageSeconds: 100) {
             $0.caching.staleWhileRevalidate = .seconds(50)
@@ -76,7 +76,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H20: past its window an error is passed on, and the stored answer stays")
+    @Test("H20: past its window an error is passed on, and the stored response stays")
     func staleIfErrorEnds() async throws {
         let stage = try await Self.begin("max-age=60, stale-if-error=100", ageSeconds: 161)
         Self.meet(.s503, stage)
@@ -85,7 +85,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H20: without an origin, a stale answer serves for a day unless told otherwise")
+    @Test("H20: without an origin, a stale response serves for a day unless told otherwise")
     func staleOnDisconnect() async throws {
         for (ageSeconds, isServed) in [(60.0 + 86_399, true), (60 + 86_401, false)] {
             let stage = try await Self.begin("max-age=60", ageSeconds: ageSeconds)
@@ -205,7 +205,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("H20: an error nobody may be spared is not stored in place of the answer")
+    @Test("H20: an error nobody may be spared is not stored in place of the response")
     func errorDoesNotReplaceTheAnswer() async throws {
         let stage = try await Self.begin("max-age=60", ageSeconds: 61)
         Self.meet(.s500, stage)

@@ -55,7 +55,7 @@ import Testing
         await stage.end()
     }
 
-    @Test("A22: a store that fails costs a miss, never an answer")
+    @Test("A22: a store that fails costs a miss, never a response")
     func failingStoreCostsAMiss() async throws {
         let stage = try await Stage { $0.backing = .custom(FaultyStore(.throwing)) }
         #expect(try await stage.get().body == "hello")

@@ -113,13 +113,6 @@ final class DiskStore: @unchecked Sendable {
     }
 }
 
-/// A clock whose time is constant.
-struct FixedClock: CacheClock {
-    var nowSeconds: Int64
-    var monotonicNanoseconds: UInt64 { 0 }
-    func sleep(nanoseconds: UInt64) async throws {}
-}
-
 extension DiskStore {
     /// Opens a directory whose last tier was released without a close.
     ///

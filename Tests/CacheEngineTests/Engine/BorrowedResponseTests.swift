@@ -154,8 +154,8 @@ import Testing
             ] where status == 304 || path == "plain" {
                 let request = CacheRequest(url: url, fields: HeaderFields([(name, value)]))
                 var found: Int?
-                let answer = stage.cache.answerWithoutWaiting(
-                    request,
+                let answer = stage.cache.immediateAnswer(
+                    to: request,
                     bodyBytesMax: FastHit.lentBodyBytesMax
                 ) { found = $0.status }
                 guard case .read = answer else {
@@ -212,9 +212,9 @@ import Testing
             let signals = Signals()
             let cache = stage.cache
             let memory = cache.services.tiers.memory
-            let read = await Self.onOwnThread {
+            let read = await PlainThread.run {
                 // Both on threads of their own: the pool's may all wait for this very reader.
-                let remover = Self.thread {
+                let remover = PlainThread.begin {
                     while !signals.isInside.load(ordering: .acquiring) { sched_yield() }
                     memory.removeAtOnce(in: .everything)
                     signals.isRemoved.store(true, ordering: .releasing)
@@ -249,7 +249,7 @@ import Testing
         let torn = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<2 {
                 group.addTask {
-                    await Self.onOwnThread {
+                    await PlainThread.run {
                         var torn = 0
                         while !signals.isDone.load(ordering: .acquiring) {
                             let isWhole = cache.withImmediateResponse(to: request) { response in
@@ -277,22 +277,5 @@ import Testing
         }
         #expect(torn == 0)
         await stage.end()
-    }
-
-    /// Runs `work` on a thread of its own: a pool's thread must not be occupied by a wait.
-    private static func onOwnThread<Value: Sendable>(
-        _ work: @escaping @Sendable () -> Value
-    ) async -> Value {
-        await withUnsafeContinuation { continuation in
-            thread { continuation.resume(returning: work()) }.detach()
-        }
-    }
-
-    private static func thread(_ run: @escaping @Sendable () -> Void) -> SystemThread {
-        do throws(SystemThread.Failure) {
-            return try SystemThread(run)
-        } catch {
-            preconditionFailure("no thread could be started: error \(error.code)")
-        }
     }
 }

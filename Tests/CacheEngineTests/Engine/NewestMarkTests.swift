@@ -25,7 +25,7 @@ import Testing
 
     private func way(_ stage: Stage, _ name: String) -> Way {
         let request = CacheRequest(url: "http://example.com/\(name)")
-        switch stage.cache.answerWithoutWaiting(request, bodyBytesMax: 100, { _ in }) {
+        switch stage.cache.immediateAnswer(to: request, bodyBytesMax: 100, { _ in }) {
         case .read: return .readInPlace
         case .response: return .checked
         case .none: return .waits

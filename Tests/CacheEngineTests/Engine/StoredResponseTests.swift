@@ -259,7 +259,7 @@ import Testing
                 #expect(tiers.put(own.entry, since: tiers.ledger.ticket()) == .stored)
             }
             for language in ["de", "en", "fr"] {
-                _ = await world.answer(UnshareableTests.speaking(language))
+                _ = await world.answer(.speaking(language))
             }
             let entry = try #require(tiers.peek(key))
             #expect(VariantIndex(entry)?.variants == 3)

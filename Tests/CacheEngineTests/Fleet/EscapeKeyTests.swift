@@ -56,7 +56,7 @@ import Testing
             origin: origin,
             fleet: ScriptedRelay(sharing: IndexTier()).fleet
         )
-        let request = UnshareableTests.speaking("de")
+        let request = CacheRequest.speaking("de")
         let hung = await world.answer(request)
         let waiters = (0..<3).map { _ in world.ask(request) }
         await world.settle()

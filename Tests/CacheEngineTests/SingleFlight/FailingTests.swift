@@ -330,11 +330,8 @@ import Testing
 
     @Test func s25LookingAgainIsCapped() async throws {
         let scene = try await FlightScene { $0.collapsing.maximumLookUps = 1 }
-        func speaking(_ language: String) -> CacheRequest {
-            .page.with { $0.fields["Accept-Language"] = language }
-        }
-        let german = await scene.crowd(1, speaking("de"))
-        let english = await scene.crowd(1, speaking("en"))
+        let german = await scene.crowd(1, .speaking("de"))
+        let english = await scene.crowd(1, .speaking("en"))
         let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
         try await scene.answer(0, fields: fields, body: "de")
         #expect(scene.origin.count == 2)

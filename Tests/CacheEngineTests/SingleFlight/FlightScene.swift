@@ -77,6 +77,10 @@ struct FlightScene {
 extension CacheRequest {
     static let page = CacheRequest(url: "http://example.com/page")
 
+    static func speaking(_ language: String) -> CacheRequest {
+        page.with { $0.fields["Accept-Language"] = language }
+    }
+
     func with(_ change: (inout CacheRequest) -> Void) -> CacheRequest {
         var request = self
         change(&request)

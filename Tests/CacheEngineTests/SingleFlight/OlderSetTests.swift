@@ -119,14 +119,14 @@ import Testing
     @Test func confirmedVariantIsForThoseWhoSelectIt() async throws {
         let scene = try await FlightScene()
         func asking(_ mark: String) -> CacheRequest {
-            UnshareableTests.speaking("de").with { $0.fields["X-Mark"] = mark }
+            CacheRequest.speaking("de").with { $0.fields["X-Mark"] = mark }
         }
         let marked: HeaderFields = [
             "Cache-Control": "max-age=10", "Vary": "X-Mark", "ETag": "\"a\"",
         ]
         _ = await scene.crowd(1, asking("a"))
         try await scene.answer(0, fields: marked, body: "a")
-        _ = await scene.crowd(1, UnshareableTests.speaking("en"))
+        _ = await scene.crowd(1, .speaking("en"))
         try await scene.answer(1, fields: UnshareableTests.varying, body: "en")
         await scene.world.advance(seconds: 11)
         let selecting = try #require(await scene.crowd(1, asking("a")).first)

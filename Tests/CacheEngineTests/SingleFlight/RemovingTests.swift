@@ -75,11 +75,11 @@ import Testing
             let scene = try await FlightScene()
             var asked = 0
             if isKnownToVary {
-                _ = await scene.crowd(1, UnshareableTests.speaking("fr"))
+                _ = await scene.crowd(1, .speaking("fr"))
                 try await scene.answer(0, fields: UnshareableTests.varying, body: "fr")
                 asked = 1
             }
-            let german = UnshareableTests.speaking("de")
+            let german = CacheRequest.speaking("de")
             let before = await scene.crowd(2, german)
             await scene.world.perform { _ = try? await $0.removeVariant(german) }
             let after = await scene.crowd(2, german)

@@ -252,16 +252,12 @@ import Testing
         "Cache-Control": "max-age=60", "Vary": "Accept-Language",
     ]
 
-    static func speaking(_ language: String) -> CacheRequest {
-        .page.with { $0.fields["Accept-Language"] = language }
-    }
-
     @Test func s16KnownVariantsDoNotWaitOnEachOther() async throws {
         let scene = try await FlightScene()
-        _ = await scene.crowd(1, Self.speaking("fr"))
+        _ = await scene.crowd(1, .speaking("fr"))
         try await scene.answer(0, fields: Self.varying, body: "fr")
-        let german = await scene.crowd(3, Self.speaking("de"))
-        let english = await scene.crowd(3, Self.speaking("en"))
+        let german = await scene.crowd(3, .speaking("de"))
+        let english = await scene.crowd(3, .speaking("en"))
         #expect(scene.origin.held.count == 2)
         try await scene.answer(2, fields: Self.varying, body: "en")
         #expect(english.allSatisfy { $0.isComplete && $0.text == "en" })
@@ -276,7 +272,7 @@ import Testing
         let scene = try await FlightScene(seed: seed)
         let languages = ["de", "en", "fr", "it", "nl"]
         let callers = languages.flatMap { language in
-            (0..<3).map { _ in (language, scene.world.ask(Self.speaking(language))) }
+            (0..<3).map { _ in (language, scene.world.ask(.speaking(language))) }
         }
         await scene.world.settle()
         #expect(scene.origin.count == 1)
@@ -285,7 +281,7 @@ import Testing
         #expect(scene.origin.count == languages.count)
         // A request for the variant under way joins the flight, although the variant's key has
         // changed.
-        let late = try #require(await scene.crowd(1, Self.speaking(first)).first)
+        let late = try #require(await scene.crowd(1, .speaking(first)).first)
         #expect(scene.origin.count == languages.count)
         await body.feed(first, scene.world)
         await body.finish(scene.world)

@@ -86,11 +86,45 @@ import Testing
                 let text = try SourceFile.read(String(path))
                 for name in match.2.matches(of: /`(?:\w+\.)?(\w+)`/) {
                     count += 1
-                    #expect(text.contains(name.1), "\(document.path) names \(name.1) in \(path)")
+                    #expect(
+                        try Self.declares(name.1, in: text),
+                        "\(document.path) names \(name.1) in \(path)"
+                    )
                 }
             }
         }
         #expect(count > 60)
+    }
+
+    @Test(arguments: [
+        ("    private mutating func purge(_ tag: String) {", true),
+        ("    var purge = 0", true), ("    case clear, purge", true), ("    deinit {", false),
+        ("func purgeAll() {}", false), ("push(.purge(record))", false), ("/// The purge.", false),
+        ("let done = true  // func purge", false),
+    ])
+    func declarationIsFound(text: String, isDeclared: Bool) throws {
+        #expect(try Self.declares("purge", in: text) == isDeclared)
+    }
+
+    /// Whether `text` declares `name`, or uses it if it is a constant of C.
+    private static func declares(_ name: Substring, in text: String) throws -> Bool {
+        if name == "deinit" || name == name.uppercased() { return text.contains(name) }
+        let keyword = "func|var|let|case|struct|class|enum|actor|protocol|typealias"
+        let line = #"(?m)^[^\n\/]*\b(?:\#(keyword))\s[^\n\/=]*\b\#(name)\b"#
+        return text.contains(try Regex(line))
+    }
+
+    /// A user finds the reasons that statistics and events name.
+    @Test func everyEscapeIsExplained() throws {
+        let source = try SourceFile.read("Sources/CacheEngine/Flight/FlightAudience.swift")
+        let page = try SourceFile.read("Sources/CacheEngine/CacheEngine.docc/Collapse.md")
+        let body = try #require(source.firstMatch(of: /enum FlightEscape[^{]*\{([^}]*)\}/)).1
+        let names = body.matches(of: /(?m)^ *case (\w+)$/).map { String($0.1) }
+        // A request that may not share leaves no event and no count.
+        for name in names where name != "mayNotShare" {
+            #expect(page.contains("\n| `\(name)` | "), "Collapse.md lacks \(name)")
+        }
+        #expect(names.count == 7)
     }
 
     /// A decision must state the conditions that would reopen it.

@@ -17,8 +17,8 @@ final class FetchContext: Sendable {
     /// The request, which the policy of this fetch may allow less than its own.
     let asked: RequestContext
     let policy: CachePolicy
-    /// The result of the look-up, as far as the fetch may use it; its `flightKey` is that of the
-    /// response that is fetched, as far as known: of the variant, if there are variants.
+    /// The result of the look-up that the fetch may use; its `flightKey` is the key of the variant
+    /// if the variant is known, else that of the resource.
     let lookup: LookupResult
     /// The result of the look-up, even if the client does not accept a stored response.
     let found: LookupResult

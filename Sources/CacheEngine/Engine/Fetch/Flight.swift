@@ -306,7 +306,7 @@ final class Flight: Sendable {
         var waiters = Waiters()
         var isExhausted = false
 
-        func outcome(_ waiter: WaiterID, _ seat: Seat) -> Outcome {
+        func outcome(_: WaiterID, _ seat: Seat) -> Outcome {
             // A waiter that could not lead although attempts were left has not been tried.
             if !isExhausted, !seat.terms.mayLead { return .goAlone(.unshareable) }
             return .failed(error, isShared: true)

@@ -4,8 +4,8 @@ enum FlightOutcome: Sendable {
     case answered(FlightAnswer, isAsker: Bool)
     /// The request must fetch on its own.
     case goAlone(FlightEscape)
-    /// The request has waited too long, and must fetch on its own; until it has ended, its desk
-    /// counts it under this key, which need not be the one that it waited under.
+    /// The request has waited too long, and must fetch on its own. Its desk counts it under this
+    /// key until it ends; it may have waited under another key.
     ///
     /// Indirect, because it is rare, and frames that wait hold outcomes.
     indirect case escape(KeyHash)

@@ -227,6 +227,7 @@ struct FlightTable: Sendable {
             nowNanoseconds + limits.hitForMissTime.nanoseconds
     }
 
+    /// Whether the key is marked as too large; a mark whose time has passed is forgotten.
     mutating func isTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) -> Bool {
         guard let until = tooLargeUntil[key] else { return false }
         if until > nowNanoseconds { return true }

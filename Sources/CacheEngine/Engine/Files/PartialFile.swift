@@ -5,10 +5,10 @@ import Platform
 ///     movie.mp4.part       the bytes
 ///     movie.mp4.part-of    the URL and the entity tag of their response, each on a line
 ///
-/// Whenever the process ends, bytes beside a second file are those that it names: new bytes are
-/// written only after the second file of the old ones is removed and, if they can be continued,
-/// their own is written. One download at a time has the files; its lock ends when it closes the
-/// first one, and with the process.
+/// If there is a second file, the bytes are those that it names, whenever the process ends: the old
+/// second file is removed first, then the new one is written if the new bytes can be continued, then
+/// the bytes. One download at a time has the files; its lock ends when it closes the first one, and
+/// with the process.
 final class PartialFile {
     private let file: BodyFile
     private let notePath: String

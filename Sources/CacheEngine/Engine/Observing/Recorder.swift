@@ -57,8 +57,10 @@ final class Recorder: Sendable {
         }
     }
 
+    /// Notes a request that goes alone although it would share its flight; any other leaves nothing.
     func escaped(_ escape: FlightEscape, _ request: CacheRequest) {
-        counters.add(Self.counter(escape))
+        guard let counter = Self.counter(escape) else { return }
+        counters.add(counter)
         onEvent?(.escaped(escape.rawValue, request: request))
     }
 
@@ -108,7 +110,7 @@ final class Recorder: Sendable {
         }
         for (reason, count) in refusals.withLock({ $0 }) { statistics.refusals[reason] = count }
         for escape in FlightEscape.allCases {
-            let count = counters[Self.counter(escape)]
+            let count = Self.counter(escape).map { counters[$0] } ?? 0
             if count > 0 { statistics.escapes[escape.rawValue] = count }
         }
         statistics.waitMilliseconds = Self.waits.map { ($0.bound, counters[$0.counter]) }
@@ -128,7 +130,7 @@ final class Recorder: Sendable {
         }
     }
 
-    private static func counter(_ escape: FlightEscape) -> Counter {
+    private static func counter(_ escape: FlightEscape) -> Counter? {
         switch escape {
         case .unshareable: .escapesUnshareable
         case .hitForMiss: .escapesHitForMiss
@@ -136,7 +138,7 @@ final class Recorder: Sendable {
         case .crowded: .escapesCrowded
         case .tableFull: .escapesTableFull
         case .lookedTooOften: .escapesLookedTooOften
-        case .mayNotShare: .escapesMayNotShare
+        case .mayNotShare: nil
         }
     }
 }
@@ -151,9 +153,9 @@ enum Counter: Int, CaseIterable {
     /// Waits of at most that many milliseconds.
     case waits0_1, waits1, waits10, waits100, waits1000, waits10000, waitsLonger
     case waitedMicroseconds
-    /// Requests that left a flight or took none, by `FlightEscape`.
+    /// Requests that went alone although they would share, by `FlightEscape`.
     case escapesUnshareable, escapesHitForMiss, escapesWaitedTooLong, escapesCrowded
-    case escapesTableFull, escapesLookedTooOften, escapesMayNotShare
+    case escapesTableFull, escapesLookedTooOften
 }
 
 /// The counters of one cache.

@@ -186,12 +186,3 @@ extension CacheInfo {
         set { remarks.content.pendingStore = newValue }
     }
 }
-
-/// A reason not to store a response; an open set with a stable name for each reason.
-public struct StoreRefusalReason: Hashable, Sendable, CustomStringConvertible {
-    /// The stable name of the reason, as it appears in metrics.
-    public let description: String
-
-    /// Creates the reason with that name.
-    public init(_ description: String) { self.description = description }
-}

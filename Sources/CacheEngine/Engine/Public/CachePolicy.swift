@@ -63,6 +63,9 @@ public struct CachePolicy: Hashable, Sendable {
         case whereAllowed
         /// The transport fails or the origin responds with one of `statuses`, and the stored
         /// response has not been stale for longer than `maximumStaleness`.
+        ///
+        /// For any other status the condition is `whereAllowed`: name 502, 503 and 504 if a stored
+        /// response must replace them always.
         case always(statuses: Set<Int> = [], maximumStaleness: Duration? = nil)
         /// A stored response never replaces a failed fetch.
         case never
@@ -100,7 +103,8 @@ extension CachePolicy {
     public static let standard = Self()
     /// The stored response is ignored, and the origin's response replaces it.
     public static let reload = Self(reads: false)
-    /// The same as `reload`, with `no-cache` for the caches between this one and the origin.
+    /// A reload past all caches: `reload`, with `no-cache` for the caches between this one and the
+    /// origin.
     public static let reloadThroughCaches = Self(
         reads: false,
         bypassesIntermediaries: true

@@ -124,7 +124,8 @@ extension RequestOptions {
         get { isUsual ? nil : wishes.key }
         set { wishes.key = newValue }
     }
-    /// The time that the head of the response may take; `nil` sets no limit for this request.
+    /// The time that the head of the response may take, which may exceed
+    /// `OriginLimits.maximumHeadTime`; `nil` leaves it to that limit.
     public var timeout: Duration? {
         get { isUsual ? nil : wishes.timeout }
         set { wishes.timeout = newValue }
@@ -137,10 +138,10 @@ extension RequestOptions {
     /// Whether the caller itself stores the response of the fetch that its request founds, with
     /// the `CacheInfo.pendingStore` of the response; callers that share the fetch have it too.
     ///
-    /// A 304 still freshens the stored response. Any other response ends it, but that of a refresh
-    /// in the background, for which no caller decides: it is not stored, and the next request asks
-    /// the origin before it uses the stored response. Nothing is stored for a request with `Range`,
-    /// whose caller sees only a part of the body.
+    /// A 304 still freshens the stored response. Any other response ends the stored one. That of a
+    /// refresh in the background, for which no caller decides, does not: it is dropped, and the next
+    /// request asks the origin before it uses the stored response. Nothing is stored for a request
+    /// with `Range`, whose caller sees only a part of the body.
     package var leavesStoring: Bool {
         get { isUsual ? false : wishes.leavesStoring }
         set { wishes.leavesStoring = newValue }

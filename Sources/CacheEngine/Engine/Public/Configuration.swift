@@ -77,5 +77,20 @@ extension HTTPCache {
         {
             HTTPCache.Configuration(memory: memory, backing: .none, mode: .private)
         }
+
+        /// Returns the configuration of a private cache on disk, whose responses survive a restart.
+        public static func persistent(
+            path: String,
+            capacity: ByteCount,
+            memory: MemoryOptions = .megabytes(8),
+            policy: CachePolicy = .standard
+        ) -> HTTPCache.Configuration {
+            HTTPCache.Configuration(
+                memory: memory,
+                backing: .disk(path: path, capacity: capacity),
+                mode: .private,
+                policy: policy
+            )
+        }
     }
 }

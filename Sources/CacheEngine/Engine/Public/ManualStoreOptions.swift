@@ -6,6 +6,8 @@ extension HTTPCache {
         /// The time that the response stays fresh; `nil` means that its own fields decide.
         public var lifetime: Duration?
         /// The storage class, which limits the life of the entry apart from HTTP's rules.
+        ///
+        /// `CachingRules.storageClass`, the default of fetched responses, is not used.
         public var storageClass = StorageClass.permanent
         /// The tiers that may keep the entry.
         public var place = StoragePlace.everywhere

@@ -23,7 +23,8 @@ extension HTTPCache {
         public var waiters = 0
         /// The waiters that took over a fetch from a leader that failed.
         public var reElections = 0
-        /// The requests that were sent to the origin alone, by reason.
+        /// The requests that were sent to the origin alone, by reason; the article Collapse lists the
+        /// reasons.
         public var escapes: [String: Int] = [:]
         /// The keys marked because their response could not be shared.
         public var hitForMissMarks = 0
@@ -60,7 +61,7 @@ extension HTTPCache {
         public var totalWait = Duration.zero
         /// The contents of the memory.
         public var memory = StoreUsage()
-        /// The contents of the disk.
+        /// The contents of the disk, or of the custom store in its place.
         public var disk = StoreUsage()
 
         /// The counts of the fleet; `nil` if the cache belongs to no fleet.

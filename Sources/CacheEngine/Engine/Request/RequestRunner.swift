@@ -341,9 +341,8 @@ struct RequestRunner: Sendable {
         return try finishAlone(outcome, own)
     }
 
-    /// Counts a request that goes alone although it would share its flight.
     func note(_ reason: FlightEscape) {
-        if reason != .mayNotShare { services.recorder.escaped(reason, request) }
+        services.recorder.escaped(reason, request)
     }
 
     /// Turns the outcome of a flight for this request alone into its last step.

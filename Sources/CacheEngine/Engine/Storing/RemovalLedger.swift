@@ -33,8 +33,10 @@ final class RemovalLedger: @unchecked Sendable {
     }
 
     private static let slotsCount = 4_096
-    /// One removal under way: a million of them have room above it, each with a task that waits, and
-    /// below it the moments of five years with 100,000 removals a second.
+    /// Counts one removal under way, in the bits above the moments.
+    ///
+    /// A million of them fit, each with a task that waits. The bits below count moments, enough for
+    /// five years of 100,000 removals a second.
     private static let oneUnderWay: UInt64 = 1 << 44
 
     private let sequence = Atomic<UInt64>(1)

@@ -62,7 +62,7 @@ struct StoreBacklog {
         if records[entry.key.hash]?.isLost == true {
             return (.refused(.deviceFailed), remove(entry.key).replaced)
         }
-        guard hasRoom(for: entry.key.hash) else { return (.refused(.queueFull), nil) }
+        guard takeRoom(for: entry.key.hash) else { return (.refused(.queueFull), nil) }
         return (.stored, add(.store(entry), entry.key).replaced)
     }
 
@@ -71,12 +71,14 @@ struct StoreBacklog {
     /// - Returns: Its number, to wait for; `nil` if the whole store is barred.
     mutating func remove(_ key: StoreKey) -> (number: UInt64?, replaced: Operation?) {
         if bars.owesEverything, records[key.hash] == nil { return (nil, nil) }
-        guard hasRoom(for: key.hash) else { return (nil, nil) }
+        guard takeRoom(for: key.hash) else { return (nil, nil) }
         let (number, replaced) = add(.remove(key), key)
         return (number, replaced)
     }
 
-    private mutating func hasRoom(for hash: KeyHash) -> Bool {
+    /// Whether the key may wait; if not, the whole store is barred, because a removal that is not
+    /// queued must still hold.
+    private mutating func takeRoom(for hash: KeyHash) -> Bool {
         if records.count < limits.maximumQueuedKeys || records[hash] != nil { return true }
         barEverything()
         return false

@@ -122,8 +122,8 @@ package struct SharedRecord: Sendable {
 // MARK: - In the time of this machine
 
 extension SharedRecord {
-    /// How far the clocks of two machines may seem apart after both were measured.
-    private static let deviationMilliseconds: Int64 = 60_000
+    /// A record that was published further than this in the future is damaged, or a clock is wrong.
+    private static let futureMillisecondsMax: Int64 = 60_000
 
     /// The entry with the times of this machine; `nil` if it is no entry of this version, or was
     /// published in the future.
@@ -132,7 +132,7 @@ extension SharedRecord {
     /// differ from this one's.
     package func entry(nowSeconds: Int64, fleetMilliseconds now: Int64) -> StoredEntry? {
         let (passed, overflows) = now.subtractingReportingOverflow(publishedMilliseconds)
-        guard !overflows, passed > -Self.deviationMilliseconds, passed < .max - 1_000 else {
+        guard !overflows, passed > -Self.futureMillisecondsMax, passed < .max - 1_000 else {
             return nil
         }
         let residence = max(0, passed + 999) / 1_000

@@ -9,7 +9,7 @@ struct CacheResponder: Responder {
         to request: CacheRequest,
         _ read: (borrowing BorrowedResponse) -> Void
     ) -> ImmediateAnswer {
-        cache.answerWithoutWaiting(request, bodyBytesMax: Worker.copiedBytesMax, read)
+        cache.immediateAnswer(to: request, bodyBytesMax: Worker.copiedBytesMax, read)
     }
 
     func begin(

@@ -1,0 +1,111 @@
+import HTTPCaching
+
+/// The requests that are told of a response, and the marks that it leaves on its key.
+extension FlightFetch {
+    /// Tells the waiters that the head has arrived.
+    ///
+    /// - Returns: The number of waiters that got the response; `nil`, without telling any waiter, if
+    ///   the attempt had been given up.
+    func tell(_ outcome: FetchOutcome, _ context: FetchContext, attempt: Int) -> Int? {
+        noteShareable(outcome, context, attempt: attempt)
+        let audience = audience(of: outcome)
+        guard let told = flight.answer(outcome.answer, for: audience, attempt: attempt) else {
+            return nil
+        }
+        if context.purpose == .refresh {
+            noteRefresh(context, Self.refreshes(outcome) ? .succeeded : failedRefresh(context))
+        }
+        if let refusal = outcome.answer.refusal {
+            services.recorder.refused(refusal, context.asked.request)
+        }
+        return told
+    }
+
+    /// The requests that get the response.
+    ///
+    /// A response that must be confirmed before each use is for the requests that waited for it,
+    /// and for no later request. Those that waited are told of a failure too: each gets its stored
+    /// response if that may replace this status, and asks the origin by itself if not.
+    private func audience(of outcome: FetchOutcome) -> FlightAudience {
+        if outcome.sharing == .failure, !Mutant.sendsACrowdToAFailingOrigin.isOn {
+            let mayConcernOne = StatusFacts(outcome.answer.status).mayConcernOneClient
+            return mayConcernOne ? .asker : .waiting
+        }
+        guard outcome.sharing == .everyone else { return .asker }
+        if case .confirmed(let stored) = outcome.answer.content,
+            stored.entry.head.hash != flight.key
+        {
+            // An older set of selecting fields selected it, and not for each request of this key.
+            return .waiting
+        }
+        guard let facts = outcome.answer.reusableFacts,
+            facts.isFresh(at: services.clock.nowSeconds), !facts.flags.contains(.noCache)
+        else { return .waiting }
+        return .everyone
+    }
+
+    /// Marks the key if only the request that was sent gets the response, or if the response is too
+    /// large to be stored; removes its marks after any other response that all may get.
+    private func noteShareable(
+        _ outcome: FetchOutcome,
+        _ context: FetchContext,
+        attempt: Int
+    ) {
+        let key = flight.key
+        switch outcome.sharing {
+        case .failure: break
+        case .everyone:
+            services.desk(key).noteShareable(key)
+            if outcome.answer.refusal == .tooLarge, let body = outcome.body { noteTooLarge(body) }
+        case .askerOnly:
+            // An error caused by one client's request does not concern the others, nor does the
+            // response to a refresh with one client's credentials.
+            let mayConcernOne =
+                StatusFacts(outcome.answer.status).mayConcernOneClient
+                && !Mutant.marksForProvokedRefusals.isOn
+            guard let desk, !mayConcernOne,
+                !context.isPersonal(services.configuration) || Mutant.marksForOneClient.isOn,
+                // A newer flight, or the next attempt, tells what later requests get.
+                flight.permit.isValid, flight.awaitsAnswer(of: attempt)
+            else { return }
+            services.recorder.counters.add(.hitForMissMarks)
+            desk.noteUnshareable(key, nowNanoseconds: services.clock.monotonicNanoseconds)
+        }
+    }
+
+    /// Marks the keys of a response that is too large to be stored: that of the flight, and that of
+    /// the variant, under which later requests look if its index is stored.
+    func noteTooLarge(_ body: PendingBody) {
+        let now = services.clock.monotonicNanoseconds
+        for key in [flight.key, body.key.hash] {
+            services.desk(key).noteTooLarge(key, nowNanoseconds: now)
+        }
+    }
+
+    // MARK: Refreshing
+
+    /// Whether the outcome of a refresh is that there is a newer response for all requests.
+    ///
+    /// A passing error is a failure, though it may be stored for the time that it states.
+    private static func refreshes(_ outcome: FetchOutcome) -> Bool {
+        guard outcome.sharing == .everyone else { return false }
+        if case .confirmed = outcome.answer.content { return true }
+        return !StatusFacts(outcome.answer.status).isPassingError
+    }
+
+    func failedRefresh(_ context: FetchContext) -> RefreshEnd {
+        context.isPersonal(services.configuration) ? .failedForOne : .failed
+    }
+
+    func noteRefresh(
+        _ context: FetchContext,
+        _ end: RefreshEnd
+    ) {
+        services.recorder.refreshed(succeeded: end == .succeeded, context.asked.request)
+        desk?.noteRefresh(
+            flight.key,
+            end,
+            nowNanoseconds: services.clock.monotonicNanoseconds
+        )
+    }
+}
