@@ -148,6 +148,12 @@ extension ConnectionMachineTests {
             readsOn: true
         ),
         Row(
+            "dropped content begins its limit anew",
+            upload + [.answer, .responseEnded, .contentCame],
+            "start(content)",
+            readsOn: true
+        ),
+        Row(
             "too much to drop",
             upload + [.answer, .responseEnded, .discarded(101), .settled],
             "linger start(linger)",

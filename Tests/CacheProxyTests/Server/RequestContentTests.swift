@@ -18,4 +18,22 @@ import Testing
             #expect(storage == nil)
         }
     }
+
+    @Test func steadySenderOfDroppedContentIsNotCut() async throws {
+        let responder = ScriptedResponder { _ in .text("no", status: 413) }
+        try await withServer(responder, configure: { $0.timeouts.content = .seconds(1) }) {
+            server in
+            let client = try WireClient(server.port)
+            let early = try await client.exchange(
+                "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n"
+            )
+            #expect(early.status == 413 && early["Connection"] == nil)
+            for _ in 0..<20 {
+                await pause(milliseconds: 100)
+                try await client.send("x")
+            }
+            #expect(try await client.exchange(ServerTests.get).status == 413)
+            #expect(server.counters[0][.timeouts] == 0)
+        }
+    }
 }
