@@ -304,7 +304,9 @@ extension Worker {
         case .refuse:
             refuseHead(connection, .timedOut)
             advance(connection)
-        case .ignoreContent: break
+        case .ignoreContent:
+            connection.sink?.fail()
+            connection.sink = nil
         case .close: close(connection)
         case .refuseHeader: refuseHeader(connection, .late)
         }
