@@ -46,6 +46,8 @@ enum Mutant: String {
     case queuesWholeEntries
     case readsPastItsTurn
     case countsNoDroppedFraming
+    case countsNoPieces
+    case endsBesideOtherClients
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -22,7 +22,7 @@ final class Connection {
     /// Whether an empty line came since the last head: a second one begins a head.
     var hasSkippedLine = false
     var queue = OutputQueue()
-    /// Body bytes of the pending response that are queued.
+    /// The cost of the pending response's pieces that were taken.
     var unacknowledgedBytes = 0
 
     var pendingResponse: PendingResponse?

@@ -108,7 +108,8 @@ extension ConnectionMachine {
     enum TimeOutAction: Hashable {
         /// Answer 408.
         case refuse
-        /// Read no more content; the response goes on.
+        /// Read no more content, and tell its reader that it broke off; a response that does not
+        /// depend on it goes on.
         case ignoreContent
         case close
         /// Close, and report that the PROXY header is late.

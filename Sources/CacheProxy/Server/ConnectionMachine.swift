@@ -314,7 +314,12 @@ extension ConnectionMachine {
         if course > .open { return finish() }
         // The held bytes can never become a complete request.
         if input == .ended { return .close }
-        if content != .none { return .wait(.keep) }
+        if content != .none {
+            guard endsIdle else { return .wait(.keep) }
+            // The content is read to keep the connection only.
+            end()
+            return finish()
+        }
         if hasHeldInput { return .wait(startIfNone(.head)) }
         if endsIdle { return .close }
         return .wait(hasAnswered ? start(.idle) : startIfNone(.head))

@@ -23,6 +23,8 @@ struct OutputQueue {
     private static let storageFactorMax = 4
 
     var isEmpty: Bool { bytes == 0 }
+    /// The bytes, and the overhead of their pieces.
+    var cost: Int { bytes + (pieces.count - first) * ByteChunk.overheadBytes }
 
     mutating func append(_ chunk: ByteChunk) {
         guard !chunk.isEmpty else { return }

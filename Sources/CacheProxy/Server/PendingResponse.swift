@@ -1,7 +1,7 @@
 import CacheEngine
 import Synchronization
 
-/// The work for a response which is not there at once, and the count of its bytes that the worker
+/// The work for a response which is not there at once, and the cost of its pieces that the worker
 /// has not acknowledged.
 ///
 /// At most a window of the body is on its way to the worker, which acknowledges what its output has
@@ -9,10 +9,16 @@ import Synchronization
 final class PendingResponse: Sendable {
     static let windowBytes = 256 * 1024
 
+    /// The part of the window that a piece takes.
+    static func cost(of chunk: ByteChunk) -> Int {
+        chunk.count + (Mutant.countsNoPieces.isOn ? 0 : ByteChunk.overheadBytes)
+    }
+
     private struct State {
         /// The response, until the worker takes it.
         var response: CacheResponse?
         var waiter: UnsafeContinuation<Void, Never>?
+        /// The cost of the pieces on their way.
         var pendingBytes = 0
         var isCancelled = false
     }
@@ -71,10 +77,10 @@ final class PendingResponse: Sendable {
         waiter?.resume()
     }
 
-    /// The worker's output has room for `count` bytes more.
-    func acknowledge(_ count: Int) {
+    /// The worker's output has room for more, after pieces of this cost.
+    func acknowledge(_ cost: Int) {
         let waiter = state.withLock { state in
-            state.pendingBytes -= count
+            state.pendingBytes -= cost
             return state.pendingBytes < Self.windowBytes ? state.waiter.take() : nil
         }
         waiter?.resume()
@@ -84,7 +90,7 @@ final class PendingResponse: Sendable {
         do {
             for try await chunk in body {
                 mailbox.post(.chunk(self, chunk))
-                await waitForRoom(after: chunk.count)
+                await waitForRoom(after: Self.cost(of: chunk))
                 try Task.checkCancellation()
             }
             mailbox.post(.ended(self))
@@ -93,9 +99,9 @@ final class PendingResponse: Sendable {
         }
     }
 
-    nonisolated(nonsending) private func waitForRoom(after count: Int) async {
+    nonisolated(nonsending) private func waitForRoom(after cost: Int) async {
         let mustWait = state.withLock { state in
-            state.pendingBytes += count
+            state.pendingBytes += cost
             return state.pendingBytes >= Self.windowBytes && !state.isCancelled
         }
         guard mustWait else { return }

@@ -59,6 +59,7 @@ final class ProxyServer: Sendable {
         }
         self.mailboxes = mailboxes
         running = Mutex(Running(left: sockets.count))
+        let clients = ServedClients(workers: sockets.count)
         var seeds: [Worker.Seed] = []
         for (index, socket) in sockets.enumerated() {
             seeds.append(
@@ -69,6 +70,7 @@ final class ProxyServer: Sendable {
                     configuration: configuration,
                     responder: responder,
                     log: log,
+                    clients: clients,
                     clock: clock,
                     report: report
                 )

@@ -175,7 +175,7 @@ extension Worker {
     func takeChunk(_ connection: Connection, _ chunk: ByteChunk) {
         switch connection.response.chunk(chunk.count) {
         case .drop:
-            connection.pendingResponse?.acknowledge(chunk.count)
+            connection.pendingResponse?.acknowledge(PendingResponse.cost(of: chunk))
             return
         case .send: emit(chunk)
         case .sendLast(let count):
@@ -192,7 +192,7 @@ extension Worker {
             out.append("\r\n")
             emitHead(from: end)
         }
-        connection.unacknowledgedBytes += chunk.count
+        connection.unacknowledgedBytes += PendingResponse.cost(of: chunk)
     }
 
     /// The response is complete, or its source takes it for complete.

@@ -1,4 +1,5 @@
 import CProxyShims
+import Synchronization
 
 /// Ending a worker without losing a request.
 ///
@@ -38,6 +39,19 @@ extension Worker {
         lookAtAll()
     }
 
+    /// Whether a drain has left nothing to do.
+    ///
+    /// A request at another worker may wait for an exchange of this one, but none does once no
+    /// worker has a client.
+    var isDrained: Bool {
+        guard isDraining, openCount == 0, listener < 0 else { return false }
+        if !hasLostClients {
+            hasLostClients = true
+            clients.leftWorker()
+        }
+        return upstream.isIdle || clients.areGone || Mutant.endsBesideOtherClients.isOn
+    }
+
     private func acceptAll() {
         for _ in 0..<Self.acceptRoundsMax { guard listener >= 0, accept() else { return } }
     }
@@ -50,4 +64,17 @@ extension Worker {
             advance(connection)
         }
     }
+}
+
+/// In a drain: whether any worker of a server still has clients, or may get some.
+final class ServedClients: Sendable {
+    private let workersLeft: Atomic<Int>
+
+    init(workers: Int) { workersLeft = Atomic(workers) }
+
+    /// Whether no worker has a client, and none can get one.
+    var areGone: Bool { workersLeft.load(ordering: .relaxed) == 0 }
+
+    /// The last client of a worker has left; each worker calls it once at most.
+    func leftWorker() { workersLeft.subtract(1, ordering: .relaxed) }
 }

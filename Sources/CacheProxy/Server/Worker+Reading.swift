@@ -172,7 +172,9 @@ extension Worker {
     }
 
     private func takeContent(_ connection: Connection, _ bytes: UnsafeRawBufferPointer) {
-        guard let sink = connection.sink else { return }
+        guard let sink = connection.sink else {
+            return change(connection, connection.machine.contentCame())
+        }
         switch sink.push(ByteChunk(copying: bytes)) {
         case .goOn: change(connection, connection.machine.contentCame())
         case .pause: change(connection, connection.machine.contentFilled())

@@ -177,7 +177,7 @@ extension Worker {
 
     private func acknowledge(_ connection: Connection) {
         guard connection.unacknowledgedBytes > 0,
-            connection.queue.bytes <= configuration.queuedBytesMax / 2
+            connection.queue.cost <= configuration.queuedBytesMax / 2
         else { return }
         connection.pendingResponse?.acknowledge(connection.unacknowledgedBytes)
         connection.unacknowledgedBytes = 0

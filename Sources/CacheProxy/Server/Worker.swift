@@ -20,6 +20,7 @@ final class Worker {
         let configuration: ServerConfiguration
         let responder: any Responder
         let log: AccessLogFile?
+        let clients: ServedClients
         let clock: any CacheClock
         let report: @Sendable (String) -> Void
     }
@@ -53,6 +54,7 @@ final class Worker {
     let responder: any Responder
     let mailbox: Mailbox
     let counters: WorkerCounters
+    let clients: ServedClients
     let clock: any CacheClock
     /// Takes one line for people.
     let report: @Sendable (String) -> Void
@@ -93,6 +95,8 @@ final class Worker {
     var listenerEnds = Int64.max
     var idleEnds = Int64.max
     var hasEndedIdle = false
+    /// Its last client has left, and no other one can come.
+    var hasLostClients = false
     /// Connections that may make room for others, the longest idle one last.
     var candidates: [Candidate] = []
     var nextCandidateSearch = Int64.min
@@ -106,6 +110,7 @@ final class Worker {
         responder = seed.responder
         mailbox = seed.mailbox
         counters = seed.counters
+        clients = seed.clients
         clock = seed.clock
         report = seed.report
         listener = seed.listener.descriptor
@@ -157,12 +162,6 @@ final class Worker {
         }
         end()
         mailbox.resignCurrent()
-    }
-
-    /// Whether a drain has left nothing to do; requests at other workers may wait for an exchange
-    /// of this one.
-    private var isDrained: Bool {
-        isDraining && openCount == 0 && listener < 0 && upstream.isIdle
     }
 
     /// Waits for events, unless there is other work; returns their number.
@@ -299,7 +298,9 @@ extension Worker {
         case .refuse:
             refuseHead(connection, .timedOut)
             advance(connection)
-        case .ignoreContent: break
+        case .ignoreContent:
+            connection.sink?.fail()
+            connection.sink = nil
         case .close: close(connection)
         case .refuseHeader: refuseHeader(connection, .late)
         }

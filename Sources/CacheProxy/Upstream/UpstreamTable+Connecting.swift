@@ -97,10 +97,23 @@ extension UpstreamTable {
                 close(connection)
             }
         }
+        makeRoom(for: exchange)
         if let limit = exchange.origin.configuration.deadlines.connect {
             exchange.connectBy = nanoseconds &+ limit.nanoseconds
         }
         findAddress(exchange)
+    }
+
+    /// Closes idle connections, the oldest first, until those of this loop to the host are within
+    /// the limit with a new one: an origin may serve no more at a time.
+    private func makeRoom(for exchange: UpstreamExchange) {
+        let host = exchange.host
+        let perHostMax = max(1, exchange.origin.configuration.connections.maximumPerHost)
+        // Exchanges that wait for a permit are among them; then all permits are in use.
+        let inUse = min(host.exchangeCount, perHostMax)
+        while host.idle.count > perHostMax - inUse {
+            close(host.idle.removeFirst())
+        }
     }
 
     private func findAddress(_ exchange: UpstreamExchange) {

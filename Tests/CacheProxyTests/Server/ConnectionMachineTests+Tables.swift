@@ -72,6 +72,18 @@ extension ConnectionMachineTests {
             "wait keep",
             readsOn: true
         ),
+        Row(
+            "content at the end of a drain",
+            upload + [.settled(endsIdle: true)],
+            "wait keep",
+            readsOn: true
+        ),
+        Row(
+            "dropped content at the end of a drain",
+            upload + [.answer, .responseEnded, .settled(endsIdle: true)],
+            "linger start(linger)",
+            readsOn: true
+        ),
     ]
 
     static let halfClosed: [Row] = [
@@ -132,6 +144,12 @@ extension ConnectionMachineTests {
         Row(
             "rest of the content is dropped",
             upload + [.contentFilled, .answer, .responseEnded],
+            "start(content)",
+            readsOn: true
+        ),
+        Row(
+            "dropped content begins its limit anew",
+            upload + [.answer, .responseEnded, .contentCame],
             "start(content)",
             readsOn: true
         ),

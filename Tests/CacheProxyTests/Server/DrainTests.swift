@@ -1,3 +1,5 @@
+import CacheTestSupport
+import CurlOrigin
 import Foundation
 import Synchronization
 import Testing
@@ -129,5 +131,106 @@ import Testing
         #expect(try await busy.response().text == "late")
         await drained
         #expect(try String(contentsOfFile: path, encoding: .utf8).contains("GET /a "))
+    }
+
+    // MARK: Exchanges with origins
+
+    /// A service with two workers, whose origin holds each request after the first `answeredCount`.
+    private static func withHeldExchanges(
+        after answeredCount: Int,
+        _ body: (ProxyService, UInt16, WireOrigin, TurnStile, TestClock) async throws -> Void
+    ) async throws {
+        let stile = TurnStile()
+        let origin = try WireOrigin { request, socket in
+            if request.number >= answeredCount { stile.wait() }
+            let control = "Cache-Control: max-age=1, stale-while-revalidate=100"
+            return try socket.answer(200, [control], "page")
+        }
+        defer {
+            stile.pass()
+            origin.stop()
+        }
+        var configuration = ProxyConfiguration()
+        configuration.listen = .tcp(host: "127.0.0.1", port: 0)
+        configuration.origins = [try #require(OriginAddress("http://127.0.0.1:\(origin.port)"))]
+        configuration.workers = 2
+        configuration.drainTime = .seconds(30)
+        let curl = ProxyService.curlConfiguration(configuration)
+        let clock = TestClock()
+        let service = try await ProxyService(
+            configuration,
+            upstream: ProxyService.upstream(curl, ConnectionBudget(curl.connections)),
+            clock: clock
+        )
+        guard case .tcp(_, let port) = service.address else { throw WireFailure("no port") }
+        try await body(service, port, origin, stile, clock)
+    }
+
+    private static func openCount(_ service: ProxyService) -> Int {
+        service.counters.reduce(0) { $0 + $1[.connectionsOpen] }
+    }
+
+    enum Unwanted: CaseIterable { case refresh, fetchOfAClientThatLeft }
+
+    @Test(arguments: Unwanted.allCases)
+    func drainWithoutAClientAwaitsNoExchange(unwanted: Unwanted) async throws {
+        let answeredCount = unwanted == .refresh ? 1 : 0
+        try await Self.withHeldExchanges(after: answeredCount) {
+            service,
+            port,
+            origin,
+            _,
+            clock async throws in
+            if unwanted == .refresh {
+                let client = try WireClient(port)
+                #expect(try await client.exchange(ServerTests.get).status == 200)
+                clock.advance(seconds: 2)
+                #expect(try await client.exchange(ServerTests.get).isHit)
+                #expect(await eventually { origin.count == 2 })
+            } else {
+                let client = try WireClient(port)
+                try await client.send(ServerTests.get)
+                #expect(await eventually { origin.count == 1 })
+                client.socket.abort()
+            }
+            #expect(await eventually { Self.openCount(service) == 0 })
+            let begun = ContinuousClock.now
+            await service.shutDown()
+            #expect(ContinuousClock.now - begun < .seconds(15))
+        }
+    }
+
+    /// The client that began the fetch has left, and its worker has no other.
+    @Test func exchangeThatAClientOfAnotherWorkerAwaitsOutlivesTheDrainOfItsOwn() async throws {
+        try await Self.withHeldExchanges(after: 0) {
+            service,
+            port,
+            origin,
+            stile,
+            _ async throws in
+            let leader = try WireClient(port)
+            try await leader.send(ServerTests.get)
+            #expect(await eventually { origin.count == 1 })
+            let own = try #require(service.counters.first { $0[.connectionsOpen] == 1 })
+            // The kernel chooses the worker.
+            var follower = try WireClient(port)
+            while await eventually({ Self.openCount(service) == 2 }), own[.connectionsOpen] == 2 {
+                follower.socket.abort()
+                #expect(await eventually { Self.openCount(service) == 1 })
+                follower = try WireClient(port)
+            }
+            let other = follower
+            try await other.send(ServerTests.get)
+            #expect(await eventually { service.counters.reduce(0) { $0 + $1[.exchanges] } == 2 })
+            leader.socket.abort()
+            #expect(await eventually { own[.connectionsOpen] == 0 })
+            async let drained: Void = service.shutDown()
+            // The listener of the leader's worker ends half a second later.
+            #expect(try await onThread { other.socket.isSilent(milliseconds: 1_500) })
+            stile.pass()
+            #expect(try await other.response().text == "page")
+            #expect(origin.count == 1)
+            await drained
+        }
     }
 }

@@ -18,4 +18,49 @@ import Testing
             #expect(storage == nil)
         }
     }
+
+    @Test func steadySenderOfDroppedContentIsNotCut() async throws {
+        let responder = ScriptedResponder { _ in .text("no", status: 413) }
+        try await withServer(responder, configure: { $0.timeouts.content = .seconds(1) }) {
+            server in
+            let client = try WireClient(server.port)
+            let early = try await client.exchange(
+                "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n"
+            )
+            #expect(early.status == 413 && early["Connection"] == nil)
+            for _ in 0..<20 {
+                await pause(milliseconds: 100)
+                try await client.send("x")
+            }
+            #expect(try await client.exchange(ServerTests.get).status == 413)
+            #expect(server.counters[0][.timeouts] == 0)
+        }
+    }
+
+    /// The response began before the end of the content, and depends on it.
+    @Test func readerLearnsThatTheClientStandsStill() async throws {
+        let responder = ScriptedResponder { request in
+            let content = request.body
+            let body = FedBody()
+            body.give("begun")
+            Task {
+                do {
+                    if let content { for try await _ in content {} }
+                    body.end()
+                } catch {
+                    body.fail()
+                }
+            }
+            return CacheResponse(status: 200, body: BodyStream(body))
+        }
+        try await withServer(responder, configure: { $0.timeouts.content = .milliseconds(300) }) {
+            server in
+            let client = try WireClient(server.port)
+            try await client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc")
+            let response = try await client.response()
+            #expect(response.text == "begun" && !response.isComplete)
+            #expect(try await client.isClosed())
+            #expect(server.counters[0][.timeouts] == 1 && server.counters[0][.aborted] == 1)
+        }
+    }
 }

@@ -1,4 +1,7 @@
 import CacheEngine
+import CacheTestSupport
+import Foundation
+import Synchronization
 import Testing
 
 @testable import CacheProxy
@@ -97,6 +100,34 @@ import Testing
             let client = try WireClient(server.port)
             #expect(try await client.exchange(ServerTests.get).text == "0123456789")
             #expect(try await client.exchange(ServerTests.get).text == "0123456789")
+        }
+    }
+
+    /// Over a socket in the file system, because the kernel holds megabytes for one of TCP.
+    @Test func piecesOfOneByteTakeMoreOfTheWindow() async throws {
+        let body = FedBody()
+        let piece = ByteChunk("x")
+        for _ in 0..<100_000 { body.give(piece) }
+        body.end()
+        let responder = ScriptedResponder { _ in
+            CacheResponse(status: 200, body: BodyStream(body))
+        }
+        let path = NSTemporaryDirectory() + "cache-proxy-\(UUID().uuidString.prefix(8))"
+        try await withServer(responder, configure: { $0.address = .unix(path: path) }) { _ in
+            let socket = try #require(WireSocket.connected(toPath: path))
+            try await onThread { try socket.write(ServerTests.get) }
+            #expect(await eventually { body.delivered.load(ordering: .relaxed) > 1_000 })
+            var (last, delivered) = (0, 1)
+            while last != delivered {
+                last = delivered
+                await pause(milliseconds: 500)
+                delivered = body.delivered.load(ordering: .relaxed)
+            }
+            // 256 KiB are 4,000 pieces; half as many wait in the queue, and the kernel holds some.
+            #expect(delivered < 12_000)
+            let whole = try await onThread { try socket.read(through: "x\r\n0\r\n\r\n") }
+            #expect(whole != nil)
+            #expect(body.delivered.load(ordering: .relaxed) == 100_000)
         }
     }
 }

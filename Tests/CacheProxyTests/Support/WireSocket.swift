@@ -52,6 +52,24 @@ final class WireSocket: @unchecked Sendable {
         return WireSocket(descriptor)
     }
 
+    /// A socket that is connected to one in the file system; `nil` if it cannot be.
+    static func connected(toPath path: String) -> WireSocket? {
+        let descriptor = openStreamSocket(AF_UNIX)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else {
+            close(descriptor)
+            return nil
+        }
+        return WireSocket(descriptor)
+    }
+
     func write(_ bytes: [UInt8]) throws {
         var offset = 0
         while offset < bytes.count {

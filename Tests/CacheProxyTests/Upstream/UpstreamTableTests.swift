@@ -241,6 +241,28 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
+    /// An origin may serve no more connections at a time, and the new one would wait for its end.
+    @Test(arguments: 1...3)
+    func idleConnectionsCountTowardsTheLimitOfAHost(perHost: Int) async throws {
+        let server = try LoopbackServer { request, connection in
+            connection.respond(body: request.method)
+        }
+        let stepper = try UpstreamStepper()
+        let origin = origin(perHost: perHost)
+        for number in 1...5 {
+            // A request that cannot be sent twice uses no idle connection.
+            let post = OriginRequest(method: .post, url: server.baseURL)
+            let exchange = try stepper.start(post, at: origin)
+            #expect(stepper.table.connections.count == min(number, perHost))
+            stepper.turn { stepper.table.isIdle }
+            #expect(try await exchange.text == "POST")
+        }
+        let get = OriginRequest(url: server.baseURL)
+        #expect(try await stepper.fetch(get, at: origin).text == "GET")
+        #expect(server.connectionCount == 5)
+        #expect(stepper.table.connections.count == perHost)
+    }
+
     @Test func idleConnectionsOfAllHostsAreLimited() async throws {
         let gate = LoopbackGate()
         let servers = try (0..<2).map { _ in
