@@ -42,6 +42,7 @@ enum Mutant: String {
     case roundsBeforeAdding
     case endsCutBodiesWhole
     case doomsNothing
+    case unlinksInAnyDirectory
     case ignoresTheLock
     case writesBehindItsEnd
     case takesRefusalsForAbsence

@@ -321,7 +321,8 @@ extension DiskShard {
             path: settings.directory + "/" + BodyFileFormat.name(reference.fileID),
             volume: volume,
             pool: pool,
-            ledger: ledger
+            ledger: ledger,
+            isInPlace: isRootInPlace
         )
     }
 }
