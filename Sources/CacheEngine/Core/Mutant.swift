@@ -39,6 +39,7 @@ enum Mutant: String {
     case confirmsBySealingAnother
     case retiresNothing
     case overdrawsTheDisk
+    case takesEveryFile
     case roundsBeforeAdding
     case endsCutBodiesWhole
     case doomsNothing

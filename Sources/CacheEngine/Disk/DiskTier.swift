@@ -83,6 +83,7 @@ package final class DiskTier: Sendable {
         }
         report.isFresh = directory.isFresh
         report.notes = directory.notes + report.notes
+        noteMissingFiles(configuration, directory.manifest, in: &report)
         for note in report.notes { onFault(CacheError(.storageFailed, detail: note), true) }
         let tier = DiskTier(configuration, directory, shards, report, pool)
         for shard in shards { shard.perform(shard.state.withLock { $0.wakeAfterChange() }) }
@@ -136,16 +137,47 @@ package final class DiskTier: Sendable {
                 entryBytesMax: entryBytesMax,
                 volume: volume,
                 pool: pool,
-                // One segment to write, and one to reclaim into it.
-                ledger: DiskLedger(
-                    capacityBytes: share,
-                    logBytesMin: 2 * manifest.segmentBytes
-                ),
+                ledger: ledger(configuration, manifest, shareBytes: share),
                 clock: clock,
                 faults: faults,
                 root: directory
             )
         }
+    }
+
+    private static func ledger(
+        _ configuration: DiskConfiguration,
+        _ manifest: Manifest,
+        shareBytes: Int
+    ) -> DiskLedger {
+        let segmentsMax = DiskGeometry.segmentsPerShardMax(
+            openFilesMax: configuration.openFilesMax,
+            shardCount: manifest.shardCount
+        )
+        return DiskLedger(
+            capacityBytes: shareBytes,
+            // One segment to write, and one to reclaim into it.
+            logBytesMin: 2 * manifest.segmentBytes,
+            logBytesMax: segmentsMax * manifest.segmentBytes
+        )
+    }
+
+    /// Notes that the log cannot use the whole capacity, because the process may open too few files.
+    private static func noteMissingFiles(
+        _ configuration: DiskConfiguration,
+        _ manifest: Manifest,
+        in report: inout RecoveryReport
+    ) {
+        let (path, filesMax) = (configuration.directory, configuration.openFilesMax)
+        let count = manifest.shardCount
+        let share = DiskGeometry.shareBytes(configuration.capacityBytes, shardCount: count)
+        let segments = share / manifest.segmentBytes
+        let most = DiskGeometry.segmentsPerShardMax(openFilesMax: filesMax, shardCount: count)
+        guard segments > most, most < RecordPlace.segmentsMax else { return }
+        report.notes.append(
+            "The log in \(path) takes at most \(count * most) of \(count * segments) segments, "
+                + "because the process may open \(filesMax) files; raise the limit with ulimit -n"
+        )
     }
 
     /// The size of the largest entry, body included; the same in every shard.
