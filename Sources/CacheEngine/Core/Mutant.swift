@@ -129,6 +129,7 @@ enum Mutant: String {
     case readsAnyIndex
     case sharesOlderVariants
     case staleMarksEndEarly
+    case believesEveryClock
     case servesWhatIsDoubted
     case standsInDespiteMarks
     case overlooksMarksOnDisk
