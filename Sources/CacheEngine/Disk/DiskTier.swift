@@ -20,7 +20,8 @@ package final class DiskTier: Sendable {
     private let directory: DiskDirectory
     private let positionTrust: FleetPositionTrust
     private let pool: IOPool
-    private let presentCapacityBytes: Atomic<Int>
+    /// The same in every shard while it is unlocked.
+    private let presentCapacity: Mutex<Int>
 
     private init(
         _ configuration: DiskConfiguration,
@@ -35,7 +36,7 @@ package final class DiskTier: Sendable {
         self.recovery = recovery
         self.pool = pool
         positionTrust = FleetPositionTrust(configuration)
-        presentCapacityBytes = Atomic(configuration.capacityBytes)
+        presentCapacity = Mutex(configuration.capacityBytes)
         hasher = KeyHasher(seed: directory.manifest.seed)
         shardCount = shards.count
         segmentBytes = directory.manifest.segmentBytes
@@ -306,20 +307,27 @@ package final class DiskTier: Sendable {
     }
 
     /// Changes the capacity; the files fit the new capacity when this returns.
+    ///
+    /// A call that begins meanwhile replaces it, and both return when the files fit the newer one.
     package func setCapacity(_ bytes: Int) async throws {
-        let share = DiskGeometry.shareBytes(bytes, shardCount: shards.count)
-        let entryBytesMax = configuration.entryBytesMax(
-            capacityBytes: bytes,
-            shardCount: shards.count
-        )
-        for shard in shards {
-            try await shard.setCapacity(share, entryBytesMax: entryBytesMax)
+        presentCapacity.withLock { capacity in
+            capacity = bytes
+            let share = DiskGeometry.shareBytes(bytes, shardCount: shards.count)
+            let entryBytesMax = configuration.entryBytesMax(
+                capacityBytes: bytes,
+                shardCount: shards.count
+            )
+            for shard in shards { shard.setCapacity(share, entryBytesMax: entryBytesMax) }
         }
-        presentCapacityBytes.store(bytes, ordering: .relaxed)
+        // One segment a step: what the shard has to write meanwhile waits for no more than that.
+        for shard in shards {
+            var bodiesMax = Int.max
+            while let next = try await shard.shrink(bodiesMax: bodiesMax) { bodiesMax = next }
+        }
     }
 
     /// The capacity that was set last.
-    var capacityBytes: Int { presentCapacityBytes.load(ordering: .relaxed) }
+    var capacityBytes: Int { presentCapacity.withLock { $0 } }
 
     /// Writes and seals everything, and releases the directory.
     ///
