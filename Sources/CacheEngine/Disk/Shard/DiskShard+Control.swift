@@ -3,13 +3,16 @@ import Synchronization
 extension DiskShard {
     /// Writes everything accepted before the call, and synchronizes it if the durability asks for
     /// that.
-    func flush() throws {
+    ///
+    /// `reported` is `reportedLosses` at the time of the call: a loss may concern each of the callers
+    /// that flush at the same time, so all of them are told.
+    func flush(reported: Int) throws {
         let isWritten = drainAll() && synchronizeOpenSegment()
         let lost = state.withLock { state in
-            defer { state.lostEntries = 0 }
+            state.reportedLosses = state.lostEntries
             return state.lostEntries
         }
-        guard isWritten, lost == 0, isInPlace() else {
+        guard isWritten, lost == reported, isInPlace() else {
             try checkNotGone()
             throw CacheError(
                 .storageFailed,
