@@ -38,7 +38,7 @@ package enum ProxyProgram {
             [SIGTERM, SIGINT, SIGHUP, SIGUSR1],
             ignoring: [SIGPIPE, SIGUSR2]
         )
-        let openFilesMax = raiseOpenFilesLimit()
+        let openFilesMax = Machine.raiseOpenFilesMax()
         let bounded = try configuration.bounded(openFilesMax: openFilesMax)
         let service = try await ProxyService(bounded)
         let note = bounded.note(wanted: configuration, openFilesMax: openFilesMax)
@@ -82,22 +82,6 @@ package enum ProxyProgram {
             case .isIgnored: say("Still draining: the configuration is not read again")
             }
         }
-    }
-
-    /// Raises the number of files this process may open as far as the system allows, and returns
-    /// it.
-    private static func raiseOpenFilesLimit() -> Int {
-        var limit = rlimit()
-        #if canImport(Glibc)
-            let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-        #else
-            let resource = RLIMIT_NOFILE
-        #endif
-        guard getrlimit(resource, &limit) == 0 else { return .max }
-        let before = limit.rlim_cur
-        limit.rlim_cur = limit.rlim_max
-        if setrlimit(resource, &limit) != 0 { limit.rlim_cur = before }
-        return Int(clamping: limit.rlim_cur)
     }
 
     /// Opens the log again and reads the configuration; an invalid one changes nothing.

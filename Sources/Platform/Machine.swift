@@ -26,4 +26,29 @@ package enum Machine {
 
     /// The bytes of memory.
     package static var memoryBytes: Int { sysconf(Int32(_SC_PHYS_PAGES)) * pageBytes }
+
+    /// The number of files that the process may open.
+    package static var openFilesMax: Int {
+        openFilesLimit.map { Int(clamping: $0.rlim_cur) } ?? .max
+    }
+
+    /// Raises the number of files that the process may open as far as the system allows, and returns
+    /// it.
+    package static func raiseOpenFilesMax() -> Int {
+        guard var limit = openFilesLimit else { return .max }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(openFiles, &limit)
+        return openFilesMax
+    }
+
+    private static var openFilesLimit: rlimit? {
+        var limit = rlimit()
+        return getrlimit(openFiles, &limit) == 0 ? limit : nil
+    }
+
+    #if canImport(Glibc)
+        private static let openFiles = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+        private static let openFiles = RLIMIT_NOFILE
+    #endif
 }

@@ -62,6 +62,7 @@ enum ReplayCommand: Command {
         let segments = DiskGeometry.segmentsMax(
             directory: "",
             capacityBytes: disk,
+            openFilesMax: .max,
             processors: MachineDescription.coreCount
         )
         guard segments == 0 else { return }

@@ -43,9 +43,11 @@ enum Mutant: String {
     case confirmsBySealingAnother
     case retiresNothing
     case overdrawsTheDisk
+    case takesEveryFile
     case roundsBeforeAdding
     case endsCutBodiesWhole
     case doomsNothing
+    case unlinksInAnyDirectory
     case ignoresTheLock
     case writesBehindItsEnd
     case takesRefusalsForAbsence
@@ -131,6 +133,7 @@ enum Mutant: String {
     case readsAnyIndex
     case sharesOlderVariants
     case staleMarksEndEarly
+    case believesEveryClock
     case servesWhatIsDoubted
     case standsInDespiteMarks
     case overlooksMarksOnDisk

@@ -47,6 +47,8 @@ package struct DiskConfiguration: Sendable {
         @Sendable (_ identity: UInt64, _ placements: ClosedRange<UInt64>) -> Int
     /// Asked at a reclaim: what the memory serves is never read here.
     package var requestsInMemory: RequestsInMemory?
+    /// The files that the process may open; `DiskGeometry` says how many of them the log takes.
+    package var openFilesMax = Machine.openFilesMax
     /// The identity of the time since the machine was started; `nil` if it is not known.
     package var bootID = Machine.bootID
     /// The pool of a simulation; `nil` for threads of the tier's own.
@@ -69,8 +71,15 @@ package struct DiskConfiguration: Sendable {
 }
 
 /// The division of a directory of a given capacity into shards and segments.
+///
+/// The tier keeps the file of each segment open. A new directory is divided so that these are at most
+/// a quarter of the files that the process may open, as far as eight segments, and the largest size
+/// of one, allow that. A directory that exists keeps its division, and its log grows to at most half
+/// of the files.
 package struct DiskGeometry: Hashable {
     static let segmentsPerShardMin = 4
+    private static let newLogDivisor = 4
+    private static let logDivisor = 2
     /// The bytes reserved for the manifests, a replacement manifest and the directories themselves.
     static func reservedBytes(shardCount: Int) -> Int { (shardCount + 5) * pageBytes }
     /// The part of the capacity that each shard may use.
@@ -84,20 +93,31 @@ package struct DiskGeometry: Hashable {
         max(0, shareBytes / 2 - shareBytes / 64 - 2 * pageBytes)
     }
 
+    /// The most segments of one shard, whatever its capacity is.
+    static func segmentsPerShardMax(openFilesMax: Int, shardCount: Int) -> Int {
+        let files = openFilesMax / logDivisor / shardCount
+        return min(RecordPlace.segmentsMax, max(segmentsPerShardMin, files))
+    }
+
     /// The largest number of segments in the directory with this capacity; 0 if it is too small.
     ///
-    /// The tier keeps the file of each segment open. A directory that exists keeps the division that
-    /// it was laid out with, although its capacity may have grown.
+    /// A directory that exists keeps the division that it was laid out with, although its capacity may
+    /// have grown.
     package static func segmentsMax(
         directory: String,
         capacityBytes: Int,
+        openFilesMax: Int,
         processors: Int
     ) -> Int {
-        let configuration = DiskConfiguration(directory: directory, capacityBytes: capacityBytes)
+        var configuration = DiskConfiguration(directory: directory, capacityBytes: capacityBytes)
+        configuration.openFilesMax = openFilesMax
         guard let geometry = known(configuration) ?? Self(configuration, processors: processors)
         else { return 0 }
         let share = shareBytes(capacityBytes, shardCount: geometry.shardCount)
-        let segments = min(share / geometry.segmentBytes, RecordPlace.segmentsMax)
+        let segments = min(
+            share / geometry.segmentBytes,
+            segmentsPerShardMax(openFilesMax: openFilesMax, shardCount: geometry.shardCount)
+        )
         // An opening holds every file that is there, before it gives some up.
         return (0..<geometry.shardCount).reduce(0) { sum, number in
             let path = DiskDirectory.shardPath(directory, number)
@@ -131,8 +151,20 @@ package struct DiskGeometry: Hashable {
         if configuration.shardCount == nil {
             while shards > 1, capacity / shards < smallest * 8 { shards /= 2 }
         }
-        let share = Self.shareBytes(capacity, shardCount: shards)
-        segmentBytes = configuration.segmentBytes ?? Self.segmentBytes(shareBytes: share)
+        let filesMax = configuration.openFilesMax / Self.newLogDivisor
+        var share = Self.shareBytes(capacity, shardCount: shards)
+        var segment = Self.segmentBytes(shareBytes: share, segmentsMax: filesMax / shards)
+        if configuration.shardCount == nil, configuration.segmentBytes == nil {
+            // Larger shards have larger segments.
+            while shards > 1, segment < Manifest.segmentBytesMax,
+                share / segment * shards > filesMax
+            {
+                shards /= 2
+                share = Self.shareBytes(capacity, shardCount: shards)
+                segment = Self.segmentBytes(shareBytes: share, segmentsMax: filesMax / shards)
+            }
+        }
+        segmentBytes = configuration.segmentBytes ?? segment
         shardCount = shards
         let sizes = Manifest.segmentBytesMin...Manifest.segmentBytesMax
         guard (1...Manifest.shardCountMax).contains(shards), shards.nonzeroBitCount == 1,
@@ -141,11 +173,12 @@ package struct DiskGeometry: Hashable {
         else { return nil }
     }
 
-    private static func segmentBytes(shareBytes: Int) -> Int {
-        let wanted = min(256 << 20, max(4 << 20, powerOfTwo(atLeast: shareBytes / 128)))
+    private static func segmentBytes(shareBytes: Int, segmentsMax: Int) -> Int {
+        let largest = Manifest.segmentBytesMax
+        var bytes = min(largest, max(4 << 20, powerOfTwo(atLeast: shareBytes / 128)))
+        while bytes < largest, shareBytes / bytes > segmentsMax { bytes *= 2 }
         // A small cache gets small segments: with only a few, reclaiming one would lose too many
         // entries.
-        var bytes = wanted
         while bytes > Manifest.segmentBytesMin, shareBytes / bytes < 8 { bytes /= 2 }
         return bytes
     }

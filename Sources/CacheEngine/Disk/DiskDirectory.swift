@@ -112,7 +112,14 @@ final class DiskDirectory: Sendable {
     }
 
     static func unusable(_ path: String, _ fault: FileFault) -> CacheError {
-        CacheError(
+        if fault == .tooManyFiles {
+            return CacheError(
+                .directoryUnusable,
+                detail: "The directory \(path) cannot be used: \(fault.text); "
+                    + "raise the limit with ulimit -n"
+            )
+        }
+        return CacheError(
             .directoryUnusable,
             detail: "The directory \(path) cannot be used: \(fault.text)"
         )

@@ -64,7 +64,8 @@ extension DiskTier: CacheStore {
     }
 
     package func flush() async throws {
-        try await inEveryShard { try await $0.flush() }
+        let reported = shards.map { shard in shard.state.withLock { $0.reportedLosses } }
+        try await inEveryShard { try await $0.flush(reported: reported[$0.settings.number]) }
     }
 
     /// Copies the body of another store to a file of this tier.

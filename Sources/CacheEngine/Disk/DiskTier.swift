@@ -20,7 +20,8 @@ package final class DiskTier: Sendable {
     private let directory: DiskDirectory
     private let positionTrust: FleetPositionTrust
     private let pool: IOPool
-    private let presentCapacityBytes: Atomic<Int>
+    /// The same in every shard while it is unlocked.
+    private let presentCapacity: Mutex<Int>
 
     private init(
         _ configuration: DiskConfiguration,
@@ -35,7 +36,7 @@ package final class DiskTier: Sendable {
         self.recovery = recovery
         self.pool = pool
         positionTrust = FleetPositionTrust(configuration)
-        presentCapacityBytes = Atomic(configuration.capacityBytes)
+        presentCapacity = Mutex(configuration.capacityBytes)
         hasher = KeyHasher(seed: directory.manifest.seed)
         shardCount = shards.count
         segmentBytes = directory.manifest.segmentBytes
@@ -83,6 +84,7 @@ package final class DiskTier: Sendable {
         }
         report.isFresh = directory.isFresh
         report.notes = directory.notes + report.notes
+        noteMissingFiles(configuration, directory.manifest, in: &report)
         for note in report.notes { onFault(CacheError(.storageFailed, detail: note), true) }
         let tier = DiskTier(configuration, directory, shards, report, pool)
         for shard in shards { shard.perform(shard.state.withLock { $0.wakeAfterChange() }) }
@@ -142,11 +144,7 @@ package final class DiskTier: Sendable {
                 entryBytesMax: entryBytesMax,
                 volume: volume,
                 pool: pool,
-                // One segment to write, and one to reclaim into it.
-                ledger: DiskLedger(
-                    capacityBytes: share,
-                    logBytesMin: 2 * manifest.segmentBytes
-                ),
+                ledger: ledger(configuration, manifest, shareBytes: share),
                 clock: clock,
                 faults: faults,
                 root: directory
@@ -158,6 +156,41 @@ package final class DiskTier: Sendable {
         let shift = UInt64(64 - shardCount.trailingZeroBitCount)
         let first = UInt64(number) << shift
         return first...first | (.max >> UInt64(shardCount.trailingZeroBitCount))
+    }
+
+    private static func ledger(
+        _ configuration: DiskConfiguration,
+        _ manifest: Manifest,
+        shareBytes: Int
+    ) -> DiskLedger {
+        let segmentsMax = DiskGeometry.segmentsPerShardMax(
+            openFilesMax: configuration.openFilesMax,
+            shardCount: manifest.shardCount
+        )
+        return DiskLedger(
+            capacityBytes: shareBytes,
+            // One segment to write, and one to reclaim into it.
+            logBytesMin: 2 * manifest.segmentBytes,
+            logBytesMax: segmentsMax * manifest.segmentBytes
+        )
+    }
+
+    /// Notes that the log cannot use the whole capacity, because the process may open too few files.
+    private static func noteMissingFiles(
+        _ configuration: DiskConfiguration,
+        _ manifest: Manifest,
+        in report: inout RecoveryReport
+    ) {
+        let (path, filesMax) = (configuration.directory, configuration.openFilesMax)
+        let count = manifest.shardCount
+        let share = DiskGeometry.shareBytes(configuration.capacityBytes, shardCount: count)
+        let segments = share / manifest.segmentBytes
+        let most = DiskGeometry.segmentsPerShardMax(openFilesMax: filesMax, shardCount: count)
+        guard segments > most, most < RecordPlace.segmentsMax else { return }
+        report.notes.append(
+            "The log in \(path) takes at most \(count * most) of \(count * segments) segments, "
+                + "because the process may open \(filesMax) files; raise the limit with ulimit -n"
+        )
     }
 
     /// The size of the largest entry, body included; the same in every shard.
@@ -294,20 +327,27 @@ package final class DiskTier: Sendable {
     }
 
     /// Changes the capacity; the files fit the new capacity when this returns.
+    ///
+    /// A call that begins meanwhile replaces it, and both return when the files fit the newer one.
     package func setCapacity(_ bytes: Int) async throws {
-        let share = DiskGeometry.shareBytes(bytes, shardCount: shards.count)
-        let entryBytesMax = configuration.entryBytesMax(
-            capacityBytes: bytes,
-            shardCount: shards.count
-        )
-        for shard in shards {
-            try await shard.setCapacity(share, entryBytesMax: entryBytesMax)
+        presentCapacity.withLock { capacity in
+            capacity = bytes
+            let share = DiskGeometry.shareBytes(bytes, shardCount: shards.count)
+            let entryBytesMax = configuration.entryBytesMax(
+                capacityBytes: bytes,
+                shardCount: shards.count
+            )
+            for shard in shards { shard.setCapacity(share, entryBytesMax: entryBytesMax) }
         }
-        presentCapacityBytes.store(bytes, ordering: .relaxed)
+        // One segment a step: what the shard has to write meanwhile waits for no more than that.
+        for shard in shards {
+            var bodiesMax = Int.max
+            while let next = try await shard.shrink(bodiesMax: bodiesMax) { bodiesMax = next }
+        }
     }
 
     /// The capacity that was set last.
-    var capacityBytes: Int { presentCapacityBytes.load(ordering: .relaxed) }
+    var capacityBytes: Int { presentCapacity.withLock { $0 } }
 
     /// Writes and seals everything, and releases the directory.
     ///

@@ -214,5 +214,8 @@ extension HTTPCache {
     }
 
     /// Writes all entries stored so far to the tier behind the memory.
+    ///
+    /// Throws if the disk has lost an entry. A loss is reported once, to every call that was made
+    /// before the report.
     public func flush() async throws { try await services.tiers.backing.flush() }
 }

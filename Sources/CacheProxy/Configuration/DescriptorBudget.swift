@@ -74,7 +74,7 @@ extension ProxyConfiguration {
         let budget = try DescriptorBudget(
             openFilesMax: openFilesMax,
             workers: fixed.workers,
-            segments: fixed.segmentsMax(processors),
+            segments: fixed.segmentsMax(openFilesMax, processors),
             clientsWanted: clientsWanted,
             // Without a limit of its own, each client can hold one connection to an origin.
             originsWanted: originConnectionsMax.map { $0 * max(1, origins.count) } ?? clientsWanted
@@ -87,11 +87,12 @@ extension ProxyConfiguration {
     }
 
     /// The files that the disk cache keeps open.
-    private func segmentsMax(_ processors: Int) -> Int {
+    private func segmentsMax(_ openFilesMax: Int, _ processors: Int) -> Int {
         guard let diskDirectory else { return 0 }
         return DiskGeometry.segmentsMax(
             directory: diskDirectory,
             capacityBytes: diskSize.bytes,
+            openFilesMax: openFilesMax,
             processors: processors
         )
     }

@@ -144,6 +144,24 @@ import Testing
         await stage.end()
     }
 
+    @Test("a soft purge concerns entries of an earlier process whose clock was ahead")
+    func softPurgeConcernsEntriesFromTheFuture() async throws {
+        let store = InMemoryStore()
+        let fields: HeaderFields = ["Cache-Control": "max-age=86400", "Cache-Tag": "green"]
+        let ahead = TestClock(startSeconds: Stage.startSeconds + 7_200)
+        let first = try await Stage(ScriptedOrigin(fields: fields), clock: ahead) {
+            $0.backing = .custom(store)
+        }
+        _ = try await first.get()
+        await first.end()
+        let second = try await Stage(ScriptedOrigin(fields: fields)) { $0.backing = .custom(store) }
+        #expect(try await second.get().source == .fresh)
+        try await second.cache.markStale(tagged: "green")
+        #expect(try await second.get().source != .fresh)
+        #expect(try await second.get().source == .fresh)
+        await second.end()
+    }
+
     @Test(
         "a look-up without the origin sees what a soft purge made stale",
         arguments: [false, true]

@@ -53,6 +53,26 @@ import Testing
         await store.close()
     }
 
+    /// The lost entry may be that of any of the callers.
+    @Test func lossIsReportedToEveryFlushThatWasCalledBeforeTheReport() async throws {
+        let store = DiskStore(volume: .replaced(files))
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        let shard = tier.shards[0]
+        _ = tier.enqueue(try store.entry(1))
+        try await tier.flush()
+        files.plan.writeError = 1_000
+        _ = tier.enqueue(try store.entry(2))
+        _ = await shard.drainAll()
+        files.plan = .init()
+        let reported = shard.state.withLock { $0.reportedLosses }
+        for _ in 0..<2 {
+            await #expect(throws: CacheError.self) { try await shard.flush(reported: reported) }
+        }
+        try await tier.flush()
+        await store.close()
+    }
+
     @Test func fullDeviceRefusesAndWorksAgainWhenThereIsRoom() async throws {
         let store = DiskStore(segments: 4, volume: .replaced(files))
         let tier = try await store.open()

@@ -204,4 +204,53 @@ import Testing
         await other.close()
         try? FileManager.default.removeItem(atPath: store.directory)
     }
+
+    /// A copy of the directory, with the same names, belongs to another cache.
+    @Test(arguments: [false, true])
+    func bodiesInAReplacedDirectoryStay(isPurged: Bool) async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 64, volume: .replaced(files))
+        store.configuration.ioThreads = 1
+        let tier = try await store.open()
+        for number in 0..<3 { try await LargeBodyTests.write(number, in: store) }
+        try await tier.flush()
+        let bodies = files.paths.filter { $0.hasSuffix(".body") }
+        #expect(bodies.count == 3)
+        let lock = store.directory + "/" + DiskDirectory.lockName
+        files.erase(lock)
+        files.replace(lock, with: [])
+        if isPurged {
+            await #expect(throws: CacheError.self) { try await tier.removeAll(in: .everything) }
+        } else {
+            #expect(tier.enqueue(try store.entry(0, version: 1)) == .stored)
+            await #expect(throws: CacheError.self) { try await tier.flush() }
+        }
+        #expect(tier.shards[0].state.withLock { $0.bodies.count } == (isPurged ? 0 : 2))
+        // The pool's only thread erases a doomed file before it does this.
+        #expect(await tier.shards[0].pool.run { true } == true)
+        #expect(files.paths.filter { $0.hasSuffix(".body") } == bodies)
+        await store.close()
+    }
+
+    /// Another cache may use the directory by then.
+    @Test func bodyReadBeyondTheEndOfItsTierGoesAtTheNextOpening() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 64, volume: .replaced(files))
+        store.configuration.ioThreads = 1
+        let tier = try await store.open()
+        try await LargeBodyTests.write(0, in: store)
+        try await tier.flush()
+        var reader = try await store.read(0)?.detachedBody
+        #expect(try await reader?.read(0..<1).count == 1)
+        #expect(tier.enqueue(try store.entry(0, version: 1)) == .stored)
+        let pool = tier.shards[0].pool
+        await store.close()
+        reader = nil
+        #expect(await pool.run { true } == true)
+        #expect(files.paths.contains { $0.hasSuffix(".body") })
+        _ = try await store.open()
+        #expect(files.paths.allSatisfy { !$0.hasSuffix(".body") })
+        #expect(try await store.version(0) == 1)
+        await store.close()
+    }
 }

@@ -161,9 +161,10 @@ import Testing
         let store = DiskStore(volume: .replaced(files))
         for plan in [Self.plan { $0.isReadOnly = true }, Self.plan { $0.openFilesMax = 0 }] {
             files.plan = plan
-            await #expect { try await store.open() } throws: {
-                ($0 as? CacheError)?.code == .directoryUnusable
-            }
+            let error = await #expect(throws: CacheError.self) { try await store.open() }
+            #expect(error?.code == .directoryUnusable)
+            let saysHow = error?.detail.hasSuffix("; raise the limit with ulimit -n")
+            #expect(saysHow == (plan.openFilesMax == 0))
             files.plan = .init()
         }
         _ = try await store.open()

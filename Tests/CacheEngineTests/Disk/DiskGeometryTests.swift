@@ -23,9 +23,58 @@ import Testing
         let segments = DiskGeometry.segmentsMax(
             directory: TemporaryFolder().path + "/none",
             capacityBytes: row.0,
+            openFilesMax: .max,
             processors: row.1
         )
         #expect(segments == row.2)
+    }
+
+    /// The log takes at most half of the files, and a quarter in a new directory.
+    @Test(arguments: [
+        (1 << 30, 8, 1_024, 8 * 31), (20 << 30, 16, 1_024, 16 * 9), (10 << 30, 4, 1_024, 4 * 39),
+        // Fewer shards.
+        (20 << 30, 16, 256, 8 * 9), (4 << 30, 16, 64, 15),
+        // The largest segments.
+        (100 << 30, 16, 1_024, 16 * 24), (1 << 40, 16, 1_024, 16 * 32), (1 << 40, 16, 1, 16 * 4),
+    ])
+    func segmentsAreAPartOfTheFilesThatTheProcessMayOpen(_ row: (Int, Int, Int, Int)) {
+        let segments = DiskGeometry.segmentsMax(
+            directory: TemporaryFolder().path + "/none",
+            capacityBytes: row.0,
+            openFilesMax: row.2,
+            processors: row.1
+        )
+        #expect(segments == row.3)
+    }
+
+    /// A directory that was divided for more files keeps its division.
+    @Test func logLeavesHalfOfTheFilesToTheProcess() async throws {
+        let store = DiskStore(segments: 24, volume: .replaced(FaultyFileSystem(seed: 1)))
+        store.configuration.openFilesMax = 20
+        let tier = try await store.open()
+        #expect(tier.recovery.notes.count == 1)
+        #expect(tier.recovery.notes[0].contains("at most 10 of 24 segments"))
+        func fillTheLog() async throws {
+            for number in 0..<100 {
+                let entry = try store.entry(number, version: 4, bytes: 9_000)
+                #expect(tier.enqueue(entry) == .stored)
+                try await tier.flush()
+            }
+            #expect(await tier.shards[0].segmentCount == 10)
+        }
+        try await fillTheLog()
+        // Bodies take the rest of the capacity, and older segments.
+        for number in 100..<140 {
+            try await LargeBodyTests.write(number, version: 4, bytes: 60_000, in: store)
+            try await tier.flush()
+        }
+        try await fillTheLog()
+        let reclaimed = tier.statistics.bodiesReclaimed
+        #expect(reclaimed > 0)
+        try await fillTheLog()
+        #expect(tier.statistics.bodiesReclaimed == reclaimed, "the log takes no more from them")
+        #expect(tier.statistics.writeErrors == 0)
+        await store.close()
     }
 
     /// With many shards, the share of one is little more than an entry may take.
@@ -61,6 +110,7 @@ import Testing
         let segments = DiskGeometry.segmentsMax(
             directory: folder.path,
             capacityBytes: 10 << 30,
+            openFilesMax: .max,
             processors: 8
         )
         #expect(segments == 8 * 319)
@@ -88,6 +138,7 @@ import Testing
         let segmentsMax = DiskGeometry.segmentsMax(
             directory: store.directory,
             capacityBytes: capacity,
+            openFilesMax: .max,
             processors: 4
         )
         #expect(segments.count == segmentsMax)

@@ -147,6 +147,52 @@ import Testing
         await store.close()
     }
 
+    /// What the shard has to write meanwhile waits for one segment, and not for all of them.
+    @Test func capacityIsReachedInSteps() async throws {
+        let store = DiskStore(segments: 32, volume: .replaced(FaultyFileSystem(seed: 2)))
+        let tier = try await store.open()
+        for number in 0..<1_600 {
+            let entry = try store.entry(number, version: 4, bytes: 900)
+            #expect(tier.enqueue(entry) == .stored)
+            if number % 40 == 39 { try await tier.flush() }
+        }
+        let shard = tier.shards[0]
+        let before = await shard.segmentCount
+        #expect(before > 20)
+        shard.setCapacity(4 * (64 << 10), entryBytesMax: 32 << 10)
+        var (bodiesMax, steps) = (Int.max, 0)
+        while let next = try await shard.shrink(bodiesMax: bodiesMax) {
+            (bodiesMax, steps) = (next, steps + 1)
+            #expect(await shard.segmentCount >= before - steps)
+            // Its lane does other work between two steps.
+            _ = try await tier.remove(store.storeKey(1_600 - steps))
+        }
+        #expect(shard.ledger.balance.freeBytes >= 0)
+        #expect(await shard.segmentCount == 4)
+        await store.close()
+    }
+
+    /// The shards take their capacities before any of them makes room.
+    @Test func shardsHaveOneCapacityHoweverManyAreSetAtOnce() async throws {
+        let store = DiskStore(segments: 8, shards: 4, volume: .replaced(FaultyFileSystem(seed: 2)))
+        let tier = try await store.open()
+        for number in 0..<400 { _ = tier.enqueue(try store.entry(number, version: 4)) }
+        try await tier.flush()
+        let reserved = DiskGeometry.reservedBytes(shardCount: 4)
+        for _ in 0..<100 {
+            await withTaskGroup(of: Void.self) { group in
+                for segments in 4...8 {
+                    let capacity = 4 * segments * (64 << 10) + reserved
+                    group.addTask { try? await tier.setCapacity(capacity) }
+                }
+            }
+            let shares = Set(tier.shards.map { $0.ledger.balance.capacityBytes })
+            #expect(shares == [DiskGeometry.shareBytes(tier.capacityBytes, shardCount: 4)])
+            #expect(tier.shards.allSatisfy { $0.ledger.balance.freeBytes >= 0 })
+        }
+        await store.close()
+    }
+
     /// No record can come back, so a removal needs none.
     @Test func removalsHoldThoughTheCapacityHasNoRoomForASegment() async throws {
         let store = DiskStore(segments: 16, volume: .replaced(FaultyFileSystem(seed: 2)))

@@ -130,9 +130,9 @@ import Testing
         let last = try await old?.read(700_000..<700_001)
         #expect(last?.array == [DiskStore.body(1, version: 0, bytes: Self.bytes)[700_000]])
         old = nil
-        await store.close()
         // A pool thread removes the file after its last holder releases it.
         #expect(await eventually { store.bodyFiles().isEmpty })
+        await store.close()
     }
 
     @Test func growingBodyIsReadWhileItIsWritten() async throws {

@@ -144,6 +144,25 @@ import Testing
         #expect(Self.marks(atSeconds: 101).entrySequence(for: Self.hash) > after)
     }
 
+    @Test("a number that no clock here has reached proves nothing")
+    func marksCoverNumbersFromTheFuture() {
+        let marks = Self.marks(atSeconds: 100)
+        let numbers = [99, 100, 7_300].map { Self.marks(atSeconds: $0) }
+            .map { $0.entrySequence(for: Self.hash) }
+        func isMarked(_ sequence: UInt64, tags: [String] = ["red"]) -> Bool {
+            let entry = MemoryFixtures.entry("a", sequence: sequence, tags: tags)
+            #expect(marks.mayBeMarkedStale(entry) || !marks.isMarkedStale(entry))
+            return marks.isMarkedStale(entry)
+        }
+        #expect(numbers.allSatisfy { !isMarked($0) })
+        marks.markStale("red")
+        #expect(numbers.allSatisfy { isMarked($0) && !isMarked($0, tags: ["blue"]) })
+        #expect(!isMarked(marks.entrySequence(for: Self.hash)))
+        marks.markEverythingStale {}
+        let future = MemoryFixtures.entry("a", sequence: numbers[2], tags: [])
+        #expect(isMarked(numbers[2], tags: []) && marks.isDoubted(future))
+    }
+
     @Test("more tags than can be remembered make everything so far stale, never less")
     func tooManyMarksCoverEverything() {
         let marks = Self.marks(atSeconds: 100)

@@ -78,10 +78,14 @@ import Testing
         // 16 shards of 63 segments, and 36 other files.
         #expect(bounded.connectionsMax == (4_096 - 1_008 - 36) / 7 * 5)
         #expect(bounded.originConnectionsTotalMax == 764 && bounded.originConnectionsIdleMax == 36)
+        // 16 shards of 15 larger segments.
+        let fewer = try wanted.bounded(openFilesMax: 1_024, processors: 16)
+        #expect(fewer.connectionsMax == (1_024 - 240 - 36) / 7 * 5)
+        // One shard of 15 segments of the largest size.
         let error = #expect(throws: ConfigurationError.self) {
-            try wanted.bounded(openFilesMax: 1_024, processors: 16)
+            try wanted.bounded(openFilesMax: 58, processors: 16)
         }
-        #expect(error?.description.contains("needs 1052;") == true)
+        #expect(error?.description.contains("needs 59;") == true)
     }
 
     /// A running process keeps its workers and its disk, whatever the new configuration says.

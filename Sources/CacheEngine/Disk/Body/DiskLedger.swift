@@ -14,18 +14,27 @@ final class DiskLedger: Sendable {
         var capacityBytes: Int
         /// The bytes that only the log may use.
         let logBytesMin: Int
+        /// The bytes that the log may use at most.
+        let logBytesMax: Int
         var segmentBytes = 0
         var bodyBytes = 0
 
         var usedBytes: Int { segmentBytes + bodyBytes }
         var freeBytes: Int { capacityBytes - usedBytes }
         var freeForBodiesBytes: Int { freeBytes - max(0, logBytesMin - segmentBytes) }
+        var freeForLogBytes: Int { logBytesMax - segmentBytes }
     }
 
     private let state: Mutex<Balance>
 
-    init(capacityBytes: Int, logBytesMin: Int) {
-        state = Mutex(Balance(capacityBytes: capacityBytes, logBytesMin: logBytesMin))
+    init(capacityBytes: Int, logBytesMin: Int, logBytesMax: Int) {
+        state = Mutex(
+            Balance(
+                capacityBytes: capacityBytes,
+                logBytesMin: logBytesMin,
+                logBytesMax: logBytesMax
+            )
+        )
     }
 
     var balance: Balance { state.withLock { $0 } }
@@ -34,6 +43,9 @@ final class DiskLedger: Sendable {
 
     func reserveSegment(_ bytes: Int) -> Bool {
         state.withLock { balance in
+            guard balance.freeForLogBytes >= bytes || Mutant.takesEveryFile.isOn else {
+                return false
+            }
             guard balance.freeBytes >= bytes || Mutant.overdrawsTheDisk.isOn else { return false }
             balance.segmentBytes += bytes
             return true

@@ -4,7 +4,8 @@ import Synchronization
 ///
 ///     kept ──doom──▶ doomed ──last reference released──▶ unlinked, its bytes released
 ///
-/// A file that was not doomed, because the tier was closed, stays on disk.
+/// A file that was not doomed, because the tier was closed, stays on disk, and so does a doomed one
+/// whose directory is no longer the tier's: the next opening unlinks it if no record refers to it.
 package final class JumboFile: Sendable {
     private enum Fate: UInt8, AtomicRepresentable { case kept, doomed, unlinked }
 
@@ -13,6 +14,8 @@ package final class JumboFile: Sendable {
     let volume: Volume
     let pool: IOPool
     let ledger: DiskLedger
+    /// Whether the path still leads to the directory of the tier.
+    private let isInPlace: @Sendable () -> Bool
     private let fate = Atomic<Fate>(.kept)
     private let lastSequence = Atomic<UInt64>(0)
     private let owner = Atomic<UInt64>(0)
@@ -23,21 +26,23 @@ package final class JumboFile: Sendable {
         path: String,
         volume: Volume,
         pool: IOPool,
-        ledger: DiskLedger
+        ledger: DiskLedger,
+        isInPlace: @escaping @Sendable () -> Bool
     ) {
         self.reference = reference
         self.path = path
         self.volume = volume
         self.pool = pool
         self.ledger = ledger
+        self.isInPlace = isInPlace
     }
 
     deinit {
         switch fate.load(ordering: .acquiring) {
         case .kept, .unlinked: break
         case .doomed:
-            pool.submitClosing { [path, volume, ledger, bytes = occupiedBytes] in
-                Self.erase(path, on: volume, releasing: bytes, in: ledger)
+            pool.submitClosing { [path, volume, isInPlace, ledger, bytes = occupiedBytes] in
+                Self.erase(path, on: volume, if: isInPlace, releasing: bytes, in: ledger)
             }
         }
     }
@@ -75,16 +80,25 @@ package final class JumboFile: Sendable {
         while var file = files.popLast() {
             guard isKnownUniquelyReferenced(&file) else { continue }
             file.fate.store(.unlinked, ordering: .relaxed)
-            erase(file.path, on: file.volume, releasing: file.occupiedBytes, in: file.ledger)
+            erase(
+                file.path,
+                on: file.volume,
+                if: file.isInPlace,
+                releasing: file.occupiedBytes,
+                in: file.ledger
+            )
         }
     }
 
     private static func erase(
         _ path: String,
         on volume: Volume,
+        if isInPlace: () -> Bool,
         releasing bytes: Int,
         in ledger: DiskLedger
     ) {
+        // Another cache may use the path by now, and a copy of the directory has the same names.
+        guard isInPlace() || Mutant.unlinksInAnyDirectory.isOn else { return }
         // A file that cannot be unlinked still occupies its room; the next opening removes it.
         do {
             try volume.unlink(path)

@@ -3,13 +3,16 @@ import Synchronization
 extension DiskShard {
     /// Writes everything accepted before the call, and synchronizes it if the durability asks for
     /// that.
-    func flush() throws {
+    ///
+    /// `reported` is `reportedLosses` at the time of the call: a loss may concern each of the callers
+    /// that flush at the same time, so all of them are told.
+    func flush(reported: Int) throws {
         let isWritten = drainAll() && synchronizeOpenSegment()
         let lost = state.withLock { state in
-            defer { state.lostEntries = 0 }
+            state.reportedLosses = state.lostEntries
             return state.lostEntries
         }
-        guard isWritten, lost == 0, isInPlace() else {
+        guard isWritten, lost == reported, isInPlace() else {
             try checkNotGone()
             throw CacheError(
                 .storageFailed,
@@ -68,32 +71,36 @@ extension DiskShard {
         }
     }
 
-    /// Changes the capacity; the files fit the new capacity when this returns.
-    func setCapacity(_ bytes: Int, entryBytesMax: Int) throws {
-        if isClosed { throw Self.closed }
+    /// Changes the capacity for what is stored from now on; `shrink` makes the files fit.
+    nonisolated func setCapacity(_ bytes: Int, entryBytesMax: Int) {
         ledger.setCapacity(bytes)
         state.withLock {
             $0.entryBytesMax = entryBytesMax
             $0.hasCapacity = bytes >= settings.segmentBytes
         }
-        var bodiesLeft = Int.max
-        while ledger.balance.freeBytes < 0 {
-            if makeRoom() { continue }
-            // The dropped body may still be queued or have a reader, but the next one may be free.
-            let bodies = state.withLock { $0.bodies.count }
-            if bodies > 0, bodies < bodiesLeft {
-                bodiesLeft = bodies
-                _ = drainAll()
-                continue
-            }
-            // Only the open segment and perhaps two more are left: release those as well.
-            if removeCleanSegment() { continue }
-            guard writer.segment != nil || !order.isEmpty else { return }
+    }
+
+    /// Takes one step of making the files fit the capacity: frees a segment or a body.
+    ///
+    /// A step that frees nothing is taken only while there are fewer bodies than `bodiesMax`. Returns
+    /// `bodiesMax` of the next step; `nil` if there is none.
+    func shrink(bodiesMax: Int) throws -> Int? {
+        if isClosed { throw Self.closed }
+        guard ledger.balance.freeBytes < 0 else { return nil }
+        if makeRoom() { return bodiesMax }
+        // The dropped body may still be queued or have a reader, but the next one may be free.
+        let bodies = state.withLock { $0.bodies.count }
+        if bodies > 0, bodies < bodiesMax {
             _ = drainAll()
-            sealOpenSegment(isTorn: false)
-            while reclaimOldestSegment() {}
-            guard removeCleanSegment() else { return }
+            return bodies
         }
+        // Only the open segment and perhaps two more are left: release those as well.
+        if removeCleanSegment() { return bodiesMax }
+        guard writer.segment != nil || !order.isEmpty else { return nil }
+        _ = drainAll()
+        sealOpenSegment(isTorn: false)
+        while reclaimOldestSegment() {}
+        return removeCleanSegment() ? bodiesMax : nil
     }
 
     /// Writes and seals everything; afterwards the shard accepts and writes nothing.

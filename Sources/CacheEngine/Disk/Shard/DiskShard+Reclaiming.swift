@@ -244,9 +244,10 @@ extension DiskShard {
     /// returns `false` if there are too few of them.
     func dropBodiesForSegment() -> Bool {
         // With that room in the capacity, it is the device that has none.
-        guard ledger.balance.freeBytes < settings.segmentBytes, !Mutant.dropsNoBodies.isOn else {
-            return false
-        }
+        let balance = ledger.balance
+        guard balance.freeBytes < settings.segmentBytes,
+            balance.freeForLogBytes >= settings.segmentBytes, !Mutant.dropsNoBodies.isOn
+        else { return false }
         while ledger.balance.freeBytes < settings.segmentBytes {
             guard let oldest = oldestBody(), !oldest.isLast else { return false }
             let before = ledger.balance.usedBytes
@@ -342,7 +343,8 @@ extension DiskShard {
             path: settings.directory + "/" + BodyFileFormat.name(reference.fileID),
             volume: volume,
             pool: pool,
-            ledger: ledger
+            ledger: ledger,
+            isInPlace: isRootInPlace
         )
     }
 }

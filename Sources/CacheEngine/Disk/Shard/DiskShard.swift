@@ -14,6 +14,8 @@ package actor DiskShard {
     nonisolated let clock: any CacheClock
     nonisolated let faults: DiskFaults
     nonisolated let root: DiskDirectory
+    /// `root.isInPlace`, for files that may outlive the shard: they do not keep the directory locked.
+    nonisolated let isRootInPlace: @Sendable () -> Bool
     nonisolated let state: Mutex<ShardState>
     /// The newest soft purges in `state`.
     nonisolated let newestMark = NewestMark()
@@ -59,6 +61,7 @@ package actor DiskShard {
         self.clock = clock
         self.faults = faults
         self.root = root
+        isRootInPlace = { [weak root] in root?.isInPlace ?? false }
         lane = pool.makeLane()
         state = Mutex(ShardState(settings, entryBytesMax: entryBytesMax, newestMark: newestMark))
         lane.setWork { [weak self] in self?.assumeIsolated { $0.writeWhatIsDue() } }

@@ -32,8 +32,10 @@ struct ShardState: ~Copyable {
     /// The deadline for writing the queue, on the machine's monotonic clock; 0 if nothing is
     /// queued.
     var flushDeadline: UInt64 = 0
-    /// Accepted entries that could not be written since the last flush.
+    /// Accepted entries that could not be written.
     var lostEntries = 0
+    /// Those of them that a flush has reported.
+    var reportedLosses = 0
     /// Whether a removal was written that the device has not confirmed.
     var hasUnsynchronizedRemoval = false
     private var isWriteRequested = false
