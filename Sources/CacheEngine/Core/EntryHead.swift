@@ -63,7 +63,7 @@ package struct EntryHead: Hashable, Sendable {
         package static let memoryOnly = Self(rawValue: 1 << 5)
         package static let session = Self(rawValue: 1 << 6)
         package static let pinned = Self(rawValue: 1 << 7)
-        /// An index of variants: it leads to responses, and is none.
+        /// An index of variants, which leads to responses.
         package static let index = Self(rawValue: 1 << 8)
     }
 
