@@ -83,7 +83,7 @@ extension DiskShard {
     /// Takes one step of making the files fit the capacity: frees a segment or a body.
     ///
     /// A step that frees nothing is taken only while there are fewer bodies than `bodiesMax`. Returns
-    /// `bodiesMax` of the next step; `nil` if there is none.
+    /// `bodiesMax` of the next step; `nil` after the last step.
     func shrink(bodiesMax: Int) throws -> Int? {
         if isClosed { throw Self.closed }
         guard ledger.balance.freeBytes < 0 else { return nil }

@@ -35,7 +35,9 @@ extension TieredStore {
     /// Stores behind the memory the index that leads to `variant`, which was stored there, if only the
     /// memory has it; the caller rings.
     func writeIndex(of variant: Entry, since ticket: RemovalLedger.Ticket) {
-        guard let resource = RequestKey(StoredEntry(variant).key).resource else { return }
+        // Most entries are no variants: their keys are not copied.
+        let resource = variant.withKey { ResourceTag.resource(in: $0).map { [UInt8]($0) } }
+        guard let resource else { return }
         let hash = resource.withUnsafeBytes { hasher.hash($0) }
         let key = RequestKey(bytes: resource, hash: hash)
         while let waiting = peek(key), waiting.head.isMemoryOnly,
