@@ -98,7 +98,8 @@ import Testing
         #expect(parser.isBetweenReplies)
     }
 
-    /// A quadratic parser takes many seconds for this, and minutes under a sanitizer.
+    /// A quadratic parser takes half a minute for this, a linear one under a sanitizer, on a processor
+    /// that others use, five seconds.
     @Test func byteByByteIsLinear() {
         let values: [RESPValue] = [
             .bulk([UInt8](repeating: 7, count: 1 << 20)),
@@ -111,7 +112,7 @@ import Testing
         let seconds = (ContinuousClock.now - start) / .seconds(1)
         print("\(bytes.count) bytes, one by one: \(seconds) s")
         #expect(reading == Reading(values: values))
-        #expect(seconds < 5)
+        #expect(seconds < 20)
     }
 
     @Test func bytesThatAreNotUTF8AreReplacedInTexts() {
