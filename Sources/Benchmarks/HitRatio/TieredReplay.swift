@@ -3,9 +3,9 @@ import Platform
 
 /// A replay of a recorded trace against memory and disk together, with real bodies in real files.
 ///
-/// A request asks memory, then the disk. If both miss, the entry is stored in both, as the engine
-/// does. Every body has the size that the trace gives, so the replay writes as many bytes as the
-/// trace misses.
+/// A request asks memory, then the disk; an entry from disk is promoted, unless its body is in a file
+/// of its own. If both miss, the entry is stored in both, as the engine does. Every body has the size
+/// that the trace gives, so the replay writes as many bytes as the trace misses.
 package struct TieredReplay {
     package struct Outcome: Sendable {
         package var memory = TraceReplay.Outcome()
@@ -42,6 +42,8 @@ package struct TieredReplay {
     /// Replays the trace; `progress` is called now and then with the share that is done.
     package func run(progress: (Double) -> Void = { _ in }) async throws -> Outcome {
         let memory = MemoryTier(memoryConfiguration)
+        var diskConfiguration = diskConfiguration
+        diskConfiguration.requestsInMemory = { memory.requests(of: $0, placedIn: $1) }
         let disk = try await DiskTier.open(diskConfiguration)
         var outcome = Outcome()
         outcome.memory.capacityBytes = memoryConfiguration.capacityBytes
@@ -80,7 +82,7 @@ package struct TieredReplay {
         if case .hit(let stored, _) = result {
             outcome.diskHits += 1
             outcome.diskHitBytes += size
-            memory.promote(stored.entry)
+            if stored.detachedBody == nil { memory.promote(stored.entry) }
             return
         }
         let entry = entry(hash, key, size)

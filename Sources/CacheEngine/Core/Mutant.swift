@@ -67,6 +67,8 @@ enum Mutant: String {
     case givesAwayTheLastSegment
     case keepsWhatFits
     case dropsNoBodies
+    case dropsUsedBodies
+    case forgetsSparedBodies
 
     // Recovery
     case ignoresTombstones

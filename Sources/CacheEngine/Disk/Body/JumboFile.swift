@@ -18,6 +18,7 @@ package final class JumboFile: Sendable {
     private let isInPlace: @Sendable () -> Bool
     private let fate = Atomic<Fate>(.kept)
     private let lastSequence = Atomic<UInt64>(0)
+    private let sparedSequence = Atomic<UInt64>(0)
     private let owner = Atomic<UInt64>(0)
     private let damage = Atomic<Bool>(false)
 
@@ -52,6 +53,11 @@ package final class JumboFile: Sendable {
     /// The sequence number of the newest record that refers to the file.
     var sequence: UInt64 { lastSequence.load(ordering: .relaxed) }
     func note(sequence: UInt64) { lastSequence.store(sequence, ordering: .relaxed) }
+
+    /// The number by which bodies make room, the lowest first: that of the newest record, or the one
+    /// at which the body was last spared.
+    var age: UInt64 { max(sequence, sparedSequence.load(ordering: .relaxed)) }
+    func spare(at sequence: UInt64) { sparedSequence.store(sequence, ordering: .relaxed) }
 
     /// Whether a reader found the file unreadable, so that its entry is useless.
     var isDamaged: Bool { damage.load(ordering: .relaxed) }

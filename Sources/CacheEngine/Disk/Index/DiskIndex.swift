@@ -45,6 +45,15 @@ struct DiskIndex: ~Copyable, @unchecked Sendable {
         _ = replace(identity, with: place)
     }
 
+    /// Takes one of the uses off that were counted; returns `false` if there are none.
+    mutating func takeUse(of identity: UInt64) -> Bool {
+        var place = place(of: identity)
+        guard !place.isNone, place.frequency > 0 else { return false }
+        place.frequency -= 1
+        _ = replace(identity, with: place)
+        return true
+    }
+
     /// Lets a reclaim write the record again, if there still is one: a newer record needs it.
     mutating func noteNeed(of identity: UInt64) {
         var place = place(of: identity)

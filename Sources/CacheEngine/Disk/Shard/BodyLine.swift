@@ -1,12 +1,12 @@
 /// The bodies of a shard in the order in which they make room.
 ///
-/// One pass over all bodies fills the line for many uses. A body that was renewed or removed since has
-/// another number than the line says, and a new body is younger than all in the line. Therefore only
+/// One pass over all bodies fills the line for many uses. A body that was renewed, spared or removed
+/// since has another age than the line says, and a new body is younger than all in the line. Therefore only
 /// the sum of the pinned bytes grows old, and so the line is filled again after a while.
 struct BodyLine {
     struct Element: Sendable {
         let identity: UInt64
-        let sequence: UInt64
+        let age: UInt64
         let occupiedBytes: Int
         let isPinned: Bool
     }
@@ -33,7 +33,7 @@ struct BodyLine {
 
     mutating func fill(with bodies: [Element]) {
         fills += 1
-        let sorted = bodies.sorted { $0.sequence > $1.sequence }
+        let sorted = bodies.sorted { $0.age > $1.age }
         plain = sorted.filter { !$0.isPinned }
         pinned = sorted.filter(\.isPinned)
         pinnedBytes = pinned.reduce(0) { $0 + $1.occupiedBytes }

@@ -6,9 +6,8 @@ extension DiskShard {
     /// The divisor for the share that may be kept because it is pinned: 1/2.
     ///
     /// It applies to a segment and, for pinned bodies, to the capacity.
-    private static let pinnedDivisor = 2
+    static let pinnedDivisor = 2
     private static let reinsertionBytesMax = 1 << 20
-
     private struct Kept: Sendable {
         let identity: UInt64
         let place: RecordPlace
@@ -80,7 +79,7 @@ extension DiskShard {
                     if place.flags.contains(.pinned), bytes <= pinnedRoom {
                         pinnedRoom -= bytes
                         worthIt.append(entry)
-                    } else if place.frequency < RecordPlace.frequencyToKeep {
+                    } else if !state.isWorthKeeping(place, of: slotOfIndex.identity) {
                         unread.append(entry)
                     } else if bytes <= room {
                         room -= bytes
@@ -102,7 +101,7 @@ extension DiskShard {
         return worthIt.sorted { $0.place.offset < $1.place.offset }
     }
 
-    private func requestsInMemory(_ identity: UInt64) -> Int {
+    func requestsInMemory(_ identity: UInt64) -> Int {
         if Mutant.forgetsUsesInMemory.isOn { return 0 }
         return settings.requestsInMemory?(identity, settings.placements) ?? 0
     }
@@ -189,162 +188,5 @@ extension DiskShard {
         sealOpenSegment(isTorn: false)
         hasSpilled = true
         return beginAnyClean() && hasRoom(recordBytes + writer.awaitedBytes)
-    }
-
-    // MARK: Room for bodies in separate files
-
-    /// Reserves `bytes` for a body, and makes room if necessary; returns `false` if that fails or the
-    /// shard is closed.
-    func reserveBody(_ bytes: Int) -> Bool {
-        guard mayWrite, bytes <= ledger.balance.capacityBytes / 2 else { return false }
-        while !ledger.reserveBody(bytes) { guard makeRoom() else { return false } }
-        return true
-    }
-
-    /// Reserves `bytes` for a body, between batches.
-    ///
-    /// If everything that could be dropped is queued, the queue is written first.
-    func reserveBodyDraining(_ bytes: Int) -> Bool {
-        defer { requestWriting() }
-        if reserveBody(bytes) { return true }
-        guard state.withLock({ !$0.queue.isEmpty }), drainAll() else { return false }
-        return reserveBody(bytes)
-    }
-
-    /// The clean segments that bodies leave to the log: a reclaim may need one for what it keeps.
-    private var cleanSegmentsLeft: Int { Mutant.givesAwayTheLastSegment.isOn ? 0 : 1 }
-
-    /// Frees the oldest segment or body; returns `false` if that freed no bytes and made no segment
-    /// clean.
-    func makeRoom() -> Bool {
-        let before = ledger.balance.usedBytes
-        if clean.count > cleanSegmentsLeft, removeCleanSegment() { return true }
-        let oldestBody = oldestBody()
-        // Beside a body, the log keeps a sealed segment.
-        let sealedLeft = oldestBody == nil && !clean.isEmpty ? 0 : 1
-        if order.count > sealedLeft,
-            oldestBody.map({ $0.isLast || !isOlderThanTheLog($0.body) }) ?? true
-        {
-            // Not twice in a row: two segments could take what they keep from each other for ever.
-            let maySpill = !hasSpilled
-            hasSpilled = false
-            let isReclaimed = reclaimOldestSegment(maySpill: maySpill)
-            if isReclaimed, clean.count <= cleanSegmentsLeft || removeCleanSegment() { return true }
-        } else if let oldestBody {
-            dropBody(oldestBody.body.identity)
-            bodyLine.noteUse()
-        } else {
-            return false
-        }
-        // A file that still has a reader is freed later, so dropping more for it would not help.
-        return ledger.balance.usedBytes < before
-    }
-
-    /// Drops the oldest bodies until the capacity has room for one more segment, and creates that;
-    /// returns `false` if there are too few of them.
-    func dropBodiesForSegment() -> Bool {
-        // With that room in the capacity, it is the device that has none.
-        let balance = ledger.balance
-        guard balance.freeBytes < settings.segmentBytes,
-            balance.freeForLogBytes >= settings.segmentBytes, !Mutant.dropsNoBodies.isOn
-        else { return false }
-        while ledger.balance.freeBytes < settings.segmentBytes {
-            guard let oldest = oldestBody(), !oldest.isLast else { return false }
-            let before = ledger.balance.usedBytes
-            dropBody(oldest.body.identity)
-            bodyLine.noteUse()
-            // A body that is queued or has a reader is freed later.
-            guard ledger.balance.usedBytes < before else { return false }
-        }
-        return createSegment()
-    }
-
-    private func isOlderThanTheLog(_ body: BodyLine.Element) -> Bool {
-        guard let slot = order.first else { return true }
-        return body.sequence < state.withLock { $0.segments[slot].age }
-    }
-
-    /// The body to drop next: the oldest one.
-    private func oldestBody() -> (body: BodyLine.Element, isLast: Bool)? {
-        let pinnedBytesMax = ledger.balance.capacityBytes / Self.pinnedDivisor
-        skipGoneBodies()
-        if bodyLine.isUsedUp(pinnedBytesMax: pinnedBytesMax) {
-            let bodies = state.withLock { state in
-                state.bodies.map { identity, file in
-                    BodyLine.Element(
-                        identity: identity,
-                        sequence: file.sequence,
-                        occupiedBytes: file.occupiedBytes,
-                        isPinned: state.index.place(of: identity).flags.contains(.pinned)
-                    )
-                }
-            }
-            bodyLine.fill(with: bodies)
-        }
-        return bodyLine.next(pinnedBytesMax: pinnedBytesMax)
-    }
-
-    private func skipGoneBodies() {
-        state.withLock { state in
-            bodyLine.skip { state.bodies[$0.identity]?.sequence != $0.sequence }
-        }
-    }
-
-    /// Drops one body with its entry.
-    private func dropBody(_ identity: UInt64) {
-        var dropped = state.withLock { state -> [JumboFile] in
-            let place = state.index.place(of: identity)
-            // A queued body is left to the batch that writes it.
-            guard !place.isQueued else { return [] }
-            guard let body = state.bodies.removeValue(forKey: identity) else { return [] }
-            _ = state.index.remove(identity)
-            // A reader may hold the file past the end of this process.
-            state.pushTombstone(KeyHash(placement: 0, identity: identity))
-            state.counters.bodiesReclaimed += 1
-            // Under the lock, so that a later store of the same body keeps the file.
-            body.doom()
-            return [body]
-        }
-        JumboFile.release(&dropped)
-    }
-
-    /// Writes an entry's own body to a file; `nil` if there is no room or the device fails.
-    func writeBodyFile(of entry: Entry) -> JumboFile? {
-        let body = entry.body
-        let sizeMax = DiskLedger.bodyFileBytesMax(rawCount: body.count)
-        guard isInPlace(), reserveBody(sizeMax) else { return nil }
-        do throws(FileFault) {
-            var file = try BodyFileWriter.create(
-                in: settings.directory,
-                storeID: settings.storeID,
-                volume
-            )
-            do throws(FileFault) {
-                try file.append(body)
-                let reference = try file.finish(settings.durability)
-                let used = DiskLedger.bodyFileBytes(reference.fileBytes)
-                ledger.releaseBody(sizeMax - used)
-                state.withLock { $0.counters.bytesWritten += used }
-                return makeBody(reference)
-            } catch {
-                file.abandon()
-                throw error
-            }
-        } catch {
-            noteWriteError(error)
-            ledger.releaseBody(sizeMax)
-            return nil
-        }
-    }
-
-    nonisolated func makeBody(_ reference: BodyReference) -> JumboFile {
-        JumboFile(
-            reference,
-            path: settings.directory + "/" + BodyFileFormat.name(reference.fileID),
-            volume: volume,
-            pool: pool,
-            ledger: ledger,
-            isInPlace: isRootInPlace
-        )
     }
 }

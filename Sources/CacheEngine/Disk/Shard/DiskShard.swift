@@ -29,6 +29,8 @@ package actor DiskShard {
     /// readable one day.
     var foreign: Set<Int> = []
     var bodyLine = BodyLine()
+    /// Bodies that were spared since one was dropped.
+    var bodiesSparedInARow = 0
     /// Whether the last reclaim for a body went on in a clean segment.
     var hasSpilled = false
     /// Whether the device has the names of the files that this run has found.

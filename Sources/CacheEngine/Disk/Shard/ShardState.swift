@@ -133,6 +133,16 @@ struct ShardState: ~Copyable {
         return nextSequence
     }
 
+    /// Whether the record is worth writing again because it was read here.
+    ///
+    /// That of a large body is small, and worth it for one use, or if its body was spared.
+    func isWorthKeeping(_ place: RecordPlace, of identity: UInt64) -> Bool {
+        guard place.flags.contains(.jumbo), !Mutant.forgetsSparedBodies.isOn else {
+            return place.frequency >= RecordPlace.frequencyToKeep
+        }
+        return place.frequency > 0 || bodies[identity].map { $0.age > $0.sequence } ?? false
+    }
+
     /// Takes the room in the queue, and the file, unless there is a reason to refuse the entry.
     private func refusal(of head: EntryHead, body: JumboFile?) -> StoreOutcome.Reason? {
         switch condition {
