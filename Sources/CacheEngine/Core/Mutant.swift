@@ -165,6 +165,8 @@ enum Mutant: String {
     case writesIndexesAtOnce
     case leavesIndexesInMemory
     case pinsNoIndexes
+    case servesTheFirstSet
+    case endsOneSetOnly
     case removesIndexesByClass
 
     var isOn: Bool {

@@ -20,7 +20,7 @@ package struct FooterItem: Hashable, Sendable {
         hash = head.hash
         self.offset = offset
         recordBytes = head.recordBytes
-        flags = head.flags.intersection(Self.listedFlags)
+        flags = head.flags.intersection(Self.listedFlags.union(.index))
         isRaw = head.codec == .raw
         sequence = head.sequence
     }
@@ -36,6 +36,7 @@ package struct FooterItem: Hashable, Sendable {
         recordBytes = Int(size & 0xFF_FFFF) * recordUnitBytes
         flags = EntryHead.Flags(rawValue: UInt16(size >> 24) & 0xFF)
             .intersection(Self.listedFlags)
+        if size >> 24 & Self.indexBit != 0 { flags.insert(.index) }
         isRaw = size >> 24 & Self.rawBit != 0
         let distance = bytes.littleEndian(at: position + 28, as: UInt32.self)
         sequence = sequenceMin &+ UInt64(distance)
@@ -49,7 +50,9 @@ package struct FooterItem: Hashable, Sendable {
         assert(offset.isMultiple(of: recordUnitBytes), "records begin at units")
         assert(recordBytes / recordUnitBytes <= Self.sizeUnitsMax)
         assert(sequence >= sequenceMin)
-        let kind = UInt32(flags.rawValue) | (isRaw ? Self.rawBit : 0)
+        let kind =
+            UInt32(flags.intersection(Self.listedFlags).rawValue) | (isRaw ? Self.rawBit : 0)
+            | (flags.contains(.index) ? Self.indexBit : 0)
         bytes.setLittleEndian(hash.placement, at: position)
         bytes.setLittleEndian(hash.identity, at: position + 8)
         bytes.setLittleEndian(UInt32(offset / recordUnitBytes), at: position + 16)
@@ -64,9 +67,10 @@ package struct FooterItem: Hashable, Sendable {
     }
 
     /// The flags stored in the kind byte at their own bits; bit 3 (`.pad` in a head) means a raw
-    /// body.
+    /// body, and bit 5 (`.memoryOnly`) an index of variants.
     private static let listedFlags: EntryHead.Flags = [
         .tombstone, .purgeRecord, .reinserted, .jumbo, .session, .pinned,
     ]
     private static let rawBit: UInt32 = 1 << 3
+    private static let indexBit: UInt32 = 1 << 5
 }

@@ -4,7 +4,7 @@
 ///     16 …37 offset in units of 64 bytes; or the number of the queue's node
 ///     38 …57 size of the record in units of 64 bytes
 ///     58 …59 frequency: uses since the record was written, at most 3
-///     60 jumbo · 61 session · 62 pinned · 63 raw
+///     60 jumbo · 61 session · 62 pinned · 63 raw; 61 and 62: an index of variants, pinned unless raw
 ///
 /// Zero means no place.
 package struct RecordPlace: Hashable, Sendable {
@@ -29,6 +29,8 @@ package struct RecordPlace: Hashable, Sendable {
         package static let session = Self(rawValue: 1 << 61)
         package static let pinned = Self(rawValue: 1 << 62)
         package static let raw = Self(rawValue: 1 << 63)
+        /// No response is of two classes.
+        fileprivate static let index: Self = [.session, .pinned]
     }
 
     package init(segment: Int, offset: Int, recordBytes: Int, flags: Flags) {
@@ -64,14 +66,23 @@ package struct RecordPlace: Hashable, Sendable {
     package var location: UInt64 { bits & (1 << 38 - 1) }
     package func isSameLocation(as other: RecordPlace) -> Bool { location == other.location }
 
-    package var storageClass: StorageClass {
+    /// The class of the response; `nil` for an index of variants, which is in no class.
+    package var storageClass: StorageClass? {
+        if isIndex { return nil }
         if flags.contains(.session) { return .session }
         return flags.contains(.pinned) ? .pinned : .permanent
     }
+
+    package var isPinned: Bool { flags.contains(.pinned) && !(isIndex && flags.contains(.raw)) }
+    private var isIndex: Bool { flags.isSuperset(of: .index) }
 }
 
 extension RecordPlace.Flags {
     package init(_ head: EntryHead.Flags, isRaw: Bool) {
+        if head.contains(.index), !Mutant.removesIndexesByClass.isOn {
+            self = head.contains(.pinned) ? .index : [.index, .raw]
+            return
+        }
         self = []
         if head.contains(.jumbo) { insert(.jumbo) }
         if head.contains(.session) { insert(.session) }

@@ -87,7 +87,7 @@ extension DiskShard {
                         identity: identity,
                         age: file.age,
                         occupiedBytes: file.occupiedBytes,
-                        isPinned: state.index.place(of: identity).flags.contains(.pinned)
+                        isPinned: state.index.place(of: identity).isPinned
                     )
                 }
             }

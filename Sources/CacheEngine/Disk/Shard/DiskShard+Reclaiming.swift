@@ -76,7 +76,7 @@ extension DiskShard {
                     guard !place.isQueued, place.segment == slot, bytes <= Self.reinsertionBytesMax
                     else { return }
                     let entry = Kept(identity: slotOfIndex.identity, place: place)
-                    if place.flags.contains(.pinned), bytes <= pinnedRoom {
+                    if place.isPinned, bytes <= pinnedRoom {
                         pinnedRoom -= bytes
                         worthIt.append(entry)
                     } else if !state.isWorthKeeping(place, of: slotOfIndex.identity) {

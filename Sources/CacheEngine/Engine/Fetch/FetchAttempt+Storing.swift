@@ -62,6 +62,7 @@ extension FetchAttempt {
             origin: answer,
             builder: builder,
             storage: refusal == nil ? storage : .none,
+            variance: variance,
             ticket: ticket
         )
         let isLeft = refusal == nil && context.asked.request.options.leavesStoring

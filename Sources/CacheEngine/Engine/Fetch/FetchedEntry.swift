@@ -32,6 +32,8 @@ struct FetchedEntry {
     nonisolated(nonsending) func store(_ place: BodyKeeper.Place, _ builder: EntryBuilder) async {
         var isOverlong = false
         if case .arriving(let arriving) = body.origin.body { isOverlong = arriving.isOverlong }
+        if case .nowhere = place { return }
+        await enterAsDecided(builder)
         switch place {
         case .nowhere: return
         case .onDisk(let writer):
@@ -64,6 +66,24 @@ struct FetchedEntry {
         }
     }
 
+    /// Enters the variant once more, as the hook has decided: an index that waits in memory is written,
+    /// or made again if the memory has lost it meanwhile.
+    nonisolated(nonsending) private func enterAsDecided(_ builder: EntryBuilder) async {
+        guard let variance = body.variance, services.configuration.hooks.willStore != nil,
+            !Mutant.leavesIndexesInMemory.isOn
+        else { return }
+        let registry = VariantRegistry(
+            services: services,
+            key: context.key,
+            fields: context.asked.request.fields.section,
+            ticket: body.ticket,
+            storageClass: builder.storageClass,
+            mayStayInMemory: builder.place == .memoryOnly,
+            nonce: variance.index.nonce
+        )
+        _ = await registry.enter(variance.vary, flightKey: context.lookup.flightKey.hash)
+    }
+
     /// Removes the stored response that this one replaces without being kept itself; an error that
     /// is not kept replaces nothing.
     nonisolated(nonsending) func endReplaced() async {
@@ -76,7 +96,7 @@ struct FetchedEntry {
         outdateOlder()
         let isToldAsStored = body.storage != .none
         if context.policy.reads, context.found.stored != nil {
-            await remove(context.found.key)
+            await Lookup(services).end(context.found.key, for: context.asked) { await remove($0) }
         } else if !tiers.backing.isLookUpConclusive, isToldAsStored || !context.policy.reads {
             await remove(body.key)
         } else if await tiers.entry(body.key) != nil {

@@ -9,6 +9,8 @@ final class PendingBody: Sendable {
     /// The entry that the response becomes.
     let builder: EntryBuilder
     let storage: Storage
+    /// The variant that the response is; `nil` if it does not vary.
+    let variance: Variance?
     /// Taken before the fetch: a removal after it keeps the response from being stored.
     let ticket: RemovalLedger.Ticket
 
@@ -17,12 +19,14 @@ final class PendingBody: Sendable {
         origin: consuming OriginAnswer,
         builder: consuming EntryBuilder,
         storage: Storage,
+        variance: Variance?,
         ticket: consuming RemovalLedger.Ticket
     ) {
         self.shared = shared
         self.origin = origin
         self.builder = builder
         self.storage = storage
+        self.variance = variance
         self.ticket = ticket
     }
 

@@ -191,7 +191,6 @@ final class TieredStore: Sendable {
             },
             onlyIf: { permits(entry, since: ticket) && isCurrent() }
         )
-        if behind == .stored { writeIndex(of: entry, since: ticket) }
         if inMemory == .stored || behind == .stored { return .stored }
         return inMemory
     }
@@ -215,7 +214,6 @@ final class TieredStore: Sendable {
                 onlyIf: { permits(entry, since: ticket) && isCurrent() }
             )
         }
-        if outcome == .stored { writeIndex(of: entry, since: ticket) }
         backing.ring(entry.head.hash)
         share(StoredEntry(entry, detachedBody: body), outcome, since: ticket)
         return outcome

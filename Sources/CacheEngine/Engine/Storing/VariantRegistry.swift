@@ -13,6 +13,8 @@ struct VariantRegistry {
     let storageClass: StorageClass
     /// Whether the variant may yet be kept in memory only, or not at all.
     let mayStayInMemory: Bool
+    /// The nonce in the variant's key, if the variant was entered before.
+    var nonce: UInt64?
 
     /// The look-ups for one variant; after the last one an index that was stored meanwhile may be
     /// replaced, and the variants that it alone names be lost.
@@ -50,14 +52,20 @@ struct VariantRegistry {
     private func enter(_ vary: Vary, among entry: Entry?) -> Variance {
         let now = services.clock.nowSeconds
         let known = entry.flatMap { VariantIndex($0) }
-        var index = known ?? VariantIndex(vary, nonce: Self.randomNonce())
+        var index = known ?? VariantIndex(vary, nonce: nonce ?? Self.randomNonce())
         var roll = entry.flatMap { VariantRoll($0) }
         // An index stays as long as the variants that it leads to.
         let wasPinned = known != nil && entry?.head.storageClass == .pinned
         let isPinned = wasPinned || storageClass == .pinned && !Mutant.pinsNoIndexes.isOn
         var variant = variantKey(index, vary)
+        // The index forgot its variants meanwhile, this one among them.
+        if let nonce, nonce != index.nonce {
+            return Variance(index: index, vary: vary, key: variant)
+        }
+        // It was entered while nothing was known of its variants.
+        let isWaiting = entry?.head.isMemoryOnly == true && !mayStayInMemory
         if roll?.contains(index.hash(variant)) == true {
-            guard known?.sets.first != vary || isPinned != wasPinned else {
+            guard known?.sets.first != vary || isPinned != wasPinned || isWaiting else {
                 return Variance(index: index, vary: vary, key: variant)
             }
             index.prefer(vary)
@@ -86,7 +94,7 @@ struct VariantRegistry {
         // The caller rings, once the desk is unlocked.
         services.tiers.put(
             index: blueprint,
-            isFirst: known == nil,
+            isFirst: known?.nonce != index.nonce,
             mayWait: mayStayInMemory && !Mutant.writesIndexesAtOnce.isOn,
             since: ticket
         )
