@@ -222,6 +222,64 @@ import Testing
         await stage.end()
     }
 
+    /// An origin whose responses name the fields of `sets`, one after the other, and whose bodies are
+    /// their numbers; those beyond are not to be stored.
+    private static func origin(sets: [String], bodyCount: Int = 1) -> ScriptedOrigin {
+        ScriptedOrigin { _, number in
+            guard number <= sets.count else {
+                return .whole(fields: ["Cache-Control": "no-store"], body: "\(number)")
+            }
+            return .whole(
+                fields: ["Cache-Control": "max-age=60", "Vary": sets[number - 1]],
+                body: String(repeating: "\(number)", count: number == 2 ? bodyCount : 1)
+            )
+        }
+    }
+
+    private static let reload: HeaderFields = ["X": "c", "Cache-Control": "no-cache"]
+
+    @Test("of two sets that lead to responses the more recent one is served (RFC 9111 §4)")
+    func mostRecentOfTwoSetsIsServed() async throws {
+        let stage = try await Stage(Self.origin(sets: ["X", "X, Y", "X"]))
+        _ = try await stage.get(Stage.url, ["X": "c"])
+        stage.clock.advance(seconds: 1)
+        _ = try await stage.get(Stage.url, Self.reload)
+        // The set of the response before becomes the newest one.
+        _ = try await stage.get(Stage.url, ["X": "a"])
+        let found = try await stage.get(Stage.url, ["X": "c"])
+        #expect(found.source == .fresh)
+        #expect(found.body == "2")
+        await stage.end()
+    }
+
+    @Test("a more recent response on disk is served before one in memory")
+    func moreRecentResponseBehindTheMemoryIsServed() async throws {
+        let folder = try Folder()
+        let bytes = 600_000
+        let stage = try await Stage(Self.origin(sets: ["X", "X, Y"], bodyCount: bytes)) {
+            $0.memory = .megabytes(1)
+            $0.backing = .disk(path: folder.path("cache"), capacity: .megabytes(64))
+        }
+        _ = try await stage.get(Stage.url, ["X": "c"])
+        stage.clock.advance(seconds: 1)
+        _ = try await stage.get(Stage.url, Self.reload)
+        let found = try await stage.get(Stage.url, ["X": "c"])
+        #expect(found.source == .fresh)
+        #expect(found.body.utf8.count == bytes)
+        await stage.end()
+    }
+
+    @Test("a response that is withdrawn does not come back by an older set")
+    func withdrawnResponseDoesNotComeBackByAnOlderSet() async throws {
+        let stage = try await Stage(Self.origin(sets: ["X", "X, Y"]))
+        _ = try await stage.get(Stage.url, ["X": "c"])
+        stage.clock.advance(seconds: 1)
+        for _ in 0..<2 { _ = try await stage.get(Stage.url, Self.reload) }
+        #expect(try await stage.get(Stage.url, ["X": "c"]).source == .origin)
+        #expect(stage.origin.count == 4)
+        await stage.end()
+    }
+
     @Test("H19: each variant has its own freshness and validator")
     func variantsAreConfirmedOneByOne() async throws {
         let origin = ScriptedOrigin { request, _ in

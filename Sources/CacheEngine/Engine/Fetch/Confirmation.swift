@@ -75,7 +75,10 @@ struct Confirmation {
         let tiers = services.tiers
         guard isKept else {
             // An attempt that was given up removes nothing that its successor has stored.
-            if ticket.isPermitted { await tiers.remove(context.lookup.key) }
+            guard ticket.isPermitted else { return }
+            await Lookup(services).end(context.lookup.key, for: context.asked) {
+                await tiers.remove($0)
+            }
             return
         }
         await tiers.replace(stored.stored, by: new, since: ticket)

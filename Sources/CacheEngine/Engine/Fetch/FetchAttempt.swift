@@ -62,7 +62,7 @@ final class FetchAttempt: Sendable {
     ) async throws -> FetchOutcome {
         let arrival = expected(answer)
         if mayEndStored, FetchDecision.endsStored(answer, to: question, context) {
-            await tiers.remove(context.lookup.key)
+            await end(context.lookup.key)
         }
         if case .askPlainly = decision, let next = nextQuestion(after: question) {
             answer.body.cancel()
@@ -279,7 +279,11 @@ final class FetchAttempt: Sendable {
             new: response.fields
         )
         if isAnother || supersession == .ends, !Mutant.keepsTheReplaced.isOn {
-            await tiers.remove(found.key)
+            await end(found.key)
         }
+    }
+
+    private func end(_ key: RequestKey) async {
+        await Lookup(services).end(key, for: context.asked) { await tiers.remove($0) }
     }
 }

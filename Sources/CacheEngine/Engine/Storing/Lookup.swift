@@ -33,17 +33,24 @@ struct Lookup {
         guard let index = VariantIndex(primary.entry) else { return .nothing(key) }
         let candidates = variantKeys(of: key, by: index, fields)
         var isUncertain = false
+        var mostRecent: LookupResult?
         for candidate in candidates {
             let seconds = secondsLeft(until: untilNanoseconds)
             switch await tiers.find(candidate, withinSeconds: seconds, mayRefuse: mayRefuse) {
             case .entry(let entry, let tier):
                 guard let stored = StoredResponse(entry) else { continue }
-                return LookupResult(stored, in: tier, under: candidate, newest: candidates[0])
+                if let other = mostRecent?.stored, !stored.isMoreRecent(than: other) { continue }
+                mostRecent = LookupResult(
+                    stored,
+                    in: tier,
+                    under: candidate,
+                    newest: candidates[0]
+                )
             case .nothing: continue
             case .refused: isUncertain = true
             }
         }
-        return .nothing(candidates[0], .varyMiss, isUncertain: isUncertain)
+        return mostRecent ?? .nothing(candidates[0], .varyMiss, isUncertain: isUncertain)
     }
 
     private func secondsLeft(until nanoseconds: UInt64?) -> Double? {
@@ -52,16 +59,22 @@ struct Lookup {
         return nanoseconds > now ? Double(nanoseconds - now) / 1e9 : 0
     }
 
-    /// The variant that the request selects by the index `primary`, looked up in memory only.
+    /// The variant that the request selects by the index `primary`, looked up in memory only; `nil`
+    /// if a more recent one may be behind it.
     func variantInMemory(_ primary: Entry, _ request: CacheRequest) -> Entry? {
         guard let index = VariantIndex(primary) else { return nil }
         let key = RequestKey(StoredEntry(primary).key)
-        let fields = request.fields.section
-        for vary in index.sets {
-            let candidate = variantKey(of: key, by: index, vary, fields)
-            if let entry = services.tiers.entryInMemory(candidate) { return entry }
+        var mostRecent: StoredResponse?
+        for candidate in variantKeys(of: key, by: index, request.fields.section) {
+            if let entry = services.tiers.entryInMemory(candidate) {
+                guard let stored = StoredResponse(StoredEntry(entry)) else { continue }
+                if let other = mostRecent, !stored.isMoreRecent(than: other) { continue }
+                mostRecent = stored
+            } else if index.sets.count > 1, !services.tiers.noteCertainMiss(candidate) {
+                return nil
+            }
         }
-        return nil
+        return mostRecent?.entry
     }
 
     /// The keys under which a response to a request with `fields` may be stored.
@@ -70,6 +83,21 @@ struct Lookup {
             let index = VariantIndex(primary)
         else { return [key] }
         return variantKeys(of: key, by: index, fields)
+    }
+
+    /// Removes by `remove` the entry that the request selects under `key`, and, if that is a variant,
+    /// the others that it selects: by an older set of selecting fields it would find an older response.
+    nonisolated(nonsending) func end(
+        _ key: RequestKey,
+        for asked: RequestContext,
+        _ remove: nonisolated(nonsending) (RequestKey) async -> Void
+    ) async {
+        await remove(key)
+        guard key.resource != nil, !Mutant.endsOneSetOnly.isOn else { return }
+        for other in await candidates(for: asked.key, asked.request.fields.section) {
+            // A removal also keeps fetches under way from being stored.
+            if other != key, await services.tiers.entry(other) != nil { await remove(other) }
+        }
     }
 
     private func variantKeys(
@@ -88,5 +116,15 @@ struct Lookup {
     ) -> RequestKey {
         let detail = VariantKey(vary, request: fields, rules: services.variantRules)
         return key.variant(detail.bytes, nonce: index.nonce, hasher: services.tiers.hasher)
+    }
+}
+
+extension StoredResponse {
+    /// Whether the response is the more recent of two that suit one request (RFC 9111 §4).
+    fileprivate func isMoreRecent(than other: StoredResponse) -> Bool {
+        if Mutant.servesTheFirstSet.isOn { return false }
+        let (own, others) = (facts, other.facts)
+        if own.dateSeconds != others.dateSeconds { return own.dateSeconds > others.dateSeconds }
+        return own.responseTimeSeconds > others.responseTimeSeconds
     }
 }
