@@ -20,6 +20,8 @@ enum Mutant: String {
     case staleOnErrorForEver
     case varyIgnoresAbsence
     case takesLongListsForNone
+    case dropsEmptyMembers
+    case takesEveryFieldForAList
     case ignoresAgeField
     case ignoresMustRevalidate
     case ignoresSharedMaxAge

@@ -1,6 +1,6 @@
 /// Splits a field value into the members of a comma-separated list (RFC 9110 §5.6.1).
 ///
-/// Commas inside a quoted string do not separate members. Empty members are skipped. An
+/// Commas inside a quoted string do not separate members. `next` skips empty members. An
 /// unterminated quoted string extends to the end of the line.
 public struct ListScanner {
     private let text: ByteRun
@@ -9,14 +9,20 @@ public struct ListScanner {
     public init(_ text: ByteRun) { self.text = text }
 
     public mutating func next() -> ByteRun? {
-        while position < text.count {
-            let start = position
-            position = Self.endOfMember(in: text, from: start)
-            let member = text[start..<position].trimmed
-            position += 1
+        while let member = nextOrEmpty() {
             if !member.isEmpty { return member }
         }
         return nil
+    }
+
+    /// The next member, which may be empty; an empty text has one.
+    mutating func nextOrEmpty() -> ByteRun? {
+        guard position <= text.count else { return nil }
+        let start = position
+        position = Self.endOfMember(in: text, from: start)
+        let member = text[start..<position].trimmed
+        position += 1
+        return member
     }
 
     /// The index of the comma that ends the member, or the end of the text.

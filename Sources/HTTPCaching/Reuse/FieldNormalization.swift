@@ -1,11 +1,14 @@
 /// How the value of a selecting field is normalised before it is compared (RFC 9111 §4.1).
 ///
-/// A normalisation never changes the meaning of the value.
+/// A normalisation never changes the meaning of the value (decision 0063). No list loses its empty
+/// members: clients do not send them, and an origin that compares the text of a value sees them.
 public enum FieldNormalization: Hashable, Sendable {
-    /// Joins the lines; removes the whitespace around them.
+    /// The lines as they are.
     case verbatim
-    /// A list: trims the members and drops empty ones.
+    /// A list: joins the lines and trims the members.
     case list
+    /// A list if every member is a token; any other value, such as a URL or JSON, as it is.
+    case tokens
     /// A list of weighted tokens (RFC 9110 §12.4.2).
     ///
     /// Tokens are in lower case, sorted by descending weight and then by name. The weight 1 is
@@ -30,11 +33,13 @@ public struct VariantRules: Hashable, Sendable {
         if !overrides.isEmpty, let override = overrides[lowercasedName] { return override }
         switch lowercasedName {
         case "accept-encoding", "accept-language", "accept-charset": return .weighted
+        case "accept", "forwarded", "prefer": return .list
         // These fields are not lists: a comma is part of their content.
         case "authorization", "cookie", "date", "from", "host", "if-modified-since", "origin",
             "proxy-authorization", "referer", "user-agent":
             return .verbatim
-        default: return .list
+        // Of other fields it is not known whether they are lists.
+        default: return Mutant.takesEveryFieldForAList.isOn ? .list : .tokens
         }
     }
 }
@@ -44,11 +49,29 @@ extension FieldNormalization {
     fileprivate static let memberSeparator: UInt8 = 0x01
     fileprivate static let weightSeparator: UInt8 = 0x02
 
+    /// Stands in a variant's key, so that no form finds the variants of another.
+    var code: UInt8 {
+        switch self {
+        case .verbatim: UInt8(ascii: "v")
+        case .list: UInt8(ascii: "l")
+        case .tokens: UInt8(ascii: "t")
+        case .weighted: UInt8(ascii: "w")
+        case .best: UInt8(ascii: "b")
+        }
+    }
+
     /// Appends the normal form of the field's value in `request`; allocates nothing else.
     func append(_ name: ByteRun, of request: FieldSection, to bytes: inout [UInt8]) {
         switch self {
         case .verbatim: Self.appendJoined(name, request, to: &bytes)
         case .list: Self.appendList(name, request, to: &bytes)
+        case .tokens:
+            // One line of any other value is no list of tokens: the two never have equal bytes.
+            if Self.areTokens(name, request) {
+                Self.appendList(name, request, to: &bytes)
+            } else {
+                Self.appendJoined(name, request, to: &bytes)
+            }
         case .weighted:
             let isShort = WeightedToken.withAll(name, in: request) { tokens in
                 for index in tokens.indices {
@@ -90,12 +113,25 @@ extension FieldNormalization {
         var isFirst = true
         request.forEachValue(of: name) { value in
             var members = ListScanner(value)
-            while let member = members.next() {
+            while let member = members.nextOrEmpty() {
+                if member.isEmpty, Mutant.dropsEmptyMembers.isOn { continue }
                 if !isFirst { bytes.append(memberSeparator) }
                 isFirst = false
                 bytes.append(contentsOf: member.buffer)
             }
         }
+    }
+
+    private static func areTokens(_ name: ByteRun, _ request: FieldSection) -> Bool {
+        var areTokens = true
+        request.forEachValue(of: name) { value in
+            var members = ListScanner(value)
+            while areTokens, let member = members.nextOrEmpty() {
+                // The name of a field is a token (RFC 9110 §5.1).
+                areTokens = FieldSection.isValidName(member)
+            }
+        }
+        return areTokens
     }
 }
 
@@ -123,7 +159,7 @@ struct WeightedToken {
                 while let line = cursor.next() {
                     guard line.name.equalsIgnoringCase(name) else { continue }
                     var members = ListScanner(line.value)
-                    while let member = members.next() {
+                    while let member = members.nextOrEmpty() {
                         guard count < membersMax else { return false }
                         insert(WeightedToken(member), into: slots, count: count)
                         count += 1

@@ -2,9 +2,10 @@
 ///
 /// For each name, in the order of `Vary.names`:
 ///
-///     name length u8 · name · present u8 · value length u32 little-endian · value
+///     name length u8 · name · form u8 · value length u32 little-endian · value
 ///
-/// Each length precedes its content, so different values never give equal bytes.
+/// The form is 0 if the field is absent, and else the code of its normalisation. Each length precedes
+/// its content, so different values never give equal bytes.
 public struct VariantKey: Hashable, Sendable {
     public private(set) var bytes: [UInt8]
 
@@ -27,8 +28,8 @@ public struct VariantKey: Hashable, Sendable {
             name.withByteRun { name in
                 bytes.append(UInt8(name.count))
                 bytes.append(contentsOf: name.buffer)
-                bytes.append(request.contains(name) ? 1 : 0)
-                if Mutant.varyIgnoresAbsence.isOn { bytes[bytes.count - 1] = 1 }
+                let isAbsent = !request.contains(name) && !Mutant.varyIgnoresAbsence.isOn
+                bytes.append(isAbsent ? 0 : normalization.code)
                 let lengthOffset = bytes.count
                 for _ in 0..<4 { bytes.append(0) }
                 normalization.append(name, of: request, to: &bytes)

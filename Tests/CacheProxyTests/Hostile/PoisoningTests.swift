@@ -85,6 +85,29 @@ import Testing
         }
     }
 
+    /// X15: an origin compares the field with the one value that its clients send.
+    @Test(arguments: [
+        ["X-Mode: 1,"], ["X-Mode: ,1"], ["X-Mode: 1", "X-Mode:"], ["X-Mode:", "X-Mode: 1"],
+        ["X-Mode: 1 ,\t,"], ["X-Mode: \"1\""], ["X-Mode: 1;q=1"], ["X-Mode: 1", "X-Mode: 1"],
+    ])
+    func valueThatTheOriginTellsApartIsAVariantOfItsOwn(lines: [String]) async throws {
+        try await withProxy({ request, socket in
+            let sent = request.fields.filter { $0.name.lowercased() == "x-mode" }.map(\.value)
+            return try socket.answer(
+                200,
+                ["Cache-Control: max-age=60", "Vary: X-Mode"],
+                sent == ["1"] ? "part" : "whole"
+            )
+        }) { proxy, origin async throws in
+            #expect(try await proxy.request("/", ["X-Mode: 1"]).text == "part")
+            let reload = lines + ["Cache-Control: no-cache"]
+            #expect(try await proxy.request("/", reload).text == "whole")
+            let response = try await proxy.request("/", ["X-Mode: 1"])
+            #expect(response.text == "part" && response.isHit)
+            #expect(origin.count == 2)
+        }
+    }
+
     @Test func partsOfAKeyDoNotRunTogether() async throws {
         try await withProxy(Self.script) { proxy, origin async throws in
             #expect(try await proxy.request("/b/c", ["Host: a"]).text == "a/b/c")

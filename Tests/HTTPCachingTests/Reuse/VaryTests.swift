@@ -64,7 +64,8 @@ struct VaryTests {
         arguments: [
             Row("lines combine", ("foo", ["1, 2"]), ["1", "2"]),
             Row("whitespace in a list", ("foo", ["1,2"]), [" 1, 2 "]),
-            Row("empty members", ("foo", ["1,2"]), ["1,,2,"]),
+            Row("whitespace in a known list", ("accept", ["a/b, */*;q=0.1"]), ["a/b ,*/*;q=0.1"]),
+            Row("lines of a known list", ("accept", ["a/b, c/d"]), ["a/b", "c/d"]),
             Row("order of languages", ("accept-language", ["en, de"]), ["de, en"]),
             Row("case of languages", ("accept-language", ["en, de"]), ["eN, De"]),
             Row("space around languages", ("accept-language", ["en, de"]), [" en ,   de"]),
@@ -93,6 +94,19 @@ struct VaryTests {
             Row("quotes keep a comma", ("foo", ["\"1, 2\""]), ["1, 2"]),
             Row("a quote over two lines", ("foo", ["\"a", "b\""]), ["\"a,b\""]),
             Row("comma in what is no list", ("user-agent", ["a, b"]), ["a,b"]),
+            Row("comma after the value", ("rsc", ["1"]), ["1,"]),
+            Row("comma before the value", ("rsc", ["1"]), [",1"]),
+            Row("an empty line", ("rsc", ["1"]), ["1", ""]),
+            Row("empty members", ("foo", ["1,2"]), ["1,,2"]),
+            Row("empty members of a known list", ("accept", ["a/b"]), ["a/b,"]),
+            Row("an empty line of a known list", ("accept", ["a/b"]), ["", "a/b"]),
+            Row("empty members of languages", ("accept-language", ["de"]), [",de"]),
+            Row("empty members of codings", ("accept-encoding", ["br, gzip"]), ["br,,gzip"]),
+            Row("whitespace in a URL", ("next-url", ["/a,b"]), ["/a, b"]),
+            Row("lines of a URL", ("next-url", ["/a,b"]), ["/a", "b"]),
+            Row("whitespace in JSON", ("foo", ["[1,2]"]), ["[1, 2]"]),
+            Row("whitespace of a date", ("foo", ["Sun, 06 Nov"]), ["Sun,06 Nov"]),
+            Row("lines of which one is no token", ("foo", ["1,2", "/"]), ["1", "2", "/"]),
             Row("weights", ("accept-encoding", ["gzip, br;q=0.5"]), ["gzip;q=0.5, br"]),
             Row("a weight that is none", ("accept-encoding", ["gzip;q=500"]), ["gzip;q=0.5"]),
             Row("identity refused", ("accept-encoding", ["gzip"]), ["gzip, identity;q=0"]),
@@ -104,6 +118,19 @@ struct VaryTests {
         let one = try #require(Self.key([name], first.map { (name, $0) }))
         let other = try #require(Self.key([name], row.expected.map { (name, $0) }))
         #expect(one != other)
+    }
+
+    @Test("A form of comparison finds no variant that was stored under another")
+    func formsAreKeptApart() {
+        let forms: [FieldNormalization] = [
+            .verbatim, .list, .tokens, .weighted, .best(of: ["br"]),
+        ]
+        let keys = forms.map { form in
+            var rules = VariantRules()
+            rules.overrides["foo"] = form
+            return Self.key(["foo"], [("Foo", "br")], rules)
+        }
+        #expect(Set(keys).count == forms.count)
     }
 
     @Test("Only selecting fields count, in whatever order they come")
@@ -159,7 +186,7 @@ struct VaryTests {
     func shuffledRequests(seed: UInt64) {
         var random = SeededRandom(seed: seed)
         let names = ["a", "bb", "accept-language", "user-agent"]
-        let values = ["", "1", "1, 2", "en;q=0.5, de", "\"x, y\"", "é"]
+        let values = ["", "1", "1, 2", "en;q=0.5, de", "\"x, y\"", "é", "1,", ",", "/a, b"]
         var lines: Lines = names.compactMap { name in
             Bool.random(using: &random) ? (name, values.randomElement(using: &random) ?? "") : nil
         }

@@ -30,7 +30,11 @@ public struct CachingRules: Hashable, Sendable {
     public var staleOnDisconnect = Duration.seconds(86_400)
     /// The validators that a conditional request carries.
     public var validators = Validators.all
-    /// The normal form of the request fields that select a variant, by lower-case name.
+    /// The normal form of the request fields that select a variant, by name.
+    ///
+    /// Of the fields that it leaves out, Accept-Encoding, Accept-Language and Accept-Charset are
+    /// weighted, and Accept, Forwarded and Prefer are lists. Any other is compared as a list if all
+    /// of its members are tokens, and else, like Cookie and User-Agent, verbatim.
     public var selectingFields: [String: SelectingField] = [:]
     /// The most variants kept of one resource.
     ///
@@ -105,7 +109,7 @@ public struct CachingRules: Hashable, Sendable {
     public enum SelectingField: Hashable, Sendable {
         /// The value is compared as it is.
         case verbatim
-        /// The value is compared as a list, without regard to whitespace.
+        /// The value is compared as a list, without regard to whitespace; empty members count.
         case list
         /// The value is compared as weighted tokens, ordered by weight.
         case weighted
