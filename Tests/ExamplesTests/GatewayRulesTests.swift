@@ -29,6 +29,19 @@ import Testing
         )
     }
 
+    @Test(arguments: [
+        "Cache-Control", "CDN-Cache-Control", "Pragma", "Vary", "Age", "Date", "Expires", "ETag",
+        "Last-Modified", "Content-Type", "Content-Encoding", "Content-Range", "Range",
+        "Authorization", "Cookie", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto",
+        "X-Forwarded-Host", "X-Forwarded-Client-Cert", "X-Real-IP", "Early-Data", "Via", "CDN-Loop",
+    ])
+    func fieldThatConnectionCannotRemoveIsForwarded(name: String) {
+        for listed in [name, name.lowercased(), " x-other ,\t\(name.uppercased())"] {
+            let fields: HeaderFields = ["Connection": listed, name: "x", "X-Other": "y"]
+            #expect(forwarded(fields).contains("\(name): x"), "\(listed)")
+        }
+    }
+
     @Test func cookiesInSeveralLinesBecomeOne() {
         let fields = HeaderFields([("Cookie", "a=1"), ("Cookie", "b=2")])
         #expect(forwarded(fields) == ["Cookie: a=1; b=2", "Via: 1.1 gate"])

@@ -12,7 +12,7 @@ extension HeaderFields {
         for line in values("Connection") {
             for member in line.split(separator: ",") {
                 let listed = member.filter { !$0.isWhitespace }.lowercased()
-                if !Self.endToEnd.contains(listed) { kept.remove(listed) }
+                if !Self.isEndToEnd(listed) { kept.remove(listed) }
             }
         }
         for name in Self.ofConnection { kept.remove(name) }
@@ -55,10 +55,20 @@ extension HeaderFields {
         "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
     ]
 
-    /// Fields that a client must not remove by a mention in `Connection`.
+    /// Whether a client cannot remove the field by a mention in `Connection` (decision 0016 of the
+    /// engine); `name` is in lower case.
+    private static func isEndToEnd(_ name: String) -> Bool {
+        endToEnd.contains(name) || name.hasPrefix("x-forwarded-")
+            || name.hasSuffix("-cache-control")
+    }
+
     private static let endToEnd: Set<String> = [
-        "authorization", "cache-control", "content-encoding", "content-range", "content-type",
-        "cookie", "pragma", "range",
+        // They describe the message and the users that may see it.
+        "age", "authorization", "cache-control", "content-encoding", "content-length",
+        "content-range", "content-type", "cookie", "date", "etag", "expires", "host",
+        "last-modified", "pragma", "range", "vary",
+        // They tell the way of the message.
+        "cdn-loop", "early-data", "forwarded", "via", "x-real-ip",
     ]
 }
 

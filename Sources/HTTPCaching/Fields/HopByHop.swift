@@ -1,6 +1,6 @@
 /// Fields of one connection, neither stored nor forwarded (RFC 9110 §7.6.1, RFC 9111 §3.1).
 ///
-/// This is the list of the two RFCs, and the only one that obeys the names in `Connection`.
+/// This is the list of the two RFCs, and the only one here that obeys the names in `Connection`.
 /// `StoredFields` uses it for what is stored, and `OriginExchange` for what comes from an origin.
 /// Lists of their own, because they also leave out framing, `Host` and `HTTP2-Settings` or work while
 /// they copy, have:
@@ -12,6 +12,8 @@
 ///   to AsyncHTTPClient.
 /// - `ResponseHeadWriter.drops`, for the proxy's response to a client; `strip` follows if there is a
 ///   `Connection`.
+/// - `HeaderFields.forwarded(by:)` in `NIOBridge/Gateway.swift` of the adapters, for a request to an
+///   adapter's origin; it obeys the names in `Connection` too, and protects those that `strip` does.
 ///
 /// A field that is added here belongs in those lists too.
 public enum HopByHop {
