@@ -6,7 +6,7 @@ struct ScopeSweep {
     /// The holds of a lock between two suspensions.
     private static let holdsPerTurn = 16
 
-    private let scopes: [RemovalScope]
+    private(set) var scopes: SweepScopes
     private let shards: ShardSet
     /// The entries that were removed for each scope; one in several scopes counts for the first.
     private var removed: [RemovalCount]
@@ -14,7 +14,7 @@ struct ScopeSweep {
     private var walk = SlotWalk()
 
     init(_ scopes: [RemovalScope], of shards: ShardSet) {
-        self.scopes = scopes
+        self.scopes = SweepScopes(scopes)
         self.shards = shards
         removed = scopes.map { _ in RemovalCount() }
     }
@@ -33,15 +33,16 @@ struct ScopeSweep {
 
     /// Removes the entries in the next slots.
     mutating func advance() {
-        var (removed, walk) = (removed, walk)
+        var walk = walk
         let batch = shards.doors[door].unlinkNext(of: &walk) { entry in
-            guard let scope = scopes.firstIndex(where: entry.isCovered) else { return false }
-            removed[scope] = removed[scope] + RemovalCount(entries: 1, bytes: entry.sizeBytes)
+            guard let scope = scopes.first(with: entry) else { return false }
+            removed[scope].entries += 1
+            removed[scope].bytes += entry.sizeBytes
             return true
         }
         shards.commons.retire(batch)
-        if walk.isDone { (door, walk) = (door + 1, SlotWalk()) }
-        (self.removed, self.walk) = (removed, walk)
+        self.walk = walk
+        if walk.isDone { (door, self.walk) = (door + 1, SlotWalk()) }
     }
 
     /// Releases the removed entries, and returns how many were removed for each scope.

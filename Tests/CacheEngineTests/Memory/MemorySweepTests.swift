@@ -45,6 +45,40 @@ import Testing
         #expect(sweep.finish().map(\.entries) == [1, 1, 0])
     }
 
+    @Test("a walk compares an entry with the scopes that its own tags name, of any number")
+    func walkComparesAnEntryWithItsOwnScopes() {
+        let tier = Self.tier(4_096, tagCount: 128)
+        // Each tag, class and time twice; of two equal scopes, the first one counts.
+        let tags = (64..<1_064).map { RemovalScope.tag("t\($0)") }
+        let others: [RemovalScope] = [.storageClass(.session), .storedBefore(seconds: 0)]
+        var sweep = ScopeSweep(tags + others + tags + others, of: tier.shards)
+        while !sweep.isDone { sweep.advance() }
+        #expect(sweep.scopes.comparisonCount == 4_096 * others.count + 4_096 / 2)
+        let counts = sweep.finish().map(\.entries)
+        #expect(counts == Array(repeating: 32, count: 64) + Array(repeating: 0, count: 1_940))
+        #expect(tier.usage().entries == 4_096 / 2)
+    }
+
+    @Test("an entry in scopes of several kinds counts for the first of them")
+    func entryInScopesOfSeveralKindsCountsForTheFirst() {
+        let scopes: [RemovalScope] = [
+            .tag("a"), .storageClass(.permanent), .tag("b"), .everything,
+        ]
+        for rotation in scopes.indices {
+            let scopes = Array(scopes[rotation...] + scopes[..<rotation])
+            let tier = MemoryTier(MemoryConfiguration(capacityBytes: 4 << 20))
+            var expected = scopes.map { _ in 0 }
+            for (number, tags) in [["b", "a"], ["b"], ["c"], []].enumerated() {
+                let entry = MemoryFixtures.entry("k\(number)", tags: tags)
+                tier.store(entry)
+                expected[scopes.firstIndex(where: entry.isCovered) ?? 0] += 1
+            }
+            var sweep = ScopeSweep(scopes, of: tier.shards)
+            while !sweep.isDone { sweep.advance() }
+            #expect(sweep.finish().map(\.entries) == expected)
+        }
+    }
+
     @Test("a long walk lets other tasks run", arguments: [false, true])
     func longWalkLetsOtherTasksRun(isAlone: Bool) async {
         let executor = ThreadExecutor()
