@@ -9,17 +9,11 @@ import Synchronization
 /// configuration and rules it shares, it follows no redirects, decodes no content, and repeats only
 /// an idempotent request on a kept connection that was dead. `https` goes to `secure`.
 package final class PlainOrigin: ConnectingOrigin, LoopOrigin {
-    /// Tells this origin from every other one, earlier ones included.
-    ///
-    /// The address of the object would not: an event loop keeps connections to the hosts of an
-    /// origin that was released, and a new origin may get its memory.
-    let number = PlainOrigin.counter.add(1, ordering: .relaxed).newValue
     let configuration: CurlConfiguration
     let limits: ResponseLimits
     let deadlines: TransferDeadlines.Limits
     let budget: ConnectionBudget
     private let secure: any ConnectingOrigin
-    private static let counter = Atomic<UInt64>(0)
     /// The event loop for tasks of no worker, once there was one.
     private let spare = Mutex<Mailbox?>(nil)
 

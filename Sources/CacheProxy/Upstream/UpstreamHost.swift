@@ -7,16 +7,20 @@ import Platform
 ///
 /// Belongs to the thread of the loop.
 final class UpstreamHost {
-    /// Host and port of one origin's configuration.
+    /// Host and port, and the budget of the connections to them.
+    ///
+    /// Origins with one budget share their connections: those of before a change of the
+    /// configuration are used on, and the limits hold for all of them.
     struct Name: Hashable, Sendable {
-        /// The number of the origin, which a change of the configuration replaces.
-        let origin: UInt64
+        let budget: ObjectIdentifier
         let host: String
         let port: Int
 
         /// Whether it is the name of the host of `call`, as the URL spells it.
         func isHost(of call: UpstreamCall) -> Bool {
-            guard port == call.url.port, origin == call.origin.number else { return false }
+            guard port == call.url.port, budget == ObjectIdentifier(call.origin.budget) else {
+                return false
+            }
             return call.request.url.withByteRun { url in
                 host.withByteRun { $0.equals(url[call.url.host]) }
             }
@@ -26,8 +30,10 @@ final class UpstreamHost {
     }
 
     let name: Name
-    /// Its place in the origin's budget of connections.
-    let budget: Int
+    /// Held as long as its identity is part of the name.
+    private let budget: ConnectionBudget
+    /// Its place in the budget.
+    let place: Int
     /// The idle connections; the one used last is at the end.
     var idle: [UpstreamConnection] = []
     var addresses: [SocketAddress] = []
@@ -38,9 +44,10 @@ final class UpstreamHost {
     /// The exchanges that wait for the addresses; `nil` if no look-up runs.
     var awaiting: [UpstreamExchange]?
 
-    init(_ name: Name, budget: Int) {
-        self.name = name
+    init(_ host: String, port: Int, budget: ConnectionBudget) {
+        name = Name(budget: ObjectIdentifier(budget), host: host, port: port)
         self.budget = budget
+        place = budget.place(of: host, port)
     }
 
     /// The exchanges under way.

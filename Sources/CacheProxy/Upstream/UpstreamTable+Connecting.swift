@@ -50,7 +50,7 @@ extension UpstreamTable {
         // Most exchanges are with the host of the one before.
         if let lastHost, lastHost.name.isHost(of: call) { return lastHost }
         let name = UpstreamHost.Name(
-            origin: call.origin.number,
+            budget: ObjectIdentifier(call.origin.budget),
             host: call.url.hostText(in: call.request.url),
             port: call.url.port
         )
@@ -58,8 +58,7 @@ extension UpstreamTable {
         if let known = hosts[name] {
             host = known
         } else {
-            let budget = call.origin.budget.place(of: name.host, name.port)
-            host = UpstreamHost(name, budget: budget)
+            host = UpstreamHost(name.host, port: name.port, budget: call.origin.budget)
             hosts[name] = host
         }
         lastHost = host
@@ -70,7 +69,7 @@ extension UpstreamTable {
 
     private func takePermit(_ exchange: UpstreamExchange) {
         let budget = exchange.origin.budget
-        guard budget.take(exchange.host.budget, for: exchange.id, at: mailbox) else {
+        guard budget.take(exchange.host.place, for: exchange.id, at: mailbox) else {
             exchange.permit = .awaited
             return
         }

@@ -224,7 +224,7 @@ extension UpstreamTable {
 
     /// Keeps a connection for the next exchange; those unused for longest make room.
     ///
-    /// The limit is that of the loop: connections to an origin that a new configuration replaced
+    /// The limit is that of the loop: connections to a host that a new configuration has dropped
     /// count too.
     private func keep(_ connection: UpstreamConnection, _ origin: PlainOrigin) {
         connection.idleEnd = now + Self.idleMilliseconds

@@ -159,9 +159,9 @@ final class UpstreamTable {
         exchange.upload?.close()
         switch exchange.permit {
         case .held where !Mutant.forgetsPermits.isOn:
-            exchange.origin.budget.give(exchange.host.budget)
+            exchange.origin.budget.give(exchange.host.place)
         case .awaited where !Mutant.staysInLine.isOn:
-            exchange.origin.budget.leave(exchange.host.budget, exchange.id)
+            exchange.origin.budget.leave(exchange.host.place, exchange.id)
         default: break
         }
         exchange.permit = .none

@@ -346,6 +346,33 @@ import Testing
         await service.shutDown()
     }
 
+    @Test func connectionsKeptBeforeAReloadAreUsedAndCountAfterIt() async throws {
+        let origin = try WireOrigin { request, socket in
+            try socket.answer(200, ["Cache-Control: no-store"], request.target)
+        }
+        defer { origin.stop() }
+        var configuration = try OptionTests.read([
+            "--listen", "127.0.0.1:0", "--workers", "1", "--origin-connections", "1",
+            "--drain-timeout", "1",
+        ])
+        configuration.origins = [try #require(OriginAddress("http://127.0.0.1:\(origin.port)"))]
+        let service = try await ProxyService(configuration)
+        guard case .tcp(_, let port) = service.address else { throw WireFailure("no port") }
+        let client = try WireClient(port)
+        for (number, method) in ["GET", "GET", "POST"].enumerated() {
+            try await client.send(
+                "\(method) /\(number) HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+            )
+            #expect(try await client.response().text == "/\(number)")
+            configuration.connectTime += .seconds(1)
+            _ = try service.reload(configuration)
+        }
+        // A POST uses no kept connection: the one of before makes room.
+        #expect(origin.requests.map(\.connection) == [1, 1, 2])
+        #expect(await eventually { origin.openConnectionCount == 1 })
+        await service.shutDown()
+    }
+
     @Test func changedNameNeedsARestartAndAGeneratedNameDoesNot() async throws {
         let read = { (arguments: [String]) throws in
             try OptionTests.read(["--listen", "127.0.0.1:0"] + arguments)

@@ -64,6 +64,9 @@ final class WireOrigin: Sendable {
     var heads: [String] { requests.map(\.head) }
     var count: Int { state.withLock { $0.requests.count } }
 
+    /// The connections that are open now.
+    var openConnectionCount: Int { state.withLock { $0.sockets.count } }
+
     func forget() { state.withLock { $0.requests = [] } }
 
     /// Closes the listener and every connection; on return the port is free.

@@ -37,8 +37,8 @@ import Testing
         let address = try #require(SocketAddress.literal("127.0.0.1", port: Int(server.port)))
         let stepper = try UpstreamStepper()
         let origin = origin(connect: .seconds(1))
-        let name = UpstreamHost.Name(origin: origin.number, host: "nowhere.invalid", port: 80)
-        let host = UpstreamHost(name, budget: origin.budget.place(of: name.host, name.port))
+        let host = UpstreamHost("nowhere.invalid", port: 80, budget: origin.budget)
+        let name = host.name
         host.found([address], now: stepper.table.now - UpstreamHost.addressMilliseconds)
         // A look-up is under way, so that none begins.
         host.awaiting = []
@@ -65,8 +65,8 @@ import Testing
     @Test func addressesAreNotUsedForEver() async throws {
         let stepper = try UpstreamStepper()
         let origin = origin(connect: .seconds(1))
-        let name = UpstreamHost.Name(origin: origin.number, host: "nowhere.invalid", port: 80)
-        let host = UpstreamHost(name, budget: origin.budget.place(of: name.host, name.port))
+        let host = UpstreamHost("nowhere.invalid", port: 80, budget: origin.budget)
+        let name = host.name
         let address = try #require(SocketAddress.literal("127.0.0.1", port: 1))
         host.found([address], now: stepper.table.now - UpstreamHost.keptMilliseconds)
         host.awaiting = []
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test func addressesOutliveTheConnectionsToThem() {
-        let host = UpstreamHost(.init(origin: 1, host: "a.test", port: 80), budget: 0)
+        let host = UpstreamHost("a.test", port: 80, budget: ConnectionBudget(.init()))
         #expect(host.isUnused(now: 0))
         host.found([], now: 0)
         #expect(!host.isUnused(now: UpstreamHost.keptMilliseconds - 1))
