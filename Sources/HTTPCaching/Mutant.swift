@@ -26,6 +26,7 @@ enum Mutant: String {
     case ignoresMustRevalidate
     case ignoresSharedMaxAge
     case guessesForCookies
+    case sharesSpentLifetimes
     case keepsPassingErrors
     case storesNoStore
     case sharesPrivateResponses

@@ -94,6 +94,7 @@ enum Mutant: String {
     case refreshesWithoutPause
     case joinsPersonalRefreshes
     case marksForOneClient
+    case marksForCookies
     case marksForProvokedRefusals
     case sendsACrowdToAFailingOrigin
     case keepsSmallPieces

@@ -21,6 +21,9 @@ public struct CollapsingOptions: Hashable, Sendable {
     public var maximumEscapes = 16
     /// The time for which a key is not collapsed after a response that cannot be shared.
     ///
+    /// If only the cookies of its request keep a response from being shared, the others are collapsed
+    /// that have none.
+    ///
     /// After a response that is too large to be stored, requests with conditions are sent as they
     /// came for as long, and the others are collapsed.
     public var hitForMissTime = Duration.seconds(5.0)

@@ -6,6 +6,9 @@ enum FlightAudience: Hashable, Sendable, CaseIterable {
     case waiting
     /// The request that was sent; the others fetch on their own.
     case asker
+    /// The request that was sent, because of its cookies; those with cookies fetch on their own, and
+    /// the others look again.
+    case askerWithCookie
 }
 
 /// The reason why a request fetches on its own.

@@ -112,12 +112,7 @@ extension StoreDecision {
         let flags = response.directives.flags
         let isMarked =
             flags.contains(.public) || (rules.mode == .private && flags.contains(.private))
-        // A response to a request with cookies needs a statement of the origin that others may get
-        // it.
-        let isPersonal = rules.mode == .shared && request.flags.contains(.hasCookie)
-        let isKeptRedirect =
-            rules.redirects == .storeAll && status.isRedirect
-            && (!isPersonal || isMarked || lifetime.isExplicit)
+        let isKeptRedirect = rules.redirects == .storeAll && status.isRedirect
         // It would replace the stored response, and could not be used itself.
         if status.isPassingError, lifetime.seconds == 0, !Mutant.keepsPassingErrors.isOn {
             return status.isProvokedRefusal ? .provokedRefusal : .notFreshNorCacheable
@@ -126,9 +121,13 @@ extension StoreDecision {
             if status.isProvokedRefusal, !isMarked { return .provokedRefusal }
             // RFC 9110 §9.3.3: a response to POST needs explicit freshness.
             let isGround =
-                request.method != .post
-                && (status.isHeuristicallyCacheable && !isPersonal || isMarked)
+                request.method != .post && (status.isHeuristicallyCacheable || isMarked)
             guard isGround || isKeptRedirect else { return .notFreshNorCacheable }
+        }
+        if request.flags.contains(.hasCookie), rules.mode == .shared, !isMarked,
+            !isForOthers(response, lifetime, rules)
+        {
+            return .notFreshNorCacheable
         }
         guard rules.unusable == .refuse, !isKeptRedirect else { return nil }
         let isUsable =
@@ -136,6 +135,24 @@ extension StoreDecision {
             || (response.directives.staleWhileRevalidateSeconds ?? 0) > 0
             || (response.directives.staleIfErrorSeconds ?? 0) > 0
         return isUsable ? nil : .neitherFreshNorValidatable
+    }
+
+    /// Whether a lifetime states that other requests may be answered with the response to a request
+    /// with cookies.
+    ///
+    /// A lifetime of 0 and `no-cache` let no request be answered without the origin.
+    private static func isForOthers(
+        _ response: ResponseFacts,
+        _ lifetime: FreshnessLifetime,
+        _ rules: StoringRules
+    ) -> Bool {
+        let directives = response.directives
+        guard lifetime.isExplicit,
+            rules.originDirectives == .ignore || !directives.flags.contains(.noCache)
+        else { return false }
+        if lifetime.seconds > 0 || Mutant.sharesSpentLifetimes.isOn { return true }
+        return (directives.staleWhileRevalidateSeconds ?? 0) > 0
+            && !directives.forbidsStale(in: rules.mode)
     }
 }
 

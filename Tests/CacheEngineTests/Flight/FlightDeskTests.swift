@@ -29,6 +29,7 @@ import Testing
         let mayLead = true
         let untilNanoseconds = UInt64.max
         let isPersonal = false
+        let hasCookie = false
 
         func mayJoin(_ flight: Flight) -> Bool { true }
         func isOutdated(_ flight: Flight) -> Bool { false }
@@ -97,7 +98,7 @@ import Testing
             return
         }
         flight.abort(CancellationError())
-        table.noteShareable(Self.key(1))
+        table.noteShareable(Self.key(1), isForAll: true)
         let isStillMarked = table.isTooLarge(Self.key(1), nowNanoseconds: 1)
         #expect(!isStillMarked)
     }

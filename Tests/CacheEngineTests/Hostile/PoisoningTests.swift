@@ -283,6 +283,28 @@ import Testing
         }
     }
 
+    @Test(
+        "X16: a page that cookies select is for one user, though its origin states a lifetime of 0",
+        arguments: [
+            ["Cache-Control": "max-age=0"], ["Cache-Control": "s-maxage=0"], ["Expires": "0"],
+            ["Cache-Control": "no-cache, max-age=60"], ["Pragma": "no-cache", "Expires": "0"],
+        ] as [HeaderFields]
+    )
+    func lifetimeOfZeroSharesNoPage(fields: HeaderFields) async throws {
+        let origin = ScriptedOrigin { request, _ in
+            var fields = fields
+            let user = request.fields["Cookie"] ?? "nobody"
+            fields["ETag"] = "\"\(user)\""
+            return .whole(fields: fields, body: user)
+        }
+        let stage = try await Stage(origin) { $0.caching.staleWhileRevalidate = .seconds(30) }
+        #expect(try await stage.get(Stage.url, ["Cookie": "ada"]).body == "ada")
+        #expect(try await stage.get(Stage.url, ["Cookie": "bob"]).body == "bob")
+        let wish: HeaderFields = ["Cache-Control": "max-stale"]
+        #expect(try await stage.get(Stage.url, wish).body == "nobody")
+        await stage.end()
+    }
+
     @Test("X16: partitions keep users apart in one cache")
     func partitionsKeepUsersApart() async throws {
         let origin = ScriptedOrigin { request, _ in

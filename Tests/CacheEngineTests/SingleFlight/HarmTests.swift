@@ -176,6 +176,80 @@ import Testing
         await scene.close()
     }
 
+    private static let logged = CacheRequest.page.with { $0.fields["Cookie"] = "a=b" }
+    /// A page without explicit freshness: with cookies it is stored for nobody.
+    private static let guessed: HeaderFields = [
+        "Last-Modified": "Thu, 01 Jan 2015 00:00:00 GMT", "ETag": "\"1\"",
+    ]
+
+    @Test("an answer refused for the cookies of its request marks no key for those without any")
+    func refusalForCookiesMarksNoKeyForOthers() async throws {
+        let scene = try await FlightScene { $0.mode = .shared }
+        _ = await scene.crowd(1, Self.logged)
+        let waiting = await scene.crowd(20)
+        try await scene.answer(0, fields: Self.guessed, body: "yours")
+        // The waiters share the next request, and so do those that come now.
+        let later = await scene.crowd(20)
+        #expect(scene.origin.held.count == 1)
+        // Those with cookies wait for no response that they may not use.
+        let logged = await scene.crowd(3, Self.logged)
+        #expect(scene.origin.held.count == 4)
+        for index in 2...4 { try await scene.answer(index, fields: Self.guessed, body: "yours") }
+        #expect(logged.allSatisfy { $0.isComplete && $0.text == "yours" })
+        try await scene.answer(1, fields: Self.guessed, body: "for all")
+        #expect((waiting + later).allSatisfy { $0.isComplete && $0.text == "for all" })
+        #expect(await scene.world.statistics.hitForMissMarks == 1)
+        await scene.close()
+    }
+
+    @Test("a response that all get ends the mark for requests with cookies")
+    func responseForAllEndsTheMarkForCookies() async throws {
+        let scene = try await FlightScene {
+            $0.mode = .shared
+            $0.collapsing.hitForMissTime = .seconds(500)
+        }
+        _ = await scene.crowd(1, Self.logged)
+        try await scene.answer(0, fields: ["Cache-Control": "no-cache", "ETag": "\"1\""])
+        _ = await scene.crowd(1)
+        // Those without cookies get no response that says anything about cookies.
+        try await scene.answer(1, fields: ["Cache-Control": "no-cache", "ETag": "\"1\""])
+        _ = await scene.crowd(2, Self.logged)
+        #expect(scene.origin.held.count == 2)
+        for index in [2, 3] {
+            try await scene.answer(index, fields: ["Cache-Control": "max-age=1"])
+        }
+        await scene.world.advance(seconds: 3)
+        _ = await scene.crowd(4, Self.logged)
+        #expect(scene.origin.held.count == 1)
+        try await scene.answer(4)
+        await scene.close()
+    }
+
+    @Test("a refresh refused for the cookies of its request pauses none for those without any")
+    func refusalForCookiesPausesNoOtherRefresh() async throws {
+        for status in [304, 200] {
+            let scene = try await FlightScene {
+                $0.mode = .shared
+                $0.caching.maximumLifetime = .seconds(10)
+                $0.caching.staleWhileRevalidate = .seconds(100)
+            }
+            _ = await scene.crowd(1)
+            try await scene.answer(0, fields: Self.guessed, body: "old")
+            await scene.world.advance(seconds: 20)
+            #expect(await scene.crowd(1, Self.logged).first?.text == "old")
+            try await scene.answer(1, status: status, fields: Self.guessed, body: "")
+            // Another one with cookies would bring no more.
+            #expect(await scene.crowd(3, Self.logged).allSatisfy { $0.text == "old" })
+            #expect(scene.origin.count == 2)
+            #expect(await scene.crowd(3).allSatisfy { $0.text == "old" })
+            #expect(scene.origin.held.count == 1)
+            try await scene.answer(2, fields: Self.guessed, body: "new")
+            let after = await scene.crowd(1) + scene.crowd(1, Self.logged)
+            #expect(after.allSatisfy { $0.text == "new" && $0.info?.source == .fresh })
+            await scene.close()
+        }
+    }
+
     @Test("a HEAD under a key of its own is refreshed by a GET, which brings the content")
     func refreshOfAKeyedHeadFetchesTheContent() async throws {
         let scene = try await FlightScene()

@@ -103,6 +103,36 @@ import Testing
         await scene.close()
     }
 
+    private static func logged(in name: String) -> CacheRequest {
+        .page.with { $0.fields["Cookie"] = "user=\(name)" }
+    }
+
+    @Test(
+        "an answer to a request with cookies is for its asker, unless its origin says otherwise",
+        arguments: [
+            ("no-cache, max-age=0", false), ("max-age=0", false), ("no-cache", false),
+            ("public, max-age=0", true), ("max-age=60", true),
+        ]
+    )
+    func s15AnswerToCookiesIsForItsAsker(control: String, isForAll: Bool) async throws {
+        let scene = try await FlightScene { $0.mode = .shared }
+        let fields: HeaderFields = ["Cache-Control": control, "ETag": "\"1\""]
+        let ada = await scene.crowd(1, Self.logged(in: "ada"))
+        let others = await scene.crowd(1, Self.logged(in: "bob")) + scene.crowd(2)
+        try await scene.answer(0, fields: fields, body: "user=ada")
+        // Bob asks for himself, and one of those without cookies for both.
+        #expect(scene.origin.held.count == (isForAll ? 0 : 2))
+        for exchange in scene.origin.held {
+            exchange.answer(fields: fields, body: exchange.request.fields["Cookie"] ?? "nobody's")
+        }
+        await scene.world.settle()
+        #expect(ada.map(\.text) == ["user=ada"])
+        let expected =
+            isForAll ? ["user=ada", "user=ada", "user=ada"] : ["user=bob", "nobody's", "nobody's"]
+        #expect(others.map(\.text) == expected && others.allSatisfy { $0.isComplete })
+        await scene.close()
+    }
+
     @Test func s14AnswerThatHasBecomeStaleServesNoLaterRequest() async throws {
         let scene = try await FlightScene()
         let fields: HeaderFields = ["Cache-Control": "max-age=1, must-revalidate"]

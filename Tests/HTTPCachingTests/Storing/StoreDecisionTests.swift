@@ -266,8 +266,41 @@ struct StoreDecisionTests {
         let cookie: Lines = [("Cookie", "a=b")]
         #expect(Scene([Self.validator], request: cookie).decision.refusal == .notFreshNorCacheable)
         #expect(Scene(Self.fresh, request: cookie).decision.refusal == nil)
-        let publicly: Lines = [("Cache-Control", "public"), Self.validator]
-        #expect(Scene(publicly, request: cookie).decision.refusal == nil)
+        func refusal(_ name: String, _ value: String, _ rules: StoringRules = .shared)
+            -> StoreRefusal?
+        {
+            let lines: Lines = [(name, value), Self.validator]
+            return Scene(lines, request: cookie, rules: rules).decision.refusal
+        }
+        let forNobody = [
+            ("Cache-Control", "max-age=0"), ("Cache-Control", "s-maxage=0"), ("Expires", "0"),
+            ("Expires", Scene.date(-60)), ("Cache-Control", "no-cache, max-age=0"),
+            ("Cache-Control", "no-cache, max-age=60"), ("Cache-Control", "no-cache"),
+            ("Cache-Control", "stale-while-revalidate=9"),
+            ("Cache-Control", "max-age=0, stale-while-revalidate=9, must-revalidate"),
+        ]
+        var keepsRedirects = StoringRules.shared
+        keepsRedirects.redirects = .storeAll
+        for (name, value) in forNobody {
+            #expect(refusal(name, value) == .notFreshNorCacheable, "\(value)")
+            let redirect = Scene(
+                [(name, value), Self.validator],
+                status: 302,
+                request: cookie,
+                rules: keepsRedirects
+            )
+            #expect(redirect.decision.refusal == .notFreshNorCacheable, "\(value)")
+        }
+        for value in [
+            "public", "public, max-age=0", "public, no-cache", "max-age=60, no-cache=\"x\"",
+            "max-age=0, stale-while-revalidate=9",
+        ] {
+            #expect(refusal("Cache-Control", value) == nil, "\(value)")
+        }
+        var deaf = StoringRules.shared
+        deaf.originDirectives = .ignore
+        #expect(refusal("Cache-Control", "no-cache, max-age=60", deaf) == nil)
+        #expect(refusal("Cache-Control", "no-cache, max-age=0", deaf) == .notFreshNorCacheable)
         let own = Scene([Self.validator], request: cookie, rules: .private)
         #expect(own.decision.refusal == nil)
     }

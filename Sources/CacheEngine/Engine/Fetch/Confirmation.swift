@@ -9,7 +9,7 @@ struct Confirmation {
 
     /// The confirmed response, which every waiter gets unless it may no longer be stored.
     func freshen(_ stored: StoredResponse, _ answer: OriginAnswer) async -> FetchOutcome {
-        let (current, refusal) = await renew(stored, answer)
+        let (current, refusal, sharing) = await renew(stored, answer)
         return FetchOutcome(
             answer: FlightAnswer(
                 status: answer.status,
@@ -17,7 +17,7 @@ struct Confirmation {
                 content: .confirmed(current),
                 refusal: refusal
             ),
-            sharing: refusal == nil ? .everyone : .askerOnly
+            sharing: sharing
         )
     }
 
@@ -25,7 +25,7 @@ struct Confirmation {
     private func renew(
         _ stored: StoredResponse,
         _ answer: OriginAnswer
-    ) async -> (response: StoredResponse, refusal: StoreRefusalReason?) {
+    ) async -> (StoredResponse, StoreRefusalReason?, FetchOutcome.Sharing) {
         let rules = services.storingRules(context.policy)
         let fields = Conditional.freshen(
             stored: stored.fields(),
@@ -68,7 +68,10 @@ struct Confirmation {
         if context.policy.writes, !merged.isRefusedToThisRequestAlone {
             await put(new, for: stored, isKept: refusal == nil)
         }
-        return (StoredResponse(new) ?? stored, refusal)
+        return (
+            StoredResponse(new) ?? stored, refusal,
+            refusal == nil ? .everyone : .refused(merged)
+        )
     }
 
     private func put(_ new: StoredEntry, for stored: StoredResponse, isKept: Bool) async {

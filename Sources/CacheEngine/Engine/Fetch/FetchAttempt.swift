@@ -45,7 +45,7 @@ final class FetchAttempt: Sendable {
         case .refuse(let response, let refusal):
             guard !maySupersede(response) else { return nil }
             endShared(by: response)
-            return refused(answer, StoreRefusalReason(refusal.code))
+            return refused(answer, StoreRefusalReason(refusal.code), .refused(response))
         case .fail: return unstored(answer, .failure)
         case .confirm, .storePost, .askPlainly, .misbehaved: return nil
         }
@@ -180,7 +180,7 @@ final class FetchAttempt: Sendable {
             return await storablePostOutcome(answer, response, lifetime, arrival)
         case .refuse(let response, let refusal):
             await endSuperseded(by: response, arrival)
-            return refused(answer, StoreRefusalReason(refusal.code))
+            return refused(answer, StoreRefusalReason(refusal.code), .refused(response))
         case .fail: return unstored(answer, .failure)
         case .misbehaved, .askPlainly:
             answer.body.cancel()
@@ -205,9 +205,13 @@ final class FetchAttempt: Sendable {
         return ticket
     }
 
-    func refused(_ answer: OriginAnswer, _ refusal: StoreRefusalReason) -> FetchOutcome {
+    func refused(
+        _ answer: OriginAnswer,
+        _ refusal: StoreRefusalReason,
+        _ sharing: FetchOutcome.Sharing = .askerOnly
+    ) -> FetchOutcome {
         let isError = StatusFacts(answer.status).isServerError
-        return unstored(answer, isError ? .failure : .askerOnly, refusal)
+        return unstored(answer, isError ? .failure : sharing, refusal)
     }
 
     /// The outcome for the request that was sent only, which reads the body by itself.

@@ -86,6 +86,11 @@ final class FetchContext: Sendable {
             || facts.flags.contains(.hasCookie) && configuration.caching.cookieRequests == .alone
     }
 
+    /// Whether the request has cookies that may keep its response from other clients.
+    func hasCookie(_ configuration: HTTPCache.Configuration) -> Bool {
+        configuration.mode == .shared && facts.flags.contains(.hasCookie)
+    }
+
     /// The request as the rules of storing see it: a request under a key of the caller's own is
     /// judged as a GET.
     var factsForStoring: RequestFacts {

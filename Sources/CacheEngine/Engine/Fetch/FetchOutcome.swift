@@ -1,3 +1,5 @@
+import HTTPCaching
+
 /// The result of one attempt of a fetch, known with the head.
 struct FetchOutcome: Sendable {
     var answer: FlightAnswer
@@ -13,9 +15,18 @@ struct FetchOutcome: Sendable {
         case everyone
         /// Only the request that was sent gets it.
         case askerOnly
+        /// Only the request that was sent gets it, because of its cookies: requests without cookies
+        /// may share the response to one of them.
+        case askerWithCookie
         /// Only the request that was sent gets it, and the key's mark does not change; the others may
         /// use what is stored in its place.
         case failure
+
+        /// The requests that get a response that may not be stored.
+        static func refused(_ response: ReceivedResponse) -> Sharing {
+            response.request.flags.contains(.hasCookie) && response.isRefusedToThisRequestAlone
+                && !Mutant.marksForCookies.isOn ? .askerWithCookie : .askerOnly
+        }
     }
 
     /// An outcome for the request that was sent only; the body is not kept.

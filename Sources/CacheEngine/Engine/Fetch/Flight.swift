@@ -1,3 +1,4 @@
+import HTTPCaching
 import Synchronization
 
 /// One origin fetch and all requests that wait for it.
@@ -235,22 +236,28 @@ final class Flight: Sendable {
     /// - Returns: The number of waiters that got the answer; `nil`, without telling any waiter, if
     ///   the attempt had been given up.
     func answer(_ answer: FlightAnswer, for audience: FlightAudience, attempt: Int) -> Int? {
-        func outcome(_ waiter: WaiterID, _ asker: WaiterID?) -> Outcome {
+        func outcome(_ waiter: WaiterID, _ seat: Seat, _ asker: WaiterID?) -> Outcome {
             if waiter == asker { return .answered(answer, isAsker: true) }
             if Mutant.sharesUnshareable.isOn { return .answered(answer, isAsker: false) }
-            return audience == .asker ? .goAlone(.unshareable) : .answered(answer, isAsker: false)
+            switch audience {
+            case .everyone, .waiting: return .answered(answer, isAsker: false)
+            case .askerWithCookie where !seat.request.facts.flags.contains(.hasCookie):
+                return .lookAgain
+            case .asker, .askerWithCookie: return .goAlone(.unshareable)
+            }
         }
         let told = state.withLock { state -> (waiters: Waiters, asker: WaiterID?)? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
             if audience == .everyone { state.answer = answer }
             let asker = state.machine.asker
             let waiters = state.machine.answered(for: audience)
-            state.keep(waiters) { waiter, _ in outcome(waiter, asker) }
+            state.keep(waiters) { outcome($0, $1, asker) }
             return (waiters, asker)
         }
         guard let (waiters, asker) = told else { return nil }
-        let toldCount = audience == .asker ? (asker == nil ? 0 : 1) : waiters.count
-        ring(waiters) { waiter, _ in outcome(waiter, asker) }
+        let isForAll = audience == .everyone || audience == .waiting
+        let toldCount = isForAll ? waiters.count : (asker == nil ? 0 : 1)
+        ring(waiters) { outcome($0, $1, asker) }
         return toldCount
     }
 

@@ -87,12 +87,21 @@ final class FlightDesk: Sendable {
         table.withLock { $0.noteUnreachable(by: flight, error, nowNanoseconds: nowNanoseconds) }
     }
 
-    /// Records that the responses of the key can be shared.
-    func noteShareable(_ key: KeyHash) { table.withLock { $0.noteShareable(key) } }
+    /// Records that the responses of the key can be shared: also with requests with cookies, if
+    /// later requests get this one (`isForAll`).
+    func noteShareable(_ key: KeyHash, isForAll: Bool) {
+        table.withLock { $0.noteShareable(key, isForAll: isForAll) }
+    }
 
     /// Records that the responses of the key cannot be shared.
     func noteUnshareable(_ key: KeyHash, nowNanoseconds: UInt64) {
         table.withLock { $0.noteUnshareable(key, nowNanoseconds: nowNanoseconds) }
+    }
+
+    /// Records that requests with cookies share no responses of the key; returns whether that was
+    /// unknown.
+    func noteUnshareableWithCookie(_ key: KeyHash, nowNanoseconds: UInt64) -> Bool {
+        table.withLock { $0.noteUnshareableWithCookie(key, nowNanoseconds: nowNanoseconds) }
     }
 
     /// Records that the response of the key is too large to be stored.
@@ -147,6 +156,8 @@ protocol BoardingChecks {
     var untilNanoseconds: UInt64 { get }
     /// Whether the request's own response would be for one client only.
     var isPersonal: Bool { get }
+    /// Whether the request has cookies that may keep its response from other clients.
+    var hasCookie: Bool { get }
     /// Whether the response of the flight may be for more than one client.
     func mayJoin(_ flight: Flight) -> Bool
     /// Whether the flight under way is too old for this request.

@@ -7,13 +7,13 @@ extension FlightFetch {
     /// - Returns: The number of waiters that got the response; `nil`, without telling any waiter, if
     ///   the attempt had been given up.
     func tell(_ outcome: FetchOutcome, _ context: FetchContext, attempt: Int) -> Int? {
-        noteShareable(outcome, context, attempt: attempt)
         let audience = audience(of: outcome)
+        noteShareable(outcome, audience, context, attempt: attempt)
         guard let told = flight.answer(outcome.answer, for: audience, attempt: attempt) else {
             return nil
         }
         if context.purpose == .refresh {
-            noteRefresh(context, Self.refreshes(outcome) ? .succeeded : failedRefresh(context))
+            noteRefresh(context, refreshEnd(of: outcome, context))
         }
         if let refusal = outcome.answer.refusal {
             services.recorder.refused(refusal, context.asked.request)
@@ -31,6 +31,7 @@ extension FlightFetch {
             let mayConcernOne = StatusFacts(outcome.answer.status).mayConcernOneClient
             return mayConcernOne ? .asker : .waiting
         }
+        if outcome.sharing == .askerWithCookie { return .askerWithCookie }
         guard outcome.sharing == .everyone else { return .asker }
         if case .confirmed(let stored) = outcome.answer.content,
             stored.entry.head.hash != flight.key
@@ -46,8 +47,12 @@ extension FlightFetch {
 
     /// Marks the key if only the request that was sent gets the response, or if the response is too
     /// large to be stored; removes its marks after any other response that all may get.
+    ///
+    /// A mark that a request's cookies cause is for requests with cookies, and a response that later
+    /// requests get removes it.
     private func noteShareable(
         _ outcome: FetchOutcome,
+        _ audience: FlightAudience,
         _ context: FetchContext,
         attempt: Int
     ) {
@@ -55,9 +60,9 @@ extension FlightFetch {
         switch outcome.sharing {
         case .failure: break
         case .everyone:
-            services.desk(key).noteShareable(key)
+            services.desk(key).noteShareable(key, isForAll: audience == .everyone)
             if outcome.answer.refusal == .tooLarge, let body = outcome.body { noteTooLarge(body) }
-        case .askerOnly:
+        case .askerOnly, .askerWithCookie:
             // An error caused by one client's request does not concern the others, nor does the
             // response to a refresh with one client's credentials.
             let mayConcernOne =
@@ -68,6 +73,7 @@ extension FlightFetch {
                 // A newer flight, or the next attempt, tells what later requests get.
                 flight.permit.isValid, flight.awaitsAnswer(of: attempt)
             else { return }
+            if outcome.sharing == .askerWithCookie { return services.markForCookies(key) }
             services.recorder.counters.add(.hitForMissMarks)
             desk.noteUnshareable(key, nowNanoseconds: services.clock.monotonicNanoseconds)
         }
@@ -93,6 +99,12 @@ extension FlightFetch {
         return !StatusFacts(outcome.answer.status).isPassingError
     }
 
+    private func refreshEnd(of outcome: FetchOutcome, _ context: FetchContext) -> RefreshEnd {
+        if Self.refreshes(outcome) { return .succeeded }
+        // The mark keeps requests with cookies from the next refresh.
+        return outcome.sharing == .askerWithCookie ? .failedForOne : failedRefresh(context)
+    }
+
     func failedRefresh(_ context: FetchContext) -> RefreshEnd {
         context.isPersonal(services.configuration) ? .failedForOne : .failed
     }
@@ -107,5 +119,16 @@ extension FlightFetch {
             end,
             nowNanoseconds: services.clock.monotonicNanoseconds
         )
+    }
+}
+
+extension Services {
+    /// Marks the key for requests with cookies.
+    func markForCookies(_ key: KeyHash) {
+        let isNew = desk(key).noteUnshareableWithCookie(
+            key,
+            nowNanoseconds: clock.monotonicNanoseconds
+        )
+        if isNew { recorder.counters.add(.hitForMissMarks) }
     }
 }

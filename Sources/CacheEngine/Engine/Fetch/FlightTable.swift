@@ -23,6 +23,8 @@ struct FlightTable: Sendable {
     private let flightsMax: Int
     private var flights: [KeyHash: Flight] = [:]
     private var hitForMissUntil: [KeyHash: UInt64] = [:]
+    /// The marks for requests with cookies: no other request heeds them.
+    private var cookieMarksUntil: [KeyHash: UInt64] = [:]
     private var tooLargeUntil: [KeyHash: UInt64] = [:]
     private var sharedErrors: [KeyHash: SharedError] = [:]
     private var backOffs: [KeyHash: BackOff] = [:]
@@ -54,7 +56,10 @@ struct FlightTable: Sendable {
             mayLead: checks.mayLead,
             untilNanoseconds: checks.untilNanoseconds
         )
-        if let flight = current(key) {
+        // The flights of a marked key are for requests without cookies: it waits for none.
+        let isMarked =
+            checks.hasCookie && Self.isMarked(key, in: &cookieMarksUntil, nowNanoseconds)
+        if !isMarked, let flight = current(key) {
             let isOutdated = checks.isOutdated(flight) && !Mutant.joinsOutdatedFlights.isOn
             if !isOutdated, checks.mayJoin(flight), Self.isUsable(flight, checks) {
                 return .aboard(flight, flight.join(request, terms, nowNanoseconds: nowNanoseconds))
@@ -66,6 +71,7 @@ struct FlightTable: Sendable {
             remove(flight)
         }
         if let known = knownOutcome(key, nowNanoseconds) { return .outcome(known) }
+        if isMarked { return .outcome(.goAlone(.hitForMiss)) }
         guard checks.mayLead else { return .outcome(.goAlone(.mayNotShare)) }
         guard flights.count < flightsMax else { return .outcome(.goAlone(.tableFull)) }
         if checks.hasNews() { return .outcome(.lookAgain) }
@@ -92,6 +98,7 @@ struct FlightTable: Sendable {
         let isPaused =
             Self.isPaused(key, backOffs, nowNanoseconds)
             || checks.isPersonal && Self.isPaused(key, personalBackOffs, nowNanoseconds)
+            || checks.hasCookie && Self.isMarked(key, in: &cookieMarksUntil, nowNanoseconds)
         if isPaused { return nil }
         guard flights.count < flightsMax, !checks.hasNews(), checks.mayLead else { return nil }
         return register(key, request, isWanted: true, nowNanoseconds: nowNanoseconds)
@@ -143,11 +150,20 @@ struct FlightTable: Sendable {
             }
             sharedErrors[key] = nil
         }
-        if let until = hitForMissUntil[key] {
-            if until > nowNanoseconds { return .goAlone(.hitForMiss) }
-            hitForMissUntil[key] = nil
-        }
-        return nil
+        let isMarked = Self.isMarked(key, in: &hitForMissUntil, nowNanoseconds)
+        return isMarked ? .goAlone(.hitForMiss) : nil
+    }
+
+    /// Whether the key is marked; a mark whose time has passed is forgotten.
+    private static func isMarked(
+        _ key: KeyHash,
+        in marksUntil: inout [KeyHash: UInt64],
+        _ nowNanoseconds: UInt64
+    ) -> Bool {
+        guard !marksUntil.isEmpty, let until = marksUntil[key] else { return false }
+        if until > nowNanoseconds { return true }
+        marksUntil[key] = nil
+        return false
     }
 
     private mutating func register(
@@ -208,7 +224,8 @@ struct FlightTable: Sendable {
         sharedErrors[flight.key] = SharedError(error: error, untilNanoseconds: until)
     }
 
-    mutating func noteShareable(_ key: KeyHash) {
+    mutating func noteShareable(_ key: KeyHash, isForAll: Bool) {
+        if isForAll, !cookieMarksUntil.isEmpty { cookieMarksUntil[key] = nil }
         if !hitForMissUntil.isEmpty { hitForMissUntil[key] = nil }
         if !tooLargeUntil.isEmpty { tooLargeUntil[key] = nil }
         if !sharedErrors.isEmpty { sharedErrors[key] = nil }
@@ -220,6 +237,14 @@ struct FlightTable: Sendable {
         hitForMissUntil[key] = nowNanoseconds + limits.hitForMissTime.nanoseconds
     }
 
+    /// Returns whether the key was not marked.
+    mutating func noteUnshareableWithCookie(_ key: KeyHash, nowNanoseconds: UInt64) -> Bool {
+        if Self.isMarked(key, in: &cookieMarksUntil, nowNanoseconds) { return false }
+        Self.makeRoom(in: &cookieMarksUntil)
+        cookieMarksUntil[key] = nowNanoseconds + limits.hitForMissTime.nanoseconds
+        return true
+    }
+
     mutating func noteTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) {
         if Mutant.marksNoLargeResponses.isOn { return }
         Self.makeRoom(in: &tooLargeUntil)
@@ -227,12 +252,8 @@ struct FlightTable: Sendable {
             nowNanoseconds + limits.hitForMissTime.nanoseconds
     }
 
-    /// Whether the key is marked as too large; a mark whose time has passed is forgotten.
     mutating func isTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) -> Bool {
-        guard let until = tooLargeUntil[key] else { return false }
-        if until > nowNanoseconds { return true }
-        tooLargeUntil[key] = nil
-        return false
+        Self.isMarked(key, in: &tooLargeUntil, nowNanoseconds)
     }
 
     mutating func noteRefresh(_ key: KeyHash, _ end: RefreshEnd, nowNanoseconds: UInt64) {

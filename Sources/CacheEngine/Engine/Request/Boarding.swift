@@ -122,6 +122,7 @@ struct Boarding {
         let untilNanoseconds: UInt64
 
         var isPersonal: Bool { context.isPersonal(services.configuration) }
+        var hasCookie: Bool { context.hasCookie(services.configuration) }
 
         /// A personal request founds a flight only to refresh, and no request waits for it.
         func mayJoin(_ flight: Flight) -> Bool {
