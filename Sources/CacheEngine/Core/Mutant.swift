@@ -95,6 +95,7 @@ enum Mutant: String {
     case joinsPersonalRefreshes
     case marksForOneClient
     case marksForCookies
+    case sharesDespiteCookies
     case marksForProvokedRefusals
     case sendsACrowdToAFailingOrigin
     case keepsSmallPieces

@@ -108,6 +108,67 @@ import Testing
     }
 
     @Test(
+        "an answer that nobody may reuse is not for waiters with cookies, unless its origin says so",
+        arguments: [
+            (["ETag": "\"1\""], false), (["Cache-Control": "no-cache", "ETag": "\"1\""], false),
+            (["Cache-Control": "max-age=0", "ETag": "\"1\""], false),
+            (["Cache-Control": "no-cache, max-age=60", "ETag": "\"1\""], false),
+            (["Cache-Control": "public, no-cache", "ETag": "\"1\""], true),
+            (["Cache-Control": "max-age=60", "Age": "60", "ETag": "\"1\""], true),
+            (["Cache-Control": "max-age=60"], true),
+        ] as [(HeaderFields, Bool)]
+    )
+    func s14AnswerForNobodyIsNotForWaitersWithCookies(
+        fields: HeaderFields,
+        isForAll: Bool
+    ) async throws {
+        let scene = try await FlightScene { $0.mode = .shared }
+        let plain = await scene.crowd(3)
+        let ada = await scene.crowd(2, Self.logged(in: "ada"))
+        #expect(scene.origin.count == 1)
+        try await scene.answer(0, fields: fields, body: "nobody's")
+        #expect(plain.allSatisfy { $0.isComplete && $0.text == "nobody's" })
+        #expect(scene.origin.held.count == (isForAll ? 0 : 2))
+        // They have seen that they share nothing: the next one waits for nobody.
+        let late = isForAll ? [] : await scene.crowd(1) + scene.crowd(1, Self.logged(in: "bob"))
+        #expect(scene.origin.held.count == (isForAll ? 0 : 4))
+        for exchange in scene.origin.held {
+            exchange.answer(fields: fields, body: exchange.request.fields["Cookie"] ?? "nobody's")
+        }
+        await scene.world.settle()
+        #expect(ada.allSatisfy { $0.isComplete && $0.text == (isForAll ? "nobody's" : "user=ada") })
+        #expect(late.map(\.text) == (isForAll ? [] : ["nobody's", "user=bob"]))
+        #expect(await scene.world.statistics.hitForMissMarks == (isForAll ? 0 : 1))
+        await scene.close()
+    }
+
+    @Test func s14AnswerForNobodyIsForAllWaitersOfAPrivateCache() async throws {
+        let scene = try await FlightScene { $0.mode = .private }
+        var callers = await scene.crowd(2, Self.logged(in: "ada"))
+        callers += await scene.crowd(2)
+        callers += await scene.crowd(2, Self.logged(in: "ada"))
+        try await scene.answer(0, fields: ["Cache-Control": "no-cache", "ETag": "\"1\""])
+        #expect(scene.origin.count == 1 && callers.allSatisfy { $0.text == "hello" })
+        await scene.close()
+    }
+
+    @Test func s14ConfirmationForNobodyIsNotForWaitersWithCookies() async throws {
+        let scene = try await FlightScene { $0.mode = .shared }
+        let fields: HeaderFields = ["Cache-Control": "no-cache", "ETag": "\"1\""]
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: fields, body: "nobody's")
+        let plain = await scene.crowd(2)
+        let ada = await scene.crowd(1, Self.logged(in: "ada"))
+        #expect(scene.origin.count == 2)
+        try await scene.answer(1, status: 304, fields: fields, body: "")
+        #expect(plain.allSatisfy { $0.isComplete && $0.text == "nobody's" })
+        #expect(scene.origin.held.count == 1)
+        try await scene.answer(2, fields: ["Cache-Control": "no-cache"], body: "ada's")
+        #expect(ada.allSatisfy { $0.isComplete && $0.text == "ada's" })
+        await scene.close()
+    }
+
+    @Test(
         "an answer to a request with cookies is for its asker, unless its origin says otherwise",
         arguments: [
             ("no-cache, max-age=0", false), ("max-age=0", false), ("no-cache", false),

@@ -92,6 +92,9 @@ public struct CachingRules: Hashable, Sendable {
     /// Whether requests with cookies share fetches.
     public enum CookieRequests: Hashable, Sendable {
         /// They share fetches as other requests do.
+        ///
+        /// In a shared cache, a response that must be confirmed before each use is not for those that
+        /// waited for it, unless the origin sends `public` or a lifetime above 0 without `no-cache`.
         case shared
         /// Each is sent to the origin by itself.
         case alone

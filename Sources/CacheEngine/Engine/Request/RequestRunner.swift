@@ -274,9 +274,9 @@ struct RequestRunner: Sendable {
             let error = isShared ? Self.shared(error) : error
             return .respond(try builder.fallback(for: error, context), refresh: nil)
         case .answered(let answer, let isAsker):
-            if !isAsker, isForAnotherVariant(answer, context) {
+            if !isAsker, let step = stepWithoutUse(of: answer, context) {
                 if case .shared(let body) = answer.content { body.decline() }
-                return .look
+                return step
             }
             guard let response = builder.response(answer, to: context, isAsker: isAsker) else {
                 return stepWithoutResponse(answer, context, isAsker: isAsker)
@@ -301,6 +301,42 @@ struct RequestRunner: Sendable {
         guard var error = error as? CacheError else { return error }
         error.isShared = true
         return error
+    }
+
+    /// The step of a request that waited for an answer to another, and may not use it; `nil` if it
+    /// may.
+    @inline(never)
+    private func stepWithoutUse(of answer: FlightAnswer, _ context: FetchContext) -> Step? {
+        if isForAnotherVariant(answer, context) { return .look }
+        guard isWithheldByCookie(answer, context) else { return nil }
+        services.markForCookies(context.lookup.flightKey.hash)
+        return .fetchAlone(context, .unshareable)
+    }
+
+    /// Whether each use of the response must be confirmed, and the cookies of this request would keep
+    /// it from being stored.
+    ///
+    /// The origin may have another response for these cookies.
+    private func isWithheldByCookie(_ answer: FlightAnswer, _ context: FetchContext) -> Bool {
+        let now = services.clock.nowSeconds
+        guard context.hasCookie(services.configuration), !Mutant.sharesDespiteCookies.isOn,
+            let facts = answer.reusableFacts,
+            !facts.isFresh(at: now) || facts.flags.contains(.noCache)
+        else { return false }
+        let fields: FieldSection =
+            switch answer.content {
+            case .confirmed(let stored), .found(let stored): stored.fields()
+            case .shared, .own: answer.sharedFields
+            }
+        let response = ReceivedResponse(
+            status: Int(facts.status),
+            fields: fields,
+            to: context.factsForStoring,
+            rules: services.storingRules(context.policy),
+            requestSeconds: now,
+            responseSeconds: now
+        )
+        return response.isRefusedToThisRequestAlone
     }
 
     /// Whether the response varies, and this request selects another variant.
