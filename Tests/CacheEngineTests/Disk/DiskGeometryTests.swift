@@ -77,6 +77,31 @@ import Testing
         await store.close()
     }
 
+    /// The newest segments stay, and the pinned entries of the others.
+    @Test func logOfADirectoryThatWasDividedForMoreFilesShrinksAtOpening() async throws {
+        let store = DiskStore(segments: 24)
+        var tier = try await store.open()
+        for number in 0..<140 {
+            let flags: EntryHead.Flags = number % 20 == 0 ? .pinned : []
+            let entry = try store.entry(number, version: 4, bytes: 9_000, flags: flags)
+            #expect(tier.enqueue(entry) == .stored)
+            try await tier.flush()
+        }
+        #expect(await tier.shards[0].segmentCount > 20)
+        await store.close()
+        store.configuration.openFilesMax = 20
+        tier = try await store.open()
+        #expect(await tier.shards[0].segmentCount == 10)
+        let paths = FileManager.default.enumerator(atPath: store.directory)?.allObjects ?? []
+        #expect(paths.count { ($0 as? String)?.hasSuffix(".seg") ?? false } == 10)
+        for number in Array(stride(from: 0, to: 100, by: 20)) + Array(115..<140) {
+            #expect(try await store.version(number, bytes: 9_000) == 4, "\(number)")
+        }
+        #expect(try await store.version(1, bytes: 9_000) == nil)
+        #expect(tier.statistics.writeErrors == 0)
+        await store.close()
+    }
+
     /// With many shards, the share of one is little more than an entry may take.
     @Test func bodyOfEverySizeThatIsAllowedHasRoom() async throws {
         let store = DiskStore()

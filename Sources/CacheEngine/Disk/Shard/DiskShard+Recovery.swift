@@ -49,6 +49,7 @@ extension DiskShard {
             while reclaimPurgedSegment() {}
             unlink(replay.forbidden)
         }
+        shrinkLog()
         while ledger.balance.freeBytes < 0, makeRoom() || removeCleanSegment() {}
         replay.report.entries = state.withLock { $0.index.count }
         assert(
@@ -56,6 +57,19 @@ extension DiskShard {
             "each segment has its room"
         )
         return replay.report
+    }
+
+    /// Gives up segments, the oldest first, until the log has no more files than it may.
+    ///
+    /// One stays clean until the end: a reclaim may need it for what it keeps.
+    private func shrinkLog() {
+        while ledger.balance.freeForLogBytes < 0 {
+            if clean.count > 1, removeCleanSegment() { continue }
+            // Not twice in a row: two segments could take what they keep from each other for ever.
+            let maySpill = !hasSpilled
+            hasSpilled = false
+            guard reclaimOldestSegment(maySpill: maySpill) || removeCleanSegment() else { return }
+        }
     }
 
     // MARK: Finding the segments
