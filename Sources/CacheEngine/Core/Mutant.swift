@@ -89,6 +89,7 @@ enum Mutant: String {
     case permitsLateLeaders
     case joinsOutdatedFlights
     case joinsUnsuitableAnswers
+    case answersLateWaiters
     case marksNoLargeResponses
     case escapesFreely
     case refreshesWithoutPause

@@ -2,7 +2,7 @@
 enum FlightAudience: Hashable, Sendable, CaseIterable {
     /// Waiters, and requests that arrive while the body does.
     case everyone
-    /// Current waiters: the answer does not suit later requests.
+    /// Waiters that boarded before the head: the answer does not suit later requests.
     case waiting
     /// The request that was sent; the others fetch on their own.
     case asker

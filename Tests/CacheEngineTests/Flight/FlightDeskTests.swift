@@ -28,6 +28,7 @@ import Testing
     private struct Checks: BoardingChecks {
         let mayLead = true
         let untilNanoseconds = UInt64.max
+        let newestHead: UInt64 = 0
         let isPersonal = false
         let hasCookie = false
 
@@ -130,7 +131,7 @@ import Testing
             return
         }
         let answer = FlightAnswer(status: 200, fields: FieldSection(), content: .own(.empty))
-        #expect(flight.answer(answer, for: .asker, attempt: 1) != nil)
+        #expect(flight.answer(answer, for: .asker, order: 1, attempt: 1) != nil)
         #expect(flight.isOver)
         let (endless, source) = AsyncStream<Void>.makeStream()
         defer { source.finish() }

@@ -71,6 +71,7 @@ final class FetchAttempt: Sendable {
             return try await self.outcome(answer, to: next, decision)
         }
         var outcome = try await perform(decision, answer, arrival)
+        outcome.order = answer.order
         if case .rest(let rest) = question, rest.isBrought(by: answer) {
             outcome.answer = outcome.answer.joined(to: rest)
         }

@@ -8,6 +8,9 @@ struct FetchOutcome: Sendable {
     var body: PendingBody?
     /// Whether the response is stored already, and may have to be awaited on disk.
     var isStored = false
+    /// The place of the origin's head among all heads; the last one if another machine has stored the
+    /// response, which each request judges by itself.
+    var order = UInt64.max
 
     /// The requests that get the response.
     enum Sharing: Hashable, Sendable {

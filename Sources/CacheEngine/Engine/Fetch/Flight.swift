@@ -17,6 +17,9 @@ final class Flight: Sendable {
         var mayLead = true
         /// When the request's own time for a head ends, on the monotonic clock.
         var untilNanoseconds = UInt64.max
+        /// The place of the newest head when the request boarded; 0 for a founder, whose flight has
+        /// no head yet.
+        var newestHead: UInt64 = 0
     }
 
     private struct Seat {
@@ -25,6 +28,11 @@ final class Flight: Sendable {
         let sinceNanoseconds: UInt64
         /// `nil` until the waiter waits.
         var bell: OutcomeBell?
+
+        /// Whether the request boarded after the head with the place `order`.
+        func isLate(for order: UInt64) -> Bool {
+            terms.newestHead >= order && !Mutant.answersLateWaiters.isOn
+        }
     }
 
     private struct State {
@@ -231,33 +239,47 @@ final class Flight: Sendable {
         state.withLock { $0.machine.isUnanswered && $0.machine.attempts == attempt }
     }
 
-    /// Tells all waiters at once that the head has arrived.
+    /// Tells all waiters at once that the head with the place `order` has arrived.
+    ///
+    /// The response may be stored, and be used for others, before they are told. A request that
+    /// boards meanwhile came after the head: it looks again, and judges the response as any later
+    /// request does.
     ///
     /// - Returns: The number of waiters that got the answer; `nil`, without telling any waiter, if
     ///   the attempt had been given up.
-    func answer(_ answer: FlightAnswer, for audience: FlightAudience, attempt: Int) -> Int? {
+    func answer(
+        _ answer: FlightAnswer,
+        for audience: FlightAudience,
+        order: UInt64,
+        attempt: Int
+    ) -> Int? {
         func outcome(_ waiter: WaiterID, _ seat: Seat, _ asker: WaiterID?) -> Outcome {
             if waiter == asker { return .answered(answer, isAsker: true) }
             if Mutant.sharesUnshareable.isOn { return .answered(answer, isAsker: false) }
             switch audience {
-            case .everyone, .waiting: return .answered(answer, isAsker: false)
+            case .everyone, .waiting:
+                return seat.isLate(for: order) ? .lookAgain : .answered(answer, isAsker: false)
             case .askerWithCookie where !seat.request.facts.flags.contains(.hasCookie):
                 return .lookAgain
             case .asker, .askerWithCookie: return .goAlone(.unshareable)
             }
         }
+        var lateCount = 0
         let told = state.withLock { state -> (waiters: Waiters, asker: WaiterID?)? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
             if audience == .everyone { state.answer = answer }
             let asker = state.machine.asker
             let waiters = state.machine.answered(for: audience)
-            state.keep(waiters) { outcome($0, $1, asker) }
+            waiters.forEach { waiter, seat in
+                if seat.isLate(for: order) { lateCount += 1 }
+                state.keep(outcome(waiter, seat, asker), waiter, seat)
+            }
             return (waiters, asker)
         }
         guard let (waiters, asker) = told else { return nil }
         let isForAll = audience == .everyone || audience == .waiting
-        let toldCount = isForAll ? waiters.count : (asker == nil ? 0 : 1)
-        ring(waiters) { outcome($0, $1, asker) }
+        let toldCount = isForAll ? waiters.count - lateCount : (asker == nil ? 0 : 1)
+        ring(waiters) { waiter, seat in outcome(waiter, seat, asker) }
         return toldCount
     }
 

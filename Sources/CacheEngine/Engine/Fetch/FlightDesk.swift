@@ -154,6 +154,8 @@ protocol BoardingChecks {
     var mayLead: Bool { get }
     /// When the request's own time for a head ends, on the monotonic clock.
     var untilNanoseconds: UInt64 { get }
+    /// The place of the newest head of the origin's.
+    var newestHead: UInt64 { get }
     /// Whether the request's own response would be for one client only.
     var isPersonal: Bool { get }
     /// Whether the request has cookies that may keep its response from other clients.

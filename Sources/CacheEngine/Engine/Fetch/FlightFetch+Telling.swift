@@ -9,9 +9,13 @@ extension FlightFetch {
     func tell(_ outcome: FetchOutcome, _ context: FetchContext, attempt: Int) -> Int? {
         let audience = audience(of: outcome)
         noteShareable(outcome, audience, context, attempt: attempt)
-        guard let told = flight.answer(outcome.answer, for: audience, attempt: attempt) else {
-            return nil
-        }
+        let told = flight.answer(
+            outcome.answer,
+            for: audience,
+            order: outcome.order,
+            attempt: attempt
+        )
+        guard let told else { return nil }
         if context.purpose == .refresh {
             noteRefresh(context, refreshEnd(of: outcome, context))
         }

@@ -254,6 +254,7 @@ final class FlightFetch: Sendable {
         guard var outcome = fetch.outcomeAtOnce(answer, decision) else {
             return .decided(decision)
         }
+        outcome.order = answer.order
         if let body = outcome.body {
             guard case .present(let chunk) = body.shared else { return .arrives(outcome) }
             outcome.isStored =

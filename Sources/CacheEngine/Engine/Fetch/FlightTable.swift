@@ -52,7 +52,7 @@ struct FlightTable: Sendable {
         nowNanoseconds: UInt64,
         _ checks: some BoardingChecks
     ) -> FlightBoarding {
-        let terms = Flight.Terms(
+        var terms = Flight.Terms(
             mayLead: checks.mayLead,
             untilNanoseconds: checks.untilNanoseconds
         )
@@ -62,6 +62,7 @@ struct FlightTable: Sendable {
         if !isMarked, let flight = current(key) {
             let isOutdated = checks.isOutdated(flight) && !Mutant.joinsOutdatedFlights.isOn
             if !isOutdated, checks.mayJoin(flight), Self.isUsable(flight, checks) {
+                terms.newestHead = checks.newestHead
                 return .aboard(flight, flight.join(request, terms, nowNanoseconds: nowNanoseconds))
             }
             // A request that cannot lead leaves the flight to requests that can use it.

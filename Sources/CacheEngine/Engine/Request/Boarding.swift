@@ -121,6 +121,7 @@ struct Boarding {
         let mayLead: Bool
         let untilNanoseconds: UInt64
 
+        var newestHead: UInt64 { services.tiers.arrivals.newestHead }
         var isPersonal: Bool { context.isPersonal(services.configuration) }
         var hasCookie: Bool { context.hasCookie(services.configuration) }
 

@@ -17,6 +17,9 @@ final class ArrivalLedger: Sendable {
 
     init() { shares = (0..<Self.shareCount).map { _ in ArrivalShare() } }
 
+    /// The place of the newest head; 0 if none has arrived.
+    var newestHead: UInt64 { lastOrder.load(ordering: .acquiring) }
+
     /// The place of a head that arrives now.
     func nextOrder() -> UInt64 {
         lastOrder.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
