@@ -171,6 +171,7 @@ enum Mutant: String {
     case servesTheFirstSet
     case endsOneSetOnly
     case removesIndexesByClass
+    case filesIndexesUnderClasses
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -79,7 +79,7 @@ package struct RecordPlace: Hashable, Sendable {
 
 extension RecordPlace.Flags {
     package init(_ head: EntryHead.Flags, isRaw: Bool) {
-        if head.contains(.index), !Mutant.removesIndexesByClass.isOn {
+        if head.contains(.index), !Mutant.filesIndexesUnderClasses.isOn {
             self = head.contains(.pinned) ? .index : [.index, .raw]
             return
         }

@@ -79,9 +79,7 @@ struct Confirmation {
         guard isKept else {
             // An attempt that was given up removes nothing that its successor has stored.
             guard ticket.isPermitted else { return }
-            await Lookup(services).end(context.lookup.key, for: context.asked) {
-                await tiers.remove($0)
-            }
+            await context.end(context.lookup.key, services) { await tiers.remove($0) }
             return
         }
         await tiers.replace(stored.stored, by: new, since: ticket)

@@ -289,6 +289,6 @@ final class FetchAttempt: Sendable {
     }
 
     private func end(_ key: RequestKey) async {
-        await Lookup(services).end(key, for: context.asked) { await tiers.remove($0) }
+        await context.end(key, services) { await tiers.remove($0) }
     }
 }

@@ -96,7 +96,7 @@ struct FetchedEntry {
         outdateOlder()
         let isToldAsStored = body.storage != .none
         if context.policy.reads, context.found.stored != nil {
-            await Lookup(services).end(context.found.key, for: context.asked) { await remove($0) }
+            await context.end(context.found.key, services) { await remove($0) }
         } else if !tiers.backing.isLookUpConclusive, isToldAsStored || !context.policy.reads {
             await remove(body.key)
         } else if await tiers.entry(body.key) != nil {

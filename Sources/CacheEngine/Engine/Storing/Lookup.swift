@@ -85,21 +85,6 @@ struct Lookup {
         return variantKeys(of: key, by: index, fields)
     }
 
-    /// Removes by `remove` the entry that the request selects under `key`, and, if that is a variant,
-    /// the others that it selects: by an older set of selecting fields it would find an older response.
-    nonisolated(nonsending) func end(
-        _ key: RequestKey,
-        for asked: RequestContext,
-        _ remove: nonisolated(nonsending) (RequestKey) async -> Void
-    ) async {
-        await remove(key)
-        guard key.resource != nil, !Mutant.endsOneSetOnly.isOn else { return }
-        for other in await candidates(for: asked.key, asked.request.fields.section) {
-            // A removal also keeps fetches under way from being stored.
-            if other != key, await services.tiers.entry(other) != nil { await remove(other) }
-        }
-    }
-
     private func variantKeys(
         of key: RequestKey,
         by index: VariantIndex,
