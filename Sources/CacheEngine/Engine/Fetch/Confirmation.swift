@@ -79,7 +79,8 @@ struct Confirmation {
         guard isKept else {
             // An attempt that was given up removes nothing that its successor has stored.
             guard ticket.isPermitted else { return }
-            await context.end(context.lookup.key, services) { await tiers.remove($0) }
+            let selected = SelectedResponses(services: services, context: context)
+            await selected.end(context.lookup.key) { await tiers.remove($0) }
             return
         }
         await tiers.replace(stored.stored, by: new, since: ticket)

@@ -289,6 +289,7 @@ final class FetchAttempt: Sendable {
     }
 
     private func end(_ key: RequestKey) async {
-        await context.end(key, services) { await tiers.remove($0) }
+        let selected = SelectedResponses(services: services, context: context)
+        await selected.end(key) { await tiers.remove($0) }
     }
 }

@@ -123,21 +123,4 @@ final class FetchContext: Sendable {
         else { return nil }
         return stored
     }
-
-    /// Removes by `remove` the response that the request selects under `key`, and, if that is a
-    /// variant, the others that it selects: by another set of selecting fields it would find an older
-    /// one.
-    nonisolated(nonsending) func end(
-        _ key: RequestKey,
-        _ services: Services,
-        _ remove: nonisolated(nonsending) (RequestKey) async -> Void
-    ) async {
-        await remove(key)
-        guard key.resource != nil, !Mutant.endsOneSetOnly.isOn else { return }
-        let fields = asked.request.fields.section
-        for other in await Lookup(services).candidates(for: self.key, fields) where other != key {
-            // A removal also keeps fetches under way from being stored.
-            if await services.tiers.entry(other) != nil { await remove(other) }
-        }
-    }
 }

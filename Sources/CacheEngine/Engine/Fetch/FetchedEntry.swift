@@ -96,7 +96,8 @@ struct FetchedEntry {
         outdateOlder()
         let isToldAsStored = body.storage != .none
         if context.policy.reads, context.found.stored != nil {
-            await context.end(context.found.key, services) { await remove($0) }
+            let selected = SelectedResponses(services: services, context: context)
+            await selected.end(context.found.key) { await remove($0) }
         } else if !tiers.backing.isLookUpConclusive, isToldAsStored || !context.policy.reads {
             await remove(body.key)
         } else if await tiers.entry(body.key) != nil {
