@@ -200,14 +200,11 @@ struct FastHit {
         _ terms: ReuseTerms,
         _ nowSeconds: Int64
     ) -> CacheResponse? {
-        var entry = primary
-        if VariantIndex.isIndex(primary) {
-            guard let variant = Lookup(services).variantInMemory(primary, request) else {
-                return nil
-            }
-            entry = variant
-        }
-        guard let stored = StoredResponse(StoredEntry(entry)) else { return nil }
+        let stored =
+            VariantIndex.isIndex(primary)
+            ? Lookup(services).variantInMemory(primary, request)
+            : StoredResponse(StoredEntry(primary))
+        guard let stored else { return nil }
         return reuse(stored, in: .memory, for: request, terms, nowSeconds)
     }
 

@@ -61,11 +61,13 @@ struct Lookup {
 
     /// The variant that the request selects by the index `primary`, looked up in memory only; `nil`
     /// if a more recent one may be behind it.
-    func variantInMemory(_ primary: Entry, _ request: CacheRequest) -> Entry? {
+    func variantInMemory(_ primary: Entry, _ request: CacheRequest) -> StoredResponse? {
         guard let index = VariantIndex(primary) else { return nil }
         let key = RequestKey(StoredEntry(primary).key)
+        let fields = request.fields.section
         var mostRecent: StoredResponse?
-        for candidate in variantKeys(of: key, by: index, request.fields.section) {
+        for vary in index.sets {
+            let candidate = variantKey(of: key, by: index, vary, fields)
             if let entry = services.tiers.entryInMemory(candidate) {
                 guard let stored = StoredResponse(StoredEntry(entry)) else { continue }
                 if let other = mostRecent, !stored.isMoreRecent(than: other) { continue }
@@ -74,7 +76,7 @@ struct Lookup {
                 return nil
             }
         }
-        return mostRecent?.entry
+        return mostRecent
     }
 
     /// The keys under which a response to a request with `fields` may be stored.
