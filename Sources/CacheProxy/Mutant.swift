@@ -14,6 +14,7 @@ enum Mutant: String {
     case takesLooseChunkEnds
     case sendsHostAsWritten
     case forwardsProxyCredentials
+    case forwardsOddNames
     case sendsTheOriginsCoding
     case purgesForAnyToken
     case sendsTwice

@@ -209,6 +209,7 @@ final class ProxyService: Sendable {
         // Most of the drain's time is for running responses.
         server.timeouts.drainIdle = min(server.timeouts.drainIdle, configuration.drainTime / 4)
         server.tags = configuration.tags
+        server.fieldNames = configuration.fieldNames
         server.forwarded = configuration.forwarded
         server.proxyPeers = configuration.proxyPeers
         server.wire.contentBytesMax = configuration.contentMax.bytes

@@ -42,6 +42,11 @@ import Testing
         }
     }
 
+    @Test func namesThatAnOriginTakesForOthersAreNotForwarded() {
+        let fields: HeaderFields = ["Accept_Language": "fr", "X.Y": "1", "X-1": "2"]
+        #expect(forwarded(fields) == ["X-1: 2", "Via: 1.1 gate"])
+    }
+
     @Test func cookiesInSeveralLinesBecomeOne() {
         let fields = HeaderFields([("Cookie", "a=1"), ("Cookie", "b=2")])
         #expect(forwarded(fields) == ["Cookie: a=1; b=2", "Via: 1.1 gate"])

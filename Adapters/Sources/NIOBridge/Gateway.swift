@@ -6,7 +6,8 @@ extension HeaderFields {
     ///
     /// The fields of the client's connection (RFC 9110 §7.6.1) and those of the framing are
     /// removed. `Host` is removed too: the origin is addressed by its own name, because the cache's
-    /// key contains only that name.
+    /// key contains only that name. So are names that an origin may take for others (decision 0067
+    /// of the engine).
     public func forwarded(by name: String) -> HeaderFields {
         var kept = self
         for line in values("Connection") {
@@ -16,6 +17,7 @@ extension HeaderFields {
             }
         }
         for name in Self.ofConnection { kept.remove(name) }
+        for (name, _) in pairs where !name.utf8.allSatisfy(Self.isPlain) { kept.remove(name) }
         // HTTP/2 may have split the field into lines, which a comma must not join (RFC 9113
         // §8.2.3).
         let cookies = kept.values("Cookie")
@@ -42,11 +44,16 @@ extension HeaderFields {
     }
 
     private static func isAuthority(_ byte: UInt8) -> Bool {
+        isPlain(byte) || "._~%!$&'()*+,;=:[]".utf8.contains(byte)
+    }
+
+    /// Whether the byte is a letter, a digit or a hyphen.
+    private static func isPlain(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"):
             true
-        default: "-._~%!$&'()*+,;=:[]".utf8.contains(byte)
+        default: false
         }
     }
 

@@ -181,6 +181,13 @@ struct ConfigurationKey: Sendable {
             Value.choice
         ),
         .init(
+            "field-names",
+            "plain|any",
+            "names of request fields that origins get (plain)",
+            \.fieldNames,
+            Value.choice
+        ),
+        .init(
             "forwarded",
             "off|add|replace",
             "X-Forwarded-* and Forwarded (off)",

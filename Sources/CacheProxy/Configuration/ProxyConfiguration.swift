@@ -66,6 +66,8 @@ struct ProxyConfiguration: Sendable {
     var conditionMiss = CachingRules.ConditionMiss.whole
     /// Whether `Cache-Control` and `Pragma` of requests are ignored.
     var ignoresClientCacheControl = false
+    /// The names of the request fields that origins get.
+    var fieldNames = FieldNames.plain
     /// The fields that tell origins about clients.
     var forwarded = Forwarded.off
     /// The proxies in front, which name their clients in PROXY headers; `nil` if clients connect
@@ -87,6 +89,14 @@ struct ProxyConfiguration: Sendable {
         case pass
         /// The proxy removes them from responses to clients.
         case strip
+    }
+
+    /// The names of the request fields that origins get.
+    enum FieldNames: String, CaseIterable, Hashable, Sendable {
+        /// Names of letters, digits and hyphens; fields with other names are removed.
+        case plain
+        /// All names.
+        case any
     }
 
     /// The treatment of `X-Forwarded-For`, `-Proto`, `-Host` and `Forwarded` (RFC 7239).

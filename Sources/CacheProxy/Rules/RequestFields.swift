@@ -2,12 +2,13 @@ import CacheEngine
 import HTTPCaching
 
 /// The fields of a request for the cache and the origin: without the fields of the client's
-/// connection and of its framing.
+/// connection and of its framing, and without names that two programs may read differently.
 enum RequestFields {
     static func make(
         _ head: RequestHead,
         _ bytes: UnsafeRawBufferPointer,
-        hostOverride: String?
+        hostOverride: String?,
+        names: ProxyConfiguration.FieldNames
     ) -> HeaderFields {
         var section = FieldSection()
         section.reserveCapacity(sizeBytes(head) + (hostOverride?.utf8.count ?? 0))
@@ -18,9 +19,13 @@ enum RequestFields {
             || !head.flags.isDisjoint(with: [
                 .hasConnectionFields, .hasContentLength, .expectsContinue, .expectsElse,
             ])
+        let dropsOddNames =
+            names == .plain && head.flags.contains(.hasOddNames)
+            && !Mutant.forwardsOddNames.isOn
         for place in head.fields {
             let name = UnsafeRawBufferPointer(rebasing: bytes[place.name])
             if mayDrop, isDropped(name, dropsHost: dropsHost, keepsList: head.flags) { continue }
+            if dropsOddNames, !name.allSatisfy(ByteClass.isPlainName) { continue }
             section.append(
                 nameBytes: name,
                 valueBytes: UnsafeRawBufferPointer(rebasing: bytes[place.value])

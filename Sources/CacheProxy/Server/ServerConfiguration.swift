@@ -21,6 +21,8 @@ struct ServerConfiguration: Hashable, Sendable {
 
     /// Whether clients get the fields that name tags.
     var tags = ProxyConfiguration.Tags.pass
+    /// The names of the fields that the responder gets.
+    var fieldNames = ProxyConfiguration.FieldNames.plain
     /// The fields that tell the responder about clients.
     var forwarded = ProxyConfiguration.Forwarded.off
 

@@ -29,7 +29,12 @@ extension Worker {
         if case .length(let count) = head.framing, count > configuration.wire.contentBytesMax {
             return refuse(connection, .contentTooLarge)
         }
-        var fields = RequestFields.make(head, bytes, hostOverride: url.hostOverride)
+        var fields = RequestFields.make(
+            head,
+            bytes,
+            hostOverride: url.hostOverride,
+            names: configuration.fieldNames
+        )
         if head.flags.contains(.hasVia), loops.isLooping(fields.section) {
             return refuse(connection, .loopDetected)
         }

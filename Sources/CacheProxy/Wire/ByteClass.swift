@@ -58,6 +58,11 @@ enum ByteClass {
         return byte < 128 && (high >> UInt64(byte - 64)) & 1 == 1
     }
 
+    /// The letters, digits and the hyphen: names of these alone look the same to every program.
+    @inline(__always) static func isPlainName(_ byte: UInt8) -> Bool {
+        isDigit(byte) || (0x61...0x7A).contains(byte | 0x20) || byte == 0x2D
+    }
+
     /// RFC 9110 §5.5 `field-content` with whitespace: no control character but the tab.
     @inline(__always) static func isFieldContent(_ byte: UInt8) -> Bool {
         (byte >= 0x20 && byte != 0x7F) || byte == 0x09

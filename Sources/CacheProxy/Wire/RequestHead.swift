@@ -27,6 +27,8 @@ struct RequestHead: Sendable {
         static let hasContentLength = Self(rawValue: 1 << 7)
         static let hasTransferEncoding = Self(rawValue: 1 << 8)
         static let expectsElse = Self(rawValue: 1 << 9)
+        /// A name has other signs than letters, digits and hyphens.
+        static let hasOddNames = Self(rawValue: 1 << 10)
     }
 
     var method = 0..<0

@@ -164,7 +164,11 @@ extension RequestParser {
     ) -> RequestFault? {
         guard head.fields.count < limits.fieldCountMax else { return .fieldsTooMany }
         let text = bytes.extracting(line)
-        let nameEnd = ByteClass.end(of: text, while: ByteClass.isToken)
+        var nameEnd = ByteClass.end(of: text, while: ByteClass.isPlainName)
+        if nameEnd < text.count, text[nameEnd] != 0x3A {
+            nameEnd = ByteClass.end(of: text, from: nameEnd, while: ByteClass.isToken)
+            head.flags.insert(.hasOddNames)
+        }
         // Whitespace at the start (a folded line) or before the colon is refused here too.
         guard nameEnd > 0, nameEnd < text.count, text[nameEnd] == 0x3A else {
             return .malformedField

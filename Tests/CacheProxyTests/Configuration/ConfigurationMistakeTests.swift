@@ -23,6 +23,7 @@ import Testing
         ["--origin", "http://h:0/"], ["--origin", "http://h:65536"], ["--origin", "http://h:x"],
         ["--origin", "http://a%zz"], ["--origin", "http://[zz]"], ["--origin", "http://a:1:2"],
         ["--origin", "http://a", "--tags", "x"], ["--origin", "http://a", "--forwarded", "x"],
+        ["--origin", "http://a", "--field-names", "x"],
         ["--origin", "http://a", "--set-cookie", "x"], ["--origin", "http://a", "--grace", "-1"],
         ["--origin", "http://a", "--ignore-client-no-cache=perhaps"],
         ["--origin", "http://a", "--memory="], ["--origin", "http://a", "--disk", "/dev/null/x"],

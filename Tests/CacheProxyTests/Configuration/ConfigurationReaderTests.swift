@@ -38,7 +38,8 @@ struct OtherOrder: Error {}
     /// Every other option is one of `ProxyService.fixedOptions`, and is reported.
     static let reloadable: Set<String> = [
         "origin", "purge-token", "origin-connections", "connections", "head-timeout",
-        "idle-timeout", "send-timeout", "max-content", "tags", "forwarded", "proxy-protocol-from",
+        "idle-timeout", "send-timeout", "max-content", "tags", "field-names",
+        "forwarded", "proxy-protocol-from",
     ]
 
     @Test(arguments: ConfigurationKey.all.map(\.name))

@@ -77,6 +77,7 @@ struct OptionSample: Sendable {
     private static let rules: [OptionSample] = [
         .init("set-cookie", "strip", \.cookies, .strip),
         .init("tags", "pass", \.tags, .pass),
+        .init("field-names", "any", \.fieldNames, .any),
         .init("forwarded", "replace", \.forwarded, .replace),
         .init("condition-miss", "forward", \.conditionMiss, .forwarded),
         .init("ignore-client-no-cache", "on", \.ignoresClientCacheControl, true),

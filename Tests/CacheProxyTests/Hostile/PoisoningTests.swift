@@ -202,6 +202,23 @@ import Testing
         }
     }
 
+    /// CGI, WSGI and Rack know both names as `HTTP_ACCEPT_LANGUAGE`; `Vary` names only one.
+    @Test func namesThatAnOriginTakesForOthersSelectNothing() async throws {
+        try await withProxy({ request, socket in
+            let language = request["Accept-Language"] ?? request["Accept_Language"]
+            return try socket.answer(
+                200,
+                ["Cache-Control: max-age=60", "Vary: Accept-Language"],
+                language ?? "-"
+            )
+        }) { proxy, origin async throws in
+            #expect(try await proxy.request("/", ["Accept_Language: xx"]).text == "-")
+            #expect(try await proxy.request("/").text == "-")
+            #expect(try await proxy.request("/", ["Accept-Language: fr"]).text == "fr")
+            #expect(origin.count == 2)
+        }
+    }
+
     /// X13.
     @Test func headDoesNotReplaceTheBodyOfAGet() async throws {
         try await withProxy({ request, socket in

@@ -131,6 +131,20 @@ import Testing
         #expect(fields.pairs.map(\.name) == ["Host", "Cookie"])
     }
 
+    /// Every character of a name (RFC 9110 §5.6.2), at each of three places.
+    @Test(arguments: (UInt8(0x21)...0x7E).filter(ByteClass.isToken))
+    func namesWithOtherSignsAreForwardedOnlyIfTheyMay(_ byte: UInt8) {
+        let character = Character(UnicodeScalar(byte))
+        let isPlain = character.isLetter || character.isNumber || character == "-"
+        for name in ["\(character)ab", "a\(character)b", "ab\(character)"] {
+            let head = "GET / HTTP/1.1\r\nHost: x\r\n\(name): 1\r\nAccept: 2\r\n\r\n"
+            let all = ["Host", name, "Accept"]
+            #expect(Self.fields(head, names: .any).pairs.map(\.name) == all)
+            let plain = Self.fields(head).pairs.map(\.name)
+            #expect(plain == (isPlain ? all : ["Host", "Accept"]), "\(name)")
+        }
+    }
+
     static func make(_ text: String) -> RequestURL? {
         let (step, parser) = RequestParserTests.parseWhole(text)
         guard case .complete = step else { return nil }
@@ -139,11 +153,19 @@ import Testing
         }
     }
 
-    static func fields(_ text: String) -> HeaderFields {
+    static func fields(
+        _ text: String,
+        names: ProxyConfiguration.FieldNames = .plain
+    ) -> HeaderFields {
         let (_, parser) = RequestParserTests.parseWhole(text)
         return Array(text.utf8).withUnsafeBytes {
             let url = try? RequestURL.make(parser.head, $0, defaultAuthority: "default:9").get()
-            return RequestFields.make(parser.head, $0, hostOverride: url?.hostOverride)
+            return RequestFields.make(
+                parser.head,
+                $0,
+                hostOverride: url?.hostOverride,
+                names: names
+            )
         }
     }
 }
