@@ -51,6 +51,7 @@ enum Mutant: String {
     case ignoresTheLock
     case writesBehindItsEnd
     case takesRefusalsForAbsence
+    case missesReplacedBodies
     case overlooksRefusals
     case writesEveryPurge
     case trustsAnyBoot

@@ -62,14 +62,17 @@ extension DiskShard {
     ) -> ReadResult {
         let isOther = !entry.withKey { $0.hasSameBytes(as: key) } && !Mutant.matchesKeysByHash.isOn
         var body: JumboFile?
+        var isSuperseded = false
         let isUsable = state.withLock { state in
             state.giveBack(lease)
             if let reference {
                 body = state.usableBody(lease.identity, reference)
+                isSuperseded = body == nil && state.isSuperseded(lease)
                 guard body != nil else { return false }
             }
             return !isOther && !state.isPurged(entry, sequence: sequence)
         }
+        if isSuperseded { return .mustWait }
         guard isUsable else {
             // An entry without its body was dropped, and its tombstone must be written.
             if reference != nil { requestWriting() }
@@ -101,6 +104,21 @@ extension DiskShard {
         key: [UInt8],
         mayRefuse: Bool
     ) async -> ReadResult {
+        for _ in 0..<Self.readsMax {
+            if let result = await readOnce(hash, key: key, mayRefuse: mayRefuse) { return result }
+        }
+        return mayRefuse ? .mustWait : .miss
+    }
+
+    /// The most reads of an entry that is replaced during each of them.
+    private static let readsMax = 16
+
+    /// Returns `nil` if another copy replaced the entry, whose body is gone.
+    private nonisolated func readOnce(
+        _ hash: KeyHash,
+        key: [UInt8],
+        mayRefuse: Bool
+    ) async -> ReadResult? {
         var early: Found = .nothing
         var loading = await withUnsafeContinuation { continuation in
             early = join(hash, continuation)
@@ -117,6 +135,7 @@ extension DiskShard {
             }
             return result
         }
+        if case .superseded = loading, !Mutant.missesReplacedBodies.isOn { return nil }
         guard case .loaded(let loaded) = loading else {
             state.withLock { $0.counters.misses += 1 }
             if case .refused = loading { return .mustWait }
@@ -203,10 +222,13 @@ extension DiskShard {
         for attempt in 0..<2 {
             switch reader.read(lease, .waits) {
             case .entry(let entry, let sequence, let reference):
-                let body = state.withLock { state in
-                    reference.flatMap { state.usableBody(lease.identity, $0) }
+                let (body, isSuperseded) = state.withLock { state in
+                    let body = reference.flatMap { state.usableBody(lease.identity, $0) }
+                    return (body, state.isSuperseded(lease))
                 }
-                guard reference == nil || body != nil else { return .nothing }
+                guard reference == nil || body != nil else {
+                    return isSuperseded ? .superseded : .nothing
+                }
                 return .loaded(
                     LoadedEntry(entry: entry, body: body, sequence: sequence, token: lease.token)
                 )

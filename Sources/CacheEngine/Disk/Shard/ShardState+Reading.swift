@@ -55,6 +55,8 @@ enum LoadResult: Sendable {
     case nothing
     /// Too many reads wait: the entry was not looked at.
     case refused
+    /// Another copy replaced the entry, whose body is gone.
+    case superseded
 }
 
 extension ShardState {
@@ -111,6 +113,12 @@ extension ShardState {
                 ? queue[place.queueNode].sequence : segments[place.segment].generation,
             purgeSequence: purges.sequenceMax
         )
+    }
+
+    /// Whether the key has another copy than the leased one.
+    func isSuperseded(_ lease: ReadLease) -> Bool {
+        guard let token = token(of: lease.identity) else { return false }
+        return token.location != lease.place.location || token.generation != lease.generation
     }
 
     /// Removes a record that cannot be read, if it is still the newest.
