@@ -69,6 +69,7 @@ enum Mutant: String {
     case keepsWhatFits
     case dropsNoBodies
     case dropsUsedBodies
+    case losesIndexes
     case forgetsSparedBodies
 
     // Recovery

@@ -83,4 +83,23 @@ import Testing
         #expect(try await Self.heldCount(second) == Self.hotCount)
         await second.end()
     }
+
+    @Test("an index that the log has dropped is written again with its next variant")
+    func indexThatTheLogHasDroppedIsWrittenAgain() async throws {
+        let fields: HeaderFields = ["Cache-Control": "max-age=10", "Vary": "Accept-Encoding"]
+        let first = try await open(fields)
+        _ = try await first.get(Self.hot(0))
+        try await first.cache.flush()
+        for number in 0..<3_000 {
+            _ = try await first.get("http://example.com/once/\(number)")
+            if number % 200 == 0 { try await first.cache.flush() }
+        }
+        #expect(await first.cache.statistics.diskSegmentsReclaimed > 0)
+        first.clock.advance(seconds: 20)
+        _ = try await first.get(Self.hot(0))
+        await first.end()
+        let second = try await open(fields)
+        #expect(try await second.holds(Self.hot(0)))
+        await second.end()
+    }
 }

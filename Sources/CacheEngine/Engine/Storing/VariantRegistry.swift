@@ -62,10 +62,9 @@ struct VariantRegistry {
         if let nonce, nonce != index.nonce {
             return Variance(index: index, vary: vary, key: variant)
         }
-        // It was entered while nothing was known of its variants.
-        let isWaiting = entry?.head.isMemoryOnly == true && !mayStayInMemory
         if roll?.contains(index.hash(variant)) == true {
-            guard known?.sets.first != vary || isPinned != wasPinned || isWaiting else {
+            let isWritten = entry.map(isWritten) ?? false
+            guard known?.sets.first != vary || isPinned != wasPinned || !isWritten else {
                 return Variance(index: index, vary: vary, key: variant)
             }
             index.prefer(vary)
@@ -99,6 +98,16 @@ struct VariantRegistry {
             since: ticket
         )
         return Variance(index: index, vary: vary, key: variant)
+    }
+
+    /// Whether the index is behind the memory, as far as it has to be.
+    private func isWritten(_ entry: Entry) -> Bool {
+        if mayStayInMemory { return true }
+        // It was entered while nothing was known of its variants.
+        if entry.head.isMemoryOnly { return false }
+        // The log may have dropped it while the memory kept it.
+        guard let disk = services.tiers.backing.disk, !Mutant.losesIndexes.isOn else { return true }
+        return disk.currentToken(key.hash) != nil
     }
 
     private func variantKey(_ index: VariantIndex, _ vary: Vary) -> RequestKey {
