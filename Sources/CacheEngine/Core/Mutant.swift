@@ -90,6 +90,9 @@ enum Mutant: String {
     case sharesUnshareable
     case permitsLateLeaders
     case joinsOutdatedFlights
+    case sharesRemovedTags
+    case retiresForAnyTag
+    case refreshesBesideABody
     case joinsUnsuitableAnswers
     case answersLateWaiters
     case marksNoLargeResponses

@@ -32,9 +32,17 @@ import Testing
         let isPersonal = false
         let hasCookie = false
 
+        /// Called when the desk asks whether a tag was removed, after it has looked for an answer.
+        var whenTagsWereRemoved: (@Sendable (Flight) -> Void)?
+
         func mayJoin(_ flight: Flight) -> Bool { true }
         func isOutdated(_ flight: Flight) -> Bool { false }
-        func suits(_ answer: FlightAnswer) -> Bool { true }
+        func isBehindRemovedTags(_ flight: Flight) -> Bool {
+            whenTagsWereRemoved?(flight)
+            return whenTagsWereRemoved != nil
+        }
+        func refreshesRemovedTag(_ flight: Flight) -> Bool { false }
+        func suits(_ answer: FlightAnswer, of flight: Flight) -> Bool { true }
         func hasNews() -> Bool { false }
     }
 
@@ -57,6 +65,24 @@ import Testing
         desk.withdraw(flight)
         flight.close()
         #expect(desk.count == 0)
+    }
+
+    /// The tags of an answer that comes between the desk's look and the joining are not compared.
+    @Test func answerThatHasJustComeIsLookedAtAgain() {
+        let desk = FlightDesk(limits: CollapsingOptions(), desks: 1)
+        _ = desk.board(Self.key(1), Self.request, nowNanoseconds: 0, Checks())
+        var checks = Checks()
+        checks.whenTagsWereRemoved = { flight in
+            let answer = FlightAnswer(status: 200, fields: FieldSection(), content: .own(.empty))
+            #expect(flight.answer(answer, for: .everyone, order: 1, attempt: 1) == 1)
+        }
+        let boarding = desk.board(Self.key(1), Self.request, nowNanoseconds: 0, checks)
+        guard case .aboard(let flight, .known(.lookAgain)) = boarding else {
+            Issue.record("It must look again: \(boarding)")
+            return
+        }
+        desk.withdraw(flight)
+        flight.close()
     }
 
     @Test func flightUnderTwoKeysIsTakenOnce() {

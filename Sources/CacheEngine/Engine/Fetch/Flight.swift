@@ -20,6 +20,9 @@ final class Flight: Sendable {
         /// The place of the newest head when the request boarded; 0 for a founder, whose flight has
         /// no head yet.
         var newestHead: UInt64 = 0
+        /// Whether a tag was removed since the flight began: a response that carries such a tag is
+        /// too old for the request.
+        var avoidsRemovedTags = false
     }
 
     private struct Seat {
@@ -39,6 +42,8 @@ final class Flight: Sendable {
         var machine: FlightStateMachine<Seat>
         var told: [WaiterID: Outcome] = [:]
         var answer: FlightAnswer?
+        /// Whether the response is stored as its body arrives.
+        var isBeingStored = false
         var permit = StorePermit()
         /// When the time of the current attempt ends, whether its caller still waits or not.
         var untilNanoseconds = UInt64.max
@@ -114,6 +119,8 @@ final class Flight: Sendable {
     var isUnanswered: Bool { state.withLock { $0.machine.isUnanswered } }
     /// Whether no request can join any more.
     var isOver: Bool { state.withLock { $0.machine.isOver } }
+    /// Whether the response is stored as its body arrives, though no request may join any more.
+    var isBeingStored: Bool { state.withLock { $0.isBeingStored && $0.permit.isValid } }
     /// The answer for requests that join after the head.
     var sharedAnswer: FlightAnswer? { state.withLock { $0.answer } }
 
@@ -145,7 +152,10 @@ final class Flight: Sendable {
                 return .waiting(waiter)
             case .readAnswer:
                 assert(state.answer != nil, "a flight that is answered for all has its answer")
-                guard let answer = state.answer else { return .known(.lookAgain) }
+                // The tags of an answer that has come since the desk looked are not compared yet.
+                guard let answer = state.answer, !terms.avoidsRemovedTags else {
+                    return .known(.lookAgain)
+                }
                 return .known(.answered(answer, isAsker: false))
             case .lookAgain: return .known(.lookAgain)
             case .refuse: return .known(.goAlone(.crowded))
@@ -243,7 +253,8 @@ final class Flight: Sendable {
     ///
     /// The response may be stored, and be used for others, before they are told. A request that
     /// boards meanwhile came after the head: it looks again, and judges the response as any later
-    /// request does.
+    /// request does. So does one that boarded after a tag was removed, if the response carries it
+    /// (`hasRemovedTag`, called under the lock: nobody boards any more).
     ///
     /// - Returns: The number of waiters that got the answer; `nil`, without telling any waiter, if
     ///   the attempt had been given up.
@@ -251,14 +262,20 @@ final class Flight: Sendable {
         _ answer: FlightAnswer,
         for audience: FlightAudience,
         order: UInt64,
-        attempt: Int
+        attempt: Int,
+        isBeingStored: Bool = false,
+        hasRemovedTag: () -> Bool = { false }
     ) -> Int? {
+        var isRemoved = false
+        func isTooOld(for seat: Seat) -> Bool {
+            seat.isLate(for: order) || isRemoved && seat.terms.avoidsRemovedTags
+        }
         func outcome(_ waiter: WaiterID, _ seat: Seat, _ asker: WaiterID?) -> Outcome {
             if waiter == asker { return .answered(answer, isAsker: true) }
             if Mutant.sharesUnshareable.isOn { return .answered(answer, isAsker: false) }
             switch audience {
             case .everyone, .waiting:
-                return seat.isLate(for: order) ? .lookAgain : .answered(answer, isAsker: false)
+                return isTooOld(for: seat) ? .lookAgain : .answered(answer, isAsker: false)
             case .askerWithCookie where !seat.request.facts.flags.contains(.hasCookie):
                 return .lookAgain
             case .asker, .askerWithCookie: return .goAlone(.unshareable)
@@ -268,10 +285,14 @@ final class Flight: Sendable {
         let told = state.withLock { state -> (waiters: Waiters, asker: WaiterID?)? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
             if audience == .everyone { state.answer = answer }
+            state.isBeingStored = isBeingStored
             let asker = state.machine.asker
             let waiters = state.machine.answered(for: audience)
+            var avoidsRemovedTags = false
+            waiters.forEach { avoidsRemovedTags = avoidsRemovedTags || $1.terms.avoidsRemovedTags }
+            isRemoved = avoidsRemovedTags && hasRemovedTag() && !Mutant.sharesRemovedTags.isOn
             waiters.forEach { waiter, seat in
-                if seat.isLate(for: order) { lateCount += 1 }
+                if isTooOld(for: seat) { lateCount += 1 }
                 state.keep(outcome(waiter, seat, asker), waiter, seat)
             }
             return (waiters, asker)

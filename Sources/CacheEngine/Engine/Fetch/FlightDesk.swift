@@ -167,8 +167,13 @@ protocol BoardingChecks {
     /// Either its content was removed after it began, or its response came before the request
     /// and must be newer.
     func isOutdated(_ flight: Flight) -> Bool
-    /// Whether the request may read an answer whose head came before it.
-    func suits(_ answer: FlightAnswer) -> Bool
+    /// Whether any tag was removed since the flight began.
+    func isBehindRemovedTags(_ flight: Flight) -> Bool
+    /// Whether the response that is to be refreshed carries a tag that was removed since the flight
+    /// began: another one with that tag would not be stored.
+    func refreshesRemovedTag(_ flight: Flight) -> Bool
+    /// Whether the request may read the flight's answer, whose head came before it.
+    func suits(_ answer: FlightAnswer, of flight: Flight) -> Bool
     /// Whether the store has changed since the request's look-up: a flight may have ended.
     func hasNews() -> Bool
 }

@@ -13,8 +13,15 @@ extension FlightFetch {
             outcome.answer,
             for: audience,
             order: outcome.order,
-            attempt: attempt
-        )
+            attempt: attempt,
+            isBeingStored: outcome.sharing == .everyone && outcome.body?.storage == .whole
+        ) {
+            services.mayCarryRemovedTag(
+                outcome.answer,
+                context.key.hash,
+                since: context.ticket
+            )
+        }
         guard let told else { return nil }
         if context.purpose == .refresh {
             noteRefresh(context, refreshEnd(of: outcome, context))
@@ -127,6 +134,29 @@ extension FlightFetch {
 }
 
 extension Services {
+    /// Whether the answer carries a tag that was removed since `ticket`, as far as is known.
+    func mayCarryRemovedTag(
+        _ answer: FlightAnswer,
+        _ key: KeyHash,
+        since ticket: RemovalLedger.Ticket
+    ) -> Bool {
+        let ledger = tiers.ledger
+        guard ledger.hasRemovedTags(since: ticket) else { return false }
+        func isRemoved(_ tags: UnsafeRawBufferPointer) -> Bool {
+            !ledger.permits(key, tags: tags, since: ticket)
+        }
+        switch answer.content {
+        case .confirmed(let stored), .found(let stored): return stored.entry.withTags(isRemoved)
+        case .shared, .own:
+            // The hook may add tags until the response is stored.
+            guard configuration.hooks.willStore == nil,
+                let tags = configuration.caching.tags(in: answer.sharedFields)
+                    .flatMap({ TagList($0) })
+            else { return true }
+            return tags.bytes.withUnsafeBytes(isRemoved)
+        }
+    }
+
     /// Marks the key for requests with cookies.
     func markForCookies(_ key: KeyHash) {
         let isNew = desk(key).noteUnshareableWithCookie(

@@ -61,8 +61,10 @@ struct FlightTable: Sendable {
             checks.hasCookie && Self.isMarked(key, in: &cookieMarksUntil, nowNanoseconds)
         if !isMarked, let flight = current(key) {
             let isOutdated = checks.isOutdated(flight) && !Mutant.joinsOutdatedFlights.isOn
-            if !isOutdated, checks.mayJoin(flight), Self.isUsable(flight, checks) {
+            let answer = flight.sharedAnswer
+            if !isOutdated, checks.mayJoin(flight), Self.isUsable(answer, of: flight, checks) {
                 terms.newestHead = checks.newestHead
+                terms.avoidsRemovedTags = answer == nil && checks.isBehindRemovedTags(flight)
                 return .aboard(flight, flight.join(request, terms, nowNanoseconds: nowNanoseconds))
             }
             // A request that cannot lead leaves the flight to requests that can use it.
@@ -89,13 +91,17 @@ struct FlightTable: Sendable {
         nowNanoseconds: UInt64,
         _ checks: some BoardingChecks
     ) -> Flight? {
-        if let flight = current(key) {
-            // A refresh for one client refreshes for nobody else.
+        // A response that no request may join any more is still the newest, once it is stored.
+        if let flight = flights[key], !flight.isOver || isStored(by: flight) {
             let isOutdated = checks.isOutdated(flight)
-            guard isOutdated || !checks.isPersonal && !checks.mayJoin(flight) else { return nil }
+            // A refresh for one client refreshes for nobody else.
+            guard
+                isOutdated || checks.refreshesRemovedTag(flight)
+                    || !checks.isPersonal && !checks.mayJoin(flight)
+            else { return nil }
             if isOutdated { flight.retire() }
-            remove(flight)
         }
+        flights[key].map { remove($0) }
         let isPaused =
             Self.isPaused(key, backOffs, nowNanoseconds)
             || checks.isPersonal && Self.isPaused(key, personalBackOffs, nowNanoseconds)
@@ -103,6 +109,11 @@ struct FlightTable: Sendable {
         if isPaused { return nil }
         guard flights.count < flightsMax, !checks.hasNews(), checks.mayLead else { return nil }
         return register(key, request, isWanted: true, nowNanoseconds: nowNanoseconds)
+    }
+
+    /// Whether the flight, which no request may join any more, is storing its response.
+    private func isStored(by flight: Flight) -> Bool {
+        flight.isBeingStored && !Mutant.refreshesBesideABody.isOn
     }
 
     private static func isPaused(
@@ -133,11 +144,12 @@ struct FlightTable: Sendable {
 
     /// Whether the flight has no answer yet, or one that suits the request.
     private static func isUsable(
-        _ flight: Flight,
+        _ answer: FlightAnswer?,
+        of flight: Flight,
         _ checks: some BoardingChecks
     ) -> Bool {
-        guard let answer = flight.sharedAnswer else { return true }
-        return checks.suits(answer) || Mutant.joinsUnsuitableAnswers.isOn
+        guard let answer else { return true }
+        return checks.suits(answer, of: flight) || Mutant.joinsUnsuitableAnswers.isOn
     }
 
     /// The recent outcome of a flight of this key.

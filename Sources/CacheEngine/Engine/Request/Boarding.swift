@@ -134,14 +134,29 @@ struct Boarding {
         func isOutdated(_ flight: Flight) -> Bool {
             if demandsOrigin, !flight.isUnanswered { return true }
             let ledger = services.tiers.ledger
-            return !ledger.isCurrent(context.key.hash, since: flight.founder.ticket)
+            return !ledger.isPresent(context.key.hash, since: flight.founder.ticket)
+                || Mutant.retiresForAnyTag.isOn && isBehindRemovedTags(flight)
+        }
+
+        func isBehindRemovedTags(_ flight: Flight) -> Bool {
+            services.tiers.ledger.hasRemovedTags(since: flight.founder.ticket)
+        }
+
+        func refreshesRemovedTag(_ flight: Flight) -> Bool {
+            guard isBehindRemovedTags(flight) else { return false }
+            let ticket = flight.founder.ticket
+            return context.lookup.stored?.entry.withTags {
+                !services.tiers.ledger.permits(context.key.hash, tags: $0, since: ticket)
+            } ?? true
         }
 
         /// Judges the answer now, by the request's own directives, as a stored response is judged.
         ///
         /// Its body may arrive for longer than its response is fresh, or is the newest.
-        func suits(_ answer: FlightAnswer) -> Bool {
+        func suits(_ answer: FlightAnswer, of flight: Flight) -> Bool {
             if answer.arrival?.isOutdated == true { return false }
+            let ticket = flight.founder.ticket
+            if services.mayCarryRemovedTag(answer, context.key.hash, since: ticket) { return false }
             guard let facts = answer.reusableFacts else { return true }
             return ReuseStep.isServedFresh(facts, to: context, services)
         }

@@ -108,14 +108,23 @@ final class RemovalLedger: @unchecked Sendable {
         return isPermitted
     }
 
-    /// Whether a fetch that began with `ticket` may still answer a request that arrives now.
-    ///
-    /// Its tags may not be known yet, so the removal of any tag counts.
+    /// Whether a fetch that began with `ticket` may still answer a request that arrives now,
+    /// whatever tags its response carries.
     func isCurrent(_ key: KeyHash, since ticket: Ticket) -> Bool {
+        isPresent(key, since: ticket) && !hasRemovedTags(since: ticket)
+    }
+
+    /// Whether neither the key nor everything was removed since `ticket`.
+    func isPresent(_ key: KeyHash, since ticket: Ticket) -> Bool {
         assert(isOfThisLedger(ticket))
         return Self.moment(in: everything) <= ticket.sequence
-            && Self.moment(in: anyTag) <= ticket.sequence
             && Self.moment(in: slots[Self.slot(key.placement)]) <= ticket.sequence
+    }
+
+    /// Whether any tag was removed since `ticket`.
+    func hasRemovedTags(since ticket: Ticket) -> Bool {
+        assert(isOfThisLedger(ticket))
+        return Self.moment(in: anyTag) > ticket.sequence
     }
 
     /// Whether the ticket states a moment that has been.
