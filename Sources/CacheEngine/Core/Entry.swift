@@ -141,20 +141,14 @@ extension Entry {
     /// An index of variants has a class and a time of its own, which say nothing of its variants.
     func isCovered(by scope: RemovalScope) -> Bool {
         switch scope {
-        case .storageClass, .storedAfter, .storedBefore:
-            if head.flags.contains(.index), !Mutant.removesIndexesByClass.isOn { return false }
-        case .everything, .tag: break
-        }
-        switch scope {
         case .everything: return true
-        case .storageClass(let storageClass): return head.storageClass == storageClass
-        case .storedAfter(let seconds):
-            return Int64(head.createdSeconds) >= min(seconds, Int64(EntryHead.secondsMax))
-        case .storedBefore(let seconds): return Int64(head.createdSeconds) < seconds
         case .tag(var tag):
             return tag.withUTF8 { tag in
                 withTags { TagList.contains(UnsafeRawBufferPointer(tag), in: $0) }
             }
+        case .storageClass, .storedAfter, .storedBefore:
+            if head.flags.contains(.index), !Mutant.removesIndexesByClass.isOn { return false }
+            return scope.covers(head.storageClass, createdSeconds: head.createdSeconds)
         }
     }
 }

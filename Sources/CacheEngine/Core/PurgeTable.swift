@@ -109,16 +109,9 @@ struct PurgeTable {
         _ createdSeconds: UInt32
     ) -> Bool {
         if sequence < classFloors[Int(storageClass.rawValue)] { return true }
-        for time in times where sequence < time.sequence {
-            switch time.scope {
-            case .storedAfter(let seconds)
-            where Int64(createdSeconds) >= min(seconds, Int64(EntryHead.secondsMax)):
-                return true
-            case .storedBefore(let seconds) where Int64(createdSeconds) < seconds: return true
-            default: continue
-            }
+        return times.contains {
+            sequence < $0.sequence && $0.scope.covers(storageClass, createdSeconds: createdSeconds)
         }
-        return false
     }
 
     /// Whether a purge of everything covers an entry with that sequence number.

@@ -12,6 +12,20 @@ public enum RemovalScope: Sendable {
     case storedBefore(seconds: Int64)
 }
 
+extension RemovalScope {
+    /// Whether the scope names that class or that time; the scope of a tag names neither.
+    func covers(_ storageClass: StorageClass, createdSeconds: UInt32) -> Bool {
+        switch self {
+        case .everything: true
+        case .tag: false
+        case .storageClass(let named): storageClass == named
+        case .storedAfter(let seconds):
+            Int64(createdSeconds) >= min(seconds, Int64(EntryHead.secondsMax))
+        case .storedBefore(let seconds): Int64(createdSeconds) < seconds
+        }
+    }
+}
+
 /// Tags are equal if their bytes are: two texts that Unicode calls equal are two tags.
 extension RemovalScope: Hashable {
     private enum Bytes: Hashable {
