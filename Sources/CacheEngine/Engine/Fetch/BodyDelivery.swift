@@ -65,7 +65,7 @@ struct BodyDelivery {
             return false
         }
         if let builder {
-            await entry.store(keeper.place, builder)
+            if let place = keeper.place { await entry.store(place, builder) }
             await services.tiers.settle(body.key.hash)
         }
         end(with: last)

@@ -7,8 +7,6 @@ struct BodyKeeper {
     enum Place {
         case inMemory([ByteChunk])
         case onDisk(BodyWriter)
-        /// The body is delivered, and not stored.
-        case nowhere
     }
 
     private let services: Services
@@ -17,7 +15,8 @@ struct BodyKeeper {
     private let chain: BodyChain
     /// Whether a body that is too large for memory may go to a file.
     private var maySpill: Bool
-    private(set) var place: Place
+    /// `nil` if the body is delivered, and not stored.
+    private(set) var place: Place?
     /// Whether a whole body is kept nowhere because it is too large; a part says nothing of the whole.
     private(set) var isTooLarge = false
     private var count = 0
@@ -37,13 +36,10 @@ struct BodyKeeper {
         self.body = body
         self.chain = chain
         maySpill = builder?.place == .everywhere && body.storage == .whole
-        place = builder == nil ? .nowhere : .inMemory([])
+        place = builder == nil ? nil : .inMemory([])
     }
 
-    var isKeeping: Bool {
-        if case .nowhere = place { return false }
-        return true
-    }
+    var isKeeping: Bool { place != nil }
 
     var isOnDisk: Bool {
         if case .onDisk = place { return true }
@@ -63,11 +59,11 @@ struct BodyKeeper {
         count += piece.count
         do {
             switch place {
-            case .nowhere: break
+            case nil: break
             case .onDisk(let writer): try await writer.append(piece)
             case .inMemory(var pieces):
                 // The array keeps one owner, so that appending copies nothing.
-                place = .nowhere
+                place = nil
                 if !pieces.joinLast(with: piece, as: joined) { pieces.append(piece) }
                 gatheredBytes += piece.count
                 services.bodies.gather(piece.count)
@@ -84,7 +80,7 @@ struct BodyKeeper {
             }
         } catch {
             // Bytes on disk stay for readers that lag behind, until the chain is released.
-            place = .nowhere
+            place = nil
             guard (error as? CacheError)?.code == .bodyTooLarge else {
                 return services.recorder.storageFailed(error)
             }
@@ -124,7 +120,7 @@ struct BodyKeeper {
 
     /// Stops keeping the body, because its readers have held it up for too long.
     mutating func giveUp() {
-        place = .nowhere
+        place = nil
         release()
         services.recorder.refused(.memoryShort, request)
     }

@@ -32,10 +32,8 @@ struct FetchedEntry {
     nonisolated(nonsending) func store(_ place: BodyKeeper.Place, _ builder: EntryBuilder) async {
         var isOverlong = false
         if case .arriving(let arriving) = body.origin.body { isOverlong = arriving.isOverlong }
-        if case .nowhere = place { return }
         await enterAsDecided(builder)
         switch place {
-        case .nowhere: return
         case .onDisk(let writer):
             // Readers that lag behind still read from the file, which is unlinked after the last.
             guard !isOverlong else { return await endReplaced() }
