@@ -8,7 +8,8 @@ public struct CacheInfo: Sendable {
         case fresh
         /// The response was stored and stale, and its use was allowed.
         case stale
-        /// The response was stored, and the origin confirmed it for this request.
+        /// The response was stored, and the origin confirmed it for this request, or for another
+        /// that this one waited for.
         case revalidated
         /// The response was stored, and served because the fetch failed.
         case fallback
