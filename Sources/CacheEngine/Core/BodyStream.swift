@@ -184,14 +184,22 @@ extension ByteChunk {
             self = pieces[0]
             return
         }
-        self.init(count: pieces.reduce(0) { $0 + $1.count }) { destination in
-            var offset = 0
-            for piece in pieces {
-                piece.withUnsafeBytes { destination.copy($0, at: offset) }
-                offset += piece.count
-            }
-            assert(offset == destination.count, "the pieces are the whole chunk")
+        self.init(count: pieces.byteCount) { pieces.copy(to: $0) }
+    }
+}
+
+extension Collection<ByteChunk> {
+    /// The number of bytes of all pieces.
+    var byteCount: Int { reduce(0) { $0 + $1.count } }
+
+    /// Copies the pieces, one after the other, to `target`, which has their size.
+    func copy(to target: UnsafeMutableRawBufferPointer) {
+        var offset = 0
+        for piece in self {
+            piece.withUnsafeBytes { target.copy($0, at: offset) }
+            offset += piece.count
         }
+        assert(offset == target.count, "the pieces are the whole")
     }
 }
 

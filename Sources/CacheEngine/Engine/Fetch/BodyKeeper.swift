@@ -49,7 +49,7 @@ struct BodyKeeper {
     /// The bytes that are kept in memory; `nil` if the body is kept elsewhere or not at all.
     var bytesInMemory: Int? {
         guard case .inMemory(let pieces) = place else { return nil }
-        return pieces.reduce(0) { $0 + $1.count }
+        return pieces.byteCount
     }
 
     /// Keeps one more piece; a failure to keep it does not affect readers.

@@ -56,7 +56,7 @@ struct FetchedEntry {
                 return await store(pieces, as: range, builder)
             }
             let blueprint = builder.blueprint
-            guard blueprint.isEncodable(bodyCount: Self.byteCount(of: pieces)) else {
+            guard blueprint.isEncodable(bodyCount: pieces.byteCount) else {
                 return await endReplaced()
             }
             let entry = await tiers.makeEntry(blueprint, gathered: pieces)
@@ -174,7 +174,7 @@ struct FetchedEntry {
         as content: ContentRange,
         _ builder: EntryBuilder
     ) async {
-        guard Self.byteCount(of: arrived) == content.range?.count else {
+        guard arrived.byteCount == content.range?.count else {
             return services.recorder.refused(.invalidPart, context.asked.request)
         }
         for copies in 1...Self.copiesMax {
@@ -280,10 +280,6 @@ struct FetchedEntry {
                 joined.append(bytes)
             }
         }
-        return Self.byteCount(of: joined) == merge.parts.heldBytes ? joined : nil
-    }
-
-    private static func byteCount(of pieces: [ByteChunk]) -> Int {
-        pieces.reduce(0) { $0 + $1.count }
+        return joined.byteCount == merge.parts.heldBytes ? joined : nil
     }
 }

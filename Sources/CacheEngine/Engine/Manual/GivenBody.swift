@@ -33,8 +33,6 @@ struct GivenBody {
     /// Whether the whole body is gathered.
     var isGathered: Bool { rest == nil }
 
-    var gatheredBytes: Int { gathered.reduce(0) { $0 + $1.count } }
-
     /// The next piece: the gathered ones, and then the rest.
     mutating func next() async throws -> ByteChunk? {
         if handedOutCount < gathered.count {

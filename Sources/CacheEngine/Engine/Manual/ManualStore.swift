@@ -67,7 +67,7 @@ struct ManualStore {
         var builder = makeBuilder(received, under: key, options, as: pending)
         builder.tags = tags
         if response.status == 206 {
-            let count = body.gatheredBytes
+            let count = body.gathered.byteCount
             guard let held = Self.held(received.facts.contentRange, bodyCount: count) else {
                 return await refuse(.invalidPart, key, request)
             }
@@ -155,7 +155,7 @@ struct ManualStore {
         since ticket: RemovalLedger.Ticket
     ) async -> Attempt {
         var builder = builder
-        let count = pieces.reduce(0) { $0 + $1.count }
+        let count = pieces.byteCount
         builder.correctLength(to: count)
         let blueprint = builder.blueprint
         guard blueprint.isEncodable(bodyCount: count) else { return .impossible(.tooLarge) }

@@ -204,20 +204,12 @@ struct EntryBlueprint: Sendable {
 
     /// The entry with the bytes of `pieces` as its body, and its place in the order of soft purges.
     func makeEntry(body pieces: some Collection<ByteChunk>, sequence: UInt64) -> Entry {
-        let count = pieces.reduce(0) { $0 + $1.count }
-        return Entry(
-            head: head(bodyCount: count, sequence: sequence),
+        Entry(
+            head: head(bodyCount: pieces.byteCount, sequence: sequence),
             key: key.bytes,
             tags: tags,
             metadata: metadata
-        ) { target in
-            var offset = 0
-            for piece in pieces {
-                piece.withUnsafeBytes { target.copy($0, at: offset) }
-                offset += piece.count
-            }
-            assert(offset == target.count, "the pieces are the whole body")
-        }
+        ) { pieces.copy(to: $0) }
     }
 }
 

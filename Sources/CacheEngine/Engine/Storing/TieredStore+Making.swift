@@ -22,7 +22,7 @@ extension TieredStore {
         _ blueprint: EntryBlueprint,
         gathered pieces: some Collection<ByteChunk> & Sendable
     ) async -> Entry {
-        if Self.isCopiedInPlace(pieces.reduce(0) { $0 + $1.count }) {
+        if Self.isCopiedInPlace(pieces.byteCount) {
             return makeEntry(blueprint, body: pieces)
         }
         return await copiedElsewhere(blueprint, Array(pieces))
