@@ -35,6 +35,13 @@ extension UnsafeMutableRawBufferPointer {
     }
 }
 
+extension [UInt8] {
+    /// Appends `value` in little-endian order.
+    mutating func append(littleEndian value: some FixedWidthInteger) {
+        Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+    }
+}
+
 extension UnsafeRawBufferPointer {
     /// The CRC-32C of the bytes, continuing from `crc`.
     func crc32c(from crc: UInt32 = 0) -> UInt32 {

@@ -21,8 +21,8 @@ struct RequestKey: Hashable, Sendable {
     func variant(_ detail: [UInt8], nonce: UInt64, hasher: KeyHasher) -> RequestKey {
         var key: [UInt8] = [Kind.variant.rawValue]
         key.reserveCapacity(bytes.count + detail.count + 13)
-        withUnsafeBytes(of: nonce.littleEndian) { key.append(contentsOf: $0) }
-        withUnsafeBytes(of: UInt32(bytes.count).littleEndian) { key.append(contentsOf: $0) }
+        key.append(littleEndian: nonce)
+        key.append(littleEndian: UInt32(bytes.count))
         key.append(contentsOf: bytes)
         key.append(contentsOf: detail)
         let made = RequestKey(

@@ -148,13 +148,13 @@ struct StoredResponse: Sendable {
             facts.encode(into: .init(rebasing: target[factsOffset...]))
         }
         bytes.append(contentsOf: fields.bytes)
-        append(UInt32(userInfo?.count ?? 0), to: &bytes)
+        bytes.append(littleEndian: UInt32(userInfo?.count ?? 0))
         userInfo?.withUnsafeBytes { bytes.append(contentsOf: $0) }
         if let parts {
-            append(Int64(parts.bodySize ?? -1), to: &bytes)
+            bytes.append(littleEndian: Int64(parts.bodySize ?? -1))
             for part in parts.parts {
-                append(Int64(part.lowerBound), to: &bytes)
-                append(Int64(part.upperBound), to: &bytes)
+                bytes.append(littleEndian: Int64(part.lowerBound))
+                bytes.append(littleEndian: Int64(part.upperBound))
             }
         }
         let partsBytes = parts.map { 8 + 16 * $0.parts.count } ?? 0
@@ -164,9 +164,5 @@ struct StoredResponse: Sendable {
             "each part has its place"
         )
         return bytes
-    }
-
-    private static func append(_ value: some FixedWidthInteger, to bytes: inout [UInt8]) {
-        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
 }

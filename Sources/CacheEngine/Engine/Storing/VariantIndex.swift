@@ -104,22 +104,16 @@ struct VariantIndex: Hashable, Sendable {
     func metadata(_ roll: VariantRoll) -> [UInt8] {
         assert((1...Self.setsMax).contains(sets.count), "an index that can be read")
         var bytes: [UInt8] = [Self.kind, UInt8(sets.count)]
-        withUnsafeBytes(of: UInt16(clamping: variants).littleEndian) {
-            bytes.append(contentsOf: $0)
-        }
-        withUnsafeBytes(of: UInt32(roll.words.count).littleEndian) { bytes.append(contentsOf: $0) }
-        withUnsafeBytes(of: nonce.littleEndian) { bytes.append(contentsOf: $0) }
+        bytes.append(littleEndian: UInt16(clamping: variants))
+        bytes.append(littleEndian: UInt32(roll.words.count))
+        bytes.append(littleEndian: nonce)
         for vary in sets {
             var encoded: [UInt8] = []
             vary.encode(to: &encoded)
-            withUnsafeBytes(of: UInt16(encoded.count).littleEndian) {
-                bytes.append(contentsOf: $0)
-            }
+            bytes.append(littleEndian: UInt16(encoded.count))
             bytes.append(contentsOf: encoded)
         }
-        for word in roll.words {
-            withUnsafeBytes(of: word.littleEndian) { bytes.append(contentsOf: $0) }
-        }
+        for word in roll.words { bytes.append(littleEndian: word) }
         return bytes
     }
 }
