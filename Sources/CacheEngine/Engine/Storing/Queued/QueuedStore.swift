@@ -84,7 +84,7 @@ final class QueuedStore: Sendable {
         let replaced = state.withLock { state -> StoreBacklog.Operation? in
             guard !state.isClosed else { return nil }
             replacements.note(key.hash)
-            return state.backlog.remove(key).replaced
+            return state.backlog.remove(key)
         }
         withExtendedLifetime(replaced) {}
     }

@@ -53,27 +53,25 @@ struct StoreBacklog {
     /// Queues the entry; the caller must release the operation that it replaces.
     mutating func store(_ entry: StoredEntry) -> (StoreOutcome, replaced: Operation?) {
         guard !bars.owesEverything else {
-            return (.refused(.deviceFailed), remove(entry.key).replaced)
+            return (.refused(.deviceFailed), remove(entry.key))
         }
         guard queuedBytes + entry.entry.sizeBytes <= limits.maximumQueuedSize.bytes else {
-            return (.refused(.queueFull), remove(entry.key).replaced)
+            return (.refused(.queueFull), remove(entry.key))
         }
         // A call of the key is past its limit: operations queued after it may never be carried out.
         if records[entry.key.hash]?.isLost == true {
-            return (.refused(.deviceFailed), remove(entry.key).replaced)
+            return (.refused(.deviceFailed), remove(entry.key))
         }
         guard takeRoom(for: entry.key.hash) else { return (.refused(.queueFull), nil) }
-        return (.stored, add(.store(entry), entry.key).replaced)
+        return (.stored, add(.store(entry), entry.key))
     }
 
-    /// Queues the removal of a key.
-    ///
-    /// - Returns: Its number, to wait for; `nil` if the whole store is barred.
-    mutating func remove(_ key: StoreKey) -> (number: UInt64?, replaced: Operation?) {
-        if bars.owesEverything, records[key.hash] == nil { return (nil, nil) }
-        guard takeRoom(for: key.hash) else { return (nil, nil) }
-        let (number, replaced) = add(.remove(key), key)
-        return (number, replaced)
+    /// Queues the removal of a key, unless the whole store is barred; the caller must release the
+    /// operation that it replaces.
+    mutating func remove(_ key: StoreKey) -> Operation? {
+        if bars.owesEverything, records[key.hash] == nil { return nil }
+        guard takeRoom(for: key.hash) else { return nil }
+        return add(.remove(key), key)
     }
 
     /// Whether the key may wait; if not, the whole store is barred, because a removal that is not
@@ -84,10 +82,8 @@ struct StoreBacklog {
         return false
     }
 
-    private mutating func add(
-        _ operation: Operation,
-        _ key: StoreKey
-    ) -> (UInt64, replaced: Operation?) {
+    /// Queues an operation; returns the one that it replaces.
+    private mutating func add(_ operation: Operation, _ key: StoreKey) -> Operation? {
         number += 1
         queuedBytes += operation.queuedBytes
         var record = records.removeValue(forKey: key.hash) ?? Record(key: key)
@@ -98,7 +94,7 @@ struct StoreBacklog {
         record.dueNanoseconds = 0
         makeReady(&record)
         records[key.hash] = record
-        return (number, replaced)
+        return replaced
     }
 
     private mutating func makeReady(_ record: inout Record) {
