@@ -41,7 +41,7 @@ extension MemoryTier {
     ) -> Result? {
         guard let gate = ReaderGate.current else { return peek(for: hash, key: key).map(read) }
         gate.enter(mustFence)
-        let table = commons.table(of: shardIndex(of: hash))
+        let table = commons.table(of: commons.shard(at: hash.placement))
         guard let (slot, found) = table.find(hash, key) else {
             gate.leave()
             lookUps.add(1, to: LookUp.miss.rawValue, by: gate.index)
@@ -72,14 +72,15 @@ extension MemoryTier {
         guard let gate = ReaderGate.current else { return peek(for: hash, key: key) != nil }
         gate.enter(mustFence)
         defer { gate.leave() }
-        return commons.table(of: shardIndex(of: hash)).find(hash, key) != nil
+        return commons.table(of: commons.shard(at: hash.placement)).find(hash, key) != nil
     }
 
     /// How often the entry with that identity, at a placement of those, was requested of late; 0 if it
     /// is not here.
     package func requests(of identity: UInt64, placedIn placements: ClosedRange<UInt64>) -> Int {
-        let (first, last) = (placements.lowerBound, placements.upperBound)
-        return shards.doors[shardIndex(at: first)...shardIndex(at: last)].reduce(0) { most, door in
+        let first = commons.shard(at: placements.lowerBound)
+        let last = commons.shard(at: placements.upperBound)
+        return shards.doors[first...last].reduce(0) { most, door in
             max(most, door.state.withLock { $0.requests(of: identity) })
         }
     }

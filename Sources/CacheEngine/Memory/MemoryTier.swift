@@ -16,29 +16,24 @@ package final class MemoryTier: Sendable {
     let trial: GateTrial
     let lookUps = ThreadCounts(fieldCount: LookUp.allCases.count)
     let mustFence = ReaderGate.mustFence
-    private let shardShift: UInt64
-    private let shardMask: UInt64
     private let entrySizeShareMax: Double
     let sweeper: MemorySweeper
     /// Held while the capacity is set, so that the budget and the trial agree.
     private let resizing = Mutex(())
 
     package init(_ configuration: MemoryConfiguration) {
-        let count = configuration.effectiveShardCount
         commons = ShardCommons(
             shared: SharedPolicyState(
                 objective: configuration.policy.objective,
                 capacityBytes: configuration.capacityBytes,
                 pinnedShareMax: configuration.pinnedShareMax
             ),
-            shardCount: count
+            shardCount: configuration.effectiveShardCount
         )
         trial = commons.trial
         shards = ShardSet(commons: commons)
         sweeper = MemorySweeper(shards)
         commons.used.takeAnyway(lookUps.sizeBytes + trial.sizeBytes)
-        shardShift = UInt64(64 - count.trailingZeroBitCount)
-        shardMask = UInt64(count - 1)
         entrySizeShareMax = configuration.entrySizeShareMax
     }
 
@@ -169,15 +164,6 @@ package final class MemoryTier: Sendable {
     }
 
     // MARK: Inside
-
-    @inline(__always)
-    func shardIndex(of hash: KeyHash) -> Int { shardIndex(at: hash.placement) }
-
-    @inline(__always)
-    func shardIndex(at placement: UInt64) -> Int {
-        // A shift by 64, for a single shard, gives zero.
-        Int(truncatingIfNeeded: (placement >> shardShift) & shardMask)
-    }
 
     private func put(
         _ entry: Entry,

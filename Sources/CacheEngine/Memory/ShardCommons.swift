@@ -11,6 +11,7 @@ final class ShardCommons: @unchecked Sendable {
     let used: UsedBytes
     let retired: RetiredEntries
     let shardCount: Int
+    private let shardShift: UInt64
     /// The trial that sets the gate.
     ///
     /// It samples the keys of all shards, because those of one shard are too few.
@@ -23,6 +24,7 @@ final class ShardCommons: @unchecked Sendable {
     init(shared: SharedPolicyState, shardCount: Int) {
         self.shared = shared
         self.shardCount = shardCount
+        shardShift = UInt64(64 - shardCount.trailingZeroBitCount)
         trial = GateTrial(shared: shared)
         used = UsedBytes(shared)
         retired = RetiredEntries(usedBytes: used)
@@ -40,6 +42,12 @@ final class ShardCommons: @unchecked Sendable {
         assert(used.current == 0, "each byte that was taken is given back")
         ranks.deallocate()
         tables.deallocate()
+    }
+
+    @inline(__always)
+    func shard(at placement: UInt64) -> Int {
+        // A shift by 64, for a single shard, gives zero.
+        Int(truncatingIfNeeded: placement >> shardShift)
     }
 
     /// The table of a shard, for a reader inside its gate.

@@ -9,11 +9,9 @@ final class ShardSet: Sendable {
     /// The doors of the shards, in the same order.
     let doors: [ShardDoor]
     let commons: ShardCommons
-    private let shardShift: UInt64
 
     init(commons: ShardCommons) {
         self.commons = commons
-        shardShift = UInt64(64 - commons.shardCount.trailingZeroBitCount)
         shards = (0..<commons.shardCount).map { MemoryShard(index: $0, commons: commons) }
         doors = shards.map(\.door)
     }
@@ -25,9 +23,7 @@ final class ShardSet: Sendable {
         var isJudged = false
     }
 
-    func door(of hash: KeyHash) -> ShardDoor {
-        doors[doors.count == 1 ? 0 : Int(truncatingIfNeeded: hash.placement >> shardShift)]
-    }
+    func door(of hash: KeyHash) -> ShardDoor { doors[commons.shard(at: hash.placement)] }
 
     // MARK: Storing
 
