@@ -20,7 +20,8 @@ import Synchronization
 struct ReaderGate {
     private let record: UnsafeMutableRawPointer
 
-    private static let fencesReaders = !ce_barrier_all_available()
+    /// Whether the readers of this process need a fence.
+    static let mustFence = !ce_barrier_all_available()
 
     /// The calling thread's gate, or `nil` if there are more threads than records.
     @inline(__always)
@@ -54,14 +55,11 @@ struct ReaderGate {
         depth.pointee.store(depth.pointee.load(ordering: .relaxed) &- 1, ordering: .releasing)
     }
 
-    /// Whether the readers of this process need a fence.
-    static var mustFence: Bool { fencesReaders }
-
     /// Returns when no reader can see an entry that was unlinked before the call.
     static func waitForReaders() {
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         // Without the barrier a reader's mark may not be visible yet, and its entry would be freed.
-        guard fencesReaders || ce_barrier_all() || Mutant.trustsARefusedBarrier.isOn else {
+        guard mustFence || ce_barrier_all() || Mutant.trustsARefusedBarrier.isOn else {
             let fault =
                 "The system refuses membarrier, which it permitted when the process started; "
                 + "let the filter of system calls permit it, or install the filter before the start"

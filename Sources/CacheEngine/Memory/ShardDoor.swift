@@ -146,7 +146,7 @@ final class ShardDoor: Sendable {
             case .evict(let slot): return (.evicted, evict(slot, &state))
             }
         }
-        retireEvicted(reference)
+        if let reference { commons.retire(reference) }
         return step
     }
 
@@ -180,7 +180,7 @@ final class ShardDoor: Sendable {
             defer { publishRanks(state) }
             return state.exempt(slot) ? nil : evict(slot, &state)
         }
-        retireEvicted(reference)
+        if let reference { commons.retire(reference) }
     }
 
     // MARK: Batches
@@ -240,11 +240,6 @@ final class ShardDoor: Sendable {
     private func evict(_ slot: Int, _ state: inout MemoryShardState) -> Unmanaged<ByteStorage> {
         state.counters.evictions += 1
         return state.remove(slot)
-    }
-
-    private func retireEvicted(_ reference: Unmanaged<ByteStorage>?) {
-        guard let reference else { return }
-        commons.retire(reference)
     }
 }
 
