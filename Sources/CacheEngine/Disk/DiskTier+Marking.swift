@@ -25,7 +25,7 @@ extension DiskTier {
     /// log.
     package func markVariantsStale(of resource: KeyHash) throws {
         let isOpen = shard(resource).markStale(.tag(ResourceTag.name(of: resource)))
-        guard isOpen else { throw Self.closed }
+        guard isOpen else { throw DiskShard.closed }
     }
 
     private func mark(_ scope: RemovalScope, _ whenMarked: () -> Void) async throws {
@@ -34,12 +34,8 @@ extension DiskTier {
         var isOpen = true
         for shard in shards { if !shard.markStale(scope) { isOpen = false } }
         whenMarked()
-        guard isOpen else { throw Self.closed }
+        guard isOpen else { throw DiskShard.closed }
         try await confirmEverywhere()
-    }
-
-    private static var closed: CacheError {
-        CacheError(.shutDown, detail: "The disk tier is closed")
     }
 
     /// Confirms the accepted removals in every shard, even if one of them fails.

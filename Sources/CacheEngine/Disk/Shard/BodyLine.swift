@@ -1,8 +1,8 @@
 /// The bodies of a shard in the order in which they make room.
 ///
 /// One pass over all bodies fills the line for many uses. A body that was renewed, spared or removed
-/// since has another age than the line says, and a new body is younger than all in the line. Therefore only
-/// the sum of the pinned bytes grows old, and so the line is filled again after a while.
+/// since has another age than the line says, and is skipped; a new body is younger than all in the
+/// line. Only the sum of the pinned bytes grows old, so the line is filled again after a while.
 struct BodyLine {
     struct Element: Sendable {
         let identity: UInt64

@@ -83,9 +83,9 @@ extension DiskShard {
     private func place(_ node: WriteQueue.Taken) -> Bool {
         switch node.content {
         case .tombstone:
-            return place(.node(node), flags: .tombstone, body: [])
+            return place(node, flags: .tombstone, body: [])
         case .purge(let record):
-            return place(.node(node), flags: .purgeRecord, body: record.encoded)
+            return place(node, flags: .purgeRecord, body: record.encoded)
         case .entry(let entry, let file):
             let head = entry.head
             var file = file
@@ -145,10 +145,9 @@ extension DiskShard {
     }
 
     /// Places a record that is not an entry.
-    private func place(_ item: WriteItem, flags: EntryHead.Flags, body: [UInt8]) -> Bool {
-        guard case .node(let node) = item else { return false }
+    private func place(_ node: WriteQueue.Taken, flags: EntryHead.Flags, body: [UInt8]) -> Bool {
         if hasNothingToUndo {
-            state.withLock { $0.settleUnwritten(node) }
+            state.withLock { $0.finishWriting(node) }
             return true
         }
         let size = EntryHead.sizeBytes + body.count + recordUnitBytes
@@ -166,7 +165,7 @@ extension DiskShard {
         head.sequence = node.sequence
         let room = writer.batch.room(for: size)
         body.withUnsafeBytes { room.copy($0, at: EntryHead.sizeBytes) }
-        sealRecord(head, in: room, for: item, body: nil)
+        sealRecord(head, in: room, for: .node(node), body: nil)
         return true
     }
 
@@ -229,11 +228,7 @@ extension DiskShard {
 
     /// Whether the open segment has room for so many more bytes.
     func hasRoom(_ recordBytes: Int) -> Bool {
-        writer.hasRoom(
-            recordBytes: recordBytes,
-            batchBytes: writer.batch.count,
-            segmentBytes: settings.segmentBytes
-        )
+        writer.hasRoom(recordBytes: recordBytes, segmentBytes: settings.segmentBytes)
     }
 
     /// Writes the batch to the open segment and makes its records the newest copies.

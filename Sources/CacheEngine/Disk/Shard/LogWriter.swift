@@ -33,14 +33,14 @@ struct LogWriter {
     var awaitedBytes = 0
 
     /// Whether a record of this size fits after the batch, with its footer item, list and padding.
-    func hasRoom(recordBytes: Int, batchBytes: Int, segmentBytes: Int) -> Bool {
+    func hasRoom(recordBytes: Int, segmentBytes: Int) -> Bool {
         guard let segment else { return false }
         let footer = SegmentTrailer.footerOffset(
             itemCount: segment.items.count + placed.count + 1,
             segmentBytes: segmentBytes
         )
         let list = BatchList.recordBytes(itemCount: placed.count + 1)
-        let end = segment.position + batchBytes + recordBytes + list
+        let end = segment.position + batch.count + recordBytes + list
         return (end + pageBytes - 1) & ~(pageBytes - 1) <= footer
     }
 }

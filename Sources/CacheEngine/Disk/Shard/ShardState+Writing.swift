@@ -23,15 +23,12 @@ extension ShardState {
     }
 
     /// Ends the writing of a node, and dooms the body it replaced unless that body is in use again.
-    private mutating func finishWriting(_ node: WriteQueue.Taken) {
+    mutating func finishWriting(_ node: WriteQueue.Taken) {
         guard let replaced = queue.finish(node.node), !node.keeps(replaced),
             bodies[node.hash.identity] !== replaced
         else { return }
         replaced.doom()
     }
-
-    /// Ends a removal that needs no record.
-    mutating func settleUnwritten(_ node: WriteQueue.Taken) { finishWriting(node) }
 
     /// Makes a written record the newest copy, unless a newer one has arrived meanwhile.
     mutating func settle(_ record: LogWriter.Placed, at place: RecordPlace) {
