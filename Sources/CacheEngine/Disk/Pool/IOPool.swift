@@ -147,16 +147,18 @@ final class IOPoolCore: @unchecked Sendable {
     private enum Work {
         case job(@Sendable () -> Void)
         case lane(IOLane)
-    }
 
-    /// Does the work of one thread, until the pool is stopped and no work waits.
-    func work() {
-        while let work = nextWork() {
-            switch work {
+        func run() {
+            switch self {
             case .job(let job): job()
             case .lane(let lane): lane.run()
             }
         }
+    }
+
+    /// Does the work of one thread, until the pool is stopped and no work waits.
+    func work() {
+        while let work = nextWork() { work.run() }
     }
 
     /// Runs one piece of work that waits; returns `false` if no work waits.
@@ -165,12 +167,8 @@ final class IOPoolCore: @unchecked Sendable {
             if let lane = lanes.popFirst() { return .lane(lane) }
             return jobs.popFirst().map { .job($0) }
         }
-        switch work {
-        case .job(let job): job()
-        case .lane(let lane): lane.run()
-        case nil: return false
-        }
-        return true
+        work?.run()
+        return work != nil
     }
 
     private func nextWork() -> Work? {
