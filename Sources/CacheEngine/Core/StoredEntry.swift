@@ -43,20 +43,11 @@ extension StoredEntry {
         StoreKey(bytes: entry.withKey { [UInt8]($0) }, hash: entry.head.hash)
     }
     /// The tags.
-    public var tags: [String] {
-        var tags: [String] = []
-        entry.withTags { bytes in
-            TagList.forEach(in: bytes) { tags.append(String(decoding: $0, as: UTF8.self)) }
-        }
-        return tags
-    }
+    public var tags: [String] { entry.withTags { TagList.decoded($0) } }
 
     /// The same entry with this process's hash of `key`; `nil` if the entry has another key.
     package func filed(under key: StoreKey) -> StoredEntry? {
-        let isSame = entry.withKey { bytes in
-            key.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
-        }
-        guard isSame else { return nil }
+        guard has(key) else { return nil }
         var head = entry.head
         guard head.hash != key.hash else { return self }
         head.hash = key.hash
@@ -67,10 +58,7 @@ extension StoredEntry {
     ///
     /// It keeps its class and its place, and no other mark of the process that it comes from.
     func adopted(under key: StoreKey, sequence: UInt64) -> StoredEntry? {
-        let isSame = entry.withKey { bytes in
-            key.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
-        }
-        guard isSame else { return nil }
+        guard has(key) else { return nil }
         let old = entry.head
         var head = EntryHead(
             hash: key.hash,
@@ -99,6 +87,10 @@ extension StoredEntry {
     func isReadable(in session: UInt64) -> Bool {
         let head = entry.head
         return head.storageClass != .session || head.sequence == session
+    }
+
+    private func has(_ key: StoreKey) -> Bool {
+        entry.withKey { bytes in key.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) } }
     }
 
     private func with(_ head: EntryHead) -> StoredEntry {

@@ -51,11 +51,12 @@ package struct TagList: Hashable, Sendable {
 
 extension TagList {
     /// The decoded tags.
-    package var tags: [String] {
+    package var tags: [String] { bytes.withUnsafeBytes { Self.decoded($0) } }
+
+    /// The tags in `bytes`.
+    static func decoded(_ bytes: UnsafeRawBufferPointer) -> [String] {
         var tags: [String] = []
-        bytes.withUnsafeBytes { bytes in
-            Self.forEach(in: bytes) { tags.append(String(decoding: $0, as: UTF8.self)) }
-        }
+        forEach(in: bytes) { tags.append(String(decoding: $0, as: UTF8.self)) }
         return tags
     }
 
