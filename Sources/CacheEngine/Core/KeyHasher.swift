@@ -8,10 +8,7 @@ package struct KeyHasher: Hashable, Sendable {
     package init(seed: KeyHash) { self.seed = seed }
 
     /// A hasher with a random seed.
-    package static func random() -> Self {
-        var random = SystemRandomNumberGenerator()
-        return Self(seed: KeyHash(placement: random.next(), identity: random.next()))
-    }
+    package static func random() -> Self { Self(seed: .random()) }
 
     package func hash(_ key: UnsafeRawBufferPointer) -> KeyHash {
         let count = key.count
@@ -87,5 +84,10 @@ package struct KeyHash: Hashable, Sendable {
     package init(placement: UInt64, identity: UInt64) {
         self.placement = placement
         self.identity = identity
+    }
+
+    /// Random bits: a seed, or the identity of a directory.
+    static func random() -> Self {
+        Self(placement: .random(in: 0 ... .max), identity: .random(in: 0 ... .max))
     }
 }

@@ -160,10 +160,9 @@ final class DiskDirectory: Sendable {
         _ nowSeconds: Int64,
         _ volume: Volume
     ) throws(CacheError) -> Manifest {
-        var random = SystemRandomNumberGenerator()
         let manifest = Manifest(
-            storeID: KeyHash(placement: random.next(), identity: random.next()),
-            seed: KeyHasher.random().seed,
+            storeID: .random(),
+            seed: .random(),
             shardCount: geometry.shardCount,
             segmentBytes: geometry.segmentBytes,
             createdSeconds: UInt64(max(0, nowSeconds))

@@ -52,7 +52,7 @@ struct VariantRegistry {
     private func enter(_ vary: Vary, among entry: Entry?) -> Variance {
         let now = services.clock.nowSeconds
         let known = entry.flatMap { VariantIndex($0) }
-        var index = known ?? VariantIndex(vary, nonce: nonce ?? Self.randomNonce())
+        var index = known ?? VariantIndex(vary, nonce: nonce ?? .random(in: 0 ... .max))
         var roll = entry.flatMap { VariantRoll($0) }
         // An index stays as long as the variants that it leads to.
         let wasPinned = known != nil && entry?.head.storageClass == .pinned
@@ -75,7 +75,7 @@ struct VariantRegistry {
                 return Variance(index: index, vary: vary, key: variant, isStored: false)
             }
             let nonce = index.nonce
-            index.add(vary, maximumVariants: maximumVariants, nonce: Self.randomNonce())
+            index.add(vary, maximumVariants: maximumVariants, nonce: .random(in: 0 ... .max))
             if index.nonce != nonce {
                 roll = nil
                 variant = variantKey(index, vary)
@@ -112,10 +112,5 @@ struct VariantRegistry {
 
     private func variantKey(_ index: VariantIndex, _ vary: Vary) -> RequestKey {
         Lookup(services).variantKey(of: key, by: index, vary, fields)
-    }
-
-    private static func randomNonce() -> UInt64 {
-        var random = SystemRandomNumberGenerator()
-        return random.next()
     }
 }
