@@ -155,7 +155,7 @@ extension GrowingBody {
             return false
         }
         let woken = fail(error)
-        assert(woken.readers.isEmpty && woken.writer == nil, "who waits needs bytes")
+        assert(woken.readers.isEmpty && woken.writer == nil, "a waiter needs bytes")
         return true
     }
 

@@ -261,8 +261,7 @@ struct FlightTable: Sendable {
     mutating func noteTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) {
         if Mutant.marksNoLargeResponses.isOn { return }
         Self.makeRoom(in: &tooLargeUntil)
-        tooLargeUntil[key] =
-            nowNanoseconds + limits.hitForMissTime.nanoseconds
+        tooLargeUntil[key] = nowNanoseconds + limits.hitForMissTime.nanoseconds
     }
 
     mutating func isTooLarge(_ key: KeyHash, nowNanoseconds: UInt64) -> Bool {

@@ -48,9 +48,8 @@ final class FlightWatchdog: Sendable {
 
     /// Stops watching a flight that has ended; does nothing the second time.
     func remove(_ number: Number) {
-        let removed = state.withLock { $0.flights.leave(number) }
-        // Released outside the lock, with everything that it held.
-        _ = removed
+        // The flight is released outside the lock, with everything that it holds.
+        _ = state.withLock { $0.flights.leave(number) }
     }
 
     /// Ends every flight, also one that no desk holds: for one request alone, or isolated.

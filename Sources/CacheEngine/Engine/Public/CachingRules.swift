@@ -182,12 +182,13 @@ extension CachingRules {
     var variantRules: VariantRules {
         var rules = VariantRules()
         for (name, field) in selectingFields {
-            switch field {
-            case .verbatim: rules.overrides[name.lowercased()] = .verbatim
-            case .list: rules.overrides[name.lowercased()] = .list
-            case .weighted: rules.overrides[name.lowercased()] = .weighted
-            case .best(let values): rules.overrides[name.lowercased()] = .best(of: values)
-            }
+            rules.overrides[name.lowercased()] =
+                switch field {
+                case .verbatim: .verbatim
+                case .list: .list
+                case .weighted: .weighted
+                case .best(let values): .best(of: values)
+                }
         }
         return rules
     }

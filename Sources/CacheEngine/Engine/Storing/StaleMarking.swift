@@ -100,14 +100,14 @@ struct StaleMarking {
 
     /// The caller confirms the mark.
     private func mark(_ stored: StoredResponse, since ticket: RemovalLedger.Ticket) async {
+        let tiers = services.tiers
         // The origin must confirm it before its next use. A renewed entry would count as stored now,
         // and so lose that stronger mark.
-        if services.tiers.isDoubted(stored.stored.entry) { return }
+        if tiers.isDoubted(stored.stored.entry) { return }
         var facts = stored.facts
         facts.freshnessLifetimeSeconds = 0
         let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
-        let renewed = await services.tiers.renewed(stored.stored, as: blueprint)
-        let tiers = services.tiers
+        let renewed = await tiers.renewed(stored.stored, as: blueprint)
         // The fleet's log tells the others; a copy of this machine may be older than theirs.
         let isMarked = await tiers.replace(
             stored.stored,

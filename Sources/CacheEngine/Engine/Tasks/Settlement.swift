@@ -6,17 +6,10 @@ final class Settlement: Sendable {
     private let left: Mutex<Int>
     private let tellsErrors: Bool
 
-    /// Waits for the end of `count` operations, failed or not.
-    init(of count: Int) {
+    /// Waits for the end of `count` operations; with `tellsErrors`, or for the first that fails.
+    init(of count: Int, tellsErrors: Bool = false) {
         left = Mutex(count)
-        tellsErrors = false
-        if count == 0 { race.finish(.success(())) }
-    }
-
-    /// Waits for the end of `count` operations, or the first that fails.
-    init(tellingErrors count: Int) {
-        left = Mutex(count)
-        tellsErrors = true
+        self.tellsErrors = tellsErrors
         if count == 0 { race.finish(.success(())) }
     }
 

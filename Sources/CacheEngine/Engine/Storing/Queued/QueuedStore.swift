@@ -93,7 +93,7 @@ final class QueuedStore: Sendable {
     ///
     /// - Throws: The store's error. The key then stays barred, and the removal is tried again.
     func confirmRemoval(of hash: KeyHash) async throws {
-        let settlement = Settlement(tellingErrors: 1)
+        let settlement = Settlement(of: 1, tellsErrors: true)
         try state.withLock { state in
             if state.isClosed { throw CacheError.cacheShutDown }
             if state.backlog.bars.owesEverything { throw CacheError.storeBarred }
