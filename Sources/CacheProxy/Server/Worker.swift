@@ -118,11 +118,7 @@ final class Worker {
         upstream = UpstreamTable(poller, seed.mailbox)
         loops = LoopGuard(name: seed.configuration.name)
         defaultAuthority = seed.listener.address.authority
-        if case .tcp = seed.listener.address {
-            isListeningToTCP = true
-        } else {
-            isListeningToTCP = false
-        }
+        isListeningToTCP = if case .tcp = seed.listener.address { true } else { false }
         writer = ResponseHeadWriter(name: seed.configuration.name)
         writer.stripsTags = seed.configuration.tags == .strip
         log = seed.log.map { AccessLog($0) }

@@ -36,8 +36,6 @@ final class WorkerCounters: Sendable {
         let value = Atomic(0)
     }
 
-    init() {}
-
     subscript(counter: Counter) -> Int {
         cells[counter.rawValue].value.load(ordering: .relaxed)
     }
