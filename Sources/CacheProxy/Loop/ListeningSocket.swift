@@ -32,7 +32,8 @@ struct ListeningSocket: Sendable {
         case .unix(let path):
             descriptor = try Self.open(AF_UNIX, address)
             Self.removeAbandoned(path)
-            guard Self.bindPath(descriptor, path), listen(descriptor, Self.backlog) == 0 else {
+            let isBound = Self.give(Self.unixAddress(path), to: bind, of: descriptor)
+            guard isBound, listen(descriptor, Self.backlog) == 0 else {
                 throw Self.failed(descriptor, address)
             }
             self.address = address
@@ -65,7 +66,7 @@ struct ListeningSocket: Sendable {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { return false }
-        return bind(descriptor, &address)
+        return give(address, to: bind, of: descriptor)
     }
 
     private static func bindSix(_ descriptor: Int32, host: String, port: UInt16) -> Bool {
@@ -73,23 +74,28 @@ struct ListeningSocket: Sendable {
         address.sin6_family = sa_family_t(AF_INET6)
         address.sin6_port = port.bigEndian
         guard inet_pton(AF_INET6, host, &address.sin6_addr) == 1 else { return false }
-        return bind(descriptor, &address)
+        return give(address, to: bind, of: descriptor)
     }
 
-    private static func bindPath(_ descriptor: Int32, _ path: String) -> Bool {
+    private static func unixAddress(_ path: String) -> sockaddr_un {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { room in
             room.copyBytes(from: path.utf8.prefix(room.count - 1))
         }
-        return bind(descriptor, &address)
+        return address
     }
 
-    private static func bind<Address>(_ descriptor: Int32, _ address: inout Address) -> Bool {
-        withUnsafeBytes(of: &address) { bytes in
+    /// - Returns: Whether the system call took the address.
+    private static func give<Address>(
+        _ address: Address,
+        to call: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32,
+        of descriptor: Int32
+    ) -> Bool {
+        withUnsafeBytes(of: address) { bytes in
             guard let base = bytes.baseAddress else { return false }
             let pointer = base.assumingMemoryBound(to: sockaddr.self)
-            return Platform.bind(descriptor, pointer, socklen_t(bytes.count)) == 0
+            return call(descriptor, pointer, socklen_t(bytes.count)) == 0
         }
     }
 
@@ -111,16 +117,7 @@ struct ListeningSocket: Sendable {
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
         guard let probe = try? open(AF_UNIX, .unix(path: path)) else { return }
         defer { close(probe) }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { room in
-            room.copyBytes(from: path.utf8.prefix(room.count - 1))
-        }
-        let isRefused = withUnsafeBytes(of: &address) { bytes in
-            guard let base = bytes.baseAddress else { return false }
-            let pointer = base.assumingMemoryBound(to: sockaddr.self)
-            return connect(probe, pointer, socklen_t(bytes.count)) != 0 && errno == ECONNREFUSED
-        }
-        if isRefused { unlink(path) }
+        if give(unixAddress(path), to: connect, of: probe) { return }
+        if errno == ECONNREFUSED { unlink(path) }
     }
 }
