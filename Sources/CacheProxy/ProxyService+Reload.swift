@@ -10,13 +10,7 @@ extension ProxyService {
     ///
     /// - Returns: Names of options that differ and need a restart.
     func reload(_ new: ProxyConfiguration) throws(ConfigurationError) -> [String] {
-        let token: String?
-        if let path = new.purgeTokenFile {
-            token = try ConfigurationReader.token(path)
-        } else {
-            token = nil
-        }
-        desk.setToken(token)
+        desk.setToken(try new.purgeTokenFile.map(ConfigurationReader.token))
         var applied = new
         applied.firstByteTime = configuration.firstByteTime
         applied.betweenBytesTime = configuration.betweenBytesTime

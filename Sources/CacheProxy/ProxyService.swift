@@ -57,7 +57,7 @@ final class ProxyService: Sendable {
         )
         var engine = Self.engineConfiguration(configuration, clock)
         adjust(&engine)
-        let token = try configuration.purgeTokenFile.map { try ConfigurationReader.token($0) }
+        let token = try configuration.purgeTokenFile.map(ConfigurationReader.token)
         cache = try await HTTPCache(
             configuration: engine,
             origin: pool,

@@ -92,7 +92,7 @@ extension ConnectionMachine {
         /// Refuse the request.
         case refuse
         /// Its response has begun; the connection ends after it.
-        case endBehindResponse
+        case endAfterResponse
     }
 
     /// When nothing more can be done until the next event.

@@ -243,7 +243,7 @@ extension ConnectionMachine {
         content = .none
         if !hasResponseBegun, hasOpenRequest { return .refuse }
         end(.endingUnread)
-        return .endBehindResponse
+        return .endAfterResponse
     }
 
     /// The open request is refused; the bytes after its head cannot be trusted.

@@ -44,7 +44,9 @@ final class ProxyServer: Sendable {
         report: @escaping @Sendable (String) -> Void,
         makeMailbox: () throws(SystemError) -> Mailbox
     ) throws(SystemError) {
-        log = try Self.openLog(configuration.accessLog, report)
+        log = try configuration.accessLog.map { path throws(SystemError) in
+            try AccessLogFile(path, report: report)
+        }
         let sockets = try Self.listen(configuration)
         address = sockets[0].address
         counters = sockets.map { _ in WorkerCounters() }
@@ -194,13 +196,5 @@ final class ProxyServer: Sendable {
             return running.waiters
         }
         for waiter in waiters { waiter.resume() }
-    }
-
-    private static func openLog(
-        _ path: String?,
-        _ report: @escaping @Sendable (String) -> Void
-    ) throws(SystemError) -> AccessLogFile? {
-        guard let path else { return nil }
-        return try AccessLogFile(path, report: report)
     }
 }

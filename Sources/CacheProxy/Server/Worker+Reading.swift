@@ -197,7 +197,7 @@ extension Worker {
         connection.sink?.fail()
         connection.sink = nil
         switch connection.machine.contentFailed(hasResponseBegun: connection.response.hasBegun) {
-        case .endBehindResponse: break
+        case .endAfterResponse: break
         case .refuse:
             connection.pendingResponse?.cancel()
             connection.pendingResponse = nil
