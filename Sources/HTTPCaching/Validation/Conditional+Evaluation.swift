@@ -85,17 +85,6 @@ extension Conditional {
         return isNamed
     }
 
-    /// Whether `body` holds for the entity tag of the response with the fields `stored`.
-    fileprivate static func withTag(
-        ofStored stored: UnsafeRawBufferPointer,
-        _ body: (EntityTag) -> Bool
-    ) -> Bool {
-        FieldCursor.withFirst(lowercased: "etag", in: stored) { text -> Bool in
-            guard let tag = EntityTag(text) else { return false }
-            return body(tag)
-        } ?? false
-    }
-
     /// The fields of a 304 made from a stored response (RFC 9110 §15.4.5).
     ///
     /// Fields that describe the content are removed; fields that a cache may have to update are
@@ -166,7 +155,9 @@ private struct Candidate {
                 return modified == since && modified < facts.dateSeconds
             }
             guard let wanted = EntityTag(text) else { return false }
-            return Conditional.withTag(ofStored: fields) { $0.stronglyEquals(wanted) }
+            return FieldCursor.withFirst(lowercased: "etag", in: fields) { stored in
+                EntityTag(stored)?.stronglyEquals(wanted) ?? false
+            } ?? false
         } ?? false
     }
 
