@@ -27,7 +27,6 @@ import Testing
     /// A request that may lead, and joins whatever is under way.
     private struct Checks: BoardingChecks {
         let mayLead = true
-        let untilNanoseconds = UInt64.max
         let newestHead: UInt64 = 0
         let isPersonal = false
         let hasCookie = false

@@ -62,6 +62,11 @@ final class FetchContext: Sendable {
     /// The key of the resource.
     var key: RequestKey { asked.key }
 
+    /// The end of the request's time for a head, on the monotonic clock.
+    ///
+    /// The time of the request's own upload must not count against the origin.
+    var untilNanoseconds: UInt64 { upload == nil ? asked.untilNanoseconds : .max }
+
     /// This context for a fetch whose response is not stored.
     var withoutStoring: FetchContext {
         FetchContext(self, policy: policy.with { $0.writes = false })

@@ -15,8 +15,6 @@ final class Flight: Sendable {
     struct Terms {
         /// Whether the request may be sent on behalf of the others: its response would suit them.
         var mayLead = true
-        /// When the request's own time for a head ends, on the monotonic clock.
-        var untilNanoseconds = UInt64.max
         /// The place of the newest head when the request boarded; 0 for a founder, whose flight has
         /// no head yet.
         var newestHead: UInt64 = 0
@@ -63,7 +61,7 @@ final class Flight: Sendable {
             var first: WaiterID?
             var compared = 0
             for (waiter, seat) in machine.line.everyone
-            where seat.terms.mayLead && seat.terms.untilNanoseconds > nowNanoseconds {
+            where seat.terms.mayLead && seat.request.untilNanoseconds > nowNanoseconds {
                 if isUnlike(seat.request) { return waiter }
                 first = first ?? waiter
                 compared += 1
@@ -148,7 +146,7 @@ final class Flight: Sendable {
             let seat = Seat(request: request, terms: terms, sinceNanoseconds: nowNanoseconds)
             switch state.machine.join(seat, as: role) {
             case .wait(let waiter):
-                if role == .asker { state.untilNanoseconds = terms.untilNanoseconds }
+                if role == .asker { state.untilNanoseconds = request.untilNanoseconds }
                 return .waiting(waiter)
             case .readAnswer:
                 assert(state.answer != nil, "a flight that is answered for all has its answer")
@@ -335,7 +333,7 @@ final class Flight: Sendable {
                     preconditionFailure("An elected waiter is in the line")
                 }
                 state.permit = StorePermit()
-                state.untilNanoseconds = seat.terms.untilNanoseconds
+                state.untilNanoseconds = seat.request.untilNanoseconds
                 if state.isRetired { state.permit.revoke() }
                 assert(state.machine.attempts == attempt + 1, "attempts are counted one by one")
                 result.next = .elected(seat.request, attempt: attempt + 1)
@@ -370,7 +368,7 @@ final class Flight: Sendable {
 
     /// The waiters whose own time has ended, without the asker.
     func waiters(past nanoseconds: UInt64) -> [WaiterID] {
-        waiters { $0.terms.untilNanoseconds <= nanoseconds }
+        waiters { $0.request.untilNanoseconds <= nanoseconds }
     }
 
     private func waiters(where isMeant: (Seat) -> Bool) -> [WaiterID] {

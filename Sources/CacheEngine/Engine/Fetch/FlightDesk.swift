@@ -152,8 +152,6 @@ final class FlightDesk: Sendable {
 protocol BoardingChecks {
     /// Whether the request may be sent on behalf of others that wait.
     var mayLead: Bool { get }
-    /// When the request's own time for a head ends, on the monotonic clock.
-    var untilNanoseconds: UInt64 { get }
     /// The place of the newest head of the origin's.
     var newestHead: UInt64 { get }
     /// Whether the request's own response would be for one client only.

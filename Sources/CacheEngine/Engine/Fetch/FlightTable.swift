@@ -52,10 +52,7 @@ struct FlightTable: Sendable {
         nowNanoseconds: UInt64,
         _ checks: some BoardingChecks
     ) -> FlightBoarding {
-        var terms = Flight.Terms(
-            mayLead: checks.mayLead,
-            untilNanoseconds: checks.untilNanoseconds
-        )
+        var terms = Flight.Terms(mayLead: checks.mayLead)
         // The flights of a marked key are for requests without cookies: it waits for none.
         let isMarked =
             checks.hasCookie && Self.isMarked(key, in: &cookieMarksUntil, nowNanoseconds)

@@ -119,7 +119,6 @@ struct Boarding {
         let context: FetchContext
         let demandsOrigin: Bool
         let mayLead: Bool
-        let untilNanoseconds: UInt64
 
         var newestHead: UInt64 { services.tiers.arrivals.newestHead }
         var isPersonal: Bool { context.isPersonal(services.configuration) }
@@ -182,8 +181,7 @@ struct Boarding {
             services: services,
             context: context,
             demandsOrigin: demandsOrigin,
-            mayLead: mayLead,
-            untilNanoseconds: asked.untilNanoseconds
+            mayLead: mayLead
         )
     }
 
@@ -200,12 +198,9 @@ struct Boarding {
             attemptsMax: 1,
             startedNanoseconds: asked.startedNanoseconds
         )
-        // The time of the request's own upload must not count against the origin.
-        let until = context.asked.request.body == nil ? asked.untilNanoseconds : .max
         let place = flight.join(
             context,
             as: .asker,
-            Flight.Terms(untilNanoseconds: until),
             nowNanoseconds: asked.startedNanoseconds
         )
         FlightFetch.start(services, flight, nil, nowNanoseconds: nowNanoseconds)
