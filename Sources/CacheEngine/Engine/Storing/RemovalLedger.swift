@@ -90,18 +90,32 @@ final class RemovalLedger: @unchecked Sendable {
     ///
     /// Called inside the key's critical section, so that a removal is either seen here or happens
     /// after the store.
+    func permits(_ entry: Entry, since ticket: Ticket) -> Bool {
+        // Not the ticket, which the closure would copy.
+        let sequence = ticket.sequence
+        return permits(entry.head.hash, since: ticket)
+            && entry.withTags { permits(tags: $0, since: sequence) }
+    }
+
+    /// The same for an entry that is not made yet.
     func permits(_ key: KeyHash, tags: UnsafeRawBufferPointer, since ticket: Ticket) -> Bool {
+        permits(key, since: ticket) && permits(tags: tags, since: ticket.sequence)
+    }
+
+    private func permits(_ key: KeyHash, since ticket: Ticket) -> Bool {
         assert(isOfThisLedger(ticket))
         if Mutant.storesWhatWasRemoved.isOn { return true }
-        guard ticket.isPermitted,
-            ticket.arrival?.isOutdated != true || Mutant.storesOlderAnswers.isOn,
-            everything.load(ordering: .acquiring) <= ticket.sequence,
-            slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.sequence
-        else { return false }
-        if Mutant.ledgerIgnoresTags.isOn { return true }
+        return ticket.isPermitted
+            && (ticket.arrival?.isOutdated != true || Mutant.storesOlderAnswers.isOn)
+            && everything.load(ordering: .acquiring) <= ticket.sequence
+            && slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.sequence
+    }
+
+    private func permits(tags: UnsafeRawBufferPointer, since sequence: UInt64) -> Bool {
+        if Mutant.storesWhatWasRemoved.isOn || Mutant.ledgerIgnoresTags.isOn { return true }
         var isPermitted = true
         TagList.forEach(in: tags) { tag in
-            if slots[Self.slot(tag: tag)].load(ordering: .acquiring) > ticket.sequence {
+            if slots[Self.slot(tag: tag)].load(ordering: .acquiring) > sequence {
                 isPermitted = false
             }
         }

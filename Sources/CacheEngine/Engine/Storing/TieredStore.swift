@@ -297,7 +297,7 @@ final class TieredStore: Sendable {
 
     /// Whether an entry fetched since `ticket` may be stored; called while the key is locked.
     func permits(_ entry: Entry, since ticket: RemovalLedger.Ticket) -> Bool {
-        entry.withTags { ledger.permits(entry.head.hash, tags: $0, since: ticket) }
+        ledger.permits(entry, since: ticket)
     }
 
     /// Keeps responses with earlier heads from taking the entry's place when their bodies are
