@@ -202,9 +202,16 @@ struct FlightTable: Sendable {
 
     /// Releases the keys of a flight.
     mutating func remove(_ flight: Flight) {
-        if flights[flight.key] === flight { flights[flight.key] = nil }
-        if let key = flight.variantKey, flights[key] === flight { flights[key] = nil }
+        release(flight.key, of: flight)
+        if let key = flight.variantKey { release(key, of: flight) }
         assert(!flights.values.contains { $0 === flight }, "no other key is left")
+    }
+
+    /// Releases one key, if the flight holds it.
+    private mutating func release(_ key: KeyHash, of flight: Flight) {
+        if let place = flights.index(forKey: key), flights[place].value === flight {
+            flights.remove(at: place)
+        }
     }
 
     /// Registers the flight of `key` that holds `permit` also under `variantKey`.
@@ -213,9 +220,7 @@ struct FlightTable: Sendable {
             flights[variantKey] == nil
         else { return }
         // An attempt that was given up may have registered another key.
-        if let earlier = flight.variantKey, flights[earlier] === flight {
-            flights[earlier] = nil
-        }
+        if let earlier = flight.variantKey { release(earlier, of: flight) }
         flight.variantKey = variantKey
         flights[variantKey] = flight
         assert(isCurrent(flight), "it is found under its own key, too")
