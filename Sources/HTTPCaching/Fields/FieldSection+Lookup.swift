@@ -56,11 +56,11 @@ extension FieldSection {
         forEachLine { if $0.name.equalsIgnoringCase(name) { body($0.value) } }
     }
 
-    /// The lengths of the names of all lines.
-    public var nameLengths: NameLengths {
-        var lengths = NameLengths()
-        forEachLine { lengths.insert($0.name.count) }
-        return lengths
+    /// A sketch of the names of all lines.
+    public var nameSketch: NameSketch {
+        var sketch = NameSketch()
+        forEachLine { sketch.insert($0.name) }
+        return sketch
     }
 
     func containsLine(where isWanted: (FieldCursor.Line) -> Bool) -> Bool {

@@ -54,7 +54,7 @@ public struct ResponseFacts: Hashable, Sendable {
         if pass.hasInvalidExpires { expiresSeconds = nil }
         contentLength = pass.length.count
         if pass.length.isInvalid { flags.insert(.hasInvalidContentLength) }
-        if targets.contains(where: { pass.lengths.mayInclude($0) }),
+        if targets.contains(where: { pass.names.mayInclude($0) }),
             let targeted = ResponseDirectives.targeted(by: targets, in: fields)
         {
             directives = targeted
@@ -92,7 +92,7 @@ public struct ResponseFacts: Hashable, Sendable {
     /// The reader's state between lines.
     private struct Pass {
         let near: Int64
-        var lengths = NameLengths()
+        var names = NameSketch()
         var length = ContentLength()
         var hasInvalidExpires = false
         var hasAge = false
@@ -104,7 +104,7 @@ public struct ResponseFacts: Hashable, Sendable {
 
         mutating func read(_ line: FieldCursor.Line, into facts: inout ResponseFacts) {
             let name = line.name
-            lengths.insert(name.count)
+            names.insert(name)
             switch name.count {
             case 3 where name.equals(lowercased: "age"): readAge(line.value, &facts)
             case 4 where name.equals(lowercased: "date"): readDate(line.value, &facts)

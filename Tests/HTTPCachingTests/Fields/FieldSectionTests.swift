@@ -36,6 +36,16 @@ struct FieldSectionTests {
         #expect(Self.sample.count == 3)
     }
 
+    @Test func sketchIncludesEachNameInAnyCase() {
+        for name in ["Cache-Tag", "surrogate-key", "x", "_A", "CDN-Cache-Control"] {
+            let sketch = FieldSection([("Server", ""), (name, "")]).nameSketch
+            #expect(sketch.mayInclude(name.lowercased()))
+            #expect(sketch.mayInclude(name.uppercased()))
+        }
+        #expect(!Self.sample.nameSketch.mayInclude("Cache-Tag"))
+        #expect(!FieldSection().nameSketch.mayInclude("Via"))
+    }
+
     @Test func linesAreVisitedInOrder() {
         var lines: [String] = []
         Self.sample.forEachLine { lines.append($0.name.string + "=" + $0.value.string) }

@@ -15,8 +15,8 @@ extension CachingRules {
     /// An entry must be found by each of its tags, or it could not be purged by them.
     func tags(in fields: FieldSection) -> [String]? {
         var tags: [String] = []
-        let lengths = fields.nameLengths
-        for name in tagFields where lengths.mayInclude(name) {
+        let names = fields.nameSketch
+        for name in tagFields where names.mayInclude(name) {
             for line in fields.values(name) {
                 for tag in Self.tagNames(in: line) {
                     guard tags.count < maximumTags else { return nil }
