@@ -17,6 +17,8 @@ public struct ResponseFacts: Hashable, Sendable {
         public static let hasPragmaNoCache = Flags(rawValue: 1 << 8)
         /// A targeted field replaces Cache-Control and Expires (RFC 9213).
         public static let isTargeted = Flags(rawValue: 1 << 9)
+        /// The response has an Age field, valid or not.
+        public static let hasAge = Flags(rawValue: 1 << 10)
     }
 
     public var status: Int
@@ -29,6 +31,7 @@ public struct ResponseFacts: Hashable, Sendable {
     /// See `Flags.hasExpires`.
     public var expiresSeconds: Int64?
     public var lastModifiedSeconds: Int64?
+    /// `nil` if the field is missing or invalid; see `Flags.hasAge`.
     public var ageSeconds: UInt32?
     public var contentLength: Int?
     public var contentRange: ContentRange?
@@ -95,7 +98,6 @@ public struct ResponseFacts: Hashable, Sendable {
         var names = NameSketch()
         var length = ContentLength()
         var hasInvalidExpires = false
-        var hasAge = false
         var hasDate = false
         var hasLastModified = false
         var hasEntityTag = false
@@ -129,8 +131,8 @@ public struct ResponseFacts: Hashable, Sendable {
 
         /// RFC 9111 §5.1: the first member of the first line counts; an invalid one is ignored.
         private mutating func readAge(_ value: ByteRun, _ facts: inout ResponseFacts) {
-            guard !hasAge else { return }
-            hasAge = true
+            guard !facts.flags.contains(.hasAge) else { return }
+            facts.flags.insert(.hasAge)
             var members = ListScanner(value)
             facts.ageSeconds = members.next().flatMap { DeltaSeconds.parse($0) }
         }

@@ -94,7 +94,7 @@ final class ReceivedResponse: Sendable {
             rules: rules,
             receivedAtSeconds: responseSeconds
         )
-        stored.remove(lowercased: "age")
+        if facts.flags.contains(.hasAge) { stored.remove(lowercased: "age") }
         return stored
     }
 
