@@ -9,6 +9,8 @@ public struct ContentLength {
     public private(set) var isOverridden = false
     /// The number of lines that `init(in:)` has read, of all names.
     public private(set) var lineCount = 0
+    /// Whether `init(in:)` has read a line that `HopByHop.strip` removes from a response.
+    public private(set) var hasConnectionFields = false
 
     init() {}
 
@@ -16,6 +18,9 @@ public struct ContentLength {
     public init(in fields: FieldSection) {
         fields.forEachLine { line in
             lineCount += 1
+            if HopByHop.belongsToConnection(line.name, .forwardingResponse) {
+                hasConnectionFields = true
+            }
             switch line.name.count {
             case 14 where line.name.equals(lowercased: "content-length"): add(line.value)
             case 17 where line.name.equals(lowercased: "transfer-encoding"): isOverridden = true

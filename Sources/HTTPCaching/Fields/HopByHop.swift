@@ -55,7 +55,7 @@ public enum HopByHop {
 
     private static func lower(_ name: ByteRun) -> String { name.string.lowercased() }
 
-    private static func belongsToConnection(_ name: ByteRun, _ purpose: Purpose) -> Bool {
+    static func belongsToConnection(_ name: ByteRun, _ purpose: Purpose) -> Bool {
         switch name.count {
         case 2: name.equals(lowercased: "te")
         case 7: name.equals(lowercased: "trailer") || name.equals(lowercased: "upgrade")

@@ -21,6 +21,15 @@ struct HopByHopTests {
         #expect(kept == FieldSection([("Host", "h")]))
     }
 
+    @Test("They are noticed while the length is read")
+    func noticed() {
+        for name in Self.connectionFields {
+            #expect(ContentLength(in: FieldSection([(name, "x")])).hasConnectionFields)
+        }
+        let others = FieldSection([("Host", "h"), ("Proxy-Authenticate", "Basic")])
+        #expect(!ContentLength(in: others).hasConnectionFields)
+    }
+
     @Test("The challenge of a proxy reaches its client, and is not stored")
     func proxyChallenge() {
         let fields = FieldSection([

@@ -87,7 +87,9 @@ struct OriginExchange {
         requestSeconds: Int64,
         _ fetch: AncestorFetch?
     ) throws -> OriginAnswer {
-        let expectedCount = try expectedBodyCount(of: response, isHead: isHead)
+        let fields = response.fields.section
+        let length = ContentLength(in: fields)
+        let expectedCount = try expectedBodyCount(of: response, length, isHead: isHead)
         let body: OriginBody
         if let chunk = Self.presentBody(of: response, expectedCount) {
             release(fetch, bytes: chunk.count)
@@ -99,7 +101,8 @@ struct OriginExchange {
         }
         return OriginAnswer(
             status: response.status,
-            fields: HopByHop.strip(response.fields.section, for: .forwardingResponse),
+            fields: length.hasConnectionFields
+                ? HopByHop.strip(fields, for: .forwardingResponse) : fields,
             body: body,
             expectedCount: expectedCount,
             requestSeconds: requestSeconds,
@@ -118,6 +121,7 @@ struct OriginExchange {
     /// Checks the head, and returns the length of the body that it announces.
     private func expectedBodyCount(
         of response: OriginResponse,
+        _ length: ContentLength,
         isHead: Bool
     ) throws -> Int? {
         let limits = services.configuration.originLimits
@@ -125,7 +129,6 @@ struct OriginExchange {
             throw CacheError.misbehaved("The origin sent the invalid status \(response.status)")
         }
         let fields = response.fields.section
-        let length = ContentLength(in: fields)
         guard fields.bytes.count <= limits.maximumHeadSize.bytes,
             length.lineCount <= limits.maximumFields
         else {
