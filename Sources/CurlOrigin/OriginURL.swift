@@ -30,15 +30,12 @@ package struct OriginURL: Hashable, Sendable {
 
     /// Splits a URL; its host and port are not examined.
     package static func split(_ text: ByteRun) -> Result<Self, Fault> {
-        guard let colon = text.index(of: .colon), text.count >= colon + 3,
-            text[colon..<colon + 3].equals(exactly: "://")
-        else { return .failure(.noScheme) }
-        let isSecure = text[0..<colon].equals(lowercased: "https")
-        guard isSecure || text[0..<colon].equals(lowercased: "http") else {
+        let isSecure = text.hasPrefix(lowercased: "https://")
+        guard isSecure || text.hasPrefix(lowercased: "http://") else {
             return .failure(.noScheme)
         }
         guard text.count <= bytesMax else { return .failure(.tooLong) }
-        let start = colon + 3
+        let start = isSecure ? 8 : 7
         let end = text.index(of: .numberSign, from: start) ?? text.count
         guard text[start..<end].isVisible else { return .failure(.control) }
         var hostStart = start

@@ -55,6 +55,12 @@ public struct ByteRun {
             && hasSameLetters(as: ByteRun(lowercased))
     }
 
+    /// Whether the run begins with `lowercased`, a literal in lower case, when ASCII case is ignored.
+    public func hasPrefix(lowercased: StaticString) -> Bool {
+        let count = lowercased.utf8CodeUnitCount
+        return self.count >= count && self[0..<count].equals(lowercased: lowercased)
+    }
+
     /// Not inlined: every comparison of a name would carry its loop.
     @inline(never)
     private func hasSameLetters(as lowercased: ByteRun) -> Bool {

@@ -87,6 +87,8 @@ struct ByteRunTests {
                     text[place] = byte
                     let isSame = Self.lower(byte) == bytes[place]
                     text.withByteRun { #expect($0.equals(lowercased: literal) == isSame) }
+                    text.append(byte)
+                    text.withByteRun { #expect($0.hasPrefix(lowercased: literal) == isSame) }
                 }
             }
         }
