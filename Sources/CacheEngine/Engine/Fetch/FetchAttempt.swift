@@ -40,7 +40,7 @@ final class FetchAttempt: Sendable {
         }
         switch decision {
         case .store(let response, let lifetime):
-            guard case .absent = Vary.read(answer.fields) else { return nil }
+            guard response.facts.varyMemberCount == 0 else { return nil }
             return storableOutcome(answer, response, lifetime, numbered(answer), variance: nil)
         case .refuse(let response, let refusal):
             guard !maySupersede(response) else { return nil }
