@@ -50,10 +50,8 @@ final class ProxyProcess {
         started.executableURL = program
         started.arguments = arguments
         if let clock {
-            started.environment = ProcessInfo.processInfo.environment.merging(clock.environment) {
-                _,
-                own in own
-            }
+            let own = try clock.environment(in: folder)
+            started.environment = ProcessInfo.processInfo.environment.merging(own) { $1 }
         }
         let lines = FileHandle(forWritingAtPath: logPath())
         _ = try lines?.seekToEnd()
