@@ -112,7 +112,7 @@ final class RemovalLedger: @unchecked Sendable {
     }
 
     private func permits(tags: UnsafeRawBufferPointer, since sequence: UInt64) -> Bool {
-        if Mutant.storesWhatWasRemoved.isOn || Mutant.ledgerIgnoresTags.isOn { return true }
+        if Mutant.ledgerIgnoresTags.isOn { return true }
         var isPermitted = true
         TagList.forEach(in: tags) { tag in
             if slots[Self.slot(tag: tag)].load(ordering: .acquiring) > sequence {
