@@ -18,9 +18,6 @@ final class Flight: Sendable {
         /// The place of the newest head when the request boarded; 0 for a founder, whose flight has
         /// no head yet.
         var newestHead: UInt64 = 0
-        /// Whether a tag was removed since the flight began: a response that carries such a tag is
-        /// too old for the request.
-        var avoidsRemovedTags = false
     }
 
     private struct Seat {
@@ -40,6 +37,8 @@ final class Flight: Sendable {
         var machine: FlightStateMachine<Seat>
         var told: [WaiterID: Outcome] = [:]
         var answer: FlightAnswer?
+        /// The first waiter that boarded after a tag was removed; so did all that followed it.
+        var firstBehindRemovedTags: WaiterID?
         /// Whether the response is stored as its body arrives.
         var isBeingStored = false
         var permit = StorePermit()
@@ -140,18 +139,22 @@ final class Flight: Sendable {
         _ request: FetchContext,
         as role: FlightRole = .follower,
         _ terms: Terms = Terms(),
+        isBehindRemovedTags: Bool = false,
         nowNanoseconds: UInt64
     ) -> Place {
         state.withLock { state in
             let seat = Seat(request: request, terms: terms, sinceNanoseconds: nowNanoseconds)
             switch state.machine.join(seat, as: role) {
             case .wait(let waiter):
+                if isBehindRemovedTags, state.firstBehindRemovedTags == nil {
+                    state.firstBehindRemovedTags = waiter
+                }
                 if role == .asker { state.untilNanoseconds = request.untilNanoseconds }
                 return .waiting(waiter)
             case .readAnswer:
                 assert(state.answer != nil, "a flight that is answered for all has its answer")
                 // The tags of an answer that has come since the desk looked are not compared yet.
-                guard let answer = state.answer, !terms.avoidsRemovedTags else {
+                guard let answer = state.answer, !isBehindRemovedTags else {
                     return .known(.lookAgain)
                 }
                 return .known(.answered(answer, isAsker: false))
@@ -264,16 +267,16 @@ final class Flight: Sendable {
         isBeingStored: Bool = false,
         hasRemovedTag: () -> Bool = { false }
     ) -> Int? {
-        var isRemoved = false
-        func isTooOld(for seat: Seat) -> Bool {
-            seat.isLate(for: order) || isRemoved && seat.terms.avoidsRemovedTags
+        var firstBehind = WaiterID.max
+        func isTooOld(for waiter: WaiterID, _ seat: Seat) -> Bool {
+            seat.isLate(for: order) || waiter >= firstBehind
         }
         func outcome(_ waiter: WaiterID, _ seat: Seat, _ asker: WaiterID?) -> Outcome {
             if waiter == asker { return .answered(answer, isAsker: true) }
             if Mutant.sharesUnshareable.isOn { return .answered(answer, isAsker: false) }
             switch audience {
             case .everyone, .waiting:
-                return isTooOld(for: seat) ? .lookAgain : .answered(answer, isAsker: false)
+                return isTooOld(for: waiter, seat) ? .lookAgain : .answered(answer, isAsker: false)
             case .askerWithCookie where !seat.request.facts.flags.contains(.hasCookie):
                 return .lookAgain
             case .asker, .askerWithCookie: return .goAlone(.unshareable)
@@ -286,11 +289,13 @@ final class Flight: Sendable {
             state.isBeingStored = isBeingStored
             let asker = state.machine.asker
             let waiters = state.machine.answered(for: audience)
-            var avoidsRemovedTags = false
-            waiters.forEach { avoidsRemovedTags = avoidsRemovedTags || $1.terms.avoidsRemovedTags }
-            isRemoved = avoidsRemovedTags && hasRemovedTag() && !Mutant.sharesRemovedTags.isOn
+            if let first = state.firstBehindRemovedTags, hasRemovedTag(),
+                !Mutant.sharesRemovedTags.isOn
+            {
+                firstBehind = first
+            }
             waiters.forEach { waiter, seat in
-                if isTooOld(for: seat) { lateCount += 1 }
+                if isTooOld(for: waiter, seat) { lateCount += 1 }
                 state.keep(outcome(waiter, seat, asker), waiter, seat)
             }
             return (waiters, asker)

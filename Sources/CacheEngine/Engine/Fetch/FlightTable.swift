@@ -61,8 +61,13 @@ struct FlightTable: Sendable {
             let answer = flight.sharedAnswer
             if !isOutdated, checks.mayJoin(flight), Self.isUsable(answer, of: flight, checks) {
                 terms.newestHead = checks.newestHead
-                terms.avoidsRemovedTags = answer == nil && checks.isBehindRemovedTags(flight)
-                return .aboard(flight, flight.join(request, terms, nowNanoseconds: nowNanoseconds))
+                let place = flight.join(
+                    request,
+                    terms,
+                    isBehindRemovedTags: answer == nil && checks.isBehindRemovedTags(flight),
+                    nowNanoseconds: nowNanoseconds
+                )
+                return .aboard(flight, place)
             }
             // A request that cannot lead leaves the flight to requests that can use it.
             guard checks.mayLead else { return .outcome(.goAlone(.mayNotShare)) }
