@@ -93,6 +93,7 @@ enum Mutant: String {
     case sharesRemovedTags
     case retiresForAnyTag
     case refreshesBesideABody
+    case refreshesForReloads
     case joinsUnsuitableAnswers
     case answersLateWaiters
     case marksNoLargeResponses

@@ -84,6 +84,28 @@ import Testing
         flight.close()
     }
 
+    /// The next asker gets its own response, whatever was removed before it boarded.
+    @Test func nextAskerIsToldOfARemovedTag() {
+        let desk = FlightDesk(limits: CollapsingOptions(), desks: 1)
+        _ = desk.board(Self.key(1), Self.request, nowNanoseconds: 0, Checks())
+        var checks = Checks()
+        checks.whenTagsWereRemoved = { _ in }
+        let boardings = (0..<2).map { _ in
+            desk.board(Self.key(1), Self.request, nowNanoseconds: 0, checks)
+        }
+        guard case .aboard(let flight, .waiting) = boardings[0],
+            case .elected = flight.fail(CacheError(.originFailed, detail: ""), attempt: 1)
+        else {
+            Issue.record("It waits, and asks next")
+            return
+        }
+        let answer = FlightAnswer(status: 200, fields: FieldSection(), content: .own(.empty))
+        let told = flight.answer(answer, for: .everyone, order: 1, attempt: 2) { true }
+        #expect(told == 1)
+        desk.withdraw(flight)
+        flight.close()
+    }
+
     @Test func flightUnderTwoKeysIsTakenOnce() {
         var table = FlightTable(limits: CollapsingOptions(), desks: 1)
         var flights: [Flight] = []

@@ -235,6 +235,41 @@ import Testing
         await scene.close()
     }
 
+    /// A reload that may be answered from the store, and one that is passed by, leave the refresh alone.
+    @Test(arguments: [
+        "max-age=0, stale-while-revalidate=100", "max-age=10, stale-while-revalidate=100",
+    ])
+    func s19ReloadsBeginNoFurtherRefresh(control: String) async throws {
+        let scene = try await FlightScene()
+        let fields: HeaderFields = ["Cache-Control": control]
+        let reload = CacheRequest.page.with { $0.fields["Cache-Control"] = "no-cache" }
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: fields, body: "old")
+        await scene.world.advance(seconds: 20)
+        func look() async -> Caller {
+            let caller = scene.world.ask(reload, policy: .cachedThenRefresh)
+            await scene.world.settle()
+            return caller
+        }
+        #expect(await look().text == "old")
+        try #require(scene.origin.count == 2)
+        let body = try await scene.begin(1, fields: fields)
+        await body.feed("ne", scene.world)
+        for _ in 0..<3 { #expect(await look().text == "old") }
+        #expect(scene.origin.count == 2)
+        let head = await scene.crowd(1, reload.with { $0.method = .head })
+        try await scene.fail(2)
+        #expect(head.allSatisfy { $0.end != nil })
+        #expect(await look().text == "old")
+        #expect(scene.origin.count == 3)
+        await body.feed("w", scene.world)
+        await body.finish(scene.world)
+        #expect(await look().text == "new")
+        for exchange in scene.origin.held { exchange.answer(fields: fields, body: "newer") }
+        await scene.world.settle()
+        await scene.close()
+    }
+
     @Test func s20AFailedRefreshKeepsTheStaleAnswerAndBacksOff() async throws {
         let scene = try await FlightScene { $0.collapsing.refreshBackOff = .seconds(1) }
         _ = await scene.crowd(1)

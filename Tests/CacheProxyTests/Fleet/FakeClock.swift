@@ -23,10 +23,10 @@ struct FakeClock: Sendable {
         try Self.source.write(toFile: path + ".c", atomically: true, encoding: .utf8)
         let compiler = Process()
         compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        compiler.arguments = ["cc", "-shared", "-fPIC", "-o", path + ".so", path + ".c"]
+        compiler.arguments = ["clang", "-shared", "-fPIC", "-o", path + ".so", path + ".c"]
         try compiler.run()
         compiler.waitUntilExit()
-        guard compiler.terminationStatus == 0 else { throw WireFailure("cc builds no library") }
+        guard compiler.terminationStatus == 0 else { throw WireFailure("clang builds no library") }
         return ["LD_PRELOAD": path + ".so", "SECONDS_AHEAD": "\(secondsAhead)"]
     }
 

@@ -86,9 +86,7 @@ struct Confirmation {
         await tiers.replace(stored.stored, by: new, since: ticket)
         // Also if it is no longer stored: its waiters get it as the newest one. An attempt that was
         // given up, or that a removal has overtaken, answers no request that came later.
-        if ticket.isPermitted,
-            tiers.ledger.isCurrent(context.lookup.key.hash, since: ticket)
-        {
+        if tiers.permits(new.entry, since: ticket) {
             tiers.arrivals.outdate(context.lookup.key.hash, order: ticket.order)
         }
         // If the process ends now, an older record must not make the stored response fresh again.

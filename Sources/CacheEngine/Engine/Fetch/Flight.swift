@@ -39,8 +39,8 @@ final class Flight: Sendable {
         var answer: FlightAnswer?
         /// The first waiter that boarded after a tag was removed; so did all that followed it.
         var firstBehindRemovedTags: WaiterID?
-        /// Whether the response is stored as its body arrives.
-        var isBeingStored = false
+        /// The response that is stored as its body arrives.
+        var arriving: ArrivalMark?
         var permit = StorePermit()
         /// When the time of the current attempt ends, whether its caller still waits or not.
         var untilNanoseconds = UInt64.max
@@ -117,7 +117,9 @@ final class Flight: Sendable {
     /// Whether no request can join any more.
     var isOver: Bool { state.withLock { $0.machine.isOver } }
     /// Whether the response is stored as its body arrives, though no request may join any more.
-    var isBeingStored: Bool { state.withLock { $0.isBeingStored && $0.permit.isValid } }
+    var isBeingStored: Bool {
+        state.withLock { $0.arriving?.isOutdated == false && $0.permit.isValid }
+    }
     /// The answer for requests that join after the head.
     var sharedAnswer: FlightAnswer? { state.withLock { $0.answer } }
 
@@ -286,7 +288,7 @@ final class Flight: Sendable {
         let told = state.withLock { state -> (waiters: Waiters, asker: WaiterID?)? in
             guard state.machine.isUnanswered, state.machine.attempts == attempt else { return nil }
             if audience == .everyone { state.answer = answer }
-            state.isBeingStored = isBeingStored
+            state.arriving = isBeingStored ? answer.arrival : nil
             let asker = state.machine.asker
             let waiters = state.machine.answered(for: audience)
             if let first = state.firstBehindRemovedTags, hasRemovedTag(),
@@ -295,7 +297,7 @@ final class Flight: Sendable {
                 firstBehind = first
             }
             waiters.forEach { waiter, seat in
-                if isTooOld(for: waiter, seat) { lateCount += 1 }
+                if waiter != asker, isTooOld(for: waiter, seat) { lateCount += 1 }
                 state.keep(outcome(waiter, seat, asker), waiter, seat)
             }
             return (waiters, asker)

@@ -162,8 +162,8 @@ protocol BoardingChecks {
     func mayJoin(_ flight: Flight) -> Bool
     /// Whether the flight under way is too old for this request.
     ///
-    /// Either its content was removed after it began, or its response came before the request
-    /// and must be newer.
+    /// Either its key or everything was removed after it began, or its response came before the
+    /// request and must be newer.
     func isOutdated(_ flight: Flight) -> Bool
     /// Whether any tag was removed since the flight began.
     func isBehindRemovedTags(_ flight: Flight) -> Bool

@@ -147,9 +147,10 @@ extension Services {
         }
         switch answer.content {
         case .confirmed(let stored), .found(let stored): return stored.entry.withTags(isRemoved)
+        // The hook may add tags until the response is stored.
+        case .shared where configuration.hooks.willStore != nil: return true
         case .shared, .own:
-            // The hook may add tags until the response is stored.
-            guard configuration.hooks.willStore == nil,
+            guard
                 let tags = configuration.caching.tags(in: answer.sharedFields)
                     .flatMap({ TagList($0) })
             else { return true }

@@ -93,7 +93,7 @@ struct FlightTable: Sendable {
         nowNanoseconds: UInt64,
         _ checks: some BoardingChecks
     ) -> Flight? {
-        // A response that no request may join any more is still the newest, once it is stored.
+        // A response that no request may join any more is stored all the same.
         if let flight = flights[key], !flight.isOver || isStored(by: flight) {
             let isOutdated = checks.isOutdated(flight)
             // A refresh for one client refreshes for nobody else.
@@ -103,7 +103,6 @@ struct FlightTable: Sendable {
             else { return nil }
             if isOutdated { flight.retire() }
         }
-        flights[key].map { remove($0) }
         let isPaused =
             Self.isPaused(key, backOffs, nowNanoseconds)
             || checks.isPersonal && Self.isPaused(key, personalBackOffs, nowNanoseconds)
@@ -140,7 +139,8 @@ struct FlightTable: Sendable {
     private mutating func current(_ key: KeyHash) -> Flight? {
         guard let flight = flights[key] else { return nil }
         if !flight.isOver { return flight }
-        remove(flight)
+        // Until its response is stored, no refresh is needed.
+        if !isStored(by: flight) { remove(flight) }
         return nil
     }
 
@@ -195,7 +195,8 @@ struct FlightTable: Sendable {
             attemptsMax: limits.maximumAttempts,
             startedNanoseconds: nowNanoseconds
         )
-        assert(flights[key] == nil && flights.count < flightsMax)
+        if let earlier = flights[key] { remove(earlier) }
+        assert(flights.count < flightsMax)
         flights[key] = flight
         return flight
     }

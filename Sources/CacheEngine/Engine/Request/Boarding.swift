@@ -32,7 +32,7 @@ struct Boarding {
             context.lookup.flightKey.hash,
             context,
             nowNanoseconds: nowNanoseconds,
-            checks(context, mayLead: mayLead)
+            checks(context, mayLead: mayLead, demandsOrigin: demandsOrigin)
         )
         if case .leading(let flight, _) = boarding {
             FlightFetch.start(services, flight, desk, nowNanoseconds: nowNanoseconds)
@@ -48,7 +48,8 @@ struct Boarding {
             context.lookup.flightKey.hash,
             context,
             nowNanoseconds: now,
-            checks(context, mayLead: true)
+            // The client's own directives concern its own response.
+            checks(context, mayLead: true, demandsOrigin: Mutant.refreshesForReloads.isOn)
         )
         if let flight { FlightFetch.start(services, flight, desk, nowNanoseconds: now) }
     }
@@ -176,7 +177,11 @@ struct Boarding {
         }
     }
 
-    private func checks(_ context: FetchContext, mayLead: Bool) -> Checks {
+    private func checks(
+        _ context: FetchContext,
+        mayLead: Bool,
+        demandsOrigin: Bool
+    ) -> Checks {
         Checks(
             services: services,
             context: context,
