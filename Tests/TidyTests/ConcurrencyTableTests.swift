@@ -72,7 +72,9 @@ extension SourceFile {
         let lines = code.split(separator: "\n", omittingEmptySubsequences: false)
         return lines.enumerated().compactMap { number, line in
             let lock = /(?:let|var) (\w+)(?:: Mutex<| = Mutex[<(]| = ce_gate_make\()/
-            guard let name = line.firstMatch(of: lock)?.1 else { return nil }
+            guard line.contains("Mutex") || line.contains("ce_gate_make"),
+                let name = line.firstMatch(of: lock)?.1
+            else { return nil }
             let owner = Self.owner(ofLine: number, in: lines)
             return owner.map { "\($0).\(name)" } ?? String(name)
         }

@@ -34,7 +34,7 @@ extension SourceFile {
     /// Whether the file declares a member of that name, in any type.
     fileprivate func declares(_ symbol: String) -> Bool {
         let parts = symbol.split(separator: ".")
-        guard parts.count > 1, let name = parts.last else { return false }
+        guard parts.count > 1, let name = parts.last, text.contains(name) else { return false }
         return code.matches(of: /\b(?:func|var|let|case) +(\w+)/).contains { $0.1 == name }
     }
 
@@ -43,7 +43,7 @@ extension SourceFile {
     /// If several files declare a member of that name, only its use behind the type counts.
     fileprivate func uses(_ symbol: String, isAmbiguous: Bool) -> Bool {
         let parts = symbol.split(separator: ".")
-        guard let name = parts.last else { return false }
+        guard let name = parts.last, text.contains(name) else { return false }
         let declaration = /\b(?:struct|class|actor|enum|protocol|extension|func|var|let|case)\s+$/
         let code = code
         return code.matches(of: /\w+/).contains { match in
