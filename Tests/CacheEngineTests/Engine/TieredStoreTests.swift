@@ -132,7 +132,7 @@ import Testing
             defer { isOver.withLock { $0 = true } }
             return try await tiers.removeAll(in: scope)
         }
-        #expect(await eventually { tiers.peek(key) == nil })
+        #expect(await eventually(seconds: 10) { tiers.peek(key) == nil })
         #expect(!isOver.withLock { $0 })
         gate.signal()
         #expect(try await removal.value.entries == 1)
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// Keeps the pool's thread from now on until `gate` opens: its lanes come before its jobs.
-    private static func occupy(_ pool: IOPool, until gate: DispatchSemaphore) async throws {
+    static func occupy(_ pool: IOPool, until gate: DispatchSemaphore) async throws {
         let isOccupied = Race<Void>()
         let isTaken = pool.submit {
             isOccupied.finish(.success(()))
