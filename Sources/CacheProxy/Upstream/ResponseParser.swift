@@ -89,7 +89,7 @@ struct ResponseParser: Sendable {
         _ bytes: Span<UInt8>,
         _ limits: ResponseLimits
     ) -> ResponseFault? {
-        if !isInFields, let fault = Self.prefixFault(line, bytes) { return fault }
+        if !isInFields, let fault = prefixFault(line, bytes, limits) { return fault }
         lineCount += 1
         lineBytes += line.count
         if isTooLarge(lines: lineCount, bytes: lineBytes, limits) { return .headTooLarge }
@@ -109,7 +109,7 @@ struct ResponseParser: Sendable {
     ) -> Step {
         var line = lineStart..<bytes.count
         guard !line.isEmpty else { return .needsMore }
-        if !isInFields, let fault = Self.prefixFault(line, bytes) { return .refused(fault) }
+        if !isInFields, let fault = prefixFault(line, bytes, limits) { return .refused(fault) }
         // The CR of a line end is not counted.
         if bytes[bytes.count - 1] == 0x0D { line = lineStart..<bytes.count - 1 }
         return isTooLarge(lines: lineCount + 1, bytes: lineBytes + line.count, limits)
@@ -121,14 +121,21 @@ struct ResponseParser: Sendable {
 
 extension ResponseParser {
     /// Another protocol is refused at its first bytes, which may never become a line.
-    private static func prefixFault(
+    ///
+    /// The first byte beyond the size of a head is the last one that is compared, so that the fault
+    /// does not depend on the pieces in which the bytes arrive.
+    private func prefixFault(
         _ line: Range<Int>,
-        _ bytes: Span<UInt8>
+        _ bytes: Span<UInt8>,
+        _ limits: ResponseLimits
     ) -> ResponseFault? {
         let name: StaticString = "HTTP/"
+        let room = limits.headBytesMax - lineBytes
         let count = min(line.count, name.utf8CodeUnitCount)
-        for place in 0..<count where bytes[line.lowerBound + place] != name.utf8Start[place] {
-            return .malformedStatusLine
+        for place in 0..<count where place <= room {
+            guard bytes[line.lowerBound + place] == name.utf8Start[place] else {
+                return .malformedStatusLine
+            }
         }
         return nil
     }

@@ -99,6 +99,20 @@ import Testing
         #expect(ParsedResponse(bytes, stepBytes: stepBytes).fault == refusal.fault)
     }
 
+    /// The first byte that is wrong decides: it does not suit the protocol, or exceeds the limit.
+    @Test(arguments: 0...5, ["X", "HX", "HTX", "HTTX", "HTTPX", "HTTP/X"])
+    func faultAtTheLimitDoesNotDependOnTheSplits(room: Int, next: String) {
+        var limits = ResponseLimits()
+        let interim = "HTTP/1.1 103 x"
+        limits.headBytesMax = interim.utf8.count + room
+        let bytes = Array("\(interim)\r\n\r\n\(next)\r\n".utf8)
+        // Five bytes name the protocol.
+        let isWrongFirst = next.utf8.count - 1 <= min(room, 4)
+        let fault: ResponseFault = isWrongFirst ? .malformedStatusLine : .headTooLarge
+        #expect(ParsedResponse(bytes, limits: limits).fault == fault)
+        #expect(ParsedResponse(bytes, stepBytes: 1, limits: limits).fault == fault)
+    }
+
     /// A reader that thinks the status has a body would still be misled by its framing.
     @Test(arguments: [204, 304, 404, 500])
     func framingIsCheckedForEveryStatus(_ status: Int) {
