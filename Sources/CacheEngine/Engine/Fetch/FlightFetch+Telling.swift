@@ -142,11 +142,9 @@ extension Services {
     ) -> Bool {
         let ledger = tiers.ledger
         guard ledger.hasRemovedTags(since: ticket) else { return false }
-        func isRemoved(_ tags: UnsafeRawBufferPointer) -> Bool {
-            !ledger.permits(key, tags: tags, since: ticket)
-        }
         switch answer.content {
-        case .confirmed(let stored), .found(let stored): return stored.entry.withTags(isRemoved)
+        case .confirmed(let stored), .found(let stored):
+            return !ledger.permits(stored.entry, since: ticket)
         // The hook may add tags until the response is stored.
         case .shared where configuration.hooks.willStore != nil: return true
         case .shared, .own:
@@ -154,7 +152,9 @@ extension Services {
                 let tags = configuration.caching.tags(in: answer.sharedFields)
                     .flatMap({ TagList($0) })
             else { return true }
-            return tags.bytes.withUnsafeBytes(isRemoved)
+            return tags.bytes.withUnsafeBytes {
+                !ledger.permits(key, tags: $0, since: ticket)
+            }
         }
     }
 

@@ -145,9 +145,8 @@ struct Boarding {
         func refreshesRemovedTag(_ flight: Flight) -> Bool {
             guard isBehindRemovedTags(flight) else { return false }
             let ticket = flight.founder.ticket
-            return context.lookup.stored?.entry.withTags {
-                !services.tiers.ledger.permits(context.key.hash, tags: $0, since: ticket)
-            } ?? true
+            guard let stored = context.lookup.stored else { return true }
+            return !services.tiers.ledger.permits(stored.entry, since: ticket)
         }
 
         /// Judges the answer now, by the request's own directives, as a stored response is judged.
