@@ -31,20 +31,9 @@ import Testing
     }
 
     /// Holds the pool's thread and fills its queue, so that reads are refused.
-    private func stall() async {
-        await hold()
+    private func stall() async throws {
+        try await pool.hold(until: gate)
         while pool.submit({}) {}
-    }
-
-    /// Holds the pool's thread, as a device that hangs does.
-    private func hold() async {
-        let isHeld = DispatchSemaphore(value: 0)
-        let isTaken = pool.submit { [gate] in
-            isHeld.signal()
-            gate.wait()
-        }
-        #expect(isTaken)
-        await PlainThread.run { isHeld.wait() }
     }
 
     /// Waits for the first refused read, and then lets the pool work on.
@@ -61,7 +50,7 @@ import Testing
         let stage = try await stage(body: body)
         let response = try await stage.cache.respond(to: CacheRequest(url: Stage.url))
         #expect(response.info.tier == .disk && response.body.availableChunk == nil)
-        await stall()
+        try await stall()
         async let whole = response.body.collect()
         for _ in 0..<1_000 { await Task.yield() }
         gate.signal()
@@ -71,7 +60,7 @@ import Testing
 
     @Test func softPurgeOfAURLHoldsThoughReadsAreRefused() async throws {
         let stage = try await stage()
-        await stall()
+        try await stall()
         async let marking = stage.cache.markStale(CacheRequest(url: Stage.url))
         try await releaseAfterARefusal(stage)
         let isMarked = try await marking
@@ -86,7 +75,7 @@ import Testing
         let services = stage.cache.services
         let hash = try services.key(of: CacheRequest(url: Stage.url)).key.hash
         let disk = try #require(services.tiers.backing as? DiskTier)
-        await hold()
+        try await pool.hold(until: gate)
         async let purging = stage.cache.purge(.request(CacheRequest(url: Stage.url)), isSoft: true)
         let isForgotten = await eventually {
             stage.clock.advance(seconds: 0.05)
@@ -110,7 +99,7 @@ import Testing
                 : ["Cache-Control": "no-store"]
             return .whole(fields: fields, body: "new")
         }
-        await stall()
+        try await stall()
         async let reloading = stage.get(policy: .reload)
         try await releaseAfterARefusal(stage)
         let reloaded = try await reloading
@@ -125,7 +114,7 @@ import Testing
         stage.origin.follow { _, _ in
             .whole(fields: ["Cache-Control": "no-store"], body: "new")
         }
-        await stall()
+        try await stall()
         async let answering = stage.get()
         try await releaseAfterARefusal(stage)
         let answered = try await answering
@@ -145,7 +134,7 @@ import Testing
         facts.freshnessLifetimeSeconds = 7
         let blueprint = EntryBuilder(renewing: stored, facts: facts).blueprint
         let new = await tiers.renewed(old, as: blueprint)
-        await stall()
+        try await stall()
         async let replacing = tiers.replace(old, by: new, since: tiers.ledger.ticket())
         try await releaseAfterARefusal(stage)
         let isReplaced = await replacing

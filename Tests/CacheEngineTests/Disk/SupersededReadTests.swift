@@ -34,12 +34,7 @@ import Testing
         let writer = try await disk.beginBody(for: key.hash, expectedBytes: body.utf8.count)
         try await writer.append(ByteChunk([UInt8](body.utf8)))
         let file = try await writer.finish()
-        let isHeld = DispatchSemaphore(value: 0)
-        _ = pool.submit { [gate] in
-            isHeld.signal()
-            gate.wait()
-        }
-        await PlainThread.run { isHeld.wait() }
+        try await pool.hold(until: gate)
         async let read = disk.readWaiting(key.hash, key: key.bytes)
         for _ in 0..<1_000 { await Task.yield() }
         #expect(disk.accept(old.entry, body: file) == .stored)

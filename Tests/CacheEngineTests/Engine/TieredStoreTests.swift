@@ -102,7 +102,7 @@ import Testing
         let (onDisk, key) = Self.tiers(on: disk)
         let tiers: TieredStore
         if isDisk {
-            try await Self.occupy(pool, until: gate)
+            try await pool.hold(until: gate)
             tiers = onDisk
         } else {
             let recorder = Recorder(onEvent: nil)
@@ -139,17 +139,6 @@ import Testing
         await disk.close()
     }
 
-    /// Keeps the pool's thread from now on until `gate` opens: its lanes come before its jobs.
-    static func occupy(_ pool: IOPool, until gate: DispatchSemaphore) async throws {
-        let isOccupied = Race<Void>()
-        let isTaken = pool.submit {
-            isOccupied.finish(.success(()))
-            gate.wait()
-        }
-        #expect(isTaken)
-        try await isOccupied.result()
-    }
-
     /// The device hangs while a removal waits for it: later responses are stored all the same.
     @Test(arguments: ["removal of a tag", "removal of all", "mark of a tag", "mark of all"])
     func memoryStoresWhileTheDeviceConfirms(_ operation: String) async throws {
@@ -160,7 +149,7 @@ import Testing
         let disk = try await DiskTier.open(configuration)
         let (tiers, key) = Self.tiers(on: disk)
         let gate = DispatchSemaphore(value: 0)
-        try await Self.occupy(pool, until: gate)
+        try await pool.hold(until: gate)
         let blueprint = EntryBlueprint(
             key: key,
             metadata: [0],

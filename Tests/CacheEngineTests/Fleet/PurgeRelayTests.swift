@@ -127,7 +127,7 @@ import Testing
             #expect(cache.immediateResponse(to: request) != nil)
         }
         let gate = DispatchSemaphore(value: 0)
-        try await TieredStoreTests.occupy(pool, until: gate)
+        try await pool.hold(until: gate)
         async let purging = cache.purge([.tag("a"), .tag("b")], isSoft: isSoft)
         #expect(await eventually { cache.immediateResponse(to: requests[1]) == nil })
         for request in requests { #expect(cache.immediateResponse(to: request) == nil) }
