@@ -81,7 +81,7 @@ import Testing
     func aProvokedFailureDoesNotGrowTheBackOff() async throws {
         let scene = try await FlightScene { $0.collapsing.refreshBackOff = .seconds(1) }
         _ = await scene.crowd(1)
-        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        try await scene.answer(0, fields: RefreshTests.windowed, body: "old")
         await scene.world.advance(seconds: 20)
         for _ in 0..<10 {
             _ = await scene.crowd(1, Self.evil)
@@ -97,7 +97,7 @@ import Testing
     func refreshCarriesNoDirectivesOfItsClient() async throws {
         let scene = try await FlightScene()
         _ = await scene.crowd(1)
-        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        try await scene.answer(0, fields: RefreshTests.windowed, body: "old")
         await scene.world.advance(seconds: 20)
         let wishful = CacheRequest.page.with {
             $0.fields["Cache-Control"] = "odd=1"
@@ -111,7 +111,7 @@ import Testing
             #expect(!asked.contains(name), "\(name)")
         }
         #expect(asked["Accept"] == "text/html" && asked["If-None-Match"] == "\"1\"")
-        try await scene.answer(1, fields: RemovingTests.windowed, body: "new")
+        try await scene.answer(1, fields: RefreshTests.windowed, body: "new")
         #expect(await scene.crowd(1).first?.text == "new")
         await scene.close()
     }
@@ -124,7 +124,7 @@ import Testing
     func refreshForOneClientConcernsNobodyElse() async throws {
         let scene = try await FlightScene { $0.mode = .shared }
         _ = await scene.crowd(1)
-        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        try await scene.answer(0, fields: RefreshTests.windowed, body: "old")
         await scene.world.advance(seconds: 20)
         #expect(await scene.crowd(1, Self.authorized).first?.text == "old")
         #expect(scene.origin.count == 2)
@@ -146,15 +146,15 @@ import Testing
     func refreshForOneClientPausesNoOther() async throws {
         let scene = try await FlightScene { $0.mode = .shared }
         _ = await scene.crowd(1)
-        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        try await scene.answer(0, fields: RefreshTests.windowed, body: "old")
         await scene.world.advance(seconds: 20)
         _ = await scene.crowd(1, Self.authorized)
-        try await scene.answer(1, status: 304, fields: RemovingTests.windowed, body: "")
+        try await scene.answer(1, status: 304, fields: RefreshTests.windowed, body: "")
         #expect(await scene.crowd(3, Self.authorized).allSatisfy { $0.text == "old" })
         #expect(scene.origin.count == 2)
         #expect(await scene.crowd(3).allSatisfy { $0.text == "old" })
         #expect(scene.origin.count == 3)
-        try await scene.answer(2, fields: RemovingTests.windowed, body: "new")
+        try await scene.answer(2, fields: RefreshTests.windowed, body: "new")
         #expect(await scene.crowd(1).first?.text == "new")
         await scene.close()
     }
@@ -163,14 +163,14 @@ import Testing
     func unansweredRefreshForOneClientHoldsUpNoOther() async throws {
         let scene = try await FlightScene { $0.mode = .shared }
         _ = await scene.crowd(1)
-        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        try await scene.answer(0, fields: RefreshTests.windowed, body: "old")
         await scene.world.advance(seconds: 20)
         _ = await scene.crowd(1, Self.authorized)
         #expect(scene.origin.count == 2)
         #expect(await scene.crowd(3).allSatisfy { $0.text == "old" })
         #expect(scene.origin.count == 3)
-        try await scene.answer(2, fields: RemovingTests.windowed, body: "new")
-        try await scene.answer(1, status: 304, fields: RemovingTests.windowed, body: "")
+        try await scene.answer(2, fields: RefreshTests.windowed, body: "new")
+        try await scene.answer(1, status: 304, fields: RefreshTests.windowed, body: "")
         #expect(await scene.crowd(1).first?.text == "new")
         #expect(scene.origin.count == 3)
         await scene.close()
@@ -255,11 +255,11 @@ import Testing
         let scene = try await FlightScene()
         let keyed = CacheRequest.page.with { $0.options.key = "page" }
         _ = await scene.crowd(1, keyed)
-        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        try await scene.answer(0, fields: RefreshTests.windowed, body: "old")
         await scene.world.advance(seconds: 20)
         _ = await scene.crowd(1, keyed.with { $0.method = .head })
         #expect(scene.origin.exchanges.last?.request.method == .get)
-        try await scene.answer(1, fields: RemovingTests.windowed, body: "new")
+        try await scene.answer(1, fields: RefreshTests.windowed, body: "new")
         #expect(await scene.crowd(1, keyed).first?.text == "new")
         #expect(scene.origin.count == 2)
         await scene.close()
@@ -290,7 +290,7 @@ import Testing
     func refusedRefreshSetsNoMark(status: Int) async throws {
         let scene = try await FlightScene { $0.mode = .shared }
         _ = await scene.crowd(1)
-        try await scene.answer(0, fields: RemovingTests.windowed, body: "old")
+        try await scene.answer(0, fields: RefreshTests.windowed, body: "old")
         await scene.world.advance(seconds: 20)
         #expect(await scene.crowd(1, Self.evil).first?.text == "old")
         try await scene.answer(1, status: status, fields: [:], body: "yours")
