@@ -19,6 +19,7 @@ enum Mutant: String {
     case sketchNeverFades
     case staysInItsQueue
     case pinsOnlyWhenStored
+    case keepsUnusedPins
     case trustsARefusedBarrier
 
     // Disk

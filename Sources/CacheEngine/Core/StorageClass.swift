@@ -6,10 +6,11 @@ public enum StorageClass: UInt8, Hashable, Sendable, CaseIterable {
     case session = 1
     /// Survives restarts; not evicted while pinned entries stay within their share.
     ///
-    /// The share of the memory is `MemoryOptions.maximumPinnedShare`. The share of the disk is half:
-    /// of the capacity for bodies over 1 MiB, and of each segment of the log for smaller entries. Of
-    /// smaller entries that are pinned one after the other, half may be evicted, and more while large
-    /// bodies take the room of many segments at once.
+    /// The share of the memory is `MemoryOptions.maximumPinnedShare`; beyond it, those that were not
+    /// used for longest are evicted like others. The share of the disk is half: of the capacity for
+    /// bodies over 1 MiB, and of each segment of the log for smaller entries. Of smaller entries that
+    /// are pinned one after the other, half may be evicted, and more while large bodies take the room
+    /// of many segments at once.
     case pinned = 2
 }
 

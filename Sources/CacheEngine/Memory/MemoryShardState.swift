@@ -146,6 +146,14 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
     /// Exempts the slot from eviction, if it may be.
     mutating func exempt(_ slot: Int) -> Bool { policy.exempt(slot, Facts(table: table)) }
 
+    /// Whether the entry of this hash is exempt from eviction.
+    func isPinned(_ hash: KeyHash) -> Bool {
+        table.slot(of: hash).map { policy.isPinned($0) } ?? false
+    }
+
+    /// Ends the exemption of the entry that has had it for longest, unless it was hit since.
+    mutating func yieldPinned() { policy.yieldPinned(Facts(table: table)) }
+
     mutating func settleCandidate() { policy.settleCandidate(Facts(table: table)) }
 
     mutating func candidate() -> (slot: Int, priority: Double)? {

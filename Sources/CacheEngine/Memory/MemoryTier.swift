@@ -175,16 +175,10 @@ package final class MemoryTier: Sendable {
         }
         return shards.store(
             entry,
-            isPinned: isExempt(entry),
+            isPinned: entry.head.storageClass == .pinned && shards.makePinnedRoom(for: entry),
             onlyIf: isMeant,
             whileLocked: whileLocked
         )
-    }
-
-    /// Whether the entry is pinned and pinned entries are under their share.
-    private func isExempt(_ entry: Entry) -> Bool {
-        entry.head.storageClass == .pinned
-            && commons.shared.hasPinnedRoom(for: entry.chargeBytes)
     }
 
     private func isTooLarge(_ entry: Entry) -> Bool {

@@ -150,6 +150,14 @@ final class ShardDoor: Sendable {
         return step
     }
 
+    /// Ends the exemption of the entry that has had it for longest, unless it was hit since.
+    func yieldPinned() {
+        state.withLock { state in
+            state.yieldPinned()
+            publishRanks(state)
+        }
+    }
+
     /// The oldest entry of the window, which must be judged now, and its priority.
     func candidate() -> (hash: KeyHash, priority: Double)? {
         state.withLock { state in

@@ -229,6 +229,24 @@ final class ShardSet: Sendable {
         return sum < frequency
     }
 
+    /// Whether the pinned share has the entry, or room for it.
+    ///
+    /// Pinned entries that were not used of late yield to it. Otherwise one that nothing leads to any
+    /// more, as a variant of a resource that was removed, would hold the share for ever.
+    func makePinnedRoom(for entry: Entry) -> Bool {
+        let (shared, charge) = (commons.shared, entry.chargeBytes)
+        if shared.hasPinnedRoom(for: charge) { return true }
+        let hash = entry.head.hash
+        if door(of: hash).state.withLock({ $0.isPinned(hash) }) { return true }
+        guard charge <= shared.pinnedBytesMax, !Mutant.keepsUnusedPins.isOn else { return false }
+        for _ in 0..<AdmissionRule.requeuesMax {
+            guard let index = commons.shardOfLeastRank(in: .pinned) else { return false }
+            doors[index].yieldPinned()
+            if shared.hasPinnedRoom(for: charge) { return true }
+        }
+        return false
+    }
+
     /// Evicts the next victim.
     ///
     /// Returns `false` if no entry is left.

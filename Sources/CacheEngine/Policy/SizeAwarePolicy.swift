@@ -119,6 +119,15 @@ struct SizeAwarePolicy: ~Copyable {
         return true
     }
 
+    /// Ends the exemption of the slot that has had it for longest, or queues the slot again if it
+    /// was hit since.
+    mutating func yieldPinned(_ facts: some SlotFacts) {
+        guard let slot = queues.tail(of: Self.pinned) else { return }
+        guard takeHits(of: slot, facts) > 0 else { return enter(slot, facts) }
+        queues.remove(slot)
+        queues.push(slot, to: Self.pinned, stamp: shared.nextSequence())
+    }
+
     /// Requeues the next slot if it has hits or is exempt now, or names it as the victim.
     mutating func next(
         in part: EvictionPart,
@@ -230,12 +239,18 @@ struct SizeAwarePolicy: ~Copyable {
         enqueue(slot, facts)
     }
 
-    private mutating func enqueue(_ slot: Int, _ facts: some SlotFacts) {
+    /// Counts the hits of the slot in the sketch, and returns their number.
+    private mutating func takeHits(of slot: Int, _ facts: some SlotFacts) -> Int {
         let hits = facts.hits(of: slot)
         if hits > 0 {
             sketch.count(facts.identity(of: slot), times: hits)
             facts.setHits(of: slot, to: 0)
         }
+        return hits
+    }
+
+    private mutating func enqueue(_ slot: Int, _ facts: some SlotFacts) {
+        _ = takeHits(of: slot, facts)
         let priority = priority(of: slot, facts)
         queues.push(slot, to: Self.queue(for: priority), stamp: shared.age + priority)
     }

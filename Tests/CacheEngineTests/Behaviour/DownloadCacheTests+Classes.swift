@@ -67,6 +67,27 @@ extension DownloadCacheTests {
         await stage.end()
     }
 
+    @Test("A13: variants of a removed resource hold no share of the pinned entries")
+    func removedVariantsLeaveTheShare() async throws {
+        let fields: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Encoding"]
+        let body = String(repeating: "x", count: 20_000)
+        let stage = try await Stage(ScriptedOrigin(fields: fields, body: body)) {
+            $0.memory = .megabytes(1)
+        }
+        let pinned = CachePolicy(storageClass: .pinned)
+        for _ in 0..<40 {
+            _ = try await stage.get("http://removed/", policy: pinned)
+            try await stage.cache.remove(CacheRequest(url: "http://removed/"))
+        }
+        for number in 0..<5 { _ = try await stage.get("http://pinned/\(number)", policy: pinned) }
+        for number in 0..<300 {
+            _ = try await stage.get("http://passing/\(number)")
+            _ = try await stage.get("http://passing/\(number)")
+        }
+        for number in 0..<5 { #expect(try await stage.holds("http://pinned/\(number)")) }
+        await stage.end()
+    }
+
     @Test("A13: a pinned response that varies is found as long: its index is pinned, too")
     func pinnedVariantsAreFound() async throws {
         let origin = ScriptedOrigin { request, _ in

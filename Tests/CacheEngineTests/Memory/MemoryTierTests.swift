@@ -213,12 +213,39 @@ import Testing
     @Test func pinnedEntryBeyondTheShareIsExemptOnceTheShareHasRoom() async {
         let tier = MemoryTier(.init(capacityBytes: 8 << 20, pinnedShareMax: 0.25))
         Self.store(0..<4_000, [.pinned], in: tier)
-        // Those that were stored first have the share.
-        for index in 0..<2_500 { _ = tier.removeKey("k\(index)") }
+        // Those that were stored last have the share.
+        for index in 1_500..<4_000 { _ = tier.removeKey("k\(index)") }
         Self.store(4_000..<9_000, [], in: tier)
         for index in 4_000..<9_000 { _ = tier.look("k\(index)") }
         await tier.shrink(toShare: 0.35)
-        #expect(Self.held(2_500..<4_000, in: tier) == 1_500)
+        #expect(Self.held(0..<1_500, in: tier) == 1_500)
+    }
+
+    @Test func pinnedEntriesInUseAndNewOnesHaveTheShare() async {
+        let tier = MemoryTier(.init(capacityBytes: 8 << 20, pinnedShareMax: 0.25))
+        Self.store(0..<500, [.pinned], in: tier)
+        for first in stride(from: 500, to: 4_000, by: 250) {
+            Self.store(first..<first + 250, [.pinned], in: tier)
+            for index in 0..<500 { #expect(tier.look("k\(index)") != nil) }
+        }
+        for index in 4_000..<9_000 {
+            Self.store([index], [], in: tier)
+            _ = tier.look("k\(index)")
+        }
+        await tier.shrink(toShare: 0.3)
+        #expect(Self.held(0..<500, in: tier) == 500)
+        #expect(Self.held(3_500..<4_000, in: tier) == 500)
+        #expect(Self.held(500..<3_500, in: tier) < 1_500)
+    }
+
+    @Test func pinnedEntryThatIsReplacedTakesNoShareFromOthers() async {
+        let tier = MemoryTier(.init(capacityBytes: 8 << 20, pinnedShareMax: 0.25))
+        Self.store(0..<2_500, [.pinned], in: tier)
+        for _ in 0..<20 { Self.store(2_400..<2_500, [.pinned], in: tier) }
+        Self.store(4_000..<9_000, [], in: tier)
+        for index in 4_000..<9_000 { _ = tier.look("k\(index)") }
+        await tier.shrink(toShare: 0.3)
+        #expect(Self.held(1_500..<2_500, in: tier) == 1_000)
     }
 
     @Test func entryThatIsPinnedNoLongerIsEvictedLikeOthers() async {
