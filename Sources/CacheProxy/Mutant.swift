@@ -46,6 +46,8 @@ enum Mutant: String {
     case forgetsConnectionsInUse
     case queuesWholeEntries
     case readsPastItsTurn
+    case answersPastItsTurn
+    case answersWhoDoesNotRead
     case countsNoDroppedFraming
     case countsNoPieces
     case endsBesideOtherClients

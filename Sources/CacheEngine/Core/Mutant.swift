@@ -53,6 +53,8 @@ enum Mutant: String {
     case writesBehindItsEnd
     case takesRefusalsForAbsence
     case missesReplacedBodies
+    case decompressesAnySize
+    case writesEachConfirmation
     case overlooksRefusals
     case writesEveryPurge
     case trustsAnyBoot

@@ -34,18 +34,26 @@ struct OutputQueue {
 
     /// The socket takes nothing now, and the client decides how long.
     ///
-    /// A piece of `bytesMax`, the bytes beyond which no response is added, is not copied: it is the
-    /// last one.
+    /// So is the rest of the first piece. A piece of `bytesMax`, the bytes beyond which no response is
+    /// added, is not copied: it is the last one.
     mutating func waitForSocket(bytesMax: Int) {
         for index in max(first, examined)..<pieces.count {
-            let piece = pieces[index]
-            guard piece.count < bytesMax,
-                piece.storage.capacity / Self.storageFactorMax > piece.count,
-                !Mutant.queuesWholeEntries.isOn
-            else { continue }
-            pieces[index] = piece.withUnsafeBytes { ByteChunk(copying: $0) }
+            if let copy = Self.copy(of: pieces[index], ifBelow: bytesMax) { pieces[index] = copy }
         }
         examined = pieces.count
+        guard offset > 0, let piece = pieces.dropFirst(first).first,
+            let copy = Self.copy(of: piece[offset..<piece.count], ifBelow: bytesMax)
+        else { return }
+        pieces[first] = copy
+        offset = 0
+    }
+
+    /// The copy of a piece that is a small part of its storage.
+    private static func copy(of piece: ByteChunk, ifBelow bytesMax: Int) -> ByteChunk? {
+        guard piece.count < bytesMax, piece.storage.capacity / storageFactorMax > piece.count,
+            !Mutant.queuesWholeEntries.isOn
+        else { return nil }
+        return piece.withUnsafeBytes { ByteChunk(copying: $0) }
     }
 
     /// Visits the next pieces, the first one without its sent bytes.

@@ -6,7 +6,6 @@ extension Worker {
     /// A message may be a job that posts the next one: a request that goes through several jobs
     /// makes its way in one turn.
     func takeMessages() {
-        let end = monotonicNanoseconds() + Self.messageNanoseconds
         var taken = 0
         // No message touches the list, and a change of a local one needs no check for overlap.
         var list: [WorkerMessage] = []
@@ -17,9 +16,7 @@ extension Worker {
             nextMessage = next
         }
         while turnBytes < Self.turnBytesMax {
-            if taken % Self.messagesPerLook == 0, taken > 0, monotonicNanoseconds() >= end {
-                return
-            }
+            if taken % Self.messagesPerLook == 0, !hasTurnTime() { return }
             taken += 1
             if next == list.count {
                 next = 0

@@ -42,8 +42,9 @@ final class Worker {
     /// Bytes read and sent in a turn before only small responses are sent at once: to send them
     /// takes 0.2 to 0.5 ms of a core.
     static let turnBytesMax = 512 * 1024
-    /// The time that the messages of one turn take, and the number between two looks at the clock.
-    static let messageNanoseconds: UInt64 = 500_000
+    /// The time of a turn, after which only the first request of a connection is answered.
+    static let turnNanoseconds: UInt64 = 500_000
+    /// The number of messages between two looks at the clock.
     static let messagesPerLook = 8
     /// The largest response that never waits for a turn.
     static let smallBytesMax = 64 * 1024
@@ -85,6 +86,12 @@ final class Worker {
     var nextMessage = 0
     /// Bytes read and sent in this turn.
     var turnBytes = 0
+    /// The end of this turn's time; 0 until somebody asks.
+    private var turnEnds: UInt64 = 0
+    /// Requests taken from one connection in this turn.
+    var requestsInARow = 0
+    /// The connection's next request waits, because the turn has no more time.
+    var isOutOfTime = false
     /// Connections whose turn ended before their input did.
     var waitingForTurn: [ConnectionID] = []
     var log: AccessLog?
@@ -171,8 +178,16 @@ final class Worker {
 
     private func takeTurn(_ body: () -> Void) {
         turnBytes = 0
+        turnEnds = 0
         body()
         counters.raise(.turnBytesMax, to: turnBytes)
+    }
+
+    /// Whether the turn has time left, which begins with the first question.
+    func hasTurnTime() -> Bool {
+        let time = monotonicNanoseconds()
+        if turnEnds == 0 { turnEnds = time + Self.turnNanoseconds }
+        return time < turnEnds
     }
 
     private func handle(_ event: cp_event) {
@@ -198,7 +213,7 @@ final class Worker {
         let waiting = waitingForTurn
         waitingForTurn = []
         var taken = 0
-        while taken < waiting.count, turnBytes < Self.turnBytesMax {
+        while taken < waiting.count, turnBytes < Self.turnBytesMax, hasTurnTime() {
             defer { taken += 1 }
             guard let connection = connection(waiting[taken]) else { continue }
             connection.machine.turnCame()

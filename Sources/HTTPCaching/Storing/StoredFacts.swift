@@ -43,6 +43,15 @@ public struct StoredFacts: Hashable, Sendable {
     public var dateSeconds: Int64
     public var lastModifiedSeconds: Int64?
 
+    /// Whether only times tell the two apart.
+    package func hasSameRules(as other: StoredFacts) -> Bool {
+        var same = self
+        same.responseTimeSeconds = other.responseTimeSeconds
+        same.correctedInitialAgeSeconds = other.correctedInitialAgeSeconds
+        same.dateSeconds = other.dateSeconds
+        return same == other
+    }
+
     public init(
         status: UInt16,
         flags: Flags,

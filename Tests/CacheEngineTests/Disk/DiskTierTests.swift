@@ -51,6 +51,27 @@ import Testing
         await store.close()
     }
 
+    /// A body that shrinks to a few kilobytes takes as long to decompress as one that does not.
+    @Test func largeRecordIsNotDecompressedOnTheCallersThread() async throws {
+        let store = DiskStore(segmentBytes: 4 << 20, segments: 8)
+        let tier = try await store.open()
+        let body = [UInt8](repeating: 7, count: 300_000)
+        for (number, body) in [body, Array(body[..<200_000])].enumerated() {
+            let entry = try store.entry(number, body: body)
+            #expect(tier.enqueue(entry) == .stored)
+            try await tier.flush()
+            let result = entry.withKey { tier.read(entry.head.hash, key: $0) }
+            switch result {
+            case .mustWait: #expect(number == 0)
+            case .hit: #expect(number == 1)
+            case .miss: Issue.record("not found")
+            }
+            let read = try #require(try await store.read(number))
+            #expect(read.entry.bodyCount == body.count)
+        }
+        await store.close()
+    }
+
     @Test func queuedEntryIsReadableAtOnceAndStillAfterItIsWritten() async throws {
         let store = DiskStore()
         let tier = try await store.open()

@@ -1,4 +1,7 @@
 import CacheEngine
+import CacheTestSupport
+import Platform
+import Synchronization
 import Testing
 
 @testable import CacheProxy
@@ -86,6 +89,59 @@ import Testing
                         : response.text == "http://x/\(target)"
                 )
             }
+        }
+    }
+
+    /// A request may bring few bytes, ask for few, and still take long.
+    @Test func requestsOfATurnAreBoundedByTime() async throws {
+        let order = Mutex<[String]>([])
+        let responder = ScriptedResponder.hot { request in
+            let end = monotonicNanoseconds() + 200_000
+            while monotonicNanoseconds() < end {}
+            order.withLock { $0.append(request.url) }
+            return CacheResponse(status: 204)
+        }
+        try await withServer(responder) { server in
+            let other = try WireClient(server.port)
+            #expect(
+                try await other.exchange("GET /first HTTP/1.1\r\nHost: x\r\n\r\n").status == 204
+            )
+            let client = try WireClient(server.port)
+            let count = 1_000
+            try await client.send(
+                String(repeating: "GET / HTTP/1.1\r\nHost: x\r\n\r\n", count: count)
+            )
+            #expect(await eventually { order.withLock { $0.count > 1 } })
+            #expect(
+                try await other.exchange("GET /other HTTP/1.1\r\nHost: x\r\n\r\n").status == 204
+            )
+            for _ in 0..<count { #expect(try await client.response().status == 204) }
+            let place = order.withLock { $0.firstIndex(of: "http://x/other") }
+            #expect(try #require(place) < count / 2)
+        }
+    }
+
+    /// The client reads nothing: what its socket does not take is the memory that it holds.
+    @Test func responsesThatNobodyReadsAreFew() async throws {
+        let body = ByteChunk([UInt8](repeating: 7, count: 4_000))
+        let responder = ScriptedResponder.hot { _ in
+            CacheResponse(status: 200, body: BodyStream(body))
+        }
+        try await withServer(responder) { server in
+            let client = try WireClient(server.port, receiveBytes: 16 * 1024)
+            try await client.send(
+                String(repeating: "GET / HTTP/1.1\r\nHost: x\r\n\r\n", count: 4_000)
+            )
+            let counters = server.counters[0]
+            var answered = 0
+            for _ in 0..<100 {
+                await pause(milliseconds: 100)
+                if answered > 0, answered == counters[.hits] { break }
+                answered = counters[.hits]
+            }
+            #expect(answered < 4_000)
+            let queued = answered * 4_150 - counters[.bytesOut]
+            #expect(queued < 2 * Worker.smallBytesMax, "\(queued)")
         }
     }
 }

@@ -9,9 +9,6 @@ package enum ReadResult: Sendable {
 }
 
 extension DiskShard {
-    /// Larger records are neither read nor decompressed on the caller's thread.
-    private static let inlineReadBytesMax = 256 << 10
-
     nonisolated func read(_ hash: KeyHash, key: UnsafeRawBufferPointer) -> ReadResult {
         let result = readAtOnce(hash, key: key)
         switch result {
@@ -38,7 +35,7 @@ extension DiskShard {
         case .queued(let entry, let body, let token):
             return queuedHit(entry, body, token, key: key)
         case .onDisk(let lease):
-            guard lease.readBytes <= Self.inlineReadBytesMax else {
+            guard lease.readBytes <= RecordReader.cachedBytesMax else {
                 state.withLock { $0.giveBack(lease) }
                 return .mustWait
             }

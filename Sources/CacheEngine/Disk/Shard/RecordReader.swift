@@ -16,6 +16,9 @@ struct RecordReader: Sendable {
         case nothing(Outcome)
     }
 
+    /// Larger records are neither read nor decompressed on the caller's thread.
+    static let cachedBytesMax = 256 << 10
+
     let volume: Volume
 
     func read(_ lease: ReadLease, _ patience: Patience) -> Outcome {
@@ -56,6 +59,12 @@ struct RecordReader: Sendable {
         case .pageCacheOnly:
             let offset = lease.place.offset
             guard let cached = volume.readsCached(lease.file, into: buffer, at: offset) else {
+                return .nothing(.mustWait)
+            }
+            // To decompress it may take a millisecond; the head is checked below, or there.
+            if let head = EntryHead(decoding: UnsafeRawBufferPointer(buffer)),
+                head.rawCount > Self.cachedBytesMax, !Mutant.decompressesAnySize.isOn
+            {
                 return .nothing(.mustWait)
             }
             count = cached

@@ -66,7 +66,9 @@ struct Confirmation {
             new = await tiers.renewed(new, as: blueprint)
         }
         if context.policy.writes, !merged.isRefusedToThisRequestAlone {
-            await put(new, for: stored, isKept: refusal == nil)
+            let isKept = refusal == nil
+            let isWritten = isKept && needsWriting(stored, facts, kept)
+            await put(new, for: stored, isKept: isKept, isWritten: isWritten)
         }
         return (
             StoredResponse(new) ?? stored, refusal,
@@ -74,7 +76,35 @@ struct Confirmation {
         )
     }
 
-    private func put(_ new: StoredEntry, for stored: StoredResponse, isKept: Bool) async {
+    /// Whether the record on disk has to be replaced, and the body written again with it.
+    ///
+    /// A record that is as good serves on: the response was fresh, or it never is, and nothing but its
+    /// times has changed. Otherwise a client that asks for confirmations would write a megabyte with
+    /// each.
+    private func needsWriting(
+        _ stored: StoredResponse,
+        _ facts: StoredFacts,
+        _ fields: FieldSection
+    ) -> Bool {
+        let now = services.clock.nowSeconds
+        guard !Mutant.writesEachConfirmation.isOn,
+            facts.freshnessLifetimeSeconds == 0 || stored.facts.isFresh(at: now),
+            facts.hasSameRules(as: stored.facts),
+            facts.ageSeconds(at: now) <= stored.facts.ageSeconds(at: now),
+            fields.withoutTimes == stored.fields().withoutTimes,
+            !services.tiers.isMarkedStale(stored.entry),
+            let disk = services.tiers.backing.disk
+        else { return true }
+        // The log may have dropped it while the memory kept it.
+        return disk.currentToken(stored.entry.head.hash) == nil
+    }
+
+    private func put(
+        _ new: StoredEntry,
+        for stored: StoredResponse,
+        isKept: Bool,
+        isWritten: Bool
+    ) async {
         let tiers = services.tiers
         guard isKept else {
             // An attempt that was given up removes nothing that its successor has stored.
@@ -83,15 +113,24 @@ struct Confirmation {
             await selected.end(context.lookup.key) { await tiers.remove($0) }
             return
         }
-        await tiers.replace(stored.stored, by: new, since: ticket)
+        await tiers.replace(stored.stored, by: new, since: ticket, isWritten: isWritten)
         // Also if it is no longer stored: its waiters get it as the newest one. An attempt that was
         // given up, or that a removal has overtaken, answers no request that came later.
         if tiers.permits(new.entry, since: ticket) {
             tiers.arrivals.outdate(context.lookup.key.hash, order: ticket.order)
         }
         // If the process ends now, an older record must not make the stored response fresh again.
-        if stored.facts.isFresh(at: services.clock.nowSeconds) {
+        if isWritten, stored.facts.isFresh(at: services.clock.nowSeconds) {
             await tiers.settle(context.lookup.key.hash)
         }
+    }
+}
+
+extension FieldSection {
+    /// The fields that a confirmation without a change leaves as they are.
+    fileprivate var withoutTimes: FieldSection {
+        var rest = self
+        for name in ["date", "age", "expires"] as [StaticString] { rest.remove(lowercased: name) }
+        return rest
     }
 }

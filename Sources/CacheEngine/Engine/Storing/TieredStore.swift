@@ -222,7 +222,8 @@ final class TieredStore: Sendable {
     /// Replaces `old` by `new`, which has its body, wherever it is still stored: in memory, or behind
     /// it.
     ///
-    /// `isShared` says whether `new` is also for the store that a fleet shares.
+    /// `isShared` says whether `new` is also for the store that a fleet shares, and `isWritten` whether
+    /// it is for any store but the memory: if it is not, the copies of `old` there stay.
     ///
     /// - Returns: Whether `old` is certainly no longer stored, replaced by `new` or by a later
     ///   operation.
@@ -231,13 +232,15 @@ final class TieredStore: Sendable {
         _ old: StoredEntry,
         by new: StoredEntry,
         since ticket: RemovalLedger.Ticket,
-        isShared: Bool = true
+        isShared: Bool = true,
+        isWritten: Bool = true
     ) async -> Bool {
+        let isShared = isShared && isWritten
         let key = RequestKey(old.key)
         if let present = peek(key) {
             // A copy may have been promoted from behind the memory meanwhile.
             guard present.isCopy(of: old.entry) else { return true }
-            let kept = bodyBehind(key, of: new.entry)
+            let kept = isWritten ? bodyBehind(key, of: new.entry) : nil
             let isReplaced = memory.replaceIfSame(
                 new.entry,
                 expecting: present,
@@ -245,7 +248,7 @@ final class TieredStore: Sendable {
                     outdateOlder(than: new.entry, since: ticket)
                     if let kept {
                         _ = backing.accept(kept.entry, body: kept.body)
-                    } else {
+                    } else if isWritten {
                         _ = storeBehind(new.entry)
                     }
                 },
@@ -259,6 +262,7 @@ final class TieredStore: Sendable {
             }
             if let present = peek(key) { return !present.isCopy(of: old.entry) }
         }
+        guard isWritten else { return false }
         // Finding nothing behind the memory proves nothing: a newer entry may have been there and
         // removed.
         let behind = await backing.find(key, withinSeconds: nil, mayRefuse: false)
