@@ -14,7 +14,8 @@ public protocol BodySource: AnyObject, Sendable {
 
 /// A body as an asynchronous sequence of chunks.
 ///
-/// A stored body can be read repeatedly, a body that arrives from a network only once.
+/// A stored body can be read repeatedly, a body that arrives from a network only once: a second
+/// reading throws.
 public struct BodyStream: AsyncSequence, Sendable {
     /// The elements of a body.
     public typealias Element = ByteChunk
@@ -116,6 +117,8 @@ extension BodyStream {
         private var content: Content?
         private var parts: [BodyStream] = []
         private var partIndex = 0
+        /// Whether this iterator has begun the source that it reads.
+        private var hasBegun = false
 
         init(_ content: Content) { self.content = content }
 
@@ -129,6 +132,10 @@ extension BodyStream {
                 case .stored(let reader, let range):
                     if let chunk = try await read(reader, range) { return chunk }
                 case .source(let lease, _):
+                    if !hasBegun {
+                        try lease.begin()
+                        hasBegun = true
+                    }
                     guard let chunk = try await lease.next() else {
                         advance()
                         continue
@@ -145,6 +152,7 @@ extension BodyStream {
         }
 
         private mutating func advance() {
+            hasBegun = false
             content = nil
             if partIndex < parts.count {
                 content = parts[partIndex].content
@@ -207,8 +215,20 @@ extension Collection<ByteChunk> {
 package final class SourceLease: Sendable {
     private let source: any BodySource
     private let hasEnded = Atomic(false)
+    private let hasReader = Atomic(false)
 
     package init(_ source: any BodySource) { self.source = source }
+
+    /// Permits the first reader to begin: a second one would take the rest for the whole.
+    package func begin() throws {
+        guard hasReader.exchange(true, ordering: .relaxed), !Mutant.readsTheRestAsWhole.isOn else {
+            return
+        }
+        throw CacheError(
+            .requestInvalid,
+            detail: "The body comes once, and its reading has begun before; keep its bytes"
+        )
+    }
 
     package func next() async throws -> ByteChunk? {
         if hasEnded.load(ordering: .acquiring) { return nil }

@@ -20,6 +20,7 @@ enum Mutant: String {
     case staysInItsQueue
     case pinsOnlyWhenStored
     case keepsUnusedPins
+    case readsTheRestAsWhole
     case trustsARefusedBarrier
 
     // Disk

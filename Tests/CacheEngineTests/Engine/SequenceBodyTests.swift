@@ -23,6 +23,23 @@ import Testing
         #expect(try await body.collect().text == "abc")
     }
 
+    /// Without the error, a second reader takes the rest for the whole, or a broken body for an empty
+    /// one.
+    @Test(arguments: ["whole", "begun", "broken"])
+    func bodyThatComesOnceIsReadOnce(first: String) async throws {
+        let fault = first == "broken" ? CacheError(.originFailed, detail: "gone") : nil
+        let body = BodyStream(Self.stream(["a", "b"], then: fault))
+        switch first {
+        case "whole": #expect(try await body.collect().text == "ab")
+        case "begun":
+            var iterator = body.makeAsyncIterator()
+            #expect(try await iterator.next()?.text == "a")
+        default: await #expect(throws: CacheError.self) { try await body.collect() }
+        }
+        let error = await #expect(throws: CacheError.self) { try await body.collect() }
+        #expect(error?.code == .requestInvalid)
+    }
+
     @Test func sequenceThatThrowsBreaksTheBodyOff() async throws {
         let fault = CacheError(.originFailed, detail: "gone")
         var iterator = BodyStream(Self.stream(["a"], then: fault)).makeAsyncIterator()

@@ -63,20 +63,21 @@ import Testing
         await scene.close()
     }
 
-    /// The first piece of a response's body, and the body, which its reader has not left.
-    private struct Taken: Sendable {
+    /// The first piece of a response's body, and its reader, who has not left.
+    ///
+    /// `@unchecked Sendable`: one task after the other uses it.
+    private struct Taken: @unchecked Sendable {
         let piece: ByteChunk?
-        let body: BodyStream
+        private var iterator: BodyStream.AsyncIterator
 
         init(_ request: CacheRequest, from cache: HTTPCache) async throws {
-            body = try await cache.respond(to: request).body
-            var iterator = body.makeAsyncIterator()
+            iterator = try await cache.respond(to: request).body.makeAsyncIterator()
             piece = try await iterator.next()
         }
 
         /// Whether the body ends cleanly after the piece.
         func isWhole() async -> Bool {
-            var iterator = body.makeAsyncIterator()
+            var iterator = iterator
             do { return try await iterator.next() == nil } catch { return false }
         }
     }
