@@ -218,6 +218,33 @@ enum ConfigurationReader {
         }
     }
 
+    private static func requireDirectory(_ path: String) throws(ConfigurationError) {
+        var status = stat()
+        guard lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFDIR else {
+            throw ConfigurationError(
+                .directoryMissing,
+                "--disk: `\(path)` is not a directory; give a directory, or a new name in one"
+            )
+        }
+    }
+
+    private static func requireSegments(
+        in path: String,
+        _ size: ByteCount
+    ) throws(ConfigurationError) {
+        let segments = DiskGeometry.segmentsMax(
+            directory: path,
+            capacityBytes: size.bytes,
+            openFilesMax: Machine.openFilesMax,
+            processors: Machine.processorCount
+        )
+        guard segments == 0 else { return }
+        throw ConfigurationError(
+            .valueInvalid,
+            "--disk-size: `\(size.bytes)` bytes are too few for a disk cache; give at least 1M"
+        )
+    }
+
     private static func parent(of path: String) -> String {
         var rest = path[...]
         while rest.count > 1, rest.last == "/" { rest.removeLast() }
@@ -269,7 +296,11 @@ enum ConfigurationReader {
                 )
             }
         }
-        if let path = configuration.diskDirectory { try requireParent(of: path) }
+        if let path = configuration.diskDirectory {
+            try requireParent(of: path)
+            try requireDirectory(path)
+            try requireSegments(in: path, configuration.diskSize)
+        }
         try validateListener(configuration)
     }
 

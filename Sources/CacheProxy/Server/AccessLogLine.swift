@@ -147,9 +147,6 @@ extension Worker {
     func noteLog(_ connection: Connection, _ status: Int, _ info: CacheInfo) {
         connection.logLine?.status = status
         connection.logLine?.source = info.source
-        if case .length(let count) = connection.response.framing {
-            connection.logLine?.bodyBytes = count
-        }
     }
 
     func finishLog(_ connection: Connection) {
@@ -157,6 +154,7 @@ extension Worker {
         connection.logLine = nil
         // The client left before the response; other servers log the same number.
         if line.status == 0 { line.status = 499 }
+        if connection.response.framing != .none { line.bodyBytes = connection.response.bodyBytes }
         log?.append(
             line,
             nowSeconds: nowSeconds,

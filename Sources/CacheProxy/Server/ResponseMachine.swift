@@ -22,6 +22,8 @@ struct ResponseMachine {
     private(set) var framing = ResponseFraming.none
     /// Bytes that the Content-Length still requires.
     private var remainingBytes = 0
+    /// Bytes of the body that were passed on to the connection.
+    private(set) var bodyBytes = 0
 
     private let isHead: Bool
     /// HTTP/1.0: no chunks, no 1xx.
@@ -78,6 +80,7 @@ struct ResponseMachine {
     /// The whole body went out with the head.
     mutating func endedWithHead() {
         phase = .over
+        bodyBytes += remainingBytes
         remainingBytes = 0
     }
 
@@ -95,11 +98,17 @@ struct ResponseMachine {
     mutating func chunk(_ count: Int) -> ChunkAction {
         switch framing {
         case .none: return .drop
-        case .untilClose: return .send
-        case .chunked: return .sendAsChunk
+        case .untilClose:
+            bodyBytes += count
+            return .send
+        case .chunked:
+            bodyBytes += count
+            return .sendAsChunk
         case .length:
             let promised = remainingBytes
-            remainingBytes = max(0, promised - count)
+            let sent = min(count, promised)
+            bodyBytes += sent
+            remainingBytes = promised - sent
             return count <= promised ? .send : .sendLast(promised)
         }
     }

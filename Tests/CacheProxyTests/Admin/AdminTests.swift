@@ -306,6 +306,35 @@ import Testing
         #expect(kept.contains("\"-\" \"-\" fresh 0.") && kept.hasSuffix(" example.test"))
     }
 
+    @Test func logHasTheBytesThatWerePassedOn() async throws {
+        let path = NSTemporaryDirectory() + "access-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let script: WireOrigin.Script = { request, socket in
+            let isCut = request.target == "/cut"
+            try socket.write("HTTP/1.1 200 OK\r\n")
+            try socket.write(
+                isCut
+                    ? "Content-Length: 100\r\n\r\n\(String(repeating: "x", count: 40))"
+                    : "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+            )
+            return .end
+        }
+        try await withProxy(script, configure: { $0.accessLog = path }) { proxy, _ async throws in
+            _ = try? await proxy.request("/cut")
+            _ = try await proxy.request("/chunked")
+            #expect(
+                try await proxy.client().exchange(
+                    "HEAD /chunked HTTP/1.1\r\nHost: x\r\n\r\n",
+                    isHead: true
+                ).status == 200
+            )
+        }
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+        #expect(lines.contains { $0.contains("GET /cut HTTP/1.1\" 200 40 ") })
+        #expect(lines.contains { $0.contains("GET /chunked HTTP/1.1\" 200 5 ") })
+        #expect(lines.contains { $0.contains("HEAD /chunked HTTP/1.1\" 200 - ") })
+    }
+
     @Test func reloadTakesOverWhatItCan() async throws {
         let other = try WireOrigin { _, socket in try socket.answer(200, [], "other") }
         defer { other.stop() }

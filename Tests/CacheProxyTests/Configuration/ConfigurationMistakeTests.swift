@@ -149,6 +149,16 @@ import Testing
             "--disk: `/nowhere` is not a directory; create or mount it, only the last part of `/nowhere/x` is created"
         ),
         .init(
+            ["--origin", "http://a", "--disk", "/etc/passwd"],
+            .directoryMissing,
+            "--disk: `/etc/passwd` is not a directory; give a directory, or a new name in one"
+        ),
+        .init(
+            ["--origin", "http://a", "--disk", "/tmp/new", "--disk-size", "1K"],
+            .valueInvalid,
+            "--disk-size: `1024` bytes are too few for a disk cache; give at least 1M"
+        ),
+        .init(
             ["--origin", "http://a", "--admin", "127.0.0.1:8080"],
             .optionsConflicting,
             "--admin: `127.0.0.1:8080` is the address of --listen too; give another"
