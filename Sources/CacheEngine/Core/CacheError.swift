@@ -83,6 +83,13 @@ extension CacheError {
         CacheError(.originMisbehaved, detail: detail)
     }
 
+    static func bodyEnded(after received: Int, of expected: Int) -> CacheError {
+        CacheError(
+            .bodyTruncated,
+            detail: "The body ended after \(received) of \(expected) bytes"
+        )
+    }
+
     static func originTimedOut(afterSeconds limit: Double) -> CacheError {
         CacheError(.originTimedOut, detail: "The origin has sent nothing for \(limit) seconds")
     }

@@ -8,7 +8,7 @@ extension Duration {
     /// The duration in seconds.
     package var seconds: Double {
         let (seconds, attoseconds) = components
-        return Double(seconds) + Double(attoseconds) * 1e-18
+        return Double(seconds) + Double(attoseconds) / 1e18
     }
 
     /// The full seconds of the duration, rounded down, at most `Int.max`.

@@ -71,10 +71,8 @@ extension SharedStore {
     /// Whether the purges of the log are known.
     var isBegun: Bool { state.withLock { $0.horizon.log != nil } }
 
-    #if ENGINE_CHECKS
-        /// Whether purges of this machine have no place in the log.
-        var hasUnplacedPurges: Bool { state.withLock { !$0.horizon.unplaced.isEmpty } }
-    #endif
+    /// Whether purges of this machine have no place in the log.
+    var hasUnplacedPurges: Bool { state.withLock { !$0.horizon.unplaced.isEmpty } }
 
     /// Whether the purges of the log are being read.
     var isBeginning: Bool { state.withLock { $0.isBeginning } }

@@ -443,4 +443,33 @@ import Testing
         #expect(stage.origin.count == 0)
         await stage.end()
     }
+
+    @Test("a body that ends before its own length is not stored")
+    func bodyShorterThanItsLengthIsRefused() async throws {
+        let stage = try await Stage()
+        let (pieces, feed) = AsyncStream<ByteChunk>.makeStream()
+        feed.yield(ByteChunk("five!"))
+        feed.finish()
+        let response = CacheResponse(status: 200, body: BodyStream(pieces, count: 10))
+        let error = await #expect(throws: CacheError.self) {
+            try await stage.cache.store(response, for: CacheRequest(url: Stage.url))
+        }
+        #expect(error?.code == .bodyTruncated)
+        #expect(try await stage.holds() == false)
+        await stage.end()
+    }
+
+    @Test("a request that the policy keeps from the store says so, and when the origin was late")
+    func bypassAndTimeoutsAreNamed() async throws {
+        let origin = ScriptedOrigin { _, number in
+            if number > 1 { throw CacheError(.originTimedOut, detail: "late") }
+            return .whole(fields: ["Cache-Control": "max-age=60"], body: "x")
+        }
+        let stage = try await Stage(origin)
+        let answer = try await stage.get(policy: .bypass)
+        #expect(answer.fields["Cache-Status"]?.contains("fwd=bypass") == true)
+        await #expect(throws: CacheError.self) { try await stage.get("http://example.com/b") }
+        #expect(await stage.cache.statistics.timeouts == 1)
+        await stage.end()
+    }
 }

@@ -72,6 +72,25 @@ import Testing
         #expect(await store.count == 0)
     }
 
+    @Test func nothingIsStoredAndNothingLostAfterTheShutdown() async throws {
+        let folder = try Folder()
+        let path = folder.path("cache")
+        var configuration = HTTPCache.Configuration(
+            backing: .disk(path: path, capacity: .megabytes(16))
+        )
+        configuration.clock = TestClock()
+        let cache = try await HTTPCache(configuration: configuration, origin: ScriptedOrigin())
+        _ = try await cache.respond(to: .page).body.collect()
+        await cache.shutDown()
+        let flushing = await #expect(throws: CacheError.self) { try await cache.flush() }
+        #expect(flushing?.code == .shutDown)
+        let response = CacheResponse(status: 200, body: BodyStream(ByteChunk("x")))
+        let storing = await #expect(throws: CacheError.self) {
+            try await cache.store(response, for: .page)
+        }
+        #expect(storing?.code == .shutDown)
+    }
+
     @Test(.timeLimit(.minutes(1)), arguments: [false, true])
     func periodicWorkEndsWithTheCache(isCancelled: Bool) async throws {
         let clock = TestClock()

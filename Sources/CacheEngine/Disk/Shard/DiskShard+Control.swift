@@ -7,6 +7,7 @@ extension DiskShard {
     /// `reported` is `reportedLosses` at the time of the call: a loss may concern each of the callers
     /// that flush at the same time, so all of them are told.
     func flush(reported: Int) throws {
+        if isClosed { throw Self.closed }
         let isWritten = drainAll() && synchronizeOpenSegment()
         let lost = state.withLock { state in
             state.reportedLosses = state.lostEntries

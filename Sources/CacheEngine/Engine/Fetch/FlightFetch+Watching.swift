@@ -31,7 +31,6 @@ extension FlightFetch: WatchedFlight {
         let isOverdue = upload == nil && mark.isUnanswered && flight.untilNanoseconds <= now
         guard isOverdue || still >= UInt64(nanosecondsIn: limit) else { return }
         let error = CacheError.originTimedOut(afterSeconds: limit)
-        services.recorder.counters.add(.timeouts)
         if mark.isUnanswered {
             replaceHangingLeader(error, attempt: mark.attempt)
         } else {

@@ -64,10 +64,7 @@ final class MeasuredBody: BodySource, @unchecked Sendable {
 
     private func checkLength() throws {
         guard let expected, received < expected else { return }
-        throw CacheError(
-            .bodyTruncated,
-            detail: "The body ended after \(received) of \(expected) bytes"
-        )
+        throw CacheError.bodyEnded(after: received, of: expected)
     }
 
     /// Ends the body; returns `false` if it has ended before.

@@ -5,6 +5,8 @@ struct GivenBody {
     private(set) var gathered: [ByteChunk] = []
     /// The number of those that `next` has returned.
     private var handedOutCount = 0
+    /// The bytes that were read.
+    private var readCount = 0
     /// The part that is yet to be read; `nil` if the whole body is gathered.
     private var rest: BodyStream.AsyncIterator?
     /// The length of the whole body, if it is known.
@@ -19,15 +21,15 @@ struct GivenBody {
             rest = iterator
             return
         }
-        var total = 0
         while let piece = try await iterator.next() {
             gathered.append(piece)
-            total += piece.count
-            if total > gatheredBytesMax {
+            readCount += piece.count
+            if readCount > gatheredBytesMax {
                 rest = iterator
                 return
             }
         }
+        try checkLength()
     }
 
     /// Whether the whole body is gathered.
@@ -40,6 +42,15 @@ struct GivenBody {
             return gathered[handedOutCount]
         }
         (gathered, handedOutCount) = ([], 0)
-        return try await rest?.next()
+        if let piece = try await rest?.next() {
+            readCount += piece.count
+            return piece
+        }
+        try checkLength()
+        return nil
+    }
+
+    private func checkLength() throws {
+        if let count, readCount < count { throw CacheError.bodyEnded(after: readCount, of: count) }
     }
 }

@@ -45,6 +45,7 @@ struct ManualStore {
         _ options: HTTPCache.ManualStoreOptions,
         as pending: PendingStore? = nil
     ) async throws -> StoreOutcome {
+        guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
         let (key, _) = try services.key(of: request)
         if pending == nil { try checkAnswersOthers(response, request) }
         guard let tags = try tags(of: response, options) else {

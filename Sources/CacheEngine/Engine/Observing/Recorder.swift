@@ -75,6 +75,7 @@ final class Recorder: Sendable {
 
     func originFailed(_ error: any Error, _ request: CacheRequest) {
         counters.add(.originFailures)
+        if (error as? CacheError)?.code == .originTimedOut { counters.add(.timeouts) }
         onEvent?(.originFailed(error, request: request))
     }
 

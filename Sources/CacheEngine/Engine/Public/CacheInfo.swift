@@ -122,7 +122,7 @@ extension CacheInfo {
         get { marks.contains(.wasFresh) }
         set { if newValue { marks.insert(.wasFresh) } else { marks.remove(.wasFresh) } }
     }
-    /// Whether the response is now stored for later requests.
+    /// Whether the response is stored for later requests, as far as that is known with its head.
     public var isStored: Bool {
         get { marks.contains(.isStored) }
         set { if newValue { marks.insert(.isStored) } else { marks.remove(.isStored) } }

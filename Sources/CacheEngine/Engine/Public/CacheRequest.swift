@@ -29,6 +29,11 @@ extension CacheRequest {
     }
 }
 
+extension CacheRequest: CustomStringConvertible {
+    /// The method and the URL; fields may have credentials.
+    public var description: String { "\(method) \(url)" }
+}
+
 /// The options of one request that differ from the cache's configuration.
 public struct RequestOptions: Sendable {
     /// Out of line, because most requests set no option; such requests are cheap to copy.

@@ -39,7 +39,7 @@ extension RequestRunner {
 
     /// The reason why the request was forwarded, in the words of RFC 9211 §2.2.
     private var forward: CacheStatus.Forward {
-        guard isAnsweredByStore else { return .method }
+        guard asked.request.isAnsweredByKey else { return .method }
         if policy.reads { return .miss }
         return policy.writes ? .request : .bypass
     }
