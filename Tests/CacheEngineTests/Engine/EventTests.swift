@@ -86,6 +86,8 @@ import Testing
         let base = "http://example.com/"
         _ = try await stage.get(base + "refused")
         await #expect(throws: CacheError.self) { try await stage.get(base + "failing") }
+        // The caller has the error before the event tells of it.
+        await stage.cache.waitUntilIdle()
         _ = try await stage.get(base + "hooked")
         _ = try await stage.get(base + "stale")
         stage.clock.advance(seconds: 61)
