@@ -61,12 +61,6 @@ struct RecordReader: Sendable {
             guard let cached = volume.readsCached(lease.file, into: buffer, at: offset) else {
                 return .nothing(.mustWait)
             }
-            // To decompress it may take a millisecond; the head is checked below, or there.
-            if let head = EntryHead(decoding: UnsafeRawBufferPointer(buffer)),
-                head.rawCount > Self.cachedBytesMax, !Mutant.decompressesAnySize.isOn
-            {
-                return .nothing(.mustWait)
-            }
             count = cached
         case .waits:
             do throws(FileFault) {
@@ -74,6 +68,12 @@ struct RecordReader: Sendable {
             } catch { return .nothing(.failed(error)) }
         }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<min(count, buffer.count)])
+        // To decompress it may take a millisecond. The head is checked where it is read again.
+        if patience == .pageCacheOnly, let head = EntryHead(decoding: bytes),
+            head.rawCount > Self.cachedBytesMax, !Mutant.decompressesAnySize.isOn
+        {
+            return .nothing(.mustWait)
+        }
         guard let record = CheckedRecord(lease, bytes) else {
             return .nothing(Self.damage(patience))
         }
