@@ -50,6 +50,7 @@ enum Mutant: String {
     case answersWhoDoesNotRead
     case countsNoDroppedFraming
     case countsNoPieces
+    case keepsAnswersOfGoneClients
     case endsBesideOtherClients
 
     var isOn: Bool {

@@ -14,6 +14,10 @@ final class PendingResponse: Sendable {
         chunk.count + (Mutant.countsNoPieces.isOn ? 0 : ByteChunk.overheadBytes)
     }
 
+    /// Invariant: there is no response once the work is cancelled.
+    ///
+    /// The body of a response may hold its request, and the request holds this object through its
+    /// hook: nothing would release the three.
     private struct State {
         /// The response, until the worker takes it.
         var response: CacheResponse?
@@ -58,7 +62,10 @@ final class PendingResponse: Sendable {
         // Here and not in the message, because every message is as wide as the widest one. An
         // optional, because a closure can take what is in it, and would copy the response.
         var given: CacheResponse? = consume response
-        state.withLock { $0.response = given.take() }
+        state.withLock { state in
+            if state.isCancelled, !Mutant.keepsAnswersOfGoneClients.isOn { return }
+            state.response = given.take()
+        }
         mailbox.post(.answered(self))
         guard let body else { return }
         answer.attach(Task(executorPreference: mailbox) { [self] in await deliver(body) })
@@ -70,11 +77,14 @@ final class PendingResponse: Sendable {
     /// Ends the work: the client left.
     func cancel() {
         answer.cancel()
-        let waiter = state.withLock { state in
+        // Released outside the lock, as the source of its body learns of it then.
+        let (waiter, response) = state.withLock { state in
             state.isCancelled = true
-            return state.waiter.take()
+            let keeps = Mutant.keepsAnswersOfGoneClients.isOn
+            return (state.waiter.take(), keeps ? nil : state.response.take())
         }
         waiter?.resume()
+        _ = consume response
     }
 
     /// The worker's output has room for more, after pieces of this cost.

@@ -1,6 +1,7 @@
 import CacheEngine
 import CacheTestSupport
 import Foundation
+import Platform
 import Synchronization
 import Testing
 
@@ -24,10 +25,26 @@ import Testing
             var isFaulty = true
             var wrong: [String] = []
             var good = 0
+            /// The latest events of each key, to explain a complaint.
+            var history = [[String]](repeating: [], count: SoakTests.keyCount)
         }
         let state = Mutex(State())
 
         func note(_ complaint: String) { state.withLock { $0.wrong.append(complaint) } }
+
+        /// A complaint about a key, with what happened to it before.
+        func note(_ complaint: String, of key: Int) {
+            let history = state.withLock { $0.history[key] }
+            note(([complaint] + history).joined(separator: "\n    "))
+        }
+
+        func tell(_ event: String, of key: Int) {
+            let milliseconds = monotonicNanoseconds() / 1_000_000
+            state.withLock { state in
+                state.history[key].append("\(milliseconds) \(event)")
+                if state.history[key].count > 40 { state.history[key].removeFirst() }
+            }
+        }
     }
 
     static func body(_ key: Int, _ version: Int) -> String {
@@ -63,19 +80,23 @@ import Testing
                 }
                 group.addTask { try await Self.purge(proxy, world, until: end) }
                 group.addTask { try await Self.disturb(proxy, first, script, until: end) }
+                if environment["SOAK_DIRECTORY"] != nil {
+                    group.addTask { await Self.fill(directory, until: end) }
+                }
                 try await group.waitForAll()
             }
             let wrong = world.state.withLock { state in
                 state.isFaulty = false
                 return state.wrong
             }
-            #expect(wrong.isEmpty, "\(wrong.prefix(5))")
+            #expect(wrong.isEmpty, "\(wrong.prefix(5).joined(separator: "\n"))")
             #expect(world.state.withLock { $0.good } > Int(seconds) * 10)
             try await Self.checkNothingIsStuck(proxy, world, script, port)
             #expect(await eventually { proxy.service.counters[0][.connectionsOpen] == 0 })
         }
         // The threads of the test's own origin end a little later.
-        #expect(await eventually { Self.openHandles() <= handlesBefore + 8 })
+        let areClosed = await eventually { Self.openHandles().count <= handlesBefore.count + 8 }
+        #expect(areClosed, "\(Self.openHandles())")
     }
 
     static func script(_ world: World) -> WireOrigin.Script {
@@ -88,6 +109,8 @@ import Testing
                 return (state.versions[key], state.isFaulty ? fault : 99)
             }
             let text = body(key, version)
+            let tag = request["If-None-Match"] ?? "no tag"
+            world.tell("origin has \(version), asked with \(tag), fault \(fault)", of: key)
             let fields = [
                 "Cache-Control: max-age=3, stale-while-revalidate=2", "ETag: \"\(version)\"",
                 "Cache-Tag: key-\(key)",
@@ -137,9 +160,13 @@ import Testing
                 continue
             }
             let oldest = world.state.withLock { $0.oldest[key] }
+            world.tell("client \(seed) asks for \(oldest) or newer", of: key)
             do {
                 let response = try await client.exchange(request)
                 if response.isComplete {
+                    let status = response["Cache-Status"] ?? ""
+                    let version = response["ETag"] ?? "no version"
+                    world.tell("client \(seed) got \(version) by \(status)", of: key)
                     check(response, key, oldest, world)
                     continue
                 }
@@ -160,10 +187,10 @@ import Testing
         let text = response.text
         let version = text.prefix { $0 != ";" }.split(separator: ":").last.flatMap { Int($0) } ?? -1
         if text != body(key, version) {
-            return world.note("wrong body of \(key): \(text.prefix(40))")
+            return world.note("wrong body of \(key): \(text.prefix(40))", of: key)
         }
         if version < oldest {
-            return world.note("\(key): version \(version) after purge at \(oldest)")
+            return world.note("\(key): version \(version) after purge at \(oldest)", of: key)
         }
         world.state.withLock { $0.good += 1 }
     }
@@ -180,12 +207,22 @@ import Testing
                 state.versions[key] += 1
                 return state.versions[key]
             }
-            if Bool.random(using: &random) {
-                try await proxy.service.cache.purge(tag: "key-\(key)")
-            } else {
-                try await proxy.service.cache.remove(CacheRequest(url: "http://x/k/\(key)"))
+            let isByTag = Bool.random(using: &random)
+            world.tell("purge to \(version) by \(isByTag ? "tag" : "URL")", of: key)
+            do {
+                if isByTag {
+                    try await proxy.service.cache.purge(tag: "key-\(key)")
+                } else {
+                    try await proxy.service.cache.remove(CacheRequest(url: "http://x/k/\(key)"))
+                }
+            } catch let error as CacheError where error.code == .storageFailed {
+                // The disk is full, and the caller knows that its removal may be lost.
+                world.tell("not purged: \(error)", of: key)
+                _ = await pause(milliseconds: 10)
+                continue
             }
             world.state.withLock { $0.oldest[key] = version }
+            world.tell("purged to \(version)", of: key)
             _ = await pause(milliseconds: 10)
         }
     }
@@ -211,6 +248,22 @@ import Testing
             }
         }
         origin?.stop()
+    }
+
+    /// Takes and returns the rest of the file system, as another program on it may.
+    static func fill(_ directory: String, until end: ContinuousClock.Instant) async {
+        let ballast = directory + "/ballast-\(UUID().uuidString)"
+        let piece = Data(repeating: 0, count: 256 * 1024)
+        while ContinuousClock.now < end {
+            _ = FileManager.default.createFile(atPath: ballast, contents: nil)
+            if let file = FileHandle(forWritingAtPath: ballast) {
+                while (try? file.write(contentsOf: piece)) != nil {}
+                try? file.close()
+            }
+            _ = await pause(milliseconds: 300)
+            try? FileManager.default.removeItem(atPath: ballast)
+            _ = await pause(milliseconds: 700)
+        }
     }
 
     static func checkNothingIsStuck(
@@ -243,7 +296,12 @@ import Testing
         return false
     }
 
-    static func openHandles() -> Int {
-        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
+    /// What each open descriptor is of.
+    static func openHandles() -> [String] {
+        let files = FileManager.default
+        let numbers = (try? files.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return numbers.map { number in
+            (try? files.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")) ?? number
+        }
     }
 }

@@ -2,6 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import CurlOrigin
 import HTTPCaching
+import Testing
 
 @testable import CacheProxy
 
@@ -37,10 +38,31 @@ struct ProxyHarness: Sendable {
     func date(_ offset: Int64 = 0) -> String { HTTPDate.string(clock.nowSeconds + offset) }
 }
 
+/// Runs a proxy in front of these origins; afterwards nothing may keep what it is made of.
 func withProxy<Result>(
     origins: [UInt16],
     configure: (inout ProxyConfiguration) -> Void = { _ in },
     adjust: (inout HTTPCache.Configuration) -> Void = { _ in },
+    _ body: (ProxyHarness) async throws -> Result
+) async throws -> Result {
+    // Every request, flight and response holds the cache, which holds its origins.
+    let left = WeakReference<OriginPool>()
+    let result = try await runProxy(
+        origins: origins,
+        configure: configure,
+        adjust: adjust,
+        left,
+        body
+    )
+    #expect(await eventually { left.isReleased }, "Something keeps the cache after its shutdown")
+    return result
+}
+
+private func runProxy<Result>(
+    origins: [UInt16],
+    configure: (inout ProxyConfiguration) -> Void,
+    adjust: (inout HTTPCache.Configuration) -> Void,
+    _ left: WeakReference<OriginPool>,
     _ body: (ProxyHarness) async throws -> Result
 ) async throws -> Result {
     var configuration = ProxyConfiguration()
@@ -52,12 +74,15 @@ func withProxy<Result>(
     configure(&configuration)
     let clock = TestClock()
     let curl = ProxyService.curlConfiguration(configuration)
+    let budget = ConnectionBudget(curl.connections)
     let service = try await ProxyService(
         configuration,
-        upstream: CurlOrigin(configuration: curl),
+        upstream: ProxyService.upstream(curl, budget),
+        budget: budget,
         clock: clock,
         adjust: adjust
     )
+    left.note(service.pool)
     var port: UInt16 = 0
     if case .tcp(_, let chosen) = service.address { port = chosen }
     let harness = ProxyHarness(service: service, clock: clock, port: port)
