@@ -62,7 +62,14 @@ package final class FaultyFileSystem: FileSystem {
         set { state.withLock { $0.plan = newValue } }
     }
 
+    private let beforeNextRead = Mutex<(@Sendable () -> Void)?>(nil)
+
     // MARK: Control by a test
+
+    /// Lets the next read that finds its bytes call `hook` first, on its own thread.
+    package func stopNextRead(_ hook: @escaping @Sendable () -> Void) {
+        beforeNextRead.withLock { $0 = hook }
+    }
 
     /// Ends the process: its files are closed, its locks are released and all its bytes remain.
     package func endProcess() {
@@ -174,7 +181,8 @@ package final class FaultyFileSystem: FileSystem {
         into bytes: UnsafeMutableRawBufferPointer,
         at offset: Int
     ) throws(FileFault) -> Int {
-        try transfer { state throws(FileFault) in
+        beforeNextRead.withLock { $0.take() }?()
+        return try transfer { state throws(FileFault) in
             try state.read(file, into: bytes, at: offset)
         }
     }
@@ -184,7 +192,8 @@ package final class FaultyFileSystem: FileSystem {
         into bytes: UnsafeMutableRawBufferPointer,
         at offset: Int
     ) throws(FileFault) -> Int {
-        try transfer { state throws(FileFault) in
+        if plan.cold < 1_000 { beforeNextRead.withLock { $0.take() }?() }
+        return try transfer { state throws(FileFault) in
             if state.happens(state.plan.cold) { throw .wouldWait }
             return try state.read(file, into: bytes, at: offset)
         }

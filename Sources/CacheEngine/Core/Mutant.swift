@@ -38,6 +38,7 @@ enum Mutant: String {
     case forgetsUsesInMemory
     case writesKeptBodies
     case forgetsPurgesEarly
+    case trustsReclaimedCopies
     case escalatesNothing
     case reinsertsUnasked
     case leavesOldRecordOnFailure

@@ -25,6 +25,8 @@ final class PendingResponse: Sendable {
         /// The cost of the pieces on their way.
         var pendingBytes = 0
         var isCancelled = false
+
+        var keepsResponse: Bool { !isCancelled || Mutant.keepsAnswersOfGoneClients.isOn }
     }
 
     let connection: ConnectionID
@@ -63,8 +65,7 @@ final class PendingResponse: Sendable {
         // optional, because a closure can take what is in it, and would copy the response.
         var given: CacheResponse? = consume response
         state.withLock { state in
-            if state.isCancelled, !Mutant.keepsAnswersOfGoneClients.isOn { return }
-            state.response = given.take()
+            if state.keepsResponse { state.response = given.take() }
         }
         mailbox.post(.answered(self))
         guard let body else { return }
@@ -80,8 +81,7 @@ final class PendingResponse: Sendable {
         // Released outside the lock, as the source of its body learns of it then.
         let (waiter, response) = state.withLock { state in
             state.isCancelled = true
-            let keeps = Mutant.keepsAnswersOfGoneClients.isOn
-            return (state.waiter.take(), keeps ? nil : state.response.take())
+            return (state.waiter.take(), state.keepsResponse ? nil : state.response.take())
         }
         waiter?.resume()
         _ = consume response

@@ -59,17 +59,19 @@ extension DiskShard {
     ) -> ReadResult {
         let isOther = !entry.withKey { $0.hasSameBytes(as: key) } && !Mutant.matchesKeysByHash.isOn
         var body: JumboFile?
-        var isSuperseded = false
+        var mustLookAgain = false
         let isUsable = state.withLock { state in
             state.giveBack(lease)
+            mustLookAgain = state.isReclaimed(lease.token)
+            if mustLookAgain { return false }
             if let reference {
                 body = state.usableBody(lease.identity, reference)
-                isSuperseded = body == nil && state.isSuperseded(lease)
+                mustLookAgain = body == nil && state.isSuperseded(lease)
                 guard body != nil else { return false }
             }
             return !isOther && !state.isPurged(entry, sequence: sequence)
         }
-        if isSuperseded { return .mustWait }
+        if mustLookAgain { return .mustWait }
         guard isUsable else {
             // An entry without its body was dropped, and its tombstone must be written.
             if reference != nil { requestWriting() }
@@ -107,10 +109,11 @@ extension DiskShard {
         return mayRefuse ? .mustWait : .miss
     }
 
-    /// The most reads of an entry that is replaced during each of them.
+    /// The most reads of an entry that is replaced or moved during each of them.
     private static let readsMax = 16
 
-    /// Returns `nil` if another copy replaced the entry, whose body is gone.
+    /// Returns `nil` if the look-up must be repeated: another copy replaced the entry, whose body is
+    /// gone, or the segment of the copy was reclaimed.
     private nonisolated func readOnce(
         _ hash: KeyHash,
         key: [UInt8],
@@ -141,7 +144,8 @@ extension DiskShard {
         let isOther = !key.withUnsafeBytes { key in
             loaded.entry.withKey { $0.hasSameBytes(as: key) }
         }
-        let isUsable = state.withLock { state in
+        let isUsable = state.withLock { state -> Bool? in
+            if state.isReclaimed(loaded.token) { return nil }
             guard !isOther, !state.isPurged(loaded.entry, sequence: loaded.sequence) else {
                 state.counters.misses += 1
                 return false
@@ -150,6 +154,7 @@ extension DiskShard {
             state.index.countUse(of: hash.identity)
             return true
         }
+        guard let isUsable else { return nil }
         guard isUsable else { return .miss }
         let body = loaded.body.map(DiskBody.init)
         return .hit(StoredEntry(loaded.entry, detachedBody: body), loaded.token)

@@ -31,6 +31,9 @@ package struct DiskToken: Hashable, Sendable {
 
     /// Whether the copy waits in the queue of writes.
     var isQueued: Bool { location == .max }
+
+    /// The segment of a copy that is written.
+    var segment: Int { RecordPlace(bits: location).segment }
 }
 
 /// Readers of one key that share one read of the device.
@@ -119,6 +122,17 @@ extension ShardState {
     func isSuperseded(_ lease: ReadLease) -> Bool {
         guard let token = token(of: lease.identity) else { return false }
         return token.location != lease.place.location || token.generation != lease.generation
+    }
+
+    /// Whether the segment of a copy was reclaimed after the copy was found.
+    ///
+    /// The purges that left the log with it are forgotten, and one of them may cover the copy: only
+    /// another look-up can tell.
+    func isReclaimed(_ token: DiskToken) -> Bool {
+        if Mutant.trustsReclaimedCopies.isOn { return false }
+        let info = segments[token.segment]
+        return info.generation != token.generation
+            || info.state != .open && info.state != .sealed
     }
 
     /// Removes a record that cannot be read, if it is still the newest.
