@@ -9,46 +9,43 @@ import Testing
 
 /// Clients, purges and a failing origin at the same time, for `SOAK_SECONDS` seconds.
 ///
-/// Every body names its key and version. So the test detects a wrong body, and a version older than
+/// Every body names its page and version. So the test detects a wrong body, and a version older than
 /// a purge that returned before the request began. Afterwards no request may hang and no handle may
 /// leak.
 @Suite(.serialized) struct SoakTests {
-    static let keyCount = 60
     static let clientCount = 8
 
     /// The current versions at the origin, and the oldest versions that clients may still get.
     final class World: Sendable {
         struct State {
-            var versions = [Int](repeating: 0, count: SoakTests.keyCount)
-            var oldest = [Int](repeating: 0, count: SoakTests.keyCount)
+            var versions = [Int](repeating: 0, count: SoakPage.count)
+            var oldest = [Int](repeating: 0, count: SoakPage.count)
             var faults = SeededRandom(seed: 1)
             var isFaulty = true
             var wrong: [String] = []
             var good = 0
-            /// The latest events of each key, to explain a complaint.
-            var history = [[String]](repeating: [], count: SoakTests.keyCount)
+            /// The latest events of each page, to explain a complaint.
+            var history = [[String]](repeating: [], count: SoakPage.count)
         }
         let state = Mutex(State())
 
-        func note(_ complaint: String) { state.withLock { $0.wrong.append(complaint) } }
-
-        /// A complaint about a key, with what happened to it before.
-        func note(_ complaint: String, of key: Int) {
-            let history = state.withLock { $0.history[key] }
-            note(([complaint] + history).joined(separator: "\n    "))
-        }
-
-        func tell(_ event: String, of key: Int) {
-            let milliseconds = monotonicNanoseconds() / 1_000_000
+        /// Notes a complaint about a page, with what happened to it before.
+        func complain(_ complaint: String, of page: SoakPage) {
             state.withLock { state in
-                state.history[key].append("\(milliseconds) \(event)")
-                if state.history[key].count > 40 { state.history[key].removeFirst() }
+                let lines = ["page \(page.number): \(complaint)"] + state.history[page.number]
+                state.wrong.append(lines.joined(separator: "\n    "))
             }
         }
-    }
 
-    static func body(_ key: Int, _ version: Int) -> String {
-        String(repeating: "\(key):\(version);", count: 1 + key * key * 3)
+        func tell(_ event: String, of page: SoakPage) {
+            let milliseconds = monotonicNanoseconds() / 1_000_000
+            state.withLock { state in
+                state.history[page.number].append("\(milliseconds) \(event)")
+                if state.history[page.number].count > 40 {
+                    state.history[page.number].removeFirst()
+                }
+            }
+        }
     }
 
     @Test func nothingIsWrongLostOrStuckAfterFaults() async throws {
@@ -101,32 +98,32 @@ import Testing
 
     static func script(_ world: World) -> WireOrigin.Script {
         { request, socket in
-            guard let key = Int(request.target.dropFirst(3)), key < keyCount else {
+            guard let page = SoakPage(target: request.target) else {
                 return try socket.answer(404)
             }
             let (version, fault) = world.state.withLock { state in
                 let fault = Int.random(in: 0..<100, using: &state.faults)
-                return (state.versions[key], state.isFaulty ? fault : 99)
+                return (state.versions[page.number], state.isFaulty ? fault : 99)
             }
-            let text = body(key, version)
-            let tag = request["If-None-Match"] ?? "no tag"
-            world.tell("origin has \(version), asked with \(tag), fault \(fault)", of: key)
-            let fields = [
-                "Cache-Control: max-age=3, stale-while-revalidate=2", "ETag: \"\(version)\"",
-                "Cache-Tag: key-\(key)",
-            ]
+            let text = page.body(version, form: request["X-Form"] ?? "")
+            let fields = page.fields(version)
+            let asked = "\(request.head), tag \(request["If-None-Match"] ?? "none")"
+            world.tell("origin has \(version): \(asked), fault \(fault)", of: page)
+            let isHead = request.method == "HEAD"
             switch fault {
             case 0..<2: return .end
             case 2..<4: return .reset
-            case 4: return try socket.answer(503, [], "down")
-            case 5..<7:
+            case 4: return try socket.answer(503, [], "down", isHead: isHead)
+            case 5..<7 where !isHead:
                 try socket.write(
                     "HTTP/1.1 200 OK\r\nContent-Length: \(text.utf8.count + 10)\r\n\r\n\(text)"
                 )
                 return .end
-            case 7..<30:
+            case 7..<30 where !isHead:
                 try socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n")
                 try socket.write(fields.map { $0 + "\r\n" }.joined() + "\r\n")
+                // A client may leave between the head and the body.
+                if fault < 12 { poll(nil, 0, 5) }
                 let size = String(text.utf8.count, radix: 16)
                 try socket.write("\(size)\r\n\(text)\r\n0\r\n\r\n")
                 return .keep
@@ -134,7 +131,7 @@ import Testing
                 if request["If-None-Match"] == "\"\(version)\"" {
                     return try socket.answer(304, fields)
                 }
-                return try socket.answer(200, fields, text)
+                return try socket.answer(200, fields, text, isHead: isHead)
             }
         }
     }
@@ -148,51 +145,40 @@ import Testing
         var random = SeededRandom(seed: seed)
         var client = try proxy.client()
         while ContinuousClock.now < end {
-            let key = min(
-                Int.random(in: 0..<keyCount, using: &random),
-                Int.random(in: 0..<keyCount, using: &random)
-            )
-            let request = "GET /k/\(key) HTTP/1.1\r\nHost: x\r\n\r\n"
-            if Int.random(in: 0..<20, using: &random) == 0 {
-                try await client.send(request)
-                client.socket.abort()
-                client = try proxy.client()
-                continue
-            }
-            let oldest = world.state.withLock { $0.oldest[key] }
-            world.tell("client \(seed) asks for \(oldest) or newer", of: key)
+            let oldest = world.state.withLock { $0.oldest }
+            let request = SoakRequest(oldest: oldest, using: &random)
+            let page = request.page
+            let name = "client \(seed)"
+            let isLeaving = Int.random(in: 0..<20, using: &random) == 0
+            let wanted = "\(request.kind) \(request.form) of \(oldest[page.number]) or newer"
+            world.tell("\(name) asks for \(wanted)\(isLeaving ? ", and leaves" : "")", of: page)
             do {
-                let response = try await client.exchange(request)
+                if isLeaving {
+                    try await client.send(request.text)
+                    _ = await pause(milliseconds: Int32.random(in: 0..<6, using: &random))
+                    client.socket.abort()
+                    client = try proxy.client()
+                    continue
+                }
+                let response = try await client.exchange(
+                    request.text,
+                    isHead: request.kind == .head
+                )
                 if response.isComplete {
-                    let status = response["Cache-Status"] ?? ""
-                    let version = response["ETag"] ?? "no version"
-                    world.tell("client \(seed) got \(version) by \(status)", of: key)
-                    check(response, key, oldest, world)
+                    let (status, version) = (response["Cache-Status"] ?? "", response["ETag"] ?? "")
+                    world.tell("\(name) got \(response.status) \(version) \(status)", of: page)
+                    if let fault = request.fault(of: response, oldest: oldest[page.number]) {
+                        world.complain(fault, of: page)
+                    } else if response.status < 500 {
+                        world.state.withLock { $0.good += 1 }
+                    }
                     continue
                 }
             } catch let failure as WireFailure {
-                if failure == .silence { world.note("no answer about \(key)") }
+                if failure == .silence { world.complain("no answer", of: page) }
             }
             client = try proxy.client()
         }
-    }
-
-    static func check(_ response: WireResponse, _ key: Int, _ oldest: Int, _ world: World) {
-        guard response.status == 200 else {
-            if ![502, 503, 504].contains(response.status) {
-                world.note("status \(response.status)")
-            }
-            return
-        }
-        let text = response.text
-        let version = text.prefix { $0 != ";" }.split(separator: ":").last.flatMap { Int($0) } ?? -1
-        if text != body(key, version) {
-            return world.note("wrong body of \(key): \(text.prefix(40))", of: key)
-        }
-        if version < oldest {
-            return world.note("\(key): version \(version) after purge at \(oldest)", of: key)
-        }
-        world.state.withLock { $0.good += 1 }
     }
 
     static func purge(
@@ -202,27 +188,26 @@ import Testing
     ) async throws {
         var random = SeededRandom(seed: 77)
         while ContinuousClock.now < end {
-            let key = Int.random(in: 0..<keyCount, using: &random)
+            let page = SoakPage(Int.random(in: 0..<SoakPage.count, using: &random))
             let version = world.state.withLock { state in
-                state.versions[key] += 1
-                return state.versions[key]
+                state.versions[page.number] += 1
+                return state.versions[page.number]
             }
             let isByTag = Bool.random(using: &random)
-            world.tell("purge to \(version) by \(isByTag ? "tag" : "URL")", of: key)
+            world.tell("purge to \(version) by \(isByTag ? "tag" : "URL")", of: page)
             do {
+                let cache = proxy.service.cache
                 if isByTag {
-                    try await proxy.service.cache.purge(tag: "key-\(key)")
+                    try await cache.purge(tag: page.tag)
                 } else {
-                    try await proxy.service.cache.remove(CacheRequest(url: "http://x/k/\(key)"))
+                    try await cache.remove(CacheRequest(url: "http://x\(page.target)"))
                 }
+                world.state.withLock { $0.oldest[page.number] = version }
+                world.tell("purged to \(version)", of: page)
             } catch let error as CacheError where error.code == .storageFailed {
                 // The disk is full, and the caller knows that its removal may be lost.
-                world.tell("not purged: \(error)", of: key)
-                _ = await pause(milliseconds: 10)
-                continue
+                world.tell("not purged: \(error)", of: page)
             }
-            world.state.withLock { $0.oldest[key] = version }
-            world.tell("purged to \(version)", of: key)
             _ = await pause(milliseconds: 10)
         }
     }
@@ -276,11 +261,12 @@ import Testing
         defer { origin.stop() }
         // The origin may still be in its longest back-off pause, so the first requests may fail.
         #expect(await eventuallyAsync { (try? await proxy.request("/k/1").status) == 200 })
-        for key in 0..<keyCount {
-            try await proxy.service.cache.purge(tag: "key-\(key)")
-            let response = try await proxy.request("/k/\(key)")
-            let version = world.state.withLock { $0.versions[key] }
-            #expect(response.status == 200 && response.text == body(key, version), "\(key)")
+        for page in (0..<SoakPage.count).map(SoakPage.init) {
+            try await proxy.service.cache.purge(tag: page.tag)
+            let response = try await proxy.request(page.target)
+            let version = world.state.withLock { $0.versions[page.number] }
+            let isRight = response.text == page.body(version, form: "")
+            #expect(response.status == 200 && isRight, "\(page.number)")
         }
     }
 
