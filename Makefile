@@ -62,9 +62,9 @@ simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats
 # proxies, whose reports nobody reads.
 NOT_UNDER_TSAN := ^(HTTPCachingTests|SimulationTests|TidyTests)\.|\.OracleTests/|ReplayHitRatioTests|AllocationTests|FootprintTests|CurlOriginEnduranceTests|\.FleetTests/|PurgeLogTests|FleetOverClusterTests|slowReaderIsBoundedByAnError|FleetChaosTests|FleetProcessTests|ReadmeTests
 
-tsan: setup  ## run all tests with concurrency under ThreadSanitizer
+tsan: setup  ## run all tests with concurrency under ThreadSanitizer (make tsan PART=0/2 runs half of them)
 	$(SWIFT) build --build-tests $(TSAN)
-	Tests/run $(TSAN) --skip '$(NOT_UNDER_TSAN)'
+	PART=$(PART) Tests/run $(TSAN) --skip '$(NOT_UNDER_TSAN)'
 
 ROUNDS := 200
 crash: build  ## kill a process ROUNDS times (make crash ROUNDS=200) and check its files

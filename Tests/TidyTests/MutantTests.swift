@@ -52,7 +52,7 @@ import Testing
 
     /// The check on GitHub clones one commit, so every count of commits is 1 there.
     @Test func partIsChosenWithoutHistory() throws {
-        let script = try SourceFile.read("Tests/mutants")
+        let script = try SourceFile.read("Tests/part")
         #expect(script.contains("rev-parse HEAD"))
         #expect(!script.contains("rev-list") && !script.contains("--count"))
     }

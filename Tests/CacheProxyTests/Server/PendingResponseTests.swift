@@ -1,4 +1,5 @@
 import CacheEngine
+import CacheTestSupport
 import Synchronization
 import Testing
 
