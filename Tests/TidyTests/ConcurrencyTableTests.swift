@@ -69,10 +69,15 @@ import Testing
 extension SourceFile {
     /// The locks that the file declares, each as `Type.name`.
     var locks: [String] {
+        let code = code
+        let words = ["Mutex", "ce_gate_make"]
+        guard words.contains(where: { code.range(of: $0, options: .literal) != nil }) else {
+            return []
+        }
         let lines = code.split(separator: "\n", omittingEmptySubsequences: false)
         return lines.enumerated().compactMap { number, line in
             let lock = /(?:let|var) (\w+)(?:: Mutex<| = Mutex[<(]| = ce_gate_make\()/
-            guard line.contains("Mutex") || line.contains("ce_gate_make"),
+            guard words.contains(where: { line.range(of: $0, options: .literal) != nil }),
                 let name = line.firstMatch(of: lock)?.1
             else { return nil }
             let owner = Self.owner(ofLine: number, in: lines)
@@ -95,14 +100,19 @@ extension SourceFile {
         }
     }
 
+    private static let typeWords: Set<Substring> = [
+        "struct", "class", "actor", "enum", "extension",
+    ]
+
     /// The innermost type whose declaration encloses the line.
     private static func owner(ofLine number: Int, in lines: [Substring]) -> Substring? {
         var indent = lines[number].prefix { $0 == " " }.count
         for line in lines[..<number].reversed() {
             let own = line.prefix { $0 == " " }.count
-            guard own < indent, own < line.count else { continue }
-            let type = /^\s*(?:@?[\w()]+ )*(?:struct|class|actor|enum|extension) ([\w.]+)/
-            if let name = line.firstMatch(of: type)?.1 { return name }
+            guard own < indent, own < line.utf8.count else { continue }
+            let words = line.split(separator: " ", maxSplits: 8)
+            let type = words.dropLast().lastIndex { Self.typeWords.contains($0) }
+            if let type { return words[type + 1].prefix { $0.isLetter || $0 == "." } }
             // A line of the same declaration, such as the parameters of a function.
             indent = own
         }
