@@ -192,6 +192,7 @@ package final class FaultyFileSystem: FileSystem {
         into bytes: UnsafeMutableRawBufferPointer,
         at offset: Int
     ) throws(FileFault) -> Int {
+        // A device that is always cold finds nothing here.
         if plan.cold < 1_000 { beforeNextRead.withLock { $0.take() }?() }
         return try transfer { state throws(FileFault) in
             if state.happens(state.plan.cold) { throw .wouldWait }

@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Foundation
 import Platform
 import Testing
@@ -96,7 +97,7 @@ import Testing
     static func wait(until count: Int, at admin: UInt16) async throws {
         for _ in 0..<400 {
             if try await openCount(admin) >= count { return }
-            _ = await SoakTests.pause(milliseconds: 20)
+            await pause(milliseconds: 20)
         }
         throw WireFailure("Not all connections were accepted")
     }

@@ -61,6 +61,6 @@ import Testing
         }
         // The messages of an ended worker are dropped.
         mailbox.close([])
-        #expect(await eventually(withinSeconds: 5) { left.isReleased })
+        #expect(await eventually(seconds: 5) { left.isReleased })
     }
 }

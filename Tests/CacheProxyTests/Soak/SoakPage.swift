@@ -3,9 +3,9 @@ import CacheTestSupport
 /// One of the pages of the soak's origin.
 ///
 /// Every part of its body names the page, the version and the form.
-struct SoakPage: Hashable, Sendable {
+struct SoakPage: Sendable {
     /// The features of HTTP that a page uses.
-    enum Kind: Int, CaseIterable { case plain, varied, large, uncacheable }
+    enum Kind: CaseIterable { case plain, varied, large, uncacheable }
 
     static let count = 60
     static let forms = ["", "a", "b"]
@@ -42,7 +42,7 @@ struct SoakPage: Hashable, Sendable {
 
 /// One request of a client of the soak.
 struct SoakRequest: Sendable {
-    enum Kind: CaseIterable { case whole, part, head, condition }
+    enum Kind { case whole, part, head, condition }
 
     let page: SoakPage
     let kind: Kind

@@ -155,7 +155,7 @@ import Testing
             do {
                 if isLeaving {
                     try await client.send(request.text)
-                    _ = await pause(milliseconds: Int32.random(in: 0..<6, using: &random))
+                    await pause(milliseconds: Int32.random(in: 0..<6, using: &random))
                     client.socket.abort()
                     client = try proxy.client()
                     continue
@@ -208,7 +208,7 @@ import Testing
                 // The disk is full, and the caller knows that its removal may be lost.
                 world.tell("not purged: \(error)", of: page)
             }
-            _ = await pause(milliseconds: 10)
+            await pause(milliseconds: 10)
         }
     }
 
@@ -223,7 +223,7 @@ import Testing
         var round = 0
         while ContinuousClock.now < end {
             round += 1
-            _ = await pause(milliseconds: 100)
+            await pause(milliseconds: 100)
             proxy.advance(1)
             if round % 15 == 10 {
                 origin?.stop()
@@ -245,9 +245,9 @@ import Testing
                 while (try? file.write(contentsOf: piece)) != nil {}
                 try? file.close()
             }
-            _ = await pause(milliseconds: 300)
+            await pause(milliseconds: 300)
             try? FileManager.default.removeItem(atPath: ballast)
-            _ = await pause(milliseconds: 700)
+            await pause(milliseconds: 700)
         }
     }
 
@@ -260,7 +260,7 @@ import Testing
         let origin = try WireOrigin(port: port, script)
         defer { origin.stop() }
         // The origin may still be in its longest back-off pause, so the first requests may fail.
-        #expect(await eventuallyAsync { (try? await proxy.request("/k/1").status) == 200 })
+        #expect(await eventually(seconds: 20) { (try? await proxy.request("/k/1").status) == 200 })
         for page in (0..<SoakPage.count).map(SoakPage.init) {
             try await proxy.service.cache.purge(tag: page.tag)
             let response = try await proxy.request(page.target)
@@ -268,18 +268,6 @@ import Testing
             let isRight = response.text == page.body(version, form: "")
             #expect(response.status == 200 && isRight, "\(page.number)")
         }
-    }
-
-    static func pause(milliseconds: Int32) async -> Bool {
-        (try? await onThread { poll(nil, 0, milliseconds) == 0 }) ?? false
-    }
-
-    static func eventuallyAsync(_ isSo: @Sendable () async -> Bool) async -> Bool {
-        for _ in 0..<400 {
-            if await isSo() { return true }
-            _ = await pause(milliseconds: 50)
-        }
-        return false
     }
 
     /// What each open descriptor is of.

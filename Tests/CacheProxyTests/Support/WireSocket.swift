@@ -186,12 +186,9 @@ struct WireFailure: Error, CustomStringConvertible, Equatable {
 /// Waits until the condition is true, within the time limit of a test.
 ///
 /// Returns whether it became true.
-func eventually(
-    withinSeconds limit: Int = WireSocket.limitSeconds,
-    _ isSo: @escaping @Sendable () -> Bool
-) async -> Bool {
+func eventually(_ isSo: @escaping @Sendable () -> Bool) async -> Bool {
     let answer = try? await onThread {
-        for _ in 0..<limit * 200 {
+        for _ in 0..<WireSocket.limitSeconds * 200 {
             if isSo() { return true }
             poll(nil, 0, 5)
         }
