@@ -18,6 +18,12 @@ struct SoakPage: Sendable {
 
     init(_ number: Int) { self.number = number }
 
+    /// A page of all or, half the time, one of the few where everything meets.
+    init(using random: inout SeededRandom) {
+        let count = Bool.random(using: &random) ? Kind.allCases.count : Self.count
+        number = Int.random(in: 0..<count, using: &random)
+    }
+
     init?(target: String) {
         guard let number = Int(target.dropFirst(3)), number < Self.count else { return nil }
         self.init(number)
@@ -37,71 +43,5 @@ struct SoakPage: Sendable {
                 ? "Cache-Control: no-store" : "Cache-Control: max-age=3, stale-while-revalidate=2"
         )
         return fields
-    }
-}
-
-/// One request of a client of the soak.
-struct SoakRequest: Sendable {
-    enum Kind { case whole, part, head, condition }
-
-    let page: SoakPage
-    let kind: Kind
-    let form: String
-    /// The first byte that is asked for, or the version that the client has.
-    let detail: Int
-
-    init(oldest: [Int], using random: inout SeededRandom) {
-        let numbers = (0..<2).map { _ in Int.random(in: 0..<SoakPage.count, using: &random) }
-        page = SoakPage(min(numbers[0], numbers[1]))
-        form = SoakPage.forms.randomElement(using: &random) ?? ""
-        switch Int.random(in: 0..<20, using: &random) {
-        case 0..<3: (kind, detail) = (.part, Int.random(in: 1..<4, using: &random))
-        case 3: (kind, detail) = (.head, 0)
-        case 4: (kind, detail) = (.condition, oldest[page.number])
-        default: (kind, detail) = (.whole, 0)
-        }
-    }
-
-    var text: String {
-        var lines = ["\(kind == .head ? "HEAD" : "GET") \(page.target) HTTP/1.1", "Host: x"]
-        if !form.isEmpty { lines.append("X-Form: \(form)") }
-        switch kind {
-        case .whole, .head: break
-        case .part: lines.append("Range: bytes=\(detail)-")
-        case .condition: lines.append("If-None-Match: \"\(detail)\"")
-        }
-        return lines.map { $0 + "\r\n" }.joined() + "\r\n"
-    }
-
-    /// What is wrong with a complete response; `nil` if nothing is.
-    func fault(of response: WireResponse, oldest: Int) -> String? {
-        switch response.status {
-        case 502, 503, 504: return nil
-        case 200, 206, 304: break
-        default: return "status \(response.status)"
-        }
-        guard let version = response["ETag"].flatMap({ Int($0.dropFirst().dropLast()) }) else {
-            return "no version: \(response.text.prefix(40))"
-        }
-        if version < oldest { return "version \(version) after purge at \(oldest)" }
-        let body = page.body(version, form: form)
-        switch (response.status, kind) {
-        case (304, .condition):
-            return version == detail ? nil : "304 of \(version) for a condition on \(detail)"
-        case (206, .part):
-            let range = "bytes \(detail)-\(body.utf8.count - 1)/\(body.utf8.count)"
-            if response["Content-Range"] != range { return "not \(range)" }
-            return response.text == body.dropFirst(detail) ? nil : wrongBody(response)
-        case (200, .head):
-            let length = response["Content-Length"]
-            return length.map { $0 == "\(body.utf8.count)" } ?? true ? nil : "wrong length"
-        case (200, .whole), (200, .part), (200, .condition):
-            return response.text == body ? nil : wrongBody(response)
-        default: return "\(response.status) of another request"
-        }
-    }
-
-    private func wrongBody(_ response: WireResponse) -> String {
-        "wrong body: \(response.text.prefix(40))"
     }
 }

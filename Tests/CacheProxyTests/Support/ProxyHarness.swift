@@ -41,6 +41,7 @@ struct ProxyHarness: Sendable {
 /// Runs a proxy in front of these origins; afterwards nothing may keep what it is made of.
 func withProxy<Result>(
     origins: [UInt16],
+    clock: TestClock = TestClock(),
     configure: (inout ProxyConfiguration) -> Void = { _ in },
     adjust: (inout HTTPCache.Configuration) -> Void = { _ in },
     _ body: (ProxyHarness) async throws -> Result
@@ -49,6 +50,7 @@ func withProxy<Result>(
     let left = WeakReference<OriginPool>()
     let result = try await runProxy(
         origins: origins,
+        clock,
         configure: configure,
         adjust: adjust,
         left,
@@ -60,6 +62,7 @@ func withProxy<Result>(
 
 private func runProxy<Result>(
     origins: [UInt16],
+    _ clock: TestClock,
     configure: (inout ProxyConfiguration) -> Void,
     adjust: (inout HTTPCache.Configuration) -> Void,
     _ left: WeakReference<OriginPool>,
@@ -72,7 +75,6 @@ private func runProxy<Result>(
     configuration.memory = .megabytes(16)
     configuration.drainTime = .seconds(0.2)
     configure(&configuration)
-    let clock = TestClock()
     let curl = ProxyService.curlConfiguration(configuration)
     let budget = ConnectionBudget(curl.connections)
     let service = try await ProxyService(
