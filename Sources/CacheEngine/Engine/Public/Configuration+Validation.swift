@@ -21,23 +21,12 @@ extension HTTPCache.Configuration {
             (0...1).contains(pinned),
             "memory.maximumPinnedShare is \(pinned); give a number from 0 to 1"
         )
-        if let share = caching.heuristic?.share {
-            try Self.require(
-                (0...1).contains(share),
-                "caching.heuristic.share is \(share); give a number from 0 to 1"
-            )
-        }
-        if let share = caching.refreshAheadShare {
-            try Self.require(
-                share > 0 && share <= 1,
-                "caching.refreshAheadShare is \(share); give a number above 0 and at most 1"
-            )
-        }
+        try Self.requireFromZero(maximumShutDownTime.seconds, "maximumShutDownTime")
+        try Self.requirePositive(hooks.maximumWillStoreTime.seconds, "hooks.maximumWillStoreTime")
+        try caching.validate()
+        try collapsing.validate()
+        try originLimits.validate()
         try backing.storeLimits.validate()
-        try Self.requirePositive(originLimits.windowSize.bytes, "originLimits.windowSize")
-        try Self.requirePositive(collapsing.maximumWaiters, "collapsing.maximumWaiters")
-        try Self.requirePositive(collapsing.maximumAttempts, "collapsing.maximumAttempts")
-        try Self.requirePositive(collapsing.maximumLookUps, "collapsing.maximumLookUps")
         try backing.requireHeeded()
     }
 
@@ -50,6 +39,24 @@ extension HTTPCache.Configuration {
         _ name: String
     ) throws {
         try require(value > 0, "\(name) is \(value); give a number above 0")
+    }
+
+    fileprivate static func requireFromZero(
+        _ value: some Comparable & ExpressibleByIntegerLiteral,
+        _ name: String
+    ) throws {
+        try require(value >= 0, "\(name) is \(value); give a number from 0 on")
+    }
+
+    fileprivate static func requireOrder(
+        _ minimum: (Duration, name: String),
+        _ maximum: (Duration, name: String)
+    ) throws {
+        try require(
+            minimum.0 <= maximum.0,
+            "\(maximum.name) is \(maximum.0.seconds), and \(minimum.name) is "
+                + "\(minimum.0.seconds); give a maximum from the minimum on"
+        )
     }
 
     /// The time between two checks of the flights: a quarter of the shortest limit, and at most 5
@@ -92,6 +99,72 @@ extension BackingStore {
     }
 }
 
+extension CachingRules {
+    /// - Throws: `CacheError.Code.configurationInvalid`.
+    fileprivate func validate() throws {
+        typealias Check = HTTPCache.Configuration
+        if let heuristic {
+            try Check.require(
+                (0...1).contains(heuristic.share),
+                "caching.heuristic.share is \(heuristic.share); give a number from 0 to 1"
+            )
+            let lifetime = heuristic.maximumLifetime.seconds
+            try Check.requireFromZero(lifetime, "caching.heuristic.maximumLifetime")
+        }
+        if let refreshAheadShare {
+            try Check.require(
+                refreshAheadShare > 0 && refreshAheadShare <= 1,
+                "caching.refreshAheadShare is \(refreshAheadShare); "
+                    + "give a number above 0 and at most 1"
+            )
+        }
+        for (time, name) in [
+            (minimumLifetime, "minimumLifetime"), (staleWhileRevalidate, "staleWhileRevalidate"),
+            (staleIfError, "staleIfError"), (staleOnDisconnect, "staleOnDisconnect"),
+        ] { try Check.requireFromZero(time.seconds, "caching.\(name)") }
+        for (status, lifetime) in negativeLifetimes {
+            let name = "caching.negativeLifetimes[\(status)]"
+            try Check.requireFromZero(lifetime.seconds, name)
+        }
+        try Check.requireOrder(
+            (minimumLifetime, "caching.minimumLifetime"),
+            (maximumLifetime, "caching.maximumLifetime")
+        )
+        try Check.requirePositive(maximumVariants, "caching.maximumVariants")
+        try Check.requireFromZero(maximumTags, "caching.maximumTags")
+    }
+}
+
+extension CollapsingOptions {
+    /// - Throws: `CacheError.Code.configurationInvalid`.
+    fileprivate func validate() throws {
+        typealias Check = HTTPCache.Configuration
+        for (count, name) in [
+            (maximumFlights, "maximumFlights"), (maximumWaiters, "maximumWaiters"),
+            (maximumAttempts, "maximumAttempts"), (maximumLookUps, "maximumLookUps"),
+            (maximumOriginRequestsPerKey ?? 1, "maximumOriginRequestsPerKey"),
+        ] { try Check.requirePositive(count, "collapsing.\(name)") }
+        try Check.requireFromZero(maximumEscapes, "collapsing.maximumEscapes")
+        for (time, name) in [
+            (sharedErrorTime, "sharedErrorTime"), (maximumWait, "maximumWait"),
+            (hitForMissTime, "hitForMissTime"), (refreshBackOff, "refreshBackOff"),
+        ] { try Check.requireFromZero(time.seconds, "collapsing.\(name)") }
+        try Check.requirePositive(maximumAge.seconds, "collapsing.maximumAge")
+    }
+}
+
+extension OriginLimits {
+    /// - Throws: `CacheError.Code.configurationInvalid`.
+    fileprivate func validate() throws {
+        typealias Check = HTTPCache.Configuration
+        try Check.requirePositive(maximumHeadTime.seconds, "originLimits.maximumHeadTime")
+        try Check.requirePositive(maximumIdleTime.seconds, "originLimits.maximumIdleTime")
+        try Check.requirePositive(maximumFields, "originLimits.maximumFields")
+        try Check.requirePositive(maximumHeadSize.bytes, "originLimits.maximumHeadSize")
+        try Check.requirePositive(windowSize.bytes, "originLimits.windowSize")
+    }
+}
+
 extension StoreLimits {
     /// - Throws: `CacheError.Code.configurationInvalid`.
     fileprivate func validate() throws {
@@ -103,13 +176,11 @@ extension StoreLimits {
         try Check.requirePositive(maximumAbandoned, "storeLimits.maximumAbandoned")
         try Check.requirePositive(maximumQueuedSize.bytes, "storeLimits.maximumQueuedSize")
         try Check.requirePositive(maximumQueuedKeys, "storeLimits.maximumQueuedKeys")
-        for (count, name) in [
-            (maximumBarredKeys, "maximumBarredKeys"), (maximumBarredScopes, "maximumBarredScopes"),
-        ] {
-            try Check.require(
-                count >= 0,
-                "storeLimits.\(name) is \(count); give a number from 0 on"
-            )
-        }
+        try Check.requireFromZero(maximumBarredKeys, "storeLimits.maximumBarredKeys")
+        try Check.requireFromZero(maximumBarredScopes, "storeLimits.maximumBarredScopes")
+        try Check.requireOrder(
+            (minimumRetryDelay, "storeLimits.minimumRetryDelay"),
+            (maximumRetryDelay, "storeLimits.maximumRetryDelay")
+        )
     }
 }
