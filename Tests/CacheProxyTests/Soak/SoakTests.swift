@@ -6,7 +6,7 @@ import Testing
 @testable import CacheProxy
 
 /// Clients, purges, reloads and a failing origin at the same time, for `SOAK_SECONDS` seconds in which
-/// the proxy ends and begins again on its disk.
+/// the proxy ends and begins again on its disk, with one more worker each time.
 ///
 /// Every body names its page and version. So the test detects a wrong body, and a version older than
 /// a purge or a change that was confirmed before the request began. Afterwards no request may hang and
@@ -38,6 +38,7 @@ import Testing
                     $0.memory = .megabytes(8)
                     $0.diskDirectory = disk
                     $0.diskSize = .megabytes(64)
+                    $0.workers = life
                 }
             ) { proxy async throws in
                 let end = ContinuousClock.now + .seconds(seconds / Double(Self.lifeCount))
@@ -56,7 +57,11 @@ import Testing
                     try await group.waitForAll()
                 }
                 if life == Self.lifeCount { try await Self.checkNothingIsStuck(proxy, world, port) }
-                #expect(await eventually { proxy.service.counters[0][.connectionsOpen] == 0 })
+                #expect(
+                    await eventually {
+                        proxy.service.counters.allSatisfy { $0[.connectionsOpen] == 0 }
+                    }
+                )
             }
         }
         let (wrong, good) = world.result
