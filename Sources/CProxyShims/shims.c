@@ -61,7 +61,10 @@ void cp_waker_drain(int fd) {
     (void)ignored;
 }
 
-int cp_accept(int listener) { return accept4(listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC); }
+int cp_accept(int listener, struct sockaddr_storage *peer) {
+    socklen_t size = sizeof *peer;
+    return accept4(listener, (struct sockaddr *)peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
 
 int cp_refuse_new(int listener, int is_tcp) {
     // New connections are refused; waiting ones can still be accepted.
@@ -137,8 +140,9 @@ void cp_waker_drain(int fd) {
     while (read(fd, bytes, sizeof bytes) == sizeof bytes) {}
 }
 
-int cp_accept(int listener) {
-    int fd = accept(listener, 0, 0);
+int cp_accept(int listener, struct sockaddr_storage *peer) {
+    socklen_t size = sizeof *peer;
+    int fd = accept(listener, (struct sockaddr *)peer, &size);
     if (fd < 0) return -1;
     int one = 1;
     setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &one, sizeof one);

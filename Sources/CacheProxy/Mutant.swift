@@ -41,6 +41,7 @@ enum Mutant: String {
     case believesAnyPeer
     case ignoresAnnouncedAddress
     case endsByACopy
+    case takesHalfOfAReload
     case keepsOldLimits
     case takesPeersOfTheNextListener
     case forgetsConnectionsInUse

@@ -12,9 +12,9 @@ extension ProxyService {
     func reload(_ new: ProxyConfiguration) throws(ConfigurationError) -> [String] {
         desk.setToken(try new.purgeTokenFile.map(ConfigurationReader.token))
         var applied = new
-        applied.firstByteTime = configuration.firstByteTime
-        applied.betweenBytesTime = configuration.betweenBytesTime
-        applied.workers = configuration.workers
+        if !Mutant.takesHalfOfAReload.isOn {
+            for option in Self.fixedOptions { option.keep(&applied, configuration) }
+        }
         let before = current.withLock { current in
             // They belong to the listener: clients of another kind would all be refused.
             if new.listen != configuration.listen, !Mutant.takesPeersOfTheNextListener.isOn {
@@ -43,6 +43,8 @@ extension ProxyService {
     struct FixedOption: Sendable {
         let name: String
         let differs: @Sendable (ProxyConfiguration, ProxyConfiguration) -> Bool
+        /// Gives the first configuration the second one's value.
+        let keep: @Sendable (inout ProxyConfiguration, ProxyConfiguration) -> Void
 
         init(
             _ name: String,
@@ -50,13 +52,16 @@ extension ProxyService {
         ) {
             self.name = name
             self.differs = differs
+            keep = { _, _ in }
         }
 
         init<Value: Equatable & SendableMetatype>(
             _ name: String,
-            _ place: any KeyPath<ProxyConfiguration, Value> & Sendable
+            _ place: any WritableKeyPath<ProxyConfiguration, Value> & Sendable
         ) {
-            self.init(name) { $0[keyPath: place] != $1[keyPath: place] }
+            self.name = name
+            differs = { $0[keyPath: place] != $1[keyPath: place] }
+            keep = { $0[keyPath: place] = $1[keyPath: place] }
         }
     }
 

@@ -2,6 +2,7 @@
 #define CPROXYSHIMS_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 
 // Readiness of sockets, with one interface for epoll (Linux) and kqueue (elsewhere): both directions
 // are watched once, edge-triggered, and each socket has a token of 64 bits.
@@ -34,8 +35,9 @@ int cp_waker_open(int fds[2]);
 void cp_waker_ring(int fd);
 void cp_waker_drain(int fd);
 
-/// Accepts a connection as a non-blocking, close-on-exec socket; returns -1 with errno on failure.
-int cp_accept(int listener);
+/// Accepts a connection as a non-blocking, close-on-exec socket, and writes the address of its peer,
+/// which the socket itself no longer tells once the peer has reset it; returns -1 with errno on failure.
+int cp_accept(int listener, struct sockaddr_storage *peer);
 /// Refuses new connections at a listener; those that have begun can still be accepted.
 /// With `is_tcp` the first packets are dropped, so that clients retry later, perhaps at a
 /// successor.

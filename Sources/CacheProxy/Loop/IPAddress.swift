@@ -50,6 +50,23 @@ struct IPAddress: Hashable, Sendable {
         low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
 
+    /// The address of a socket; `nil` for a socket in the file system.
+    init?(_ socket: sockaddr_storage) {
+        let family = Int32(socket.ss_family)
+        // The offset of the address in sockaddr_in and sockaddr_in6.
+        let address = withUnsafeBytes(of: socket) { bytes -> IPAddress? in
+            switch family {
+            case AF_INET:
+                let four = bytes.loadUnaligned(fromByteOffset: 4, as: UInt32.self)
+                return IPAddress(versionFour: UInt32(bigEndian: four))
+            case AF_INET6: return IPAddress(versionSix: .init(rebasing: bytes[8..<24]))
+            default: return nil
+            }
+        }
+        guard let address else { return nil }
+        self = address
+    }
+
     var isVersionFour: Bool { high == 0 && low >> 32 == Self.mappedPrefix }
 
     /// The canonical written form.

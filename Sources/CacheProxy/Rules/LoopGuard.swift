@@ -40,7 +40,9 @@ struct LoopGuard: Hashable, Sendable {
 
     /// Whether a member names this proxy or is one too many.
     ///
-    /// The members after that one are not read: a client may send thousands.
+    /// The members after that one are not read: a client may send thousands. Each comma separates
+    /// members, also inside quotes: a proxy that joins lines may have put our name behind an open
+    /// quote of the client.
     private func isLooping(
         _ field: StaticString,
         of fields: FieldSection,
@@ -49,8 +51,12 @@ struct LoopGuard: Hashable, Sendable {
         var hops = 0
         var hasLoop = false
         fields.forEachValue(of: field) { line in
-            var members = ListScanner(line)
-            while !hasLoop, let member = members.next() {
+            var start = 0
+            while !hasLoop, start < line.count {
+                let end = (start..<line.count).first { line[$0] == UInt8(ascii: ",") } ?? line.count
+                let member = line[start..<end].trimmed
+                start = end + 1
+                guard !member.isEmpty else { continue }
                 hops += 1
                 hasLoop =
                     hops > Self.hopsMax && !Mutant.countsNoHops.isOn

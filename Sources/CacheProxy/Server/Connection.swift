@@ -13,6 +13,8 @@ import CacheEngine
 final class Connection {
     let socket: Int32
     let id: ConnectionID
+    /// The address at the other end of the socket; `nil` for a socket in the file system.
+    let peer: IPAddress?
 
     var machine: ConnectionMachine
     var response = ResponseMachine()
@@ -30,7 +32,7 @@ final class Connection {
     var content: BodyDecoder?
     /// The reader of the content; `nil` if the content is dropped.
     var sink: RequestContent?
-    /// The client's address, from the PROXY header or after its first use.
+    /// The client's address in writing, from the PROXY header or after its first use.
     private var knownAddress: String?
     /// The scheme of the client's own connection, if a PROXY header told it.
     private(set) var scheme: RequestScheme?
@@ -42,11 +44,13 @@ final class Connection {
     init(
         socket: Int32,
         id: ConnectionID,
+        peer: IPAddress?,
         discardedBytesMax: Int,
         beginsAs course: ConnectionMachine.Course
     ) {
         self.socket = socket
         self.id = id
+        self.peer = peer
         machine = ConnectionMachine(discardedBytesMax: discardedBytesMax, beginsAs: course)
         // Held input takes the way that a PROXY header needs, so requests are not asked about it.
         if course == .announcing { pending = PendingInput(bytes: [], parser: RequestParser()) }
@@ -54,7 +58,7 @@ final class Connection {
 
     /// The client's numeric address; empty for a socket in the file system.
     var clientAddress: String {
-        let address = knownAddress ?? PeerAddress.text(socket)
+        let address = knownAddress ?? peer?.text ?? ""
         knownAddress = address
         return address
     }

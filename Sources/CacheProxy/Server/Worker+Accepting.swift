@@ -1,4 +1,3 @@
-import CProxyShims
 import Platform
 
 /// Accepting connections, and making room for them.
@@ -48,9 +47,8 @@ extension Worker {
                     return false
                 }
             }
-            let socket = cp_accept(listener)
-            if socket >= 0 {
-                open(socket)
+            if let accepted = AcceptedSocket(from: listener) {
+                open(accepted.descriptor, accepted.peer)
                 continue
             }
             let code = errno
@@ -74,10 +72,10 @@ extension Worker {
         return poll(&socket, 1, 0) > 0
     }
 
-    private func open(_ socket: Int32) {
+    private func open(_ socket: Int32, _ peer: IPAddress?) {
         var course = ConnectionMachine.Course.open
         if let peers = configuration.proxyPeers {
-            guard peers.contains(PeerAddress.address(socket)) else { return refusePeer(socket) }
+            guard peers.contains(peer) else { return refusePeer(socket, peer) }
             course = .announcing
         }
         let index: Int
@@ -98,6 +96,7 @@ extension Worker {
         let connection = Connection(
             socket: socket,
             id: id,
+            peer: peer,
             discardedBytesMax: configuration.discardedBytesMax,
             beginsAs: course
         )

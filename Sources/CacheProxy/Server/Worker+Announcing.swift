@@ -30,26 +30,23 @@ extension Worker {
     func refuseHeader(_ connection: Connection, _ fault: ProxyHeaderFault) {
         counters.add(1, to: .headerFaults)
         if let skipped = refusedHeaders.admit(now: now) {
-            let line = ProxyHeaderReport.closed(Self.name(of: connection.socket), fault)
+            let line = ProxyHeaderReport.closed(Self.name(of: connection.peer), fault)
             report(line + ReportLimit.note(skipped: skipped))
         }
         close(connection)
     }
 
     /// Closes a connection that no network of the configuration contains.
-    func refusePeer(_ socket: Int32) {
+    func refusePeer(_ socket: Int32, _ peer: IPAddress?) {
         counters.add(1, to: .peersRefused)
         if let skipped = refusedPeers.admit(now: now) {
-            let line = ProxyHeaderReport.refused(Self.name(of: socket))
+            let line = ProxyHeaderReport.refused(Self.name(of: peer))
             report(line + ReportLimit.note(skipped: skipped))
         }
         closeDescriptor(socket)
     }
 
-    private static func name(of socket: Int32) -> String {
-        let address = PeerAddress.text(socket)
-        return address.isEmpty ? "a unix socket" : address
-    }
+    private static func name(of peer: IPAddress?) -> String { peer?.text ?? "a unix socket" }
 }
 
 /// The lines about connections that end at their PROXY header.

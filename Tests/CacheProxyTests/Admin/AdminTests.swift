@@ -347,6 +347,28 @@ import Testing
         }
     }
 
+    /// Half of an option is worse than none: a drain would wait longer for requests than it lets them
+    /// run.
+    @Test func reloadChangesNoOptionThatNeedsARestart() async throws {
+        let all = OptionSample.all.map { "--\($0.option)=\($0.text)" }
+        guard case .run(let new) = try ConfigurationReader.read(all) else {
+            throw WireFailure("no configuration")
+        }
+        try await withProxy(PoisoningTests.script) { proxy, _ async throws in
+            let service = proxy.service
+            let left = try service.reload(new)
+            let applied = service.current.withLock { $0 }
+            var kept = 0
+            for option in ProxyService.fixedOptions where option.name != "connect-timeout" {
+                #expect(option.differs(new, service.configuration) == left.contains(option.name))
+                guard option.name != "name" else { continue }
+                #expect(!option.differs(applied, service.configuration), "\(option.name)")
+                kept += 1
+            }
+            #expect(kept > 10 && applied.idleTime == new.idleTime)
+        }
+    }
+
     @Test func limitOfConnectionsToOriginsHoldsOverAReload() async throws {
         let gate = TurnStile()
         let origin = try WireOrigin { request, socket in

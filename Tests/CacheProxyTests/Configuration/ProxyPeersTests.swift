@@ -1,3 +1,4 @@
+import Platform
 import Testing
 
 @testable import CacheProxy
@@ -37,6 +38,15 @@ import Testing
     func onlyNamedPeersAreBelieved(_ row: Row) throws {
         let peer = try row.peer.map { try #require(IPAddress($0)) }
         #expect(try ProxyPeers(parsing: row.list).contains(peer) == row.isNamed)
+    }
+
+    @Test func addressIsKnownOfAConnectionThatWasReset() throws {
+        let (listener, port) = try WireSocket.listening(waiting: 1)
+        defer { close(listener) }
+        try WireSocket.connected(to: port).abort()
+        let accepted = try #require(AcceptedSocket(from: listener))
+        defer { close(accepted.descriptor) }
+        #expect(accepted.peer?.text == "127.0.0.1")
     }
 
     @Test(arguments: [

@@ -7,20 +7,9 @@ final class MuteListener: Sendable {
     private let fillers: [Int32]
 
     init() throws {
-        listener = WireSocket.make()
-        var one: Int32 = 1
-        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, 4)
-        var address = WireSocket.address(0)
-        var count = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let socket = listener
-        let isListening = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(socket, $0, count) == 0 && listen(socket, 0) == 0
-                    && getsockname(socket, $0, &count) == 0
-            }
-        }
-        guard isListening else { throw WireFailure("listen: \(errno)") }
-        port = UInt16(bigEndian: address.sin_port)
+        (listener, port) = try WireSocket.listening(waiting: 0)
+        var address = WireSocket.address(port)
+        let count = socklen_t(MemoryLayout<sockaddr_in>.size)
         var fillers: [Int32] = []
         for _ in 0..<4 {
             let filler = WireSocket.make()

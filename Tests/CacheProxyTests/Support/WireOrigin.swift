@@ -41,20 +41,7 @@ final class WireOrigin: Sendable {
 
     init(port wanted: UInt16 = 0, _ script: @escaping Script) throws {
         self.script = script
-        listener = WireSocket.make()
-        var one: Int32 = 1
-        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, 4)
-        var address = WireSocket.address(wanted)
-        var count = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let socket = listener
-        let isListening = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(socket, $0, count) == 0 && listen(socket, 1_024) == 0
-                    && getsockname(socket, $0, &count) == 0
-            }
-        }
-        port = UInt16(bigEndian: address.sin_port)
-        guard isListening else { throw WireFailure("listen: \(errno)") }
+        (listener, port) = try WireSocket.listening(at: wanted, waiting: 1_024)
         let thread = Thread { [self] in acceptAll() }
         thread.stackSize = 512 * 1024
         thread.start()

@@ -34,6 +34,29 @@ final class WireSocket: @unchecked Sendable {
         return address
     }
 
+    /// A listener at the port, or at a free one, for which so many connections may wait.
+    static func listening(
+        at port: UInt16 = 0,
+        waiting: Int32
+    ) throws -> (descriptor: Int32, port: UInt16) {
+        let descriptor = make()
+        var one: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, 4)
+        var address = address(port)
+        var count = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, count) == 0 && listen(descriptor, waiting) == 0
+                    && getsockname(descriptor, $0, &count) == 0
+            }
+        }
+        guard isListening else {
+            defer { close(descriptor) }
+            throw WireFailure("listen: \(errno)")
+        }
+        return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+
     static func connected(to port: UInt16, receiveBytes: Int32? = nil) throws -> WireSocket {
         let descriptor = make()
         if var receiveBytes {
