@@ -1,6 +1,12 @@
 import CacheEngine
 import CurlOrigin
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// Shows a page, also after its server has become unreachable.
 ///
 ///     swift run offline-client https://example.com/ /tmp/offline-cache
@@ -10,7 +16,7 @@ struct OfflineClient {
         let arguments = CommandLine.arguments
         guard arguments.count == 3 else {
             print("usage: offline-client URL DIRECTORY")
-            throw CacheError(.requestInvalid, detail: "Two arguments are needed")
+            exit(2)
         }
         let reader = try await OfflineReader(directory: arguments[2], origin: CurlOrigin())
         do {

@@ -9,9 +9,15 @@
 import CacheEngine
 import CurlOrigin
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 guard CommandLine.arguments.count == 2 else {
     print("usage: server-loop ORIGIN")
-    throw CacheError(.requestInvalid, detail: "One argument is needed")
+    exit(2)
 }
 
 let origin = CommandLine.arguments[1]

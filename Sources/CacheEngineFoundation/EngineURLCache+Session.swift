@@ -81,8 +81,8 @@ internal import Foundation
             for (name, value) in additionalFields.pairs where !asked.fields.contains(name) {
                 asked.fields.append(name, value)
             }
-            if asked.options.policy == nil, let session = TaskInternals.session(of: task) {
-                SessionRequest.takePolicy(of: session.configuration, for: &asked)
+            if let session = TaskInternals.session(of: task) {
+                SessionRequest.takeOptions(of: session.configuration, request, for: &asked)
             }
             return asked
         }

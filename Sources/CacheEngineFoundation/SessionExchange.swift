@@ -36,15 +36,18 @@ final class SessionExchange: BodySource {
         var cancelTask: (@Sendable () -> Void)?
     }
 
+    private let content: BodyStream?
     private let windowBytesMax: Int
     private let cancellations: DispatchQueue
     private let state = Mutex(State())
 
-    /// Creates an exchange whose task is cancelled on the queue `cancellations`.
+    /// Creates an exchange that sends `content`, and whose task is cancelled on the queue
+    /// `cancellations`.
     ///
     /// `cancel()` of URLSession blocks until it has processed all data that a fast server sends,
     /// which may never end.
-    init(windowBytesMax: Int, cancellations: DispatchQueue) {
+    init(content: BodyStream?, windowBytesMax: Int, cancellations: DispatchQueue) {
+        self.content = content
         self.windowBytesMax = windowBytesMax
         self.cancellations = cancellations
     }
@@ -192,7 +195,10 @@ final class SessionExchange: BodySource {
         }
     }
 
-    func contentMoved() { state.withLock { $0.hasSentContent = true } }
+    func contentMoved() {
+        state.withLock { $0.hasSentContent = true }
+        content?.noteMovement()
+    }
 
     func receive(_ data: Data) {
         let (isOpen, isTooMuch) = state.withLock { state in

@@ -75,6 +75,7 @@ public final class URLSessionOrigin: Origin {
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         try Task.checkCancellation()
         let exchange = SessionExchange(
+            content: request.body,
             windowBytesMax: windowBytesMax,
             cancellations: cancellations
         )

@@ -220,6 +220,19 @@ import Testing
         }
     }
 
+    @Test func silentOriginAndATimeoutOfTheSession() async throws {
+        var counts: [Int] = []
+        for number in 0..<3 {
+            let server = try LoopbackServer { _, connection in connection.waitForClose() }
+            let all = try await sessions { $0.timeoutIntervalForRequest = 1 }
+            let start = ContinuousClock.now
+            #expect(try await result(all[number], try request(server)) == -1001)
+            #expect(ContinuousClock.now - start < .seconds(20))
+            counts.append(server.requestCount)
+        }
+        #expect(counts == [1, 2, 1])
+    }
+
     @Test func cacheThatWasShutDown() async throws {
         let server = try Self.fresh()
         var results: [Int] = []

@@ -66,6 +66,34 @@ import Testing
         #expect(server.requests.contains { $0.path == "/other" })
     }
 
+    /// What the delegate returns is sent: neither more content nor less.
+    @Test func delegateChoosesTheContent() async throws {
+        let server = try Self.server()
+        let target = try #require(URL(string: server.baseURL + "/new"))
+        let rows: [(Int, @Sendable (URLRequest) -> URLRequest?, String)] = [
+            (307, { $0 }, "POST x"),
+            (307, { _ in URLRequest(url: target) }, "GET "),
+            (
+                302,
+                {
+                    var next = $0
+                    next.httpMethod = "POST"
+                    next.httpBody = Data("y".utf8)
+                    return next
+                }, "POST y"
+            ),
+        ]
+        for (status, decision, expected) in rows {
+            let delegate = RecordingDelegate(redirect: decision)
+            let session = try await URLSession.loading(delegate: delegate)
+            let url = try #require(URL(string: server.baseURL + "/old?\(status)"))
+            var post = URLRequest(url: url)
+            post.httpMethod = "POST"
+            session.uploadTask(with: post, from: Data("x".utf8)).resume()
+            #expect(await delegate.eventsToTheEnd().contains(.data(expected)))
+        }
+    }
+
     @Test func endlessRedirectIsAnError() async throws {
         let server = try LoopbackServer { _, connection in
             connection.respond(302, [("Location", "/again"), ("Cache-Control", "no-store")])

@@ -273,6 +273,26 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
+    @Test func passwordReachesTheOriginBehindAStoredChallenge() async throws {
+        let server = try LoopbackServer { request, connection in
+            guard request["Authorization"] != nil else {
+                let fields = [
+                    ("WWW-Authenticate", "Basic realm=\"here\""), ("Cache-Control", "max-age=60"),
+                ]
+                return connection.respond(401, fields)
+            }
+            connection.respond(body: "secret")
+        }
+        let delegate = RecordingDelegate(
+            credential: URLCredential(user: "a", password: "b", persistence: .none)
+        )
+        let session = try await URLSession.loading(storing: .byRules, delegate: delegate)
+        session.dataTask(with: try request(server.baseURL)).resume()
+        let events = await delegate.eventsToTheEnd()
+        #expect(events.contains(.data("secret")), "\(events)")
+        #expect(server.requestCount == 2)
+    }
+
     /// URLSession on Linux never ends a task whose challenge has no answer.
     @Test func challengeWithoutAnAnswerIsTheResponse() async throws {
         let server = try LoopbackServer { _, connection in

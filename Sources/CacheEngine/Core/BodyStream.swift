@@ -12,6 +12,12 @@ public protocol BodySource: AnyObject, Sendable {
     func cancel()
 }
 
+/// A source whose owner watches how far it gets.
+package protocol WatchedSource: BodySource {
+    /// Tells the owner that bytes which the source has delivered are on their way.
+    func noteMovement()
+}
+
 /// A body as an asynchronous sequence of chunks.
 ///
 /// A stored body can be read repeatedly, a body that arrives from a network only once: a second
@@ -88,6 +94,12 @@ public struct BodyStream: AsyncSequence, Sendable {
     package var isAvailable: Bool {
         if case .chunk = content { return true }
         return false
+    }
+
+    /// Tells the owner of the source, if it watches it, that delivered bytes are on their way; for an
+    /// origin that reads the content before it sends it.
+    package func noteMovement() {
+        if case .source(let lease, _) = content { lease.noteMovement() }
     }
 
     /// Reads the whole body into one chunk.
@@ -218,6 +230,8 @@ package final class SourceLease: Sendable {
     private let hasReader = Atomic(false)
 
     package init(_ source: any BodySource) { self.source = source }
+
+    func noteMovement() { (source as? any WatchedSource)?.noteMovement() }
 
     /// Permits the first reader to begin: a second one would take the rest for the whole.
     package func begin() throws {

@@ -126,6 +126,8 @@ enum Mutant: String {
     case keepsLeadsOfGoneClients
     case keepsLeadsThatAreOver
     case leavesExchangesRunning
+    case cutsLongTimeouts
+    case timesUploads
     case keepsPlacesOfUnsent
     case fetchesAWholeForEachRange
     case asksAsTheFirstClient

@@ -34,6 +34,7 @@
             var content = try await TaskContent(of: delivery)
             var challenges = ChallengeStep(delivery, configuration)
             var hasLeftOrigin = false
+            var hasNewPassword = false
             for hop in 0... {
                 try Task.checkCancellation()
                 var asked = try SessionRequest.cacheRequest(
@@ -44,6 +45,7 @@
                 asked.body = content.body
                 if let type = content.usualType(for: asked) { asked.fields["Content-Type"] = type }
                 asked.options.leavesStoring = asksDelegate(about: asked)
+                if hasNewPassword { askOrigin(&asked) }
                 let response = try await cache.respond(to: asked)
                 content.reportIfUnseen(to: delivery)
                 SessionCookies.keep(of: response, url, configuration)
@@ -52,6 +54,7 @@
                 {
                     request.setValue(authorization, forHTTPHeaderField: "Authorization")
                     content = try content.repeated()
+                    hasNewPassword = true
                     continue
                 }
                 let step = RedirectStep(response, to: request, content)
@@ -60,14 +63,22 @@
                         throw URLError(.httpTooManyRedirects)
                     }
                     request = next
+                    hasNewPassword = false
                     hasLeftOrigin = hasLeftOrigin || !RedirectStep.isSameOrigin(url, target)
                     url = target
-                    content = step.content
+                    content = step.content(for: next, delivery)
                     continue
                 }
                 let consent = StoreConsent(of: delivery, cache, asked, response)
                 return try await ResponseDelivery(delivery, url, consent).deliver(response)
             }
+        }
+
+        /// Keeps a stored 401 from answering the password that it asked for.
+        private func askOrigin(_ asked: inout CacheRequest) {
+            let policy = asked.options.policy ?? cache.configuration.policy
+            guard policy.onMiss == .load else { return }
+            asked.options.policy = policy.with { $0.reads = false }
         }
 
         /// The request that follows the redirect; `nil` if the delegate wants the redirect itself.
@@ -113,19 +124,20 @@
                 if !withSecrets, RedirectStep.isSecret(name) { continue }
                 asked.fields.append(name, value)
             }
-            takePolicy(of: configuration, for: &asked)
+            takeOptions(of: configuration, request, for: &asked)
+            return asked
+        }
+
+        /// Gives the session's policy and timeout to a request that has none of its own.
+        static func takeOptions(
+            of configuration: URLSessionConfiguration,
+            _ request: URLRequest,
+            for asked: inout CacheRequest
+        ) {
             if request.timeoutInterval == usualTimeoutSeconds {
                 let seconds = configuration.timeoutIntervalForRequest
                 asked.options.timeout = Duration(clampingSeconds: seconds)
             }
-            return asked
-        }
-
-        /// Gives the session's policy to a request that has none of its own.
-        static func takePolicy(
-            of configuration: URLSessionConfiguration,
-            for asked: inout CacheRequest
-        ) {
             guard asked.options.policy == nil,
                 configuration.requestCachePolicy != .useProtocolCachePolicy
             else { return }

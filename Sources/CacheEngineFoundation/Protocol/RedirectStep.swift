@@ -6,7 +6,7 @@
     /// The request that a redirect leads to (RFC 9110 §15.4).
     struct RedirectStep {
         let request: URLRequest
-        let content: TaskContent
+        private let content: TaskContent
 
         /// Returns `nil` if the response is no redirect, or one that cannot be followed: no
         /// `Location`, another scheme, or content that can be sent only once.
@@ -33,6 +33,15 @@
                 for name in Self.secrets { next.setValue(nil, forHTTPHeaderField: name) }
             }
             self.request = next
+        }
+
+        /// The content for the request that the delegate has chosen: that of the redirect, unless it
+        /// chose another method or content.
+        func content(for chosen: URLRequest, _ delivery: TaskDelivery) -> TaskContent {
+            let isOffered =
+                chosen.httpMethod == request.httpMethod && chosen.httpBody == request.httpBody
+                && chosen.httpBodyStream === request.httpBodyStream
+            return isOffered ? content : TaskContent(of: chosen, delivery)
         }
 
         private static let contentFields = ["Content-Type", "Content-Length", "Content-Encoding"]

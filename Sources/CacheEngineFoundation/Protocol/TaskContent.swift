@@ -31,15 +31,7 @@
         init(of delivery: TaskDelivery) async throws {
             switch delivery.internals.content {
             case .none: self = .none
-            case .data(let data):
-                let chunk = ByteChunk(data)
-                let again: @Sendable () throws -> BodyStream = { BodyStream(chunk) }
-                self.init(
-                    body: BodyStream(chunk),
-                    again: again,
-                    isForm: Self.isForm(delivery.task),
-                    unseenBytes: chunk.count
-                )
+            case .data(let data): self.init(data, isForm: Self.isForm(delivery.task))
             case .file(let url):
                 let again: @Sendable () throws -> BodyStream = { try Self.file(url, delivery) }
                 self.init(body: try again(), again: again, isForm: false, unseenBytes: nil)
@@ -62,6 +54,32 @@
                     unseenBytes: nil
                 )
             }
+        }
+
+        /// The content of a request that the delegate has made.
+        init(of request: URLRequest, _ delivery: TaskDelivery) {
+            if let data = request.httpBody {
+                self.init(data, isForm: true)
+            } else if let stream = request.httpBodyStream {
+                self.init(
+                    body: Self.stream(stream, nil, delivery),
+                    again: nil,
+                    isForm: true,
+                    unseenBytes: nil
+                )
+            } else {
+                self = .none
+            }
+        }
+
+        private init(_ data: Data, isForm: Bool) {
+            let chunk = ByteChunk(data)
+            self.init(
+                body: BodyStream(chunk),
+                again: { BodyStream(chunk) },
+                isForm: isForm,
+                unseenBytes: chunk.count
+            )
         }
 
         /// Whether the content can be sent to the target of a redirect.

@@ -54,6 +54,28 @@ import Testing
         #expect(await world.shutDown())
     }
 
+    /// Also while others wait for less time.
+    @Test func requestMayWaitLongerThanTheLimit() async throws {
+        let origin = HeldOrigin()
+        let world = try await Self.world(origin)
+        var patient = Self.request
+        patient.options.timeout = .seconds(20)
+        let caller = await world.answer(patient)
+        let other = await world.answer(Self.request)
+        for _ in 0..<15 { await world.advance(seconds: 1) }
+        #expect(caller.end == nil && other.errorCode == .originTimedOut)
+        #expect(origin.count == 1)
+        origin.held.last?.answer()
+        await world.settle()
+        #expect(caller.isComplete)
+        var hopeless = Self.other(1)
+        hopeless.options.timeout = patient.options.timeout
+        let late = await world.answer(hopeless)
+        for _ in 0..<25 { await world.advance(seconds: 1) }
+        #expect(late.errorCode != nil)
+        #expect(await world.shutDown())
+    }
+
     @Test("a leader that was given up, and returns late, does not end what its successor brings")
     func lateLeaderDoesNotEndItsSuccessorsFlight() async throws {
         let origin = HeldOrigin(cancellation: .ignored)

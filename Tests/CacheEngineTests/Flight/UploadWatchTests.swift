@@ -52,6 +52,44 @@ import Testing
         #expect(await world.shutDown())
     }
 
+    /// The timeout counts from the last piece, too.
+    @Test func steadyUploadMayTakeLongerThanItsTimeout() async throws {
+        let world = try await Self.world(answers: false)
+        let content = ManualBody()
+        var request = Self.upload(content.stream())
+        request.options.timeout = .seconds(2)
+        let caller = await world.answer(request)
+        for _ in 0..<8 {
+            content.feed("x")
+            await world.advance(seconds: 1)
+        }
+        #expect(caller.end == nil)
+        content.finish()
+        await world.advance(seconds: 1)
+        #expect(caller.end == nil)
+        for _ in 0..<4 { await world.advance(seconds: 1) }
+        #expect([.deadlineExceeded, .originTimedOut].contains(caller.errorCode))
+        #expect(await world.shutDown())
+    }
+
+    /// An origin may read the content before it sends it.
+    @Test func contentThatMovesAfterItWasReadExtendsTheTime() async throws {
+        let origin = HeldOrigin()
+        var configuration = HTTPCache.Configuration(memory: .megabytes(4))
+        configuration.originLimits.maximumHeadTime = .seconds(3)
+        let world = try await SimulatedCache(configuration: configuration, origin: origin)
+        let content = ManualBody()
+        let caller = await world.answer(Self.upload(content.stream()))
+        for _ in 0..<8 {
+            origin.held.last?.request.body?.noteMovement()
+            await world.advance(seconds: 1)
+        }
+        #expect(caller.end == nil)
+        for _ in 0..<5 { await world.advance(seconds: 1) }
+        #expect(caller.errorCode == .originTimedOut)
+        #expect(await world.shutDown())
+    }
+
     @Test("content that stands still, and a head that does not come after it, end the request")
     func limitCountsFromTheLastPiece() async throws {
         for ends in [true, false] {

@@ -14,19 +14,18 @@ extension FlightFetch: WatchedFlight {
         // sent.
         let upload = context.upload
         if upload == nil { endOverdueWaiters(nowNanoseconds: now) }
-        let limits = services.configuration.originLimits
+        let idle = services.configuration.originLimits.maximumIdleTime
         guard
             let (mark, still) = progress.look(
                 at: flight,
                 uploadedPieces: upload?.pieceCount ?? 0,
-                idleNanoseconds: limits.maximumIdleTime.nanoseconds,
+                idleNanoseconds: idle.nanoseconds,
                 nowNanoseconds: now
             )
         else { return }
         let limit =
             mark.isUnanswered
-            ? limits.maximumHeadTime.seconds + (upload?.secondsUnseen ?? 0)
-            : limits.maximumIdleTime.seconds
+            ? headSeconds + (upload?.secondsUnseen ?? 0) : idle.seconds
         // An attempt has the time of its request, less the time spent waiting for another request.
         let isOverdue = upload == nil && mark.isUnanswered && flight.untilNanoseconds <= now
         guard isOverdue || still >= UInt64(nanosecondsIn: limit) else { return }
@@ -36,6 +35,13 @@ extension FlightFetch: WatchedFlight {
         } else {
             expire(error)
         }
+    }
+
+    private var headSeconds: Double {
+        if Mutant.cutsLongTimeouts.isOn {
+            return services.configuration.originLimits.maximumHeadTime.seconds
+        }
+        return Double(context.asked.headNanoseconds) / 1e9
     }
 
     func abort(_ error: any Error) { flight.abort(error) }

@@ -17,6 +17,9 @@ final class RequestContext: Sendable {
     /// The end of the request's time for a head, on the monotonic clock, for all its waits
     /// together.
     let untilNanoseconds: UInt64
+    /// The time that one attempt at a head may take: the longer of `OriginLimits.maximumHeadTime` and
+    /// the request's own timeout.
+    var headNanoseconds: UInt64 { untilNanoseconds - startedNanoseconds }
     /// The fetches that the request is part of.
     let ancestors: [AncestorFetch]
 

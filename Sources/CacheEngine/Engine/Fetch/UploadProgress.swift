@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The amount of a request's content that the origin has read; during an upload no head is overdue.
+/// The progress of a request's content to its origin; during an upload no head is overdue.
 final class UploadProgress: Sendable {
     /// The least speed assumed for content in memory, whose upload cannot be observed.
     static let bytesPerSecondMin = 64 * 1_024
@@ -14,7 +14,7 @@ final class UploadProgress: Sendable {
         secondsUnseen = Double(count) / Double(Self.bytesPerSecondMin)
     }
 
-    /// The number of pieces that the origin has read.
+    /// The number of pieces that the origin has read, and of movements that it has told of.
     var pieceCount: Int { pieces.load(ordering: .relaxed) }
 
     /// The same content, counted as the origin reads it.
@@ -26,7 +26,7 @@ final class UploadProgress: Sendable {
 
     /// `@unchecked Sendable`: `iterator` belongs to the one reader that a body source has at a
     /// time.
-    private final class WatchedContent: BodySource, @unchecked Sendable {
+    private final class WatchedContent: WatchedSource, @unchecked Sendable {
         private var iterator: BodyStream.AsyncIterator
         private let progress: UploadProgress
 
@@ -37,9 +37,11 @@ final class UploadProgress: Sendable {
 
         func next() async throws -> ByteChunk? {
             let chunk = try await iterator.next()
-            progress.pieces.wrappingAdd(1, ordering: .relaxed)
+            noteMovement()
             return chunk
         }
+
+        func noteMovement() { progress.pieces.wrappingAdd(1, ordering: .relaxed) }
 
         /// The wrapped body is cancelled when its last reference is released.
         func cancel() {}

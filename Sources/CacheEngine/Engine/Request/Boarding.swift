@@ -254,7 +254,7 @@ struct Boarding {
             }
             return outcome
         case .waiting(let waiter):
-            let timer = timer(of: waiter, in: flight, context.asked.request.options)
+            let timer = timer(of: waiter, in: flight, context)
             let outcome = await flight.outcome(of: waiter)
             timer?.cancel()
             if !isOwn { services.recorder.waited(nanoseconds: waitedNanoseconds) }
@@ -273,18 +273,30 @@ struct Boarding {
     }
 
     /// The task that removes the waiter when the request's own time is over.
+    ///
+    /// Content that is being sent extends the time: it ends between one and two times the timeout after
+    /// the last piece.
     private func timer(
         of waiter: Flight.WaiterID,
         in flight: Flight,
-        _ options: RequestOptions
+        _ context: FetchContext
     ) -> Task<Void, Never>? {
+        let options = context.asked.request.options
         guard let seconds = options.timeout?.seconds else { return nil }
         // Earlier waits have used part of the request's time.
         let waited = waitedNanoseconds
         let limit = UInt64(nanosecondsIn: seconds)
-        let nanoseconds = limit > waited ? limit - waited : 0
+        let upload = Mutant.timesUploads.isOn ? nil : context.upload
+        let unseen = UInt64(nanosecondsIn: upload?.secondsUnseen ?? 0)
         return services.supervisor.start(on: options.taskExecutor) { [clock = services.clock] in
-            guard (try? await clock.sleep(nanoseconds: nanoseconds)) != nil else { return }
+            var nanoseconds = (limit > waited ? limit - waited : 0) + unseen
+            var pieceCount = 0
+            while true {
+                guard (try? await clock.sleep(nanoseconds: nanoseconds)) != nil else { return }
+                guard let upload, upload.pieceCount != pieceCount else { break }
+                pieceCount = upload.pieceCount
+                nanoseconds = limit
+            }
             let error = CacheError(
                 .deadlineExceeded,
                 detail: "The request has no response after \(seconds) seconds"
