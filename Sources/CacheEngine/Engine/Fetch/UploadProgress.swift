@@ -25,7 +25,7 @@ final class UploadProgress: Sendable {
     }
 
     /// `@unchecked Sendable`: `iterator` belongs to the one reader that a body source has at a
-    /// time.
+    /// time; any thread may note a movement, because the count is atomic.
     private final class WatchedContent: WatchedSource, @unchecked Sendable {
         private var iterator: BodyStream.AsyncIterator
         private let progress: UploadProgress

@@ -131,6 +131,8 @@ extension RequestOptions {
     }
     /// The time that the head of the response may take, which may exceed
     /// `OriginLimits.maximumHeadTime`; `nil` leaves it to that limit.
+    ///
+    /// It begins anew with each piece of the request's content that is sent.
     public var timeout: Duration? {
         get { isUsual ? nil : wishes.timeout }
         set { wishes.timeout = newValue }
