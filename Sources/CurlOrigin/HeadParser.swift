@@ -28,6 +28,8 @@ struct HeadParser {
     private var framingError: CacheError?
     /// Whether the version is HTTP/1.0.
     private var isOldVersion = false
+    /// Whether the connection carries many responses at once.
+    private(set) var isMultiplexed = false
     private var name: [UInt8] = []
     private var value: [UInt8] = []
     private var lineCount = 0
@@ -102,6 +104,7 @@ struct HeadParser {
         framing = MessageFraming()
         framingError = nil
         isOldVersion = line.starts(with: "HTTP/1.0".utf8)
+        isMultiplexed = line.starts(with: "HTTP/2".utf8) || line.starts(with: "HTTP/3".utf8)
         place = .inHead
         return .none
     }

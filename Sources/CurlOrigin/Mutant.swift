@@ -17,6 +17,7 @@ enum Mutant: String {
     case sendsProxyAuthorization
     case takesFailedContentForWhole
     case keepsForStreams
+    case countsTransfersOfOneConnection
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -13,10 +13,13 @@ final class Transfer {
     let upload: UploadPipe?
     let easy: UnsafeMutableRawPointer
     var deadlines: TransferDeadlines
+    /// Whether the transfer waits or has begun.
+    var place = StartLine.Place.uncounted
     /// The time under which the transfer is in the deadline queue.
     var queuedMoment = UInt64.max
     private let clock: EventClock
     private let book: DeadlineBook
+    private let startLine: StartLine
     private var parser: HeadParser
     /// The first error on our side; libcurl only knows that a callback failed.
     private var failure: (any Error)?
@@ -32,6 +35,7 @@ final class Transfer {
         easy: UnsafeMutableRawPointer,
         clock: EventClock,
         book: DeadlineBook,
+        startLine: StartLine,
         configuration: CurlConfiguration
     ) {
         self.exchange = exchange
@@ -40,6 +44,7 @@ final class Transfer {
         self.easy = easy
         self.clock = clock
         self.book = book
+        self.startLine = startLine
         deadlines = TransferDeadlines(
             TransferDeadlines.Limits(configuration.deadlines),
             head: request.headTimeout,
@@ -118,6 +123,7 @@ final class Transfer {
         case .final(let head):
             deadlines.headArrived(now: clock.now)
             book.note(self)
+            startLine.learn(isMultiplexed: parser.isMultiplexed, of: request.connectionURL)
             if head.isFramedTwice { set(CURLOPT_FORBID_REUSE, 1) }
             exchange.deliver(.head(head))
             askForContentAgain()
@@ -256,16 +262,14 @@ extension Transfer {
         return request.isIdempotent && (isRepeatable || Mutant.keepsForStreams.isOn)
     }
 
+    /// Without CURLOPT_PIPEWAIT: while an origin does not respond to the first connection, all other
+    /// transfers would wait for it, then for the next one, and so on.
     private func configureConnection(_ configuration: CurlConfiguration) {
         switch configuration.protocolVersion {
-        case .automatic:
-            set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-            // With HTTP/2 one connection serves many requests.
-            if request.isSecure { set(CURLOPT_PIPEWAIT, 1) }
+        case .automatic: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
         case .http1: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         case .http2PriorKnowledge:
             set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE))
-            set(CURLOPT_PIPEWAIT, 1)
         }
         switch configuration.verification {
         case .systemAuthorities: break

@@ -2,13 +2,14 @@ internal import CCurl
 internal import CacheEngine
 import Platform
 
-/// The running transfers, and the loop of the event thread that moves them.
+/// The transfers, and the loop of the event thread that moves them.
 ///
 /// It is created by the thread that starts the event thread, and then used only by the event
 /// thread.
 ///
 /// Invariants:
-/// 1. A transfer is in `transfers` exactly as long as its handle is in the multi handle.
+/// 1. A transfer is in `transfers` until it ends. Its handle is in the multi handle from the moment
+///    at which it begins: `startLine` may let it wait.
 final class TransferTable {
     private let loop: EventLoop
     private let poller: SocketPoller
@@ -16,6 +17,7 @@ final class TransferTable {
     private let clock = EventClock()
     private var transfers: [TransferID: Transfer] = [:]
     private let book = DeadlineBook()
+    private let startLine: StartLine
     /// The time at which libcurl must be called even if no socket is ready.
     private var curlMoment = UInt64.max
     private var idleHandles: [UnsafeMutableRawPointer] = []
@@ -30,6 +32,7 @@ final class TransferTable {
         self.loop = loop
         self.poller = poller
         self.multi = multi
+        startLine = StartLine(loop.configuration.connections)
         let context = Unmanaged.passUnretained(self).toOpaque()
         ccurl_multi_set_socket_callback(multi, Self.onSocket, context)
         ccurl_multi_set_timer_callback(multi, Self.onTimer, context)
@@ -45,7 +48,8 @@ final class TransferTable {
     /// use would leave no room for idle ones.
     private func keepIdleConnections() {
         let idleMax = max(1, min(loop.configuration.connections.maximumIdle, Self.idleMax))
-        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, idleMax + transfers.count)
+        let begunCount = transfers.count - startLine.waiterCount
+        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, idleMax + begunCount)
     }
 
     /// Runs the event loop until the origin is retired and the last transfer has ended.
@@ -79,6 +83,7 @@ final class TransferTable {
         }
         endFinished()
         endExpired()
+        beginWaiting()
     }
 
     private func waitMilliseconds() -> Int32 {
@@ -123,16 +128,29 @@ final class TransferTable {
             easy: easy,
             clock: clock,
             book: book,
+            startLine: startLine,
             configuration: loop.configuration
         )
         transfers[exchange.id] = transfer
-        keepIdleConnections()
-        guard curl_multi_add_handle(multi, easy) == CURLM_OK else {
-            let error = CacheError(.originFailed, detail: "libcurl could not begin the transfer")
-            end(transfer, .failure(error))
-            return
-        }
+        transfer.place = startLine.enter(exchange.id, for: request.connectionURL)
         book.note(transfer)
+        if transfer.place.hasBegun { begin(transfer) }
+    }
+
+    private func beginWaiting() {
+        while let next = startLine.next() {
+            guard let transfer = transfers[next.transfer] else { continue }
+            transfer.place = next.place
+            begin(transfer)
+        }
+    }
+
+    private func begin(_ transfer: Transfer) {
+        keepIdleConnections()
+        guard curl_multi_add_handle(multi, transfer.easy) == CURLM_OK else {
+            let error = CacheError(.originFailed, detail: "libcurl could not begin the transfer")
+            return end(transfer, .failure(error))
+        }
     }
 
     // MARK: - Ends
@@ -163,7 +181,8 @@ final class TransferTable {
 
     /// Ends a transfer; must not be called in libcurl's callbacks, where handles cannot be removed.
     private func end(_ transfer: Transfer, _ outcome: ExchangeEvent) {
-        curl_multi_remove_handle(multi, transfer.easy)
+        if transfer.place.hasBegun { curl_multi_remove_handle(multi, transfer.easy) }
+        startLine.leave(transfer.place, for: transfer.request.connectionURL)
         transfers[transfer.exchange.id] = nil
         keepIdleConnections()
         if idleHandles.count < Self.idleHandlesMax {

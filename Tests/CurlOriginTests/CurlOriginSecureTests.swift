@@ -133,4 +133,24 @@ import Testing
             #expect(try await text(origin, "/protocol") == "HTTP/2.0")
         }
     }
+
+    /// Thirty responses that do not end share two connections with the one that does.
+    @Test func connectionsOfHTTP2CarryMoreRequestsThanThereMayBeConnections() async throws {
+        let verification = CurlConfiguration.Verification.authorities(file: server.authorityFile)
+        let origin = CurlOrigin(
+            configuration: .init(
+                verification: verification,
+                connections: .init(maximumPerHost: 2)
+            )
+        )
+        let url = server.baseURL + "/hang"
+        let bodies = try await withThrowingTaskGroup(of: BodyStream.self) { group in
+            for _ in 0..<30 {
+                group.addTask { try await origin.fetch(OriginRequest(url: url)).body }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(bodies.count == 30)
+        #expect(try await text(origin, "/protocol") == "HTTP/2.0")
+    }
 }

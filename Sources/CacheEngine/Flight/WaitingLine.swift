@@ -6,18 +6,20 @@
 /// Invariants, checked by `checkInvariants()`:
 /// 1. Tickets ascend.
 /// 2. `count` places are taken, all of them at or behind `front`.
-struct WaitingLine<Element> {
-    typealias Ticket = Int
+package struct WaitingLine<Element> {
+    package typealias Ticket = Int
 
     private var places: [(ticket: Ticket, element: Element?)] = []
     private var front = 0
     private var lastTicket = 0
-    private(set) var count = 0
+    package private(set) var count = 0
 
-    var isEmpty: Bool { count == 0 }
+    package init() {}
+
+    package var isEmpty: Bool { count == 0 }
 
     /// Adds an element at the end; its ticket is never reused.
-    mutating func enter(_ element: Element) -> Ticket {
+    package mutating func enter(_ element: Element) -> Ticket {
         lastTicket += 1
         assert(places.last.map { $0.ticket < lastTicket } ?? true, "tickets ascend")
         places.append((lastTicket, element))
@@ -27,7 +29,7 @@ struct WaitingLine<Element> {
     }
 
     /// Removes the element of the ticket; returns `nil` if it has left.
-    mutating func leave(_ ticket: Ticket) -> Element? {
+    package mutating func leave(_ ticket: Ticket) -> Element? {
         guard let position = position(of: ticket), let element = places[position].element.take()
         else { return nil }
         count -= 1
@@ -49,14 +51,14 @@ struct WaitingLine<Element> {
     }
 
     /// The element that entered first of those still in the line.
-    var first: (ticket: Ticket, element: Element)? {
+    package var first: (ticket: Ticket, element: Element)? {
         for place in places[front...] {
             if let element = place.element { return (place.ticket, element) }
         }
         return nil
     }
 
-    mutating func popFirst() -> Element? {
+    package mutating func popFirst() -> Element? {
         guard let first else { return nil }
         return leave(first.ticket)
     }
