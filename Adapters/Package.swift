@@ -129,7 +129,10 @@ let package = Package(
         ),
         .testTarget(
             name: "AsyncHTTPClientOriginTests",
-            dependencies: ["AsyncHTTPClientOrigin", engine, nioCore, nioPosix, testSupport],
+            dependencies: [
+                "AsyncHTTPClientOrigin", engine, nioCore, nioPosix, testSupport,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+            ],
             swiftSettings: house
         ),
 
@@ -151,7 +154,7 @@ let package = Package(
             name: "HummingbirdCacheTests",
             dependencies: [
                 "HummingbirdCache", "hummingbird-gateway", engine, httpTypes, hummingbird, logging,
-                nioCore, testSupport,
+                nioCore, nioPosix, testSupport,
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
             ],
             swiftSettings: house

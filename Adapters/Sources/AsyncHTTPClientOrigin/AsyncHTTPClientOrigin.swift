@@ -5,6 +5,7 @@ public import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc
@@ -22,15 +23,17 @@ import NIOSSL
 public final class AsyncHTTPClientOrigin: Origin {
     private let client: HTTPClient
     private let maximumHeadTime: Duration
+    /// The limit without a byte of a body; `nil` means none.
+    private let maximumIdleTime: Duration?
 
     /// Creates an origin with the given client configuration.
     ///
     /// Redirects and content codings are up to the cache, so the client neither follows redirects
     /// nor decodes content. The cache decides also what a failed connection means, so the client
     /// does not try it again, whatever `configuration.connectionPool` says.
-    /// `configuration.timeout` limits the time to connect and the time between two pieces of a body.
-    /// `maximumHeadTime` limits the wait for the head of a response if the request has no limit of
-    /// its own.
+    /// `configuration.timeout` limits the time to connect and, by `read`, the time between two pieces
+    /// of a body. `maximumHeadTime` limits the wait for the head of a response if the request has no
+    /// limit of its own. It begins anew with each piece of the request's content that is sent.
     public init(
         configuration: HTTPClient.Configuration = HTTPClient.Configuration(
             timeout: .init(connect: .seconds(10), read: .seconds(60))
@@ -41,6 +44,9 @@ public final class AsyncHTTPClientOrigin: Origin {
         configuration.redirectConfiguration = .disallow
         configuration.decompression = .disabled
         configuration.connectionPool.retryConnectionEstablishment = false
+        // The client would apply this limit to the wait for the head too, however long it may be.
+        maximumIdleTime = configuration.timeout.read.map { .nanoseconds($0.nanoseconds) }
+        configuration.timeout.read = nil
         client = HTTPClient(configuration: configuration)
         self.maximumHeadTime = maximumHeadTime
     }
@@ -52,14 +58,10 @@ public final class AsyncHTTPClientOrigin: Origin {
     public func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         try Task.checkCancellation()
         try Self.checkPort(of: request.url)
-        let limit = request.timeout ?? maximumHeadTime
+        let watch = SilenceWatch(limit: request.timeout ?? maximumHeadTime)
         let response: HTTPClientResponse
         do {
-            // The deadline applies to the head only; the client's read timeout applies to the body.
-            response = try await client.execute(
-                HTTPClientRequest(request),
-                deadline: .now() + TimeAmount(limit)
-            )
+            response = try await head(of: HTTPClientRequest(request, watch), watch)
         } catch {
             throw Self.failure(error, isBody: false)
         }
@@ -71,10 +73,32 @@ public final class AsyncHTTPClientOrigin: Origin {
             status: Int(response.status.code),
             fields: fields,
             body: BodyStream(
-                ResponseBody(response.body),
+                ResponseBody(response.body, maximumIdleTime: maximumIdleTime),
                 count: fields["Content-Length"].flatMap { Int($0) }
             )
         )
+    }
+
+    /// Sends the request and returns the head of the response, unless the watch ends before.
+    private func head(
+        of request: HTTPClientRequest,
+        _ watch: SilenceWatch
+    ) async throws -> HTTPClientResponse {
+        try await withThrowingTaskGroup(of: HTTPClientResponse?.self) { [client] group in
+            group.addTask { try await client.execute(request, deadline: .distantFuture) }
+            group.addTask {
+                try await watch.waitForSilence()
+                return nil
+            }
+            defer { group.cancelAll() }
+            guard let response = try await group.next() ?? nil else {
+                throw CacheError(
+                    .originTimedOut,
+                    detail: "The origin sent no response within its deadline"
+                )
+            }
+            return response
+        }
     }
 
     /// Throws if the URL's port is over 65535, which SwiftNIO shortens to 16 bits or does not
@@ -104,6 +128,7 @@ public final class AsyncHTTPClientOrigin: Origin {
         if !isBody, isOfConnecting(error) {
             return CacheError(.originUnreachable, detail: "\(error)")
         }
+        if error is CacheError || error is CancellationError { return error }
         guard let error = error as? HTTPClientError else {
             return CacheError(isBody ? .bodyTruncated : .originFailed, detail: "\(error)")
         }
@@ -140,24 +165,72 @@ public final class AsyncHTTPClientOrigin: Origin {
 
 /// The body of a response; its failures are reported as errors of the cache.
 private final class ResponseBody: BodySource {
-    private let body: BufferBody<HTTPClientResponse.Body>
+    private let body: EndableBody<HTTPClientResponse.Body>
+    private let watch: SilenceWatch?
+    private let watching: Task<Void, any Error>?
 
-    init(_ body: HTTPClientResponse.Body) { self.body = BufferBody(body) }
+    init(_ body: HTTPClientResponse.Body, maximumIdleTime: Duration?) {
+        let body = EndableBody(body)
+        self.body = body
+        let watch = maximumIdleTime.map { SilenceWatch(limit: $0) }
+        self.watch = watch
+        watching = watch.map { watch in
+            Task { [weak body] in
+                try await watch.waitForSilence()
+                body?.end(
+                    with: CacheError(.originTimedOut, detail: "The body stopped: no byte in time")
+                )
+            }
+        }
+    }
+
+    deinit { watching?.cancel() }
 
     func next() async throws -> ByteChunk? {
         do {
+            watch?.resume()
+            defer { watch?.pause() }
             return try await body.next()
         } catch {
             throw AsyncHTTPClientOrigin.failure(error, isBody: true)
         }
     }
 
-    func cancel() { body.cancel() }
+    func cancel() {
+        watching?.cancel()
+        body.cancel()
+    }
+}
+
+/// Waits until nothing has moved for a time.
+private final class SilenceWatch: Sendable {
+    private let limit: Duration
+    /// The moment of the last movement; `nil` while nothing is expected.
+    private let moved = Mutex<ContinuousClock.Instant?>(.now)
+
+    init(limit: Duration) { self.limit = limit }
+
+    /// Notes a movement, or that one is expected from now on.
+    func resume() { moved.withLock { $0 = .now } }
+
+    /// Nothing is expected until `resume`.
+    func pause() { moved.withLock { $0 = nil } }
+
+    /// Returns when nothing has moved for the limit; throws if the task is cancelled.
+    func waitForSilence() async throws {
+        while true {
+            let end = (moved.withLock { $0 } ?? .now) + limit
+            guard end > .now else { return }
+            try await Task.sleep(until: end, clock: .continuous)
+        }
+    }
 }
 
 extension HTTPClientRequest {
     /// Converts the request for AsyncHTTPClient, which writes the framing fields itself.
-    fileprivate init(_ request: OriginRequest) {
+    ///
+    /// Each piece of the content that the client takes counts as a movement.
+    fileprivate init(_ request: OriginRequest, _ watch: SilenceWatch) {
         self.init(url: request.url)
         method = HTTPMethod(rawValue: request.method.name)
         for (name, value) in request.fields.pairs where !Self.ofFraming.contains(name.lowercased())
@@ -171,7 +244,10 @@ extension HTTPClientRequest {
         }
         let count = content.count ?? request.fields["Content-Length"].flatMap { Int($0) }
         body = .stream(
-            content.map { ByteBuffer($0) },
+            content.map { chunk in
+                watch.resume()
+                return ByteBuffer(chunk)
+            },
             length: count.map { .known(Int64($0)) } ?? .unknown
         )
     }

@@ -44,6 +44,7 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
             throw HTTPError(.badRequest)
         }
         let content = try content(of: request)
+        let lease = content.map(ContentLease.init)
         let question = CacheRequest(
             method: HTTPMethod(request.method.rawValue),
             url: upstream + path,
@@ -51,7 +52,8 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
             body: content.map { BodyStream($0, count: request.contentLength) }
         )
         do {
-            return Response(try await cache.respond(to: question), to: request.method)
+            let answer = try await cache.respond(to: question)
+            return Response(answer, to: request.method, lending: lease)
         } catch let error as CacheError {
             if content?.isTooLarge == true { throw HTTPError(.contentTooLarge) }
             throw HTTPError(.init(code: error.gatewayStatus), message: error.detail)
@@ -59,13 +61,28 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
     }
 
     /// The content of the request, read on demand of the origin, or `nil` if there is none.
-    private func content(of request: Request) throws -> BufferBody<RequestBody>? {
+    private func content(of request: Request) throws -> EndableBody<RequestBody>? {
         guard request.mayHaveContent else { return nil }
         guard request.contentLength ?? 0 <= contentBytesMax else {
             throw HTTPError(.contentTooLarge)
         }
-        return BufferBody(request.body, bytesMax: contentBytesMax)
+        return EndableBody(request.body, bytesMax: contentBytesMax)
     }
+}
+
+/// Lends a request's content to the origin until the response has been written or dropped.
+///
+/// Then Hummingbird reads what is left of the content. An origin that had a read under way, because
+/// it answered without the content or timed out, would read the connection beside it, at which
+/// SwiftNIO ends the process. If the content has not ended, the connection is closed.
+private final class ContentLease: Sendable {
+    private let content: EndableBody<RequestBody>
+
+    init(_ content: EndableBody<RequestBody>) { self.content = content }
+
+    deinit { end() }
+
+    func end() { content.end(with: CancellationError()) }
 }
 
 extension Request {
@@ -83,13 +100,18 @@ extension Response {
     ///
     /// If the client disconnects, the writer throws. This drops the stream and cancels any fetch
     /// that serves only this client.
-    fileprivate init(_ answer: CacheResponse, to method: HTTPRequest.Method) {
+    fileprivate init(
+        _ answer: CacheResponse,
+        to method: HTTPRequest.Method,
+        lending lease: ContentLease?
+    ) {
         let body = answer.body
         self.init(
             status: .init(code: answer.status),
             headers: HTTPFields(answer.fields),
             // A response to HEAD has no content and no length here; GET's length is in its fields.
             body: ResponseBody(contentLength: method == .head ? nil : body.count) { writer in
+                defer { lease?.end() }
                 for try await chunk in body { try await writer.write(ByteBuffer(chunk)) }
                 try await writer.finish(nil)
             }

@@ -13,21 +13,28 @@ public struct CacheMiddleware: AsyncMiddleware {
     private let upstream: String
     private let name: String
     private let contentBytesMax: Int
+    private let isContentDecoded: Bool
 
     /// Creates a middleware in front of `upstream`.
     ///
     /// `upstream` is a scheme and an authority such as `http://127.0.0.1:3000`. `name` appears in
     /// `Via`. A request whose content is longer than `contentBytesMax` is answered with 413.
+    ///
+    /// Vapor decodes content with the coding gzip or deflate, so the origin gets it without that
+    /// coding. Give `false` as `isContentDecoded` if the server's `requestDecompression` is
+    /// `.disabled`; the content then passes as it came.
     public init(
         cache: HTTPCache,
         upstream: String,
         name: String = "vapor",
-        contentBytesMax: Int = 64 << 20
+        contentBytesMax: Int = 64 << 20,
+        isContentDecoded: Bool = true
     ) {
         self.cache = cache
         self.upstream = upstream
         self.name = name
         self.contentBytesMax = contentBytesMax
+        self.isContentDecoded = isContentDecoded
     }
 
     /// Answers from the cache, which asks the origin if needed.
@@ -42,11 +49,18 @@ public struct CacheMiddleware: AsyncMiddleware {
         let target = request.url.string
         guard target.hasPrefix("/") else { throw Abort(.badRequest) }
         let content = try content(of: request)
+        let hasLostCoding = isContentDecoded && request.hasDecodedCoding
+        var fields = HeaderFields(request.headers.map { ($0.name, $0.value) }).forwarded(by: name)
+        if hasLostCoding {
+            fields.remove("Content-Encoding")
+            fields.remove("Content-Length")
+        }
+        let count = hasLostCoding ? nil : request.contentLength
         let question = CacheRequest(
             method: CacheEngine.HTTPMethod(request.method.rawValue),
             url: upstream + target,
-            fields: HeaderFields(request.headers.map { ($0.name, $0.value) }).forwarded(by: name),
-            body: content.map { BodyStream($0, count: request.contentLength) }
+            fields: fields,
+            body: content.map { BodyStream($0, count: count) }
         )
         do {
             return Response(try await cache.respond(to: question), to: request)
@@ -70,5 +84,11 @@ public struct CacheMiddleware: AsyncMiddleware {
 extension Request {
     fileprivate var contentLength: Int? {
         headers.first(name: .contentLength).flatMap { Int($0) }
+    }
+
+    /// Whether the content had a coding that SwiftNIO's decompressor removes; it leaves the fields.
+    fileprivate var hasDecodedCoding: Bool {
+        let coding = headers[canonicalForm: "Content-Encoding"].first?.lowercased()
+        return coding == "gzip" || coding == "deflate"
     }
 }

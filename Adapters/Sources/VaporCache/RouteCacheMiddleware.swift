@@ -35,7 +35,8 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
         chainingTo next: any AsyncResponder
     ) async throws -> Response {
         guard !request.headers.contains(name: .upgrade), request.method != .CONNECT,
-            request.headers.contains(name: .host), request.url.string.hasPrefix("/")
+            request.headers.contains(name: .host), request.url.string.hasPrefix("/"),
+            !request.isReadWithContent
         else { return try await next.respond(to: request) }
         // The host is part of the key, because routes may depend on it: they see it in that form.
         let hosts = request.headers[.host].map { ("Host", $0) }
@@ -78,6 +79,8 @@ private struct RouteOrigin: Origin {
             // Vapor passes a stream only to the client, so the stream bypasses the cache. Requests
             // that waited for it send requests of their own.
             routes.setStreamed(response)
+            // Of all that forbids storing, only this is obeyed whatever the fields and the policy say.
+            answer.fields["Vary"] = "*"
             answer.fields["Cache-Control"] = "no-store"
             answer.fields.remove("Content-Length")
         }
@@ -100,7 +103,7 @@ private final class Routes: Sendable {
 
     func takeStreamed() -> Response? { streamed.withLock { $0.take() } }
 
-    /// Calls the routes with the fields of the cache's request and with the client's content.
+    /// Calls the routes with the fields of the cache's request.
     func respond(to asked: OriginRequest) async throws -> Response {
         guard request.method == .GET || request.method == .HEAD else {
             return try await next.respond(to: request)
@@ -112,12 +115,23 @@ private final class Routes: Sendable {
             version: request.version,
             headersNoUpdate: HTTPHeaders(asked.fields.pairs.map { ($0.name, $0.value) }),
             remoteAddress: request.remoteAddress,
+            peerCertificateChain: request.peerCertificateChain,
             logger: request.logger,
             on: request.eventLoop
         )
         question.parameters = request.parameters
         question.route = request.route
         question.storage = request.storage
+        question.serviceContext = request.serviceContext
         return try await next.respond(to: question)
+    }
+}
+
+extension Request {
+    /// Whether this is a GET or HEAD with content, whose response is for no other request.
+    fileprivate var isReadWithContent: Bool {
+        guard method == .GET || method == .HEAD else { return false }
+        return headers.contains(name: .transferEncoding)
+            || headers[.contentLength].contains { $0 != "0" }
     }
 }

@@ -1,3 +1,4 @@
+import AsyncHTTPClient
 import AsyncHTTPClientOrigin
 import CacheEngine
 import CacheTestSupport
@@ -9,9 +10,9 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct AsyncHTTPClientOriginTests {
     /// Runs `body` with an origin, and closes its connections.
     private func withOrigin(
+        _ origin: AsyncHTTPClientOrigin = AsyncHTTPClientOrigin(),
         _ body: (AsyncHTTPClientOrigin) async throws -> Void
     ) async throws {
-        let origin = AsyncHTTPClientOrigin()
         do {
             try await body(origin)
         } catch {
@@ -197,6 +198,59 @@ import Testing
             }
             #expect(error?.code == .originTimedOut)
             gate.open()
+        }
+    }
+
+    /// The limit for the head begins anew with each piece of the content.
+    @Test func anUploadMayTakeLongerThanTheLimitForTheHead() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(201) }
+        let pieces = AsyncStream { sender in
+            Task {
+                for _ in 0..<8 {
+                    try await Task.sleep(for: .milliseconds(150))
+                    sender.yield(ByteChunk("piece"))
+                }
+                sender.finish()
+            }
+        }
+        try await withOrigin { origin in
+            let response = try await origin.fetch(
+                OriginRequest(
+                    method: .post,
+                    url: server.baseURL + "/",
+                    body: BodyStream(pieces),
+                    timeout: .milliseconds(700)
+                )
+            )
+            #expect(response.status == 201)
+        }
+        #expect(server.requests.first?.body.count == 40)
+    }
+
+    /// The limit between two pieces of a body is none for the head.
+    @Test func aHeadMayTakeLongerThanThePiecesOfABody() async throws {
+        let gate = LoopbackGate()
+        let server = try LoopbackServer { _, connection in
+            gate.wait()
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab")
+            connection.waitForClose()
+        }
+        let hasty = AsyncHTTPClientOrigin(
+            configuration: .init(timeout: .init(connect: .seconds(10), read: .milliseconds(200)))
+        )
+        try await withOrigin(hasty) { origin in
+            let opening = Task {
+                try await Task.sleep(for: .milliseconds(600))
+                gate.open()
+            }
+            let response = try await origin.fetch(
+                OriginRequest(url: server.baseURL + "/", timeout: .seconds(30))
+            )
+            try await opening.value
+            let error = await #expect(throws: CacheError.self) {
+                try await response.body.collect()
+            }
+            #expect(error?.code == .originTimedOut)
         }
     }
 

@@ -5,6 +5,7 @@ import Hummingbird
 import HummingbirdCache
 import HummingbirdTesting
 import NIOCore
+import NIOPosix
 import Testing
 
 /// A Hummingbird server in front of an origin answers as a cache must.
@@ -138,6 +139,44 @@ import Testing
         }
         received.continuation.finish()
         #expect(await received.stream.reduce(into: []) { $0.append($1) } == [ByteChunk("content")])
+    }
+
+    /// The server reads the rest of the content, which the origin is still about to read.
+    @Test(arguments: [true, false])
+    func anOriginThatStillReadsTheContentEndsNoServer(isAnswered: Bool) async throws {
+        let origin = ScriptedOrigin { request, number in
+            guard number == 1, let content = request.body else { return .whole(body: "alive") }
+            let (began, reading) = AsyncStream.makeStream(of: Void.self)
+            // A client with a task of its own for the content, as AsyncHTTPClient has.
+            Task {
+                for try await _ in content { reading.yield() }
+            }
+            for await _ in began { break }
+            // The next read is under way now, or is soon.
+            try await Task.sleep(for: .milliseconds(50))
+            guard isAnswered else { throw CacheError(.originTimedOut, detail: "no response") }
+            return .whole(status: 401)
+        }
+        try await withServer(origin) { client in
+            let port = try #require(client.port)
+            let connection = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(host: "127.0.0.1", port: port) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+                            wrappingChannelSynchronously: channel
+                        )
+                    }
+                }
+            let head = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc"
+            let answer = try await connection.executeThenClose { inbound, outbound in
+                try await outbound.write(ByteBuffer(string: head))
+                // The server closes the connection, because the content has not ended.
+                return try await inbound.reduce(into: "") { $0 += String(buffer: $1) }
+            }
+            #expect(answer.hasPrefix(isAnswered ? "HTTP/1.1 401 " : "HTTP/1.1 504 "))
+            let next = try await client.execute(uri: "/b", method: .get)
+            #expect(String(buffer: next.body) == "alive")
+        }
     }
 
     @Test func contentOverTheLimitIsRefused() async throws {

@@ -116,6 +116,37 @@ import VaporTesting
         #expect(await received.stream.reduce(into: []) { $0.append($1) } == [ByteChunk("content")])
     }
 
+    /// Vapor decodes the content, so it must not pass for encoded.
+    @Test(arguments: ["gzip", "GZIP", "identity"])
+    func decodedContentHasNoCoding(coding: String) async throws {
+        let origin = ScriptedOrigin { request, _ in
+            let content = try await request.body?.collect() ?? .empty
+            let facts = [
+                request.fields["Content-Encoding"] ?? "none",
+                request.body?.count.map(String.init) ?? "unknown", content.text,
+            ]
+            return .whole(body: facts.joined(separator: " "))
+        }
+        let isGzip = coding.lowercased() == "gzip"
+        let content = isGzip ? Self.gzipOfHello : [UInt8]("hello".utf8)
+        try await withGateway(origin) { client, _ in
+            let response = try await client.sendRequest(
+                .POST,
+                "/a",
+                headers: ["Content-Encoding": coding],
+                body: ByteBuffer(bytes: content)
+            )
+            let expected = isGzip ? "none unknown hello" : "identity 5 hello"
+            #expect(String(buffer: response.body) == expected)
+        }
+    }
+
+    /// What `printf hello | gzip -n` writes.
+    private static let gzipOfHello: [UInt8] = [
+        0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0xCB, 0x48, 0xCD, 0xC9,
+        0xC9, 0x07, 0x00, 0x86, 0xA6, 0x10, 0x36, 0x05, 0x00, 0x00, 0x00,
+    ]
+
     @Test func contentOverTheLimitIsRefused() async throws {
         let origin = ScriptedOrigin()
         try await withGateway(origin, contentBytesMax: 3) { client, _ in

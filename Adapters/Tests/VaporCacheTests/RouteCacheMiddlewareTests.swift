@@ -15,9 +15,10 @@ import VaporTesting
     /// Runs `body` with an application whose route `news` is `route`, behind a cache.
     private func withRoute(
         _ route: @escaping @Sendable (Request) async throws -> Response,
+        configuration: HTTPCache.Configuration = HTTPCache.Configuration(),
         _ body: (any TestingApplicationTester, RouteCacheMiddleware) async throws -> Void
     ) async throws {
-        let routes = try await RouteCacheMiddleware(configuration: HTTPCache.Configuration())
+        let routes = try await RouteCacheMiddleware(configuration: configuration)
         let upkeep = Task { await routes.run() }
         try await withApp { application in
             let errors = ErrorMiddleware.default(environment: application.environment)
@@ -85,25 +86,64 @@ import VaporTesting
         #expect(calls.count == 2)
     }
 
-    @Test func aStreamedResponseBypassesTheCache() async throws {
+    /// Whatever the fields and the policy say of storing it.
+    @Test(
+        arguments: [
+            ["Cache-Control": "max-age=60"],
+            ["Cache-Control": "max-age=60", "CDN-Cache-Control": "max-age=60"],
+        ] as [HTTPHeaders],
+        [true, false]
+    )
+    func aStreamedResponseBypassesTheCache(
+        headers: HTTPHeaders,
+        respectsDirectives: Bool
+    ) async throws {
         let calls = Counter()
+        var configuration = HTTPCache.Configuration()
+        configuration.policy.respectsOriginDirectives = respectsDirectives
+        configuration.policy.lifetimeOverride = respectsDirectives ? nil : .seconds(60)
         let route: @Sendable (Request) async throws -> Response = { _ in
             calls.add()
             return Response(
-                headers: ["Cache-Control": "max-age=60"],
+                headers: headers,
                 body: .init(managedAsyncStream: { writer in
                     try await writer.writeBuffer(ByteBuffer(string: "ab"))
                     try await writer.writeBuffer(ByteBuffer(string: "cd"))
                 })
             )
         }
-        try await withRoute(route) { client, _ in
+        try await withRoute(route, configuration: configuration) { client, _ in
             for _ in 0..<2 {
                 let response = try await client.sendRequest(.GET, "/news", headers: Self.host)
                 #expect(String(buffer: response.body) == "abcd")
+                #expect(response.headers.first(name: "Vary") == nil)
             }
         }
         #expect(calls.count == 2)
+    }
+
+    /// The response to a GET with content is for no other request.
+    @Test func contentOfAGETReachesTheRoute() async throws {
+        let calls = Counter()
+        let route: @Sendable (Request) async throws -> Response = { request in
+            calls.add()
+            return Response(
+                headers: ["Cache-Control": "max-age=60"],
+                body: .init(string: request.body.string ?? "all")
+            )
+        }
+        try await withRoute(route) { client, _ in
+            for filter in [nil, "a", "b", nil] {
+                let response = try await client.sendRequest(
+                    .GET,
+                    "/news",
+                    headers: Self.host,
+                    body: filter.map { ByteBuffer(string: $0) }
+                )
+                #expect(String(buffer: response.body) == filter ?? "all")
+            }
+        }
+        #expect(calls.count == 3)
     }
 
     @Test func anErrorOfARouteIsItsResponse() async throws {
