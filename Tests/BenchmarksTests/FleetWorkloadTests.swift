@@ -27,6 +27,7 @@ struct FleetWorkloadTests {
         let misses = rows.filter { $0.quantity == "time_per_miss" }
         #expect(misses.map { $0.parameter("fleet") } == ["off", "log", "store"])
         #expect(rows.contains { $0.quantity == "time_per_shared_hit" && $0.value > 0 })
+        #expect(rows.contains { $0.quantity == "lost_look_ups" && $0.value <= 0.1 })
     }
 
     /// Without a store each machine fetches for itself, with it one machine does.

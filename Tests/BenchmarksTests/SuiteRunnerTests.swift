@@ -89,10 +89,24 @@ import Testing
         #expect(found.map(\.ratio) == [nil, .init(to: "peer", 0.5)])
     }
 
-    @Test func allocationsThatNothingCountsAreNoFigure() {
+    /// The percentiles of nothing are 0, which would meet every target.
+    @Test func timeOfNoOperationIsNoFigure() throws {
+        var tally = Tally(workload: "w", parameters: [])
+        let nothing = Histogram()
+        let empty = Sample.time("time", Double(nothing.percentile(0.5)), nothing)
+        #expect(throws: WorkloadFailure("w: no operation was timed for time")) {
+            try tally.add([empty])
+        }
+        var times = Histogram()
+        times.record(7)
+        try tally.add([.time("time", 7, times), .time("other", 1)])
+        #expect(tally.measurements(probe: nil).map(\.quantity) == ["time", "other"])
+    }
+
+    @Test func allocationsThatNothingCountsAreNoFigure() throws {
         for (areCounted, quantities) in [(true, ["allocations", "value"]), (false, ["value"])] {
             var tally = Tally(workload: "w", parameters: [], countsAllocations: areCounted)
-            tally.add([.allocations(0, operations: 1), .lowerIsBetter("value", 1, .count)])
+            try tally.add([.allocations(0, operations: 1), .lowerIsBetter("value", 1, .count)])
             #expect(tally.measurements(probe: nil).map(\.quantity) == quantities)
         }
     }

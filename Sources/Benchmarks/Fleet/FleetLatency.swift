@@ -36,28 +36,44 @@ private final class FleetLatencyCase: WorkloadCase {
         for sharing in FleetMachine.Sharing.allCases {
             machines.append((sharing, try await fixture.machine(sharing)))
         }
-        _ = try await round()
+        _ = try await measure()
     }
 
     func round() async throws -> [Sample] {
+        let times = try await measure()
+        try times.lookUps.requireFewLost()
+        return samples(times)
+    }
+
+    /// The times of a round.
+    private struct Times {
+        var hits = Histogram()
+        var lookUps = LookUps()
+        /// The misses of each machine.
+        var misses: [Histogram]
+    }
+
+    private func measure() async throws -> Times {
         guard let fixture else { throw WorkloadFailure.notPrepared }
         let reader = try await fixture.machine()
-        var hits = Histogram()
-        var misses = [Histogram](repeating: Histogram(), count: machines.count)
+        var times = Times(misses: .init(repeating: Histogram(), count: machines.count))
         for block in 0..<blocks {
             // The order turns round, so that no kind always follows the same other one.
             let order = Array(machines.indices)
             for index in block % 2 == 0 ? order : order.reversed() {
-                try await miss(machines[index], &misses[index])
+                try await miss(machines[index], &times.misses[index])
             }
             for number in block * Self.blockCount..<(block + 1) * Self.blockCount {
                 let before = monotonicNanoseconds()
-                guard try await reader.isSharedHit(number) else { continue }
-                hits.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
+                let isHit = try await reader.isSharedHit(number)
+                let after = monotonicNanoseconds()
+                times.lookUps.add(isHit: isHit)
+                // A lost look-up has waited for its limit and then for the origin.
+                if isHit { times.hits.record(Stopwatch.elapsed(from: before, to: after)) }
             }
         }
         await reader.cache.shutDown()
-        return samples(hits, misses)
+        return times
     }
 
     private func miss(
@@ -78,10 +94,14 @@ private final class FleetLatencyCase: WorkloadCase {
         try await one.machine.waitUntilPublished(published)
     }
 
-    private func samples(_ hits: Histogram, _ misses: [Histogram]) -> [Sample] {
-        var samples = [Sample.time("time_per_shared_hit", Double(hits.percentile(0.5)), hits)]
-        let plain = Double(misses[0].percentile(0.5))
-        for (one, histogram) in zip(machines, misses) {
+    private func samples(_ times: Times) -> [Sample] {
+        let hit = Double(times.hits.percentile(0.5))
+        var samples: [Sample] = [
+            .time("time_per_shared_hit", hit, times.hits),
+            .lostLookUps(times.lookUps.lostShare),
+        ]
+        let plain = Double(times.misses[0].percentile(0.5))
+        for (one, histogram) in zip(machines, times.misses) {
             let median = Double(histogram.percentile(0.5))
             var time = Sample.time("time_per_miss", median, histogram)
             time.parameters = [one.sharing.parameter]

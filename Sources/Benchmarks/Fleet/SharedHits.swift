@@ -54,7 +54,7 @@ private final class SharedHitCase: WorkloadCase {
             sample,
             .time("processor_time", hits.processorNanoseconds / Double(hits.count)),
             .allocations(hits.allocations, operations: hits.count),
-            .lowerIsBetter("lost_look_ups", 1 - hits.successShare, .share),
+            .lostLookUps(1 - hits.successShare),
         ]
     }
 

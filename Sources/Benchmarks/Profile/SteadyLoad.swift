@@ -41,7 +41,10 @@ package struct SteadyLoad {
         let length = max(1, UInt64(seconds * 1e9))
         var elapsed: UInt64 = 0
         repeat {
-            for index in cases.indices { tallies[index].add(try await cases[index].round()) }
+            for index in cases.indices {
+                let samples = try await cases[index].round()
+                try tallies[index].add(samples)
+            }
             rounds += 1
             elapsed = monotonicNanoseconds() - start
             let reached = Int(min(100, elapsed * 100 / length))

@@ -48,7 +48,8 @@ package struct SuiteRunner {
                 probes.append(probe.measure())
                 for index in cases.indices {
                     advance()
-                    tallies[index].add(try await cases[index].round())
+                    let samples = try await cases[index].round()
+                    try tallies[index].add(samples)
                 }
             }
         } catch {
@@ -85,8 +86,15 @@ struct Tally {
         self.countsAllocations = countsAllocations
     }
 
-    mutating func add(_ samples: [Sample]) {
+    /// Adds the samples of a round; throws if one is of operations that were not timed.
+    ///
+    /// The percentiles of an empty histogram are 0, the best possible time.
+    mutating func add(_ samples: [Sample]) throws {
         for sample in samples where countsAllocations || sample.unit != .allocations {
+            try WorkloadFailure.require(
+                sample.histogram?.count != 0,
+                "\(workload): no operation was timed for \(sample.quantity)"
+            )
             let index = columns.firstIndex {
                 $0.first.quantity == sample.quantity && $0.first.parameters == sample.parameters
                     && $0.first.reference?.peer == sample.reference?.peer

@@ -49,6 +49,7 @@ package struct Sample: Sendable {
     package let unit: Unit
     package let better: Measurement.Direction
     package let value: Double
+    /// The times of the operations that the value is about; a row needs at least one.
     package var histogram: Histogram?
     package var reference: Reference?
     package var parameters: [Measurement.Parameter] = []

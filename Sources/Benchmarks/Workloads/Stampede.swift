@@ -46,7 +46,8 @@ private final class StampedeCase: WorkloadCase {
             guard isBesideHits else { return Histogram() }
             return await PlainThread.run {
                 _ = other.hits { _ in origin.answeredAt == 0 }
-                return other.hits { _ in !origin.isDone }
+                // On a busy machine the thread may get its processor back after the last caller.
+                return other.hits { $0 == 0 || !origin.isDone }
             }
         }
         var waits = Histogram()
