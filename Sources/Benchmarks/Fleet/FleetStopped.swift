@@ -17,7 +17,7 @@ private final class FleetStoppedCase: WorkloadCase {
 
     init(_ plan: WorkloadPlan) { self.plan = plan }
 
-    private var quietSeconds: Double { plan.sized(smoke: 0.3, quick: 2, full: 8) }
+    private var quietSeconds: Double { plan.sized(smoke: 0.6, quick: 2, full: 8) }
     /// In the long run the breaker reaches its longest time.
     private var stoppedSeconds: Double { plan.sized(smoke: 1.3, quick: 4, full: 20) }
 
@@ -47,7 +47,7 @@ private final class FleetStoppedCase: WorkloadCase {
         let record = try await running.value
         await machine.cache.shutDown()
         await plain.cache.shutDown()
-        return hitSamples(record, quiet..<stopped, stopped..<resumed)
+        return try hitSamples(record.hits, quiet..<stopped, stopped..<resumed)
             + missSamples(record, stopped..<resumed) + [
                 .time("time_until_used_again", Double(returned - resumed))
             ]
@@ -75,28 +75,40 @@ private final class FleetStoppedCase: WorkloadCase {
     }
 
     private func hitSamples(
-        _ record: StoppedLoad.Record,
+        _ hits: BurstSchedule,
         _ before: Range<UInt64>,
         _ during: Range<UInt64>
-    ) -> [Sample] {
-        let usual = Rounds(record.hitPercentiles(in: before)).median
-        return [("before", before), ("during", during)].flatMap { name, time in
-            record.hitPercentiles(in: time).map { p99 in
-                var sample = Sample.time("p99_of_hits", p99)
+    ) throws -> [Sample] {
+        func samples(_ name: String, _ time: Range<UInt64>) throws -> [Sample] {
+            try hits.wholeWindows(in: time).map { window in
+                var sample = Sample.time("p99_of_hits", Double(window.percentile(0.99)), window)
                 sample.parameters = [.init("stop", name)]
-                if name == "during" { sample.reference = .init(peer: "before", value: usual) }
                 return sample
             }
         }
+        let quiet = try samples("before", before)
+        var stopped = try samples("during", during)
+        let usual = Rounds(quiet.map(\.value)).median
+        for index in stopped.indices {
+            stopped[index].reference = .init(peer: "before", value: usual)
+        }
+        return quiet + stopped
     }
 
-    private func missSamples(_ record: StoppedLoad.Record, _ stop: Range<UInt64>) -> [Sample] {
+    private func missSamples(
+        _ record: StoppedLoad.Record,
+        _ stop: Range<UInt64>
+    ) throws -> [Sample] {
         let second = stop.lowerBound + 1_000_000_000
         let parts = [
             ("first second", stop.lowerBound..<second), ("later", second..<stop.upperBound),
         ]
-        return parts.map { name, time in
+        return try parts.map { name, time in
             let (fleet, plain) = record.misses(in: time)
+            try WorkloadFailure.require(
+                fleet.count > 0 && plain.count > 0,
+                "fleet: no miss was due in this part of the stop: \(name)"
+            )
             var sample = Sample.time(
                 "added_to_miss_p99",
                 Double(fleet.percentile(0.99)) - Double(plain.percentile(0.99)),
@@ -108,37 +120,24 @@ private final class FleetStoppedCase: WorkloadCase {
     }
 }
 
-/// Hits without a pause and misses on a schedule, on a machine of a fleet; the same misses on a
-/// machine without one.
+/// Bursts of hits and single misses, both on a schedule, on a machine of a fleet; the same misses on
+/// a machine without one.
 private final class StoppedLoad: Sendable {
-    /// The hits of one window have one p99.
-    struct Window {
-        let start: UInt64
-        var hits = Histogram()
-    }
-
     struct Miss {
-        let start: UInt64
+        /// The moment at which it was due.
+        let due: UInt64
+        /// The time from then until its response.
         let nanoseconds: UInt64
         let isInFleet: Bool
     }
 
     struct Record {
-        var windows: [Window] = []
-        var misses: [Miss] = []
-
-        /// The p99 of each window that lies within `time`.
-        func hitPercentiles(in time: Range<UInt64>) -> [Double] {
-            windows.filter {
-                time.contains($0.start)
-                    && time.contains($0.start + StoppedLoad.windowNanoseconds)
-            }
-            .map { Double($0.hits.percentile(0.99)) }
-        }
+        let hits: BurstSchedule
+        let misses: [Miss]
 
         func misses(in time: Range<UInt64>) -> (fleet: Histogram, plain: Histogram) {
             var (fleet, plain) = (Histogram(), Histogram())
-            for miss in misses where time.contains(miss.start) {
+            for miss in misses where time.contains(miss.due) {
                 if miss.isInFleet {
                     fleet.record(miss.nanoseconds)
                 } else {
@@ -149,11 +148,7 @@ private final class StoppedLoad: Sendable {
         }
     }
 
-    static let windowNanoseconds: UInt64 = 250_000_000
     private static let missNanoseconds: UInt64 = 5_000_000
-    /// Many, so that the first hits after a pause, which find cold caches, are not the p99.
-    private static let hitsOfBurst = 2_000
-    private static let burstNanoseconds: UInt64 = 2_000_000
     /// The numbers of resources that no machine has requested begin here.
     private static let firstMiss = 1_000_000
     private static let hitNumber = 999_999
@@ -172,46 +167,46 @@ private final class StoppedLoad: Sendable {
     private var goesOn: Bool { !isOver.load(ordering: .relaxed) && !Task.isCancelled }
 
     func run() async throws -> Record {
-        async let windows = hits()
+        async let bursts = hits()
         async let others = misses()
-        return Record(windows: try await windows, misses: try await others)
+        return Record(hits: try await bursts, misses: try await others)
     }
 
-    private func hits() async throws -> [Window] {
+    /// Makes each burst at its moment, unless an earlier one still goes on.
+    private func hits() async throws -> BurstSchedule {
         _ = try await machine.request(Self.hitNumber)
         let request = CacheRequest(url: KeySet.text(Self.hitNumber))
-        var windows: [Window] = []
+        var bursts = BurstSchedule(start: monotonicNanoseconds())
         while goesOn {
-            var window = Window(start: monotonicNanoseconds())
-            while goesOn, monotonicNanoseconds() < window.start + Self.windowNanoseconds {
-                for _ in 0..<Self.hitsOfBurst {
-                    let before = monotonicNanoseconds()
-                    let response = try await machine.cache.respond(to: request)
-                    window.hits.record(
-                        Stopwatch.elapsed(from: before, to: monotonicNanoseconds())
-                    )
-                    let isHit = response.info.tier == .memory
-                    try WorkloadFailure.require(isHit, "fleet: a hit was not answered from memory")
-                }
-                try await Task.sleep(nanoseconds: Self.burstNanoseconds)
+            let now = monotonicNanoseconds()
+            if now < bursts.due { try await Task.sleep(nanoseconds: bursts.due - now) }
+            guard bursts.canBegin(at: monotonicNanoseconds()) else { continue }
+            for _ in 0..<BurstSchedule.hitsOfBurst {
+                let before = monotonicNanoseconds()
+                let response = try await machine.cache.respond(to: request)
+                bursts.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
+                let isHit = response.info.tier == .memory
+                try WorkloadFailure.require(isHit, "fleet: a hit was not answered from memory")
             }
-            windows.append(window)
+            bursts.end(at: monotonicNanoseconds())
         }
-        return windows
+        bursts.leaveOut(before: monotonicNanoseconds())
+        return bursts
     }
 
     /// Begins a miss on both machines every few milliseconds, however long the last ones take.
+    ///
+    /// Its time begins when it is due, also if its task has to wait for a thread.
     private func misses() async throws -> [Miss] {
         let (machine, plain) = (machine, plain)
         return try await withThrowingTaskGroup(of: Miss.self) { group in
             var (number, moment) = (Self.firstMiss, monotonicNanoseconds())
             while goesOn {
                 for (target, isInFleet) in [(machine, true), (plain, false)] {
-                    group.addTask { [number] in
-                        let start = monotonicNanoseconds()
+                    group.addTask { [number, moment] in
                         _ = try await target.request(number)
-                        let nanoseconds = monotonicNanoseconds() - start
-                        return Miss(start: start, nanoseconds: nanoseconds, isInFleet: isInFleet)
+                        let nanoseconds = monotonicNanoseconds() - moment
+                        return Miss(due: moment, nanoseconds: nanoseconds, isInFleet: isInFleet)
                     }
                 }
                 number += 1
