@@ -115,24 +115,69 @@ import Testing
 
     @Test func aRegressionExitsWithOneAndNoChangeWithZero() async throws {
         let scratch = try ScratchDirectory(in: WorkloadPlan.defaultScratchDirectory)
-        func write(_ name: String, _ value: Double) throws -> String {
-            let path = scratch.path + "/" + name
-            let row = Measurement(
-                workload: "w",
-                quantity: "time",
-                unit: .nanoseconds,
-                better: .lower,
-                rounds: Rounds([value, value])
-            )
-            try TextFile.write(JSONText.encode(RunResult(measurements: [row])), to: path)
-            return path
-        }
-        let base = try write("base.json", 100)
-        let slow = try write("slow.json", 200)
+        let base = try Self.write("base.json", [("time", 100)], in: scratch)
+        let slow = try Self.write("slow.json", [("time", 200)], in: scratch)
         #expect(await BenchCommandLine.run(["compare", base, base]) == .success)
         #expect(await BenchCommandLine.run(["compare", base, slow]) == .failure)
         let page = scratch.path + "/page.html"
         #expect(await BenchCommandLine.run(["report", base, "--output", page]) == .success)
         #expect(try TextFile.read(page).contains("Every figure"))
+    }
+
+    /// A run that measures less proves nothing about the rest.
+    @Test func rowThatIsGoneExitsWithOneUnlessTheRunIsPartial() async throws {
+        let scratch = try ScratchDirectory(in: WorkloadPlan.defaultScratchDirectory)
+        let both = try Self.write("both.json", [("time", 100), ("other", 1)], in: scratch)
+        let some = try Self.write("some.json", [("time", 100)], in: scratch)
+        let slow = try Self.write("slow.json", [("time", 200)], in: scratch)
+        let rest = try Self.write("rest.json", [("other", 1)], in: scratch)
+        let none = try Self.write("none.json", [], in: scratch)
+        let cases: [([String], ExitCode)] = [
+            ([both, some], .failure), ([both, some, "--partial"], .success),
+            ([some, both], .success), ([both, slow, "--partial"], .failure),
+            ([some, rest], .usage), ([some, rest, "--partial"], .usage), ([some, none], .usage),
+            ([none, none], .usage),
+        ]
+        for (words, code) in cases {
+            #expect(await BenchCommandLine.run(["compare"] + words) == code, "\(words)")
+        }
+    }
+
+    @Test func buildsThatAreNoReleaseAreNamed() {
+        var release = BuildDescription.current
+        release.configuration = "release"
+        release.checksInvariants = false
+        var debug = release
+        debug.configuration = "debug"
+        var checked = release
+        checked.checksInvariants = true
+        func builds(_ base: BuildDescription, _ new: BuildDescription) -> [String] {
+            CompareCommand.warnings(RunResult(build: base), RunResult(build: new))
+        }
+        #expect(builds(release, release).isEmpty)
+        for other in [debug, checked] {
+            let lines = builds(other, release) + builds(release, other)
+            #expect(lines.map { String($0.prefix(12)) } == ["The base run", "The new run "])
+        }
+    }
+
+    /// Writes a run with these rows, and returns its path.
+    private static func write(
+        _ name: String,
+        _ rows: [(quantity: String, value: Double)],
+        in scratch: ScratchDirectory
+    ) throws -> String {
+        let path = scratch.path + "/" + name
+        let measurements = rows.map { row in
+            Measurement(
+                workload: "w",
+                quantity: row.quantity,
+                unit: .nanoseconds,
+                better: .lower,
+                rounds: Rounds([row.value, row.value])
+            )
+        }
+        try TextFile.write(JSONText.encode(RunResult(measurements: measurements)), to: path)
+        return path
     }
 }

@@ -122,10 +122,33 @@ import Testing
 
     @Test func rowsOnOneSideOnlyAreNamedAndNoRegression() {
         let comparison = Comparison(
-            base: Self.result([1], metric: "old"),
+            base: Self.result([1], metric: "old", ratio: 2),
             new: Self.result([1], metric: "new")
         )
         #expect(comparison.rows.map(\.verdict) == [.removed, .added])
-        #expect(!comparison.hasRegression)
+        #expect(!comparison.hasRegression && !comparison.hasCommonRow)
+        #expect(comparison.lost.map(\.name) == ["w old against peer"])
+    }
+
+    private static func sweep(_ rates: Int...) -> RunResult {
+        RunResult(
+            measurements: rates.map { rate in
+                Measurement(
+                    workload: "open-loop",
+                    quantity: "latency",
+                    parameters: [.init("rate", rate)],
+                    unit: .nanoseconds,
+                    better: .lower,
+                    rounds: Rounds([1, 1])
+                )
+            }
+        )
+    }
+
+    /// Rates beyond the limit of the machine have no rows.
+    @Test func sweepMayEndEarlier() {
+        let base = Self.sweep(1, 2, 3)
+        #expect(Comparison(base: base, new: Self.sweep(1, 2)).lost.isEmpty)
+        #expect(Comparison(base: base, new: Self.result([1])).lost.count == 3)
     }
 }

@@ -29,6 +29,12 @@ package struct Comparison: Sendable {
         /// The largest change that the noise explains.
         package let noise: Double
         package let verdict: Verdict
+
+        /// The row's workload, metric and peer.
+        package var name: String {
+            let peer = (base ?? new)?.ratio.map { " against \($0.peer)" } ?? ""
+            return "\(workload) \(metric)\(peer)"
+        }
     }
 
     /// Two runs of one program differ by this share even if the rounds of each agree.
@@ -59,6 +65,19 @@ package struct Comparison: Sendable {
     }
 
     package var hasRegression: Bool { rows.contains { $0.verdict == .regressed } }
+
+    package var hasCommonRow: Bool { rows.contains { $0.base != nil && $0.new != nil } }
+
+    /// The rows of the base that the new run should have and lacks.
+    ///
+    /// A sweep of rates ends where the machine is at its limit, which differs from run to run.
+    package var lost: [Row] {
+        let sweep = "open-loop"
+        let hasSweep = rows.contains { $0.workload == sweep && $0.new != nil }
+        return rows.filter { row in
+            row.verdict == .removed && !(hasSweep && row.workload == sweep)
+        }
+    }
 
     package func count(_ verdict: Verdict) -> Int { rows.count { $0.verdict == verdict } }
 
