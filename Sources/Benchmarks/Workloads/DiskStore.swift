@@ -5,7 +5,7 @@ extension Workload {
     /// Storing entries on disk until all of them have reached the operating system.
     static let diskStore = Workload(
         name: "disk-store",
-        question: "new entries onto the disk, flushed; beside the slower of raw pwrite and LZ4"
+        question: "new entries onto the disk, flushed; beside raw pwrite or LZ4 on as many threads"
     ) { plan in
         plan.sized(smoke: [4], quick: [4, 64], full: [1, 4, 16, 64, 256])
             .map { DiskStoreCase(plan, bodySizeBytes: $0 << 10) }
@@ -59,7 +59,7 @@ private final class DiskStoreCase: WorkloadCase {
         for side in RoundOrder.sides(2 + peers.count, round: roundNumber) {
             switch side {
             case 0:
-                let rate = min(compressionRate(), try writingRate(fixture.scratch.path + "/raw"))
+                let rate = try floor(beside: fixture).bytesPerSecond()
                 references.append(.init(peer: "floor", value: rate))
             case 1: ours = try await timeOurs(fixture)
             default:
@@ -81,6 +81,16 @@ private final class DiskStoreCase: WorkloadCase {
         ]
     }
 
+    /// The floor with a quarter of the bodies and a thread for each shard.
+    private func floor(beside fixture: DiskFixture) -> StoreFloor {
+        StoreFloor(
+            threads: fixture.tier.shardCount,
+            bodySizeBytes: bodySizeBytes,
+            bodyCount: entryCount / 4,
+            path: fixture.scratch.path + "/raw"
+        )
+    }
+
     /// Stores all entries, until they have reached the operating system.
     private func timeOurs(
         _ fixture: DiskFixture
@@ -99,44 +109,5 @@ private final class DiskStoreCase: WorkloadCase {
         peers.finish()
         await fixture?.tier.close()
         fixture = nil
-    }
-
-    /// The number of body bytes that one thread compresses in a second.
-    private func compressionRate() -> Double {
-        var raw = [UInt8](repeating: 0, count: bodySizeBytes)
-        var stored = [UInt8](repeating: 0, count: bodySizeBytes + bodySizeBytes / 128 + 64)
-        let count = max(1, entryCount / 4)
-        var elapsed: UInt64 = 0
-        for number in 0..<count {
-            raw.withUnsafeMutableBytes { BodyPool.shared.copyBody(number, into: $0) }
-            let start = monotonicNanoseconds()
-            _ = DiskFloor.compress(raw, into: &stored)
-            elapsed += Stopwatch.elapsed(from: start, to: monotonicNanoseconds())
-        }
-        return Double(count * bodySizeBytes) / Double(max(1, elapsed)) * 1e9
-    }
-
-    /// The number of bytes that one thread writes in a second, in batches as large as the engine's.
-    private func writingRate(_ path: String) throws -> Double {
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw TextFile.unwritable(path) }
-        defer { close(file) }
-        let batch = Array(BodyPool.shared.bytes[..<(256 << 10)])
-        let batches = max(4, entryCount * bodySizeBytes / batch.count / 4)
-        func write() throws -> UInt64 {
-            let start = monotonicNanoseconds()
-            for number in 0..<batches {
-                let count = pwrite(file, batch, batch.count, off_t(number * batch.count))
-                try WorkloadFailure.require(
-                    count == batch.count,
-                    "\(path): a write of \(batch.count) bytes failed"
-                )
-            }
-            return monotonicNanoseconds() - start
-        }
-        // The first pass creates the file; the second measures overwriting, as for a reused
-        // segment.
-        _ = try write()
-        return Double(batches * batch.count) / Double(max(1, try write())) * 1e9
     }
 }
