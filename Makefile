@@ -38,7 +38,7 @@ bench: setup  ## run the quick benchmarks: prints a table and writes a report to
 
 thresholds: setup  ## compare the allocations per operation with perf/thresholds.json
 	$(SWIFT) build -c release --product bench-cli
-	$$($(SWIFT) build -c release --show-bin-path)/bench-cli run --smoke --thresholds perf/thresholds.json
+	"$$($(SWIFT) build -c release --show-bin-path)/bench-cli" run --smoke --thresholds perf/thresholds.json
 
 proxy: setup  ## build cache-proxy as it is deployed, to .build/static/release
 	$(SWIFT) build -c release --product cache-proxy --static-swift-stdlib --scratch-path .build/static
@@ -54,7 +54,7 @@ SIZE ?= brief
 
 simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats one; SIZE=long is longer, SIZE=fleet several machines
 	$(SWIFT) build -c release --product simulate
-	SWIFT_DETERMINISTIC_HASHING=1 $$($(SWIFT) build -c release --show-bin-path)/simulate \
+	SWIFT_DETERMINISTIC_HASHING=1 "$$($(SWIFT) build -c release --show-bin-path)/simulate" \
 		$(if $(SEED),$(SEED) 1,0 $(SEEDS)) $(SIZE)
 
 # Tests without threads (values, documents, replays, the oracle, simulations), and tests that bound bytes or seconds,

@@ -8,7 +8,7 @@ enum VersusCommand: Command {
     static let synopsis = "memory|disk --peer NAME=COMMAND… [--quick] [--json FILE]"
     static let summary = "runs beside peer programs; perf/compare prepares them and calls this"
     static let flags: [Arguments.Flag] = [
-        .init("--peer", "NAME=COMMAND", "a peer and the program that runs it; may be repeated"),
+        .init("--peer", "NAME=COMMAND", "a peer and its command of the shell; may be repeated"),
         .init("--quick", nil, "shorter rounds"),
         .init("--smoke", nil, "the least that runs everything: for tests, not for figures"),
         .init("--directory", "DIR", "where disk workloads put their files"),

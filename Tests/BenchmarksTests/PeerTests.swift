@@ -42,9 +42,18 @@ import Testing
         }
     }
 
-    @Test func aLaunchIsANameAndWords() throws {
-        let launch = try PeerProgram.Launch(parsing: "caffeine=java -cp a:b Peer")
-        #expect(launch == .init(name: "caffeine", command: ["java", "-cp", "a:b", "Peer"]))
+    @Test func aLaunchIsANameAndACommandOfTheShell() throws {
+        let text = #"caffeine=printf '%s\n' 'a b' 'c'\''d=e'"#
+        let launch = try PeerProgram.Launch(parsing: text)
+        #expect(launch.name == "caffeine")
+        let process = try Subprocess(launch.command + ["f g", "$h"])
+        for line in ["a b", "c'd=e", "f g", "$h"] {
+            #expect(try process.receiveLine() == line)
+        }
+        #expect(process.finish() == 0)
+    }
+
+    @Test func aLaunchWithoutANameOrACommandIsRefused() {
         for text in ["caffeine", "=java", "two words=x"] {
             #expect(throws: UsageError.self) { try PeerProgram.Launch(parsing: text) }
         }

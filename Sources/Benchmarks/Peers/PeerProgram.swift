@@ -6,7 +6,7 @@ package final class PeerProgram {
     package let name: String
     private let process: Subprocess
 
-    /// The name and the command line of a peer.
+    /// The name of a peer, and the words that start it.
     package struct Launch: Hashable, Sendable {
         package let name: String
         package let command: [String]
@@ -16,16 +16,16 @@ package final class PeerProgram {
             self.command = command
         }
 
-        /// Parses `caffeine=java -cp … Peer caffeine`; spaces separate the words of the command.
+        /// Parses `caffeine=java -cp '/a b/peers' Peer`: a name and a command of the shell.
+        ///
+        /// The shell only splits the words; it becomes the program, which gets the arguments too.
         package init(parsing text: String) throws {
             let parts = text.split(separator: "=", maxSplits: 1)
             guard parts.count == 2, !parts[0].contains(" ") else {
                 throw UsageError("--peer: `\(text)` is not a peer; give NAME=COMMAND")
             }
-            self.init(
-                name: String(parts[0]),
-                command: parts[1].split(separator: " ").map(String.init)
-            )
+            let name = String(parts[0])
+            self.init(name: name, command: ["/bin/sh", "-c", "exec \(parts[1]) \"$@\"", name])
         }
     }
 
