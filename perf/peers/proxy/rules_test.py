@@ -1,8 +1,8 @@
-"""The checks of a round, and the choice of rows. Run by TidyTests."""
+"""The checks of a round, and the choice of rows, processors and packages. Run by TidyTests."""
 import sys
 sys.dont_write_bytecode = True
-import unittest
-import results
+import tempfile, unittest
+import processors, results, servers
 from rows import ROWS, selected
 from traffic import Figures, Wrong, checked, is_complete, mixed_paths
 
@@ -63,6 +63,41 @@ class RowTests(unittest.TestCase):
         self.assertFalse(is_complete(head + b"ab"))
         self.assertTrue(is_complete(head + b"abc"))
 
+
+
+class ProcessorTests(unittest.TestCase):
+    def test_two_cores_are_better_than_one(self):
+        def siblings(number):
+            return {number, number ^ 1}
+
+        for allowed, found in [({0, 1, 2, 3}, (0, 2)), ({1, 2}, (1, 2)), ({4, 5, 9}, (4, 9)), ({2, 3}, (2, 3)),
+                               ({7}, None), (set(), None)]:
+            with self.subTest(allowed):
+                self.assertEqual(processors.pair(allowed, siblings), found)
+
+    def test_any_two_will_do_if_the_system_does_not_say(self):
+        self.assertEqual(processors.pair({3, 5}, lambda number: {number}), (3, 5))
+        self.assertEqual(processors.siblings(6, "/nonexistent/{}"), {6})
+        with tempfile.NamedTemporaryFile("w") as file:
+            self.assertEqual(processors.siblings(6, file.name), {6})
+
+    def test_lists_of_the_kernel_are_read(self):
+        for text, found in [("0\n", {0}), ("0,4\n", {0, 4}), ("2-3\n", {2, 3}), ("0-1,8-9\n", {0, 1, 8, 9})]:
+            with self.subTest(text):
+                self.assertEqual(processors.numbers(text), found)
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("0,6\n")
+            file.flush()
+            self.assertEqual(processors.siblings(6, file.name), {0, 6})
+
+
+class PackageTests(unittest.TestCase):
+    def test_only_the_chosen_servers_are_installed(self):
+        self.assertEqual(servers.packages(["ours", "bare"]), servers.TOOLS)
+        self.assertIn("nginx", servers.packages(["ours"]))
+        self.assertEqual(set(servers.packages(["varnish"])) - set(servers.TOOLS), {"varnishd"})
+        every = set(servers.packages(servers.PEERS))
+        self.assertEqual(every - set(servers.TOOLS), {"varnishd", "squid", "traffic_server"})
 
 
 class ResultTests(unittest.TestCase):

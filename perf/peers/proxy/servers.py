@@ -1,10 +1,10 @@
 """The origin and the compared servers: their configuration, start and end."""
 import os, pwd, resource, shutil, signal, socket, subprocess, sys, tempfile
-from traffic import LOAD_CORE, answers
+import processors
+from traffic import answers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "../../.."))
-SERVER_CORE = "0"
 running = []
 
 
@@ -14,9 +14,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start(command, core, log, **options):
-    process = subprocess.Popen(["taskset", "-c", core, *command], stdout=log, stderr=log,
-                               stdin=subprocess.DEVNULL, start_new_session=True, **options)
+def start(command, processor, log, **options):
+    """Starts a server in a group of its own, which `stop` ends; an interrupt of the terminal ends this
+    script alone. It stays in this session: the scheduler gives each session an equal share, and `nice`
+    counts only within one."""
+    process = subprocess.Popen(["taskset", "-c", processor, *command], stdout=log, stderr=log,
+                               stdin=subprocess.DEVNULL, preexec_fn=os.setpgrp, **options)
     running.append(process)
     return process
 
@@ -89,7 +92,7 @@ def origin(folder, port, log):
   server {{ listen 127.0.0.1:{port} backlog=4096; root {folder}/files;
     location = /requests {{ stub_status; }}{locations}
   }}"""))
-    return start(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], LOAD_CORE, log)
+    return start(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], processors.of_load, log)
 
 
 def nginx(folder, port, origin_port, setting, log):
@@ -99,13 +102,13 @@ def nginx(folder, port, origin_port, setting, log):
   upstream origin {{ server 127.0.0.1:{origin_port}; keepalive 128; keepalive_requests 1000000000; }}
   server {{ listen 127.0.0.1:{port}; location / {{ proxy_cache k; proxy_pass http://origin;
     proxy_http_version 1.1; proxy_set_header Connection ""; }} }}"""))
-    return start(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], SERVER_CORE, log)
+    return start(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], processors.of_servers, log)
 
 
 def varnish(folder, port, origin_port, setting, log):
     return start(["varnishd", "-F", "-j", "none", "-n", f"{folder}/work", "-a", f"127.0.0.1:{port}",
                   "-b", f"127.0.0.1:{origin_port}", "-s", f"malloc,{setting.memory}",
-                  "-p", "timeout_idle=60"], SERVER_CORE, log)
+                  "-p", "timeout_idle=60"], processors.of_servers, log)
 
 
 def squid(folder, port, origin_port, setting, log):
@@ -133,7 +136,7 @@ shutdown_lifetime 1 seconds
     os.chown(folder, identity.pw_uid, identity.pw_gid)
     if disk:
         subprocess.run(["squid", "-N", "-z", "-f", f"{folder}/squid.conf"], stdout=log, stderr=log)
-    return start(["squid", "-N", "-f", f"{folder}/squid.conf"], SERVER_CORE, log)
+    return start(["squid", "-N", "-f", f"{folder}/squid.conf"], processors.of_servers, log)
 
 
 def trafficserver(folder, port, origin_port, setting, log):
@@ -175,7 +178,7 @@ CONFIG proxy.config.diags.output.diag STRING E
     write(f"{config}/storage.config", f"{cache} {size >> 20}M\n")
     write(f"{config}/plugin.config", "")
     subprocess.run(["chown", "-R", "trafficserver", folder], check=True)
-    return start(["traffic_server", f"--run-root={run_root}"], SERVER_CORE, log,
+    return start(["traffic_server", f"--run-root={run_root}"], processors.of_servers, log,
                  env=dict(os.environ, TS_RUNROOT=run_root))
 
 
@@ -184,15 +187,30 @@ def cache_proxy(binary):
         disk = ["--disk", f"{folder}/disk", "--disk-size", "2G"] if setting.is_on_disk else []
         return start([binary, "--listen", f"127.0.0.1:{port}", "--origin", f"http://127.0.0.1:{origin_port}",
                       "--memory", f"{setting.memory >> 20}M", "--name", "cache-proxy", *disk],
-                     SERVER_CORE, log)
+                     processors.of_servers, log)
     return launch
 
 
 def bare(tools, size, status, log):
     """Starts a bare responder for bodies of `size`; returns its port."""
     port = free_port()
-    start([f"{tools}/bare", str(port), str(size), *(["304"] if status == 304 else [])], SERVER_CORE, log)
+    start([f"{tools}/bare", str(port), str(size), *(["304"] if status == 304 else [])], processors.of_servers, log)
     return port if answers(port, "/", status) else None
+
+
+# The programs of every run and their packages; nginx is the origin, too.
+TOOLS = {"nginx": "nginx-light", "wrk": "wrk", "cc": "gcc", "taskset": "util-linux"}
+# Those of single servers.
+PROGRAMS = {"varnish": {"varnishd": "varnish"}, "squid": {"squid": "squid"},
+            "trafficserver": {"traffic_server": "trafficserver"}}
+
+
+def packages(names):
+    """The programs of a run with these servers, and the package of each."""
+    found = dict(TOOLS)
+    for name in names:
+        found |= PROGRAMS.get(name, {})
+    return found
 
 
 PEERS = {"nginx": nginx, "varnish": varnish, "squid": squid, "trafficserver": trafficserver}

@@ -1,8 +1,8 @@
 """Requests to a server: single ones, closed loops, open loops, and clients that do not read."""
 import collections, os, random, re, socket, subprocess, time
+import processors
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LOAD_CORE = "1"
 HEAD_BYTES_MAX = 1000
 
 Answer = collections.namedtuple("Answer", "status fields body_bytes")
@@ -80,7 +80,7 @@ def closed_loop(port, row, seconds, salt, field):
                        OBJECTS=str(row.objects), SALT=salt)
     if field:
         environment["FIELD"] = field
-    output = subprocess.run(["taskset", "-c", LOAD_CORE, "wrk", "-t1", "-c64", f"-d{seconds}s", "-s",
+    output = subprocess.run(["taskset", "-c", processors.of_load, "wrk", "-t1", "-c64", f"-d{seconds}s", "-s",
                              f"{HERE}/requests.lua", f"http://127.0.0.1:{port}/"],
                             env=environment, capture_output=True, text=True)
     for line in output.stdout.splitlines():
@@ -117,11 +117,11 @@ class Load:
     def run(self, port, paths, rate, seconds, connections=64):
         """Sends the paths at `rate` a second for `seconds`, or all of them as fast as possible
         with a rate of 0. Returns the percentiles in microseconds; throws unless all statuses are 200.
-        The generator has precedence over the origin, which runs on the same core."""
+        The generator has precedence over the origin, which runs on the same processor."""
         with open(f"{self.tools}/paths", "w") as file:
             file.write("\n".join(paths) + "\n")
-        done = subprocess.run(["nice", "-n", "-10", "taskset", "-c", LOAD_CORE, f"{self.tools}/load", str(port),
-                               file.name, f"{rate:.0f}", str(seconds), str(connections)],
+        done = subprocess.run(["nice", "-n", "-10", "taskset", "-c", processors.of_load, f"{self.tools}/load",
+                               str(port), file.name, f"{rate:.0f}", str(seconds), str(connections)],
                               capture_output=True, text=True)
         if done.returncode == 3:
             raise Late(done.stderr.strip()[-200:])
