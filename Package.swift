@@ -235,7 +235,7 @@ let package = Package(
             name: "GatewayRules",
             dependencies: ["CacheEngine"],
             path: "Adapters/Sources/NIOBridge",
-            exclude: ["BufferBody.swift"],
+            exclude: ["BufferBody.swift", "EndableBody.swift"],
             swiftSettings: house
         ),
         .testTarget(

@@ -57,8 +57,10 @@ import Testing
     /// A timer is late by less than a period; a load without a processor is late by more.
     @Test func burstThatCannotBeginWaits() throws {
         var bursts = BurstSchedule(start: 0)
-        #expect(bursts.canBegin(at: 2_400_000))
-        #expect(!bursts.canBegin(at: 250_000_001))
+        let canBeginInTime = bursts.canBegin(at: 2_400_000)
+        #expect(canBeginInTime)
+        let canBeginTooLate = bursts.canBegin(at: 250_000_001)
+        #expect(!canBeginTooLate)
         #expect(bursts.due == 252_500_000)
         let window = try bursts.wholeWindows(in: 0..<250_000_000)[0]
         #expect(window.max == 250_000_001)

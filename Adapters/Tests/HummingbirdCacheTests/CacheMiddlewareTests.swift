@@ -151,9 +151,8 @@ import Testing
             Task {
                 for try await _ in content { reading.yield() }
             }
+            // The read after the first piece is under way, or begins soon.
             for await _ in began { break }
-            // The next read is under way now, or is soon.
-            try await Task.sleep(for: .milliseconds(50))
             guard isAnswered else { throw CacheError(.originTimedOut, detail: "no response") }
             return .whole(status: 401)
         }

@@ -86,7 +86,7 @@ import VaporTesting
         #expect(calls.count == 2)
     }
 
-    /// Whatever the fields and the policy say of storing it.
+    /// The fields and the policy may say that it is to be stored.
     @Test(
         arguments: [
             ["Cache-Control": "max-age=60"],
