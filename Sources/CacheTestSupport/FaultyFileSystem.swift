@@ -157,11 +157,12 @@ package final class FaultyFileSystem: FileSystem {
             guard state.opened.count < state.plan.openFilesMax else { throw .tooManyFiles }
             let known = state.names[path]
             if known == nil {
-                guard purpose != .existing, state.hasParent(of: path) else { throw .notFound }
-                guard !state.plan.isReadOnly else { throw .readOnly }
+                let mayCreate = purpose == .openOrCreate || purpose == .createNew
+                guard mayCreate, state.hasParent(of: path) else { throw .notFound }
             } else if purpose == .createNew {
                 throw .exists
             }
+            guard purpose == .reading || !state.plan.isReadOnly else { throw .readOnly }
             let file = known ?? state.addFile(path)
             state.nextDescriptor += 1
             state.opened[state.nextDescriptor] = file

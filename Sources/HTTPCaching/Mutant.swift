@@ -40,6 +40,8 @@ enum Mutant: String {
     case ignoresIfRange
     case invalidatesOtherOrigins
     case combinesByDateAlone
+    case keepsDigestsOfParts
+    case takesStaleForImmutable
     case forgetsOverlaps
     case validatesByPost
     case takesTheLastLength

@@ -76,6 +76,9 @@ enum Mutant: String {
     case dropsUsedBodies
     case losesIndexes
     case forgetsSparedBodies
+    case takesRefusedOpensForDamage
+    case believesAnySize
+    case keepsThePadding
 
     // Recovery
     case ignoresTombstones
@@ -87,6 +90,7 @@ enum Mutant: String {
     case leavesUnownedBodies
     case continuesUnseen
     case overlooksForbiddenFiles
+    case believesEveryNumber
 
     // Flights
     case electsNobody
@@ -165,6 +169,8 @@ enum Mutant: String {
     case copiesLargeBodiesInPlace
     case addsToAnyLength
     case replacesWholeByPart
+    case takesEveryPartForWhole
+    case trustsItsOwnDates
     case joinsPartsOfOtherVersions
     case givesBytesForAStandIn
     case forgetsTagsOfParts

@@ -19,7 +19,8 @@ public enum StoreOutcome: Hashable, Sendable {
         case closed
         /// An admission rule refused the entry.
         case notAdmitted = "not-admitted"
-        /// A part (206) whose `Content-Range` is missing, has no size, or contradicts its body.
+        /// A part (206) whose `Content-Range` is missing, has no size, or contradicts its body, or
+        /// whose head may lack fields, because it came for a request with `If-Range`.
         case invalidPart = "invalid-part"
         /// A later removal covers the entry, or a newer response has come before its end.
         case removedMeanwhile = "removed-meanwhile"

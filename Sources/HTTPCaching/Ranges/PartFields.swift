@@ -1,7 +1,8 @@
 /// Makes the fields of a part from those of a whole response, in one pass.
 ///
 /// Content-Range and Content-Length of the part stand where the response had them; a field that it
-/// did not have follows the others, Content-Range first.
+/// did not have follows the others, Content-Range first. Content-Digest is left out: it is that of
+/// the whole content (RFC 9530 §2).
 public struct PartFields {
     private let range: ContentRange
     private let bodyCount: Int
@@ -23,9 +24,12 @@ public struct PartFields {
         var start = 0
         while let line = cursor.next() {
             let isRange = line.name.equals(lowercased: "content-range")
-            guard isRange || line.name.equals(lowercased: "content-length") else { continue }
+            let isDigest = line.name.equals(lowercased: "content-digest")
+            guard isRange || isDigest || line.name.equals(lowercased: "content-length") else {
+                continue
+            }
             section.append(trusted: .init(rebasing: lines[start..<line.extent.lowerBound]))
-            if isRange { appendRange() } else { appendLength() }
+            if isRange { appendRange() } else if !isDigest { appendLength() }
             start = line.extent.upperBound
         }
         section.append(trusted: .init(rebasing: lines[start...]))

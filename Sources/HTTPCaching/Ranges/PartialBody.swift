@@ -129,10 +129,13 @@ extension PartialBody {
 
 extension PartialBody {
     /// The fields of combined parts: new fields replace stored ones (RFC 9110 §15.3.7.3).
+    ///
+    /// Content-Digest is left out, as it is that of one part (RFC 9530 §2).
     public static func joinedFields(stored: FieldSection, new: FieldSection) -> FieldSection {
         var joined = stored
         joined.removeAll { new.contains($0) }
         new.forEachLine { joined.append(name: $0.name, value: $0.value) }
+        if !Mutant.keepsDigestsOfParts.isOn { joined.remove(lowercased: "content-digest") }
         return joined
     }
 }

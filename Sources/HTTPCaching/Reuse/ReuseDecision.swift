@@ -64,7 +64,7 @@ extension ReuseDecision {
         guard !stored.flags.contains(.noCache) || Mutant.servesNoCache.isOn else { return nil }
         let lifetime = Int(stored.freshnessLifetimeSeconds)
         let staleness = age - lifetime - (Mutant.staysFreshTooLong.isOn ? 1 : 0)
-        let wish = ClientWish(request, stored: stored)
+        let wish = ClientWish(request, stored: stored, isFresh: staleness < 0)
         guard !wish.demandsValidation else { return nil }
         if staleness < 0 {
             return wish.accepts(ageSeconds: age, freshForSeconds: -staleness)
@@ -94,9 +94,12 @@ private struct ClientWish {
     private let maxStale: UInt32?
     let demandsValidation: Bool
 
-    init(_ request: RequestFacts, stored: StoredFacts) {
-        // RFC 8246 §2: a plain reload sends max-age=0; an immutable response needs no validation.
-        let isReload = request.maxAgeSeconds == 0 && stored.flags.contains(.immutable)
+    init(_ request: RequestFacts, stored: StoredFacts, isFresh: Bool) {
+        // RFC 8246 §2: a plain reload sends max-age=0; an immutable response that is fresh needs no
+        // validation.
+        let isReload =
+            request.maxAgeSeconds == 0 && stored.flags.contains(.immutable)
+            && (isFresh || Mutant.takesStaleForImmutable.isOn)
         maxAge = isReload ? nil : request.maxAgeSeconds
         minFresh = request.minFreshSeconds
         maxStale =

@@ -128,6 +128,26 @@ import Testing
         #expect(Array(bytes[40..<44]) == Self.u32(Self.crc(Array(bytes[164...]))))
     }
 
+    /// A read allocates the bytes that the head of a compressed body claims.
+    @Test(arguments: [0, 1, 1 << 30])
+    func compressedBodyLargerThanAnyInALogIsDamage(excess: Int) {
+        var head = EntryHead(
+            hash: KeyHash(placement: 1, identity: 2),
+            createdSeconds: 3,
+            keyCount: 0,
+            tagsCount: 0,
+            metadataCount: 0,
+            bodyCount: RecordPlace.recordBytesMax - EntryHead.sizeBytes - recordUnitBytes + excess
+        )
+        head.codec = .lz4Blocks
+        head.storedCount = 64
+        let seal = Self.header.seal
+        var bytes = [UInt8](repeating: 0, count: EntryHead.sizeBytes + head.storedCount)
+        bytes.withUnsafeMutableBytes { head.seal($0, at: 8_192, by: seal) }
+        let isValid = bytes.withUnsafeBytes { CheckedRecord($0, at: 8_192, sealedBy: seal) != nil }
+        #expect(isValid == (excess == 0))
+    }
+
     /// Each way of the checksum, by the length, at several alignments, in one piece and in two.
     @Test func checksumIsThatOfThePolynomial() {
         var random = SeededRandom(seed: 1)

@@ -153,6 +153,12 @@ struct ReuseDecisionTests {
         #expect(scene.reuse(after: 30, request: Self.asked("no-cache")).verdict == "revalidate")
         #expect(scene.reuse(after: 30, request: Self.asked("max-age=5")).verdict == "revalidate")
         #expect(scene.reuse(after: 60, request: Self.asked("max-age=0")).verdict == "revalidate")
+        let renewed = Self.minute("immutable, stale-while-revalidate=600")
+        #expect(renewed.reuse(after: 30, request: Self.asked("max-age=0")).verdict == "serve")
+        for control in ["max-age=0", "max-age=0, max-stale=99"] {
+            let stale = renewed.reuse(after: 61, request: Self.asked(control))
+            #expect(stale.verdict == "revalidate", "\(control)")
+        }
     }
 
     @Test("Preference: validate always")

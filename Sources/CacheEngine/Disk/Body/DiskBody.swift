@@ -44,8 +44,44 @@ package final class DiskBody: BodyReader {
 
     /// Runs on the I/O pool.
     private func readBlock(_ number: Int) -> Result<ByteChunk, CacheError> {
+        let known = opened.withLock { opened in opened.file.map { ($0, opened.blocks) } }
+        if let (open, blocks) = known { return readBlock(number, of: blocks, from: open) }
+        let fresh: OpenFile
         do throws(FileFault) {
-            let (open, blocks) = try openFile()
+            fresh = try file.volume.open(file.path, .reading)
+        } catch {
+            // Any other refusal says nothing about the file.
+            if error.provesAbsence || Mutant.takesRefusedOpensForDamage.isOn { file.noteDamage() }
+            return .failure(Self.unreadable(file.path, error))
+        }
+        return readBlock(number, ofFresh: fresh)
+    }
+
+    /// Reads the table of a file that was opened just now, and then the block.
+    private func readBlock(
+        _ number: Int,
+        ofFresh fresh: OpenFile
+    ) -> Result<ByteChunk, CacheError> {
+        let table: [BodyFileFormat.Block]?
+        do throws(FileFault) {
+            table = try BodyBlocks.readTable(file.reference, from: fresh, file.volume)
+        } catch {
+            file.volume.close(fresh)
+            return failure(error)
+        }
+        guard let table else {
+            file.volume.close(fresh)
+            return failure(.inputOutput)
+        }
+        return readBlock(number, of: table, from: keep(fresh, table))
+    }
+
+    private func readBlock(
+        _ number: Int,
+        of blocks: [BodyFileFormat.Block],
+        from open: OpenFile
+    ) -> Result<ByteChunk, CacheError> {
+        do throws(FileFault) {
             let bytes = try BodyBlocks.read(
                 number,
                 of: blocks,
@@ -60,11 +96,26 @@ package final class DiskBody: BodyReader {
             }
             opened.withLock { $0.lastBlock = (number, bytes) }
             return .success(bytes)
-        } catch {
-            // A lack of descriptors or memory says nothing about the file.
-            if !error.isExhaustion { file.noteDamage() }
-            return .failure(Self.unreadable(file.path, error))
+        } catch { return failure(error) }
+    }
+
+    /// The result of a read that failed in an open file.
+    private func failure(_ fault: FileFault) -> Result<ByteChunk, CacheError> {
+        // A lack of memory says nothing about the file.
+        if !fault.isExhaustion { file.noteDamage() }
+        return .failure(Self.unreadable(file.path, fault))
+    }
+
+    /// Keeps the file for later reads, and returns the one that is kept.
+    ///
+    /// If two first reads race, the slower one closes its file again.
+    private func keep(_ fresh: OpenFile, _ table: [BodyFileFormat.Block]) -> OpenFile {
+        let winner = opened.withLock { opened in
+            if opened.file == nil { (opened.file, opened.blocks) = (fresh, table) }
+            return opened.file ?? fresh
         }
+        if winner != fresh { file.volume.close(fresh) }
+        return winner
     }
 
     static func damaged(_ path: String) -> CacheError {
@@ -73,29 +124,5 @@ package final class DiskBody: BodyReader {
 
     static func unreadable(_ path: String, _ fault: FileFault) -> CacheError {
         CacheError(.storageFailed, detail: "Cannot read the stored body \(path): \(fault.text)")
-    }
-
-    private func openFile() throws(FileFault) -> (OpenFile, [BodyFileFormat.Block]) {
-        let known = opened.withLock { opened in opened.file.map { ($0, opened.blocks) } }
-        if let known { return known }
-        let fresh = try file.volume.open(file.path, .existing)
-        let table: [BodyFileFormat.Block]?
-        do throws(FileFault) {
-            table = try BodyBlocks.readTable(file.reference, from: fresh, file.volume)
-        } catch {
-            file.volume.close(fresh)
-            throw error
-        }
-        guard let table else {
-            file.volume.close(fresh)
-            throw .inputOutput
-        }
-        // If two first reads race, the slower one closes its file again.
-        let winner = opened.withLock { opened in
-            if opened.file == nil { (opened.file, opened.blocks) = (fresh, table) }
-            return opened.file ?? fresh
-        }
-        if winner != fresh { file.volume.close(fresh) }
-        return (winner, table)
     }
 }

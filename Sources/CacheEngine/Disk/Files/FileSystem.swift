@@ -57,6 +57,8 @@ package struct FileIdentity: Hashable, Sendable {
 ///
 /// Symbolic links are never followed.
 package enum OpenPurpose: Hashable, Sendable {
+    /// Reading a file that exists, also one that may not be written.
+    case reading
     /// Reading and writing a file that exists.
     case existing
     /// Reading and writing a file that is created if it is missing.

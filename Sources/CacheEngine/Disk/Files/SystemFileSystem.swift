@@ -19,6 +19,11 @@ extension FileFault {
     /// Whether this process may not open the file.
     package var isForbidden: Bool { [EACCES, EPERM].contains(code) }
 
+    /// Whether an open that failed proves that the path leads to no file.
+    package var provesAbsence: Bool {
+        namesLinkOrDirectory || [ENOENT, ENOTDIR, ENXIO].contains(code)
+    }
+
     /// Whether the path leads to a link or a directory instead of a file.
     package var namesLinkOrDirectory: Bool { [ELOOP, EISDIR].contains(code) }
 
@@ -34,11 +39,13 @@ package struct SystemFileSystem: FileSystem {
     package init() {}
 
     package func open(_ path: String, _ purpose: OpenPurpose) throws(FileFault) -> OpenFile {
-        var flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW
+        var flags = O_CLOEXEC | O_NOFOLLOW
         switch purpose {
-        case .existing: break
-        case .openOrCreate: flags |= O_CREAT
-        case .createNew: flags |= O_CREAT | O_EXCL
+        // A pipe in the place of the file must not hold up the thread.
+        case .reading: flags |= O_RDONLY | O_NONBLOCK
+        case .existing: flags |= O_RDWR
+        case .openOrCreate: flags |= O_RDWR | O_CREAT
+        case .createNew: flags |= O_RDWR | O_CREAT | O_EXCL
         }
         var descriptor = sysOpen(path, flags | ce_open_no_access_times, 0o600)
         // Only the file's owner may open it without updating access times.

@@ -12,10 +12,18 @@ extension EntryHead {
     /// The maximum size of a record of this entry.
     package var recordBytesMax: Int { entrySizeBytes + recordUnitBytes }
 
+    /// Whether the entry may have been written into a log, with any configuration.
+    ///
+    /// A raw body has as many bytes as its record; a compressed one may claim any number, and a read
+    /// allocates them.
+    private var fitsALog: Bool {
+        codec == .raw || recordBytesMax <= RecordPlace.recordBytesMax || Mutant.believesAnySize.isOn
+    }
+
     /// Reads the head of a record at `offset`; `nil` unless this life of the segment has a record
     /// there.
     init?(_ bytes: UnsafeRawBufferPointer, at offset: Int, sealedBy seal: SegmentSeal) {
-        guard let head = EntryHead(decoding: bytes),
+        guard let head = EntryHead(decoding: bytes), head.fitsALog,
             seal.headerCRC(of: bytes, at: offset) == head.headerCRC || Mutant.skipsHeadChecksum.isOn
         else { return nil }
         self = head

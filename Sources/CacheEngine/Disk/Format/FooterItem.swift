@@ -8,6 +8,8 @@
 package struct FooterItem: Hashable, Sendable {
     package static let sizeBytes = 32
     package static let sizeUnitsMax = (1 << 24) - 1
+    /// The largest difference between two sequence numbers that one footer lists.
+    static let distanceMax = UInt64(UInt32.max)
 
     package var hash: KeyHash
     package var offset: Int

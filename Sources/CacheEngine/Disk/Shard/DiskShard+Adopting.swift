@@ -56,7 +56,7 @@ extension DiskShard {
     private func hasWholeFile(_ reference: BodyReference) -> Bool {
         let path = settings.directory + "/" + BodyFileFormat.name(reference.fileID)
         do throws(FileFault) {
-            let file = try volume.open(path, .existing)
+            let file = try volume.open(path, .reading)
             defer { volume.close(file) }
             return try volume.size(file) == reference.fileBytes || Mutant.adoptsBodiesUnseen.isOn
         } catch {

@@ -112,6 +112,11 @@ extension DiskShard {
                 clean.append(slot)
             }
         }
+        if found.contains(where: { LogNumber.isUsedUp($0.header.numberMax) }) {
+            replay.report.damaged += found.count
+            try startOver(without: found)
+            found = []
+        }
         found.sort { $0.header.generation < $1.header.generation }
         if Mutant.replaysNewestFirst.isOn { found.reverse() }
         var oldest: UInt64 = 0
@@ -127,6 +132,16 @@ extension DiskShard {
         clean += found.filter { !isLive($0) }.map(\.slot)
         if let fault = confirmClean() { replay.fault = fault }
         return found.filter(isLive)
+    }
+
+    /// Unlinks every segment, so that the numbers of the shard begin again.
+    ///
+    /// The largest numbers go last: after a kill in between, the next opening does the same.
+    private func startOver(without found: [FoundSegment]) throws(FileFault) {
+        clean += found.sorted { $0.header.numberMax < $1.header.numberMax }.map(\.slot)
+        while removeCleanSegment() {}
+        // A segment that stays would be newer than those that are written with smaller numbers.
+        guard clean.isEmpty else { throw .inputOutput }
     }
 
     /// Unlinks segments that this process may not open, so that only one opening begins empty for
@@ -172,7 +187,7 @@ extension DiskShard {
             guard count == page.count else { return .damaged }
             guard let header = SegmentHeader(decoding: UnsafeRawBufferPointer(page)),
                 header.storeID == settings.storeID, header.shard == settings.number,
-                header.slot == slot
+                header.slot == slot, header.hasSoundOldest
             else { return page.allSatisfy { $0 == 0 } ? .blank : .damaged }
             return .valid(header)
         }
@@ -214,7 +229,8 @@ extension DiskShard {
                 return
             }
         }
-        let mayContinue = isNewest && !isTorn
+        // Used-up numbers must reach a header, by which the next opening starts over.
+        let mayContinue = isNewest && !isTorn && !LogNumber.isUsedUp(replay.sequenceMax)
         let isFollowed = mayContinue && hasRecords(segment, behind: end, to: scanLimit)
         let known = LogWriter.OpenSegment(
             slot: segment.slot,
@@ -256,11 +272,13 @@ extension DiskShard {
             page in
             let count = (try? volume.read(segment.file, into: page, at: offset)) ?? 0
             guard count == page.count else { return nil }
-            return SegmentTrailer(
+            let trailer = SegmentTrailer(
                 decoding: UnsafeRawBufferPointer(page),
                 of: segment.header,
                 segmentBytes: settings.segmentBytes
             )
+            guard let trailer, LogNumber.isSound(trailer.sequenceMax) else { return nil }
+            return trailer
         }
     }
 
@@ -272,13 +290,15 @@ extension DiskShard {
         guard let footer, footer.count == count else { return nil }
         return footer.withUnsafeBytes { bytes in
             guard bytes.crc32c() == trailer.footerCRC else { return nil }
-            return (0..<trailer.itemCount).map { number in
+            let items = (0..<trailer.itemCount).map { number in
                 FooterItem(
                     trusted: bytes,
                     at: number * FooterItem.sizeBytes,
                     sequenceMin: trailer.sequenceMin
                 )
             }
+            guard items.allSatisfy({ $0.sequence <= trailer.sequenceMax }) else { return nil }
+            return items
         }
     }
 

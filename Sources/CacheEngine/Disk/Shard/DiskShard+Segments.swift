@@ -219,6 +219,9 @@ extension DiskShard {
         let start = SegmentTrailer.footerOffset(itemCount: items.count, segmentBytes: size)
         let footerBytes = items.count * FooterItem.sizeBytes
         let sequenceMin = items.map(\.sequence).min() ?? 0
+        let sequenceMax = items.map(\.sequence).max() ?? 0
+        // Only a forged number is so far from the others; the next opening scans the records.
+        guard sequenceMax - sequenceMin <= FooterItem.distanceMax else { return 0 }
         var region = [UInt8](repeating: 0, count: size - start)
         let fault = region.withUnsafeMutableBytes { bytes -> FileFault? in
             for (number, item) in items.enumerated() {
@@ -236,7 +239,7 @@ extension DiskShard {
                 footerOffset: start,
                 recordsEnd: segment.position,
                 sequenceMin: sequenceMin,
-                sequenceMax: items.map(\.sequence).max() ?? 0,
+                sequenceMax: sequenceMax,
                 isTorn: isTorn
             )
             let page = UnsafeMutableRawBufferPointer(

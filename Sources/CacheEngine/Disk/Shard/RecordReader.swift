@@ -32,12 +32,12 @@ struct RecordReader: Sendable {
                 }
             }
         }
-        // The record's bytes are the entry's: read them to their final place.
+        // The record's bytes may be the entry's: read them to their final place.
         var outcome = Outcome.damaged
         var isEntry = false
         let storage = ByteStorage.make(count: wanted) { buffer in
             switch fill(buffer, lease, patience) {
-            case .record(let record) where record.isItsEntry: isEntry = true
+            case .record(let record) where record.isItsEntry(in: wanted): isEntry = true
             case .record(let record): outcome = Self.entry(of: record) ?? Self.damage(patience)
             case .nothing(let other): outcome = other
             }
@@ -110,8 +110,20 @@ extension CheckedRecord {
         else { return nil }
     }
 
-    /// Whether the bytes of the record are those of its entry.
-    fileprivate var isItsEntry: Bool { head.codec == .raw && !head.flags.contains(.jumbo) }
+    /// Whether the bytes of the record are those of its entry, and may be kept for it: of the
+    /// `count` bytes that were read, those behind the entry are few.
+    ///
+    /// A record is padded to a whole unit. The memory charges for the entry alone, so what is small
+    /// is copied.
+    fileprivate func isItsEntry(in count: Int) -> Bool {
+        guard head.codec == .raw, !head.flags.contains(.jumbo) else { return false }
+        let entryBytes = head.entrySizeBytes
+        return count - entryBytes <= entryBytes / Self.keptPaddingShare
+            || Mutant.keepsThePadding.isOn
+    }
+
+    /// The padding that is kept is at most the entry's size divided by this.
+    private static let keptPaddingShare = 64
 
     /// Makes the entry of a record whose body is in a separate file.
     func makeEntryWithoutBody() -> Entry {

@@ -65,12 +65,14 @@ struct SegmentScanner {
             let part = UnsafeRawBufferPointer(rebasing: bytes[(offset - windowStart)...])
             // The body is checked as well: a truncated write must not hide an older copy.
             guard let record = CheckedRecord(part, at: offset, sealedBy: seal),
-                record.hasWholeBody
+                record.hasWholeBody, LogNumber.isSound(record.head.sequence)
             else { return nil }
             guard record.head.flags.contains(.pad) else {
                 return (FooterItem(record.head, offset: offset), nil)
             }
-            return (nil, BatchList(trusted: record.storedBody))
+            guard let list = BatchList(trusted: record.storedBody) else { return (nil, nil) }
+            guard list.items.allSatisfy({ LogNumber.isSound($0.sequence) }) else { return nil }
+            return (nil, list)
         }
         guard let found else { return nil }
         if let item = found.0 { findings.items.append(item) }

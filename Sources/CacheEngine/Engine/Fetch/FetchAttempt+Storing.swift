@@ -36,8 +36,7 @@ extension FetchAttempt {
         guard mayStore else { return refused(answer, .policy) }
         let key = variance?.key ?? context.key
         var builder = EntryBuilder(response, lifetime: lifetime, under: key)
-        var storage = PendingBody.Storage.whole
-        if answer.status == 206, let range = response.facts.contentRange { storage = .part(range) }
+        let storage = storage(of: answer, response)
         let isForEveryone = !StatusFacts(answer.status).answersOneClientOnly && storage == .whole
         let refusal =
             variance?.isStored == false
@@ -123,6 +122,36 @@ extension FetchAttempt {
         return await registry.enter(vary, flightKey: context.lookup.flightKey.hash)
     }
 
+    private func storage(
+        of answer: OriginAnswer,
+        _ response: ReceivedResponse
+    ) -> PendingBody.Storage {
+        guard answer.status == 206, let range = response.facts.contentRange else { return .whole }
+        return .part(range, hasWholeHead: hasWholeHead(answer))
+    }
+
+    /// Whether a 206 has all fields of the representation.
+    ///
+    /// If the version is the one of the request's If-Range, the origin leaves out fields that the
+    /// client has (RFC 9110 §15.3.7); an origin that sends Content-Type leaves out none.
+    private func hasWholeHead(_ answer: OriginAnswer) -> Bool {
+        let isIfRangeMet: Bool
+        if case .rest(let rest) = question {
+            isIfRangeMet = rest.isOfStoredVersion(answer)
+        } else {
+            isIfRangeMet = isIfRangeMetByClient(answer)
+        }
+        return !isIfRangeMet || answer.fields.contains(lowercased: "content-type")
+            || Mutant.takesEveryPartForWhole.isOn
+    }
+
+    /// Whether the response may have the version of the client's If-Range.
+    private func isIfRangeMetByClient(_ answer: OriginAnswer) -> Bool {
+        guard let validator = context.asked.request.fields["If-Range"] else { return false }
+        let validators = ["ETag", "Last-Modified"].compactMap { answer.fields.first($0) }
+        return validators.isEmpty || validators.contains(validator)
+    }
+
     private var storageClass: StorageClass {
         context.policy.storageClass ?? services.configuration.caching.storageClass
     }
@@ -135,10 +164,11 @@ extension FetchAttempt {
         _ storage: PendingBody.Storage,
         _ builder: inout EntryBuilder
     ) -> StoreRefusalReason? {
-        if case .part(let content) = storage {
+        if case .part(let content, let hasWholeHead) = storage {
             // A part of a whole of unknown size answers no request, unless it joins one whose size
             // is known.
-            if content.bodySize == nil, context.lookup.stored?.parts == nil { return .invalidPart }
+            let isComplete = content.bodySize != nil && hasWholeHead
+            if !isComplete, context.lookup.stored?.parts == nil { return .invalidPart }
             if let count = answer.expectedCount {
                 if content.range?.count != count { return .invalidPart }
                 // A part is gathered in memory, also if the disk has room for it.

@@ -52,8 +52,8 @@ struct FetchedEntry {
             guard !isOverlong || Mutant.storesOverlongBodies.isOn else {
                 return await endReplaced()
             }
-            if case .part(let range) = body.storage {
-                return await store(pieces, as: range, builder)
+            if case .part(let range, let hasWholeHead) = body.storage {
+                return await store(pieces, as: range, builder, hasWholeHead: hasWholeHead)
             }
             let blueprint = builder.blueprint
             guard blueprint.isEncodable(bodyCount: pieces.byteCount) else {
@@ -172,7 +172,8 @@ struct FetchedEntry {
     nonisolated(nonsending) private func store(
         _ arrived: [ByteChunk],
         as content: ContentRange,
-        _ builder: EntryBuilder
+        _ builder: EntryBuilder,
+        hasWholeHead: Bool
     ) async {
         guard arrived.byteCount == content.range?.count else {
             return services.recorder.refused(.invalidPart, context.asked.request)
@@ -180,7 +181,8 @@ struct FetchedEntry {
         for copies in 1...Self.copiesMax {
             // Begun before the look: a change of the key from now on outdates the copy.
             let copy = tiers.arrivals.beginCopy(of: body.key.hash)
-            guard let entry = await makeEntry(joining: arrived, content, builder) else { return }
+            let made = await makeEntry(joining: arrived, content, builder, hasWholeHead)
+            guard let entry = made else { return }
             var ticket = body.ticket
             ticket.arrival = copy
             let outcome = tiers.store(entry, since: ticket)
@@ -193,7 +195,8 @@ struct FetchedEntry {
     nonisolated(nonsending) private func makeEntry(
         joining arrived: [ByteChunk],
         _ content: ContentRange,
-        _ builder: EntryBuilder
+        _ builder: EntryBuilder,
+        _ hasWholeHead: Bool
     ) async -> Entry? {
         let present = await tiers.entry(body.key).flatMap { StoredResponse($0.0) }
         let joined = present.flatMap { isJoinable($0) ? $0 : nil }
@@ -202,6 +205,12 @@ struct FetchedEntry {
         if let present, joined == nil, isWorthMore(present) { return nil }
         // Parts of one version are joined in whatever order they come; otherwise the newer stays.
         if joined == nil, body.isOutdated { return nil }
+        guard joined != nil || hasWholeHead else {
+            // The stored response is of another version, or cannot be told from one.
+            if present != nil, body.isPermitted { await remove(body.key) }
+            services.recorder.refused(.invalidPart, context.asked.request)
+            return nil
+        }
         guard let merge = PartialMerge(content, joining: joined?.parts),
             merge.parts.bodySize != nil, merge.isWorthACopy || Mutant.copiesForTinyParts.isOn
         else { return nil }
@@ -248,9 +257,18 @@ struct FetchedEntry {
         }
     }
 
+    /// Whether both parts have one strong validator.
+    ///
+    /// The facts are those of the origin's fields; the kept fields may have a Date by this cache's
+    /// clock.
     private func isJoinable(_ stored: StoredResponse) -> Bool {
         stored.parts != nil
+            && (areStrong(stored.facts, body.builder.facts) || Mutant.trustsItsOwnDates.isOn)
             && PartialBody.mayCombine(stored: stored.fields(), new: body.builder.fields)
+    }
+
+    private func areStrong(_ stored: StoredFacts, _ new: StoredFacts) -> Bool {
+        stored.flags.contains(.hasStrongValidator) && new.flags.contains(.hasStrongValidator)
     }
 
     private func isWorthMore(_ stored: StoredResponse) -> Bool {

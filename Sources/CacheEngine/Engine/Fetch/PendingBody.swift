@@ -38,8 +38,9 @@ final class PendingBody: Sendable {
 
     enum Storage: Hashable, Sendable {
         case whole
-        /// One part of the representation.
-        case part(ContentRange)
+        /// One part of the representation. A head that is not whole lacks fields, which only a stored
+        /// part has to which this one is joined.
+        case part(ContentRange, hasWholeHead: Bool)
         /// Other requests may read the body while it arrives, and it is not kept.
         case none
     }

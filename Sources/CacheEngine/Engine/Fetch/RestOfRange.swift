@@ -27,7 +27,11 @@ struct RestOfRange: Sendable {
         else { return false }
         return content.range == gap
             && (content.bodySize == nil || content.bodySize == parts.bodySize)
-            && PartialBody.mayCombine(stored: stored.fields(), new: answer.fields)
+            && isOfStoredVersion(answer)
+    }
+
+    func isOfStoredVersion(_ answer: OriginAnswer) -> Bool {
+        PartialBody.mayCombine(stored: stored.fields(), new: answer.fields)
     }
 
     /// The fields of the response to the whole range, given the fields of the gap.

@@ -95,6 +95,7 @@ struct Download {
         if response.status == 206 {
             response.status = 200
             response.fields.remove("Content-Range")
+            response.fields.remove("Content-Digest")
             response.fields["Content-Length"] = String(part.count)
         }
         response.body = .empty

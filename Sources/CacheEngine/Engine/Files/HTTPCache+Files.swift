@@ -20,7 +20,8 @@ extension HTTPCache {
     /// `onProgress` is called after each piece is written, by the task that writes it.
     ///
     /// - Returns: The response. A 2xx has an empty body, as it was written; one that was continued is
-    ///   a 200 like any other.
+    ///   a 200 with the fields of the rest, in which an origin may leave out `Content-Type` and
+    ///   others.
     public func download(
         _ request: CacheRequest,
         to path: String,

@@ -96,6 +96,7 @@ extension ResponseBuilder {
         response.fields["Content-Type"] = layout.contentType
         response.fields["Content-Length"] = String(layout.contentLength)
         response.fields["Content-Range"] = nil
+        response.fields["Content-Digest"] = nil
         response.body = BodyStream(parts: pieces)
         assert(
             response.body.count ?? layout.contentLength == layout.contentLength,

@@ -95,6 +95,7 @@ struct ResponseBuilder {
     func error(_ status: Int, from stored: StoredResponse, _ info: CacheInfo) -> CacheResponse {
         var response = head(stored, status: status, info)
         response.fields["Content-Encoding"] = nil
+        response.fields["Content-Digest"] = nil
         response.fields["Content-Length"] = "0"
         return response
     }
