@@ -53,6 +53,7 @@ enum Mutant: String {
     case countsNoPieces
     case keepsAnswersOfGoneClients
     case endsBesideOtherClients
+    case limitsUploadsAsResponses
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -77,7 +77,10 @@ final class ProxyService: Sendable {
             admin = started
             server = try ProxyServer(
                 Self.serverConfiguration(configuration),
-                responder: CacheResponder(cache: cache),
+                responder: CacheResponder(
+                    cache: cache,
+                    uploadTime: Self.uploadTime(configuration)
+                ),
                 clock: clock,
                 report: ProxyProgram.say
             )
@@ -169,6 +172,18 @@ final class ProxyService: Sendable {
         engine.caching.requestDirectives =
             configuration.ignoresClientCacheControl ? .ignore : .honour
         return engine
+    }
+
+    /// The engine's limit for an upload: longer than the client's limit for a pause, and than those
+    /// of the way to the origin for a pause and for the first byte.
+    ///
+    /// Those limits tell a client that stands still from an origin that does. The engine counts from
+    /// the last movement of either, so it must not be first. The added second is for the checks of
+    /// those limits, four in a second.
+    static func uploadTime(_ configuration: ProxyConfiguration) -> Duration {
+        let clientTime = serverConfiguration(configuration).timeouts.content
+        let longest = max(configuration.firstByteTime, configuration.betweenBytesTime, clientTime)
+        return longest + configuration.connectTimeOfAll + .seconds(1)
     }
 
     static func curlConfiguration(

@@ -160,6 +160,7 @@ final class Transfer {
         switch upload?.fill(buffer) ?? .end {
         case .bytes(let count):
             deadlines.contentTaken(now: clock.now)
+            request.content.noteMovement()
             if upload?.isDrained ?? true { deadlines.contentEnded(now: clock.now) }
             book.note(self)
             return count

@@ -26,6 +26,11 @@ package final class UploadPipe: Sendable {
         case none
         case chunk(ByteChunk)
         case stream(BodyStream, count: Int?)
+
+        /// Tells the owner of a stream that bytes of it are on their way.
+        func noteMovement() {
+            if case .stream(let body, _) = self { body.noteMovement() }
+        }
     }
 
     /// The length to announce; `nil` if it is not known.

@@ -201,6 +201,47 @@ import Testing
         #expect(server.requestCount == 0)
     }
 
+    /// Content that counts its movements since its last piece was read.
+    private final class WatchedPieces: WatchedSource {
+        private struct State {
+            var left: Int
+            var movementCount = 0
+        }
+
+        static let pieceBytes = 1_000
+        private let state: Mutex<State>
+
+        init(count: Int) { state = Mutex(State(left: count)) }
+
+        var movementCount: Int { state.withLock { $0.movementCount } }
+
+        func next() async throws -> ByteChunk? {
+            let isOver = state.withLock { state in
+                if state.left == 0 { return true }
+                state.left -= 1
+                state.movementCount = 0
+                return false
+            }
+            return isOver ? nil : ByteChunk([UInt8](repeating: 1, count: Self.pieceBytes))
+        }
+
+        func noteMovement() { state.withLock { $0.movementCount += 1 } }
+
+        func cancel() {}
+    }
+
+    /// Content is read ahead, so the engine learns only in this way that it is on its way.
+    @Test(arguments: OriginKind.allCases)
+    func contentThatIsSentCountsAsMovement(kind: OriginKind) async throws {
+        let server = try echoServer()
+        let source = WatchedPieces(count: 200)
+        let body = BodyStream(source, count: 200 * WatchedPieces.pieceBytes)
+        let request = OriginRequest(method: .put, url: server.baseURL, body: body)
+        let response = try await kind.make().fetch(request)
+        #expect(try await response.body.collect().count == body.count)
+        #expect(source.movementCount > 0)
+    }
+
     @Test(arguments: OriginKind.allCases)
     func originThatDoesNotReadHoldsTheStream(kind: OriginKind) async throws {
         let gate = LoopbackGate()

@@ -124,6 +124,8 @@ final class OriginPool: LoopOrigin {
         lines.withUnsafeBytes { fields.append(trusted: $0) }
         request.fields = HeaderFields(fields)
         request.url = address.url(for: request.url)
+        // The way to the origins has its own limits; this one is the engine's, over all attempts.
+        request.timeout = nil
     }
 
     /// Replaces the origins, and the way to them if one is given.

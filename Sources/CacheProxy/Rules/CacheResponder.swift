@@ -4,6 +4,9 @@ import HTTPCaching
 /// The cache as the responder of a server.
 struct CacheResponder: Responder {
     let cache: HTTPCache
+    /// The engine's limit for a request whose content arrives over time, from its last movement to
+    /// the head of the response.
+    let uploadTime: Duration
 
     func immediateAnswer(
         to request: CacheRequest,
@@ -17,6 +20,7 @@ struct CacheResponder: Responder {
         _ answer: PendingAnswer,
         _ completion: @escaping PendingAnswer.Completion
     ) {
+        if Self.arrivesOverTime(request) { request.options.timeout = uploadTime }
         guard request.method.kind == .options, !Mutant.ignoresMaxForwards.isOn else {
             return cache.begin(request, answer, completion)
         }
@@ -30,5 +34,11 @@ struct CacheResponder: Responder {
             request.fields = HeaderFields(section)
         }
         cache.begin(request, answer, completion)
+    }
+
+    /// Whether the request has content that is not in memory.
+    private static func arrivesOverTime(_ request: CacheRequest) -> Bool {
+        guard let body = request.body, !Mutant.limitsUploadsAsResponses.isOn else { return false }
+        return !body.isAvailable
     }
 }

@@ -79,6 +79,12 @@ final class UpstreamExchange {
         sendCount == 0 || error is LocalLack ? error : UpstreamFailure.closedUnanswered
     }
 
+    /// Content was taken from its source, or by the socket.
+    func contentMoved(now: UInt64) {
+        deadlines.contentTaken(now: now)
+        call.request.body?.noteMovement()
+    }
+
     enum Permit { case none, awaited, held }
 
     init(_ call: UpstreamCall, _ host: UpstreamHost, _ upload: UploadPipe?, now: UInt64) {

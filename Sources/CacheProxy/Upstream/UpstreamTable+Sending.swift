@@ -75,7 +75,7 @@ extension UpstreamTable {
             } else {
                 out.advance(by: count)
             }
-            exchange.deadlines.contentTaken(now: nanoseconds)
+            exchange.contentMoved(now: nanoseconds)
             if upload.isDrained, !connection.sendsChunks { connection.hasQueuedAll = true }
         case .end:
             if connection.sendsChunks { out.append("0\r\n\r\n") }
@@ -125,7 +125,7 @@ extension UpstreamTable {
             sent = piece.withUnsafeBytes { put(connection, $0) }
         }
         connection.queue.drop(sent)
-        if sent > 0 { exchange.deadlines.contentTaken(now: nanoseconds) }
+        if sent > 0 { exchange.contentMoved(now: nanoseconds) }
         return sent
     }
 

@@ -97,6 +97,93 @@ import Testing
         return try await client.exchange(isChunked ? "0\r\n\r\n" : "")
     }
 
+    // The engine has the clock of the test; the clients of origins, and the proxy towards its own
+    // clients, have the system's.
+
+    /// Lets the clock of the engine pass in steps of a second, each with a pause.
+    private static func pass(
+        seconds: Int,
+        pauseMilliseconds: Int32,
+        _ proxy: ProxyHarness
+    ) async {
+        for _ in 0..<seconds {
+            await pause(milliseconds: pauseMilliseconds)
+            proxy.advance(1)
+        }
+    }
+
+    private static let uploadHead = "PUT /u HTTP/1.1\r\nHost: x\r\nContent-Length: "
+
+    @Test(arguments: UpstreamKind.allCases)
+    func pauseOfAClientIsNoLateResponse(kind: UpstreamKind) async throws {
+        let origin = try WireOrigin { request, socket in
+            try socket.answer(200, [], "\(request.body.count)")
+        }
+        defer { origin.stop() }
+        try await withProxy(
+            origins: [origin.port],
+            configure: { $0.firstByteTime = .seconds(2) },
+            upstream: kind.make
+        ) { proxy async throws in
+            let client = try proxy.client()
+            try await client.send(Self.uploadHead + "10\r\n\r\n01234")
+            await Self.pass(seconds: 50, pauseMilliseconds: 50, proxy)
+            let response = try await client.exchange("56789")
+            #expect(response.status == 200 && response.text == "10")
+            #expect(await proxy.service.cache.statistics.timeouts == 0)
+        }
+    }
+
+    @Test(arguments: UpstreamKind.allCases)
+    func clientThatStopsInAnUploadIsNoFaultOfTheOrigin(kind: UpstreamKind) async throws {
+        let origin = try WireOrigin { _, socket in try socket.answer() }
+        defer { origin.stop() }
+        try await withProxy(
+            origins: [origin.port],
+            configure: {
+                $0.firstByteTime = .seconds(2)
+                $0.betweenBytesTime = .seconds(1)
+            },
+            upstream: kind.make
+        ) { proxy async throws in
+            let client = try proxy.client()
+            try await client.send(Self.uploadHead + "10\r\n\r\n01234")
+            await Self.pass(seconds: 30, pauseMilliseconds: 50, proxy)
+            #expect(try await client.response().status == 504)
+            #expect(await proxy.service.cache.statistics.timeouts == 0)
+        }
+    }
+
+    /// More content than the system's buffers hold, and an origin that pauses after each piece.
+    @Test(arguments: UpstreamKind.allCases)
+    func originThatTakesAnUploadSlowlyIsNotLate(kind: UpstreamKind) async throws {
+        let (listener, port) = try WireSocket.listening(waiting: 1, receiveBytes: 256 << 10)
+        defer { close(listener) }
+        let (count, piece, pieceCount) = (24 << 20, 1 << 20, 8)
+        try await withProxy(
+            origins: [port],
+            configure: { $0.firstByteTime = .seconds(2) },
+            upstream: kind.make
+        ) { proxy async throws in
+            let client = try proxy.client()
+            let content = String(repeating: "x", count: count)
+            async let answer = client.exchange(Self.uploadHead + "\(count)\r\n\r\n" + content)
+            let origin = try await onThread { try WireSocket.accepted(by: listener) }
+            _ = try await onThread { try origin.read(through: "\r\n\r\n") }
+            for _ in 0..<pieceCount {
+                _ = try await onThread { try origin.read(exactly: piece) }
+                await Self.pass(seconds: 10, pauseMilliseconds: 20, proxy)
+            }
+            let rest = count - pieceCount * piece
+            let last = try await onThread { try origin.read(exactly: rest) }
+            #expect(last?.count == rest)
+            _ = try await onThread { try origin.answer(200, [], "taken") }
+            let response = try await answer
+            #expect(response.status == 200 && response.text == "taken")
+            #expect(await proxy.service.cache.statistics.timeouts == 0)
+        }
+    }
+
     @Test func originThatHangsAfterAnUploadIs504() async throws {
         try await withProxy(
             { _, socket in

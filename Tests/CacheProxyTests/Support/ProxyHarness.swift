@@ -44,6 +44,7 @@ func withProxy<Result>(
     clock: TestClock = TestClock(),
     configure: (inout ProxyConfiguration) -> Void = { _ in },
     adjust: (inout HTTPCache.Configuration) -> Void = { _ in },
+    upstream: (CurlConfiguration, ConnectionBudget) -> any Origin = UpstreamKind.plain.make,
     _ body: (ProxyHarness) async throws -> Result
 ) async throws -> Result {
     // Every request, flight and response holds the cache, which holds its origins.
@@ -53,6 +54,7 @@ func withProxy<Result>(
         clock,
         configure: configure,
         adjust: adjust,
+        upstream: upstream,
         left,
         body
     )
@@ -65,6 +67,7 @@ private func runProxy<Result>(
     _ clock: TestClock,
     configure: (inout ProxyConfiguration) -> Void,
     adjust: (inout HTTPCache.Configuration) -> Void,
+    upstream: (CurlConfiguration, ConnectionBudget) -> any Origin,
     _ left: WeakReference<OriginPool>,
     _ body: (ProxyHarness) async throws -> Result
 ) async throws -> Result {
@@ -79,7 +82,7 @@ private func runProxy<Result>(
     let budget = ConnectionBudget(curl.connections)
     let service = try await ProxyService(
         configuration,
-        upstream: ProxyService.upstream(curl, budget),
+        upstream: upstream(curl, budget),
         budget: budget,
         clock: clock,
         adjust: adjust

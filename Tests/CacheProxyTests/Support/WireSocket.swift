@@ -37,11 +37,16 @@ final class WireSocket: @unchecked Sendable {
     /// A listener at the port, or at a free one, for which so many connections may wait.
     static func listening(
         at port: UInt16 = 0,
-        waiting: Int32
+        waiting: Int32,
+        receiveBytes: Int32? = nil
     ) throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = make()
         var one: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, 4)
+        // The accepted sockets have it too.
+        if var receiveBytes {
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBytes, 4)
+        }
         var address = address(port)
         var count = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isListening = withUnsafeMutablePointer(to: &address) {
@@ -55,6 +60,15 @@ final class WireSocket: @unchecked Sendable {
             throw WireFailure("listen: \(errno)")
         }
         return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+
+    /// Waits for a client of the listener.
+    static func accepted(by listener: Int32) throws -> WireSocket {
+        var watched = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+        guard poll(&watched, 1, Int32(limitSeconds) * 1_000) == 1 else { throw WireFailure.silence }
+        let descriptor = accept(listener, nil, nil)
+        guard descriptor >= 0 else { throw WireFailure("accept: \(errno)") }
+        return WireSocket(descriptor)
     }
 
     static func connected(to port: UInt16, receiveBytes: Int32? = nil) throws -> WireSocket {
