@@ -148,6 +148,7 @@ package struct FleetLife: Sendable {
         }
         for _ in 0..<dice.below(3) { purge(dice.pick(machines)) }
         if dice.oneIn(4) { change(dice.pick(machines), dice.pick(FleetPath.allCases)) }
+        if dice.oneIn(2) { flush(dice.pick(machines)) }
     }
 
     private func ask(
@@ -228,6 +229,12 @@ package struct FleetLife: Sendable {
             else { return }
             world.ledger.endPurge(number, receipt: nil)
         }
+    }
+
+    private func flush(_ machine: FleetMachine) {
+        guard let cache = machine.process?.cache.value else { return }
+        // It fails if the disk does.
+        start("flush \(world.ledger.tick())") { try? await cache.flush() }
     }
 
     private func start(_ name: String, _ body: @escaping @Sendable () async -> Void) {

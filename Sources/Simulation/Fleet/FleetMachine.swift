@@ -204,6 +204,9 @@ final class FleetMachine: Sendable {
             configuration.backing = .disk(path: "/disk", capacity: .megabytes(8))
             configuration.backing.fileSystem = .replaced(disk)
             configuration.backing.pool = pool
+            // The disk counts by the clock of this computer, which no seed determines. So no time
+            // makes it write: a caller does.
+            configuration.backing.flushMilliseconds = 1_000_000
         }
         configuration.clock = clock
         configuration.taskExecutor = world.executor
