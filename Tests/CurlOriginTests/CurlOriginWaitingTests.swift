@@ -7,6 +7,14 @@ import Testing
 
 /// Requests that wait for a connection, to their origin or to another one.
 @Suite(.timeLimit(.minutes(1))) struct CurlOriginWaitingTests {
+    /// A server that responds to no request before the gate is open.
+    private func server(behind gate: LoopbackGate) throws -> LoopbackServer {
+        try LoopbackServer { request, connection in
+            gate.wait()
+            connection.respond(body: request.target)
+        }
+    }
+
     private func code(of error: any Error) -> CacheError.Code? { (error as? CacheError)?.code }
 
     /// Each request has its own attempt, so none waits for those of the others.
@@ -37,10 +45,7 @@ import Testing
     @Test(arguments: OriginKind.allCases)
     func requestsOfABusyHostDoNotHoldUpAnother(kind: OriginKind) async throws {
         let gate = LoopbackGate()
-        let busy = try LoopbackServer { request, connection in
-            gate.wait()
-            connection.respond(body: request.target)
-        }
+        let busy = try server(behind: gate)
         let idle = try LoopbackServer { request, connection in
             if request.target == "/held" { connection.waitForClose() }
             connection.respond(body: request.target)
@@ -77,10 +82,7 @@ import Testing
     @Test(arguments: OriginKind.allCases)
     func waitForAConnectionIsNoFailureToConnect(kind: OriginKind) async throws {
         let gate = LoopbackGate()
-        let server = try LoopbackServer { request, connection in
-            gate.wait()
-            connection.respond(body: request.target)
-        }
+        let server = try server(behind: gate)
         let deadlines = CurlConfiguration.Deadlines(connect: .seconds(0.2), head: .seconds(30))
         let origin = kind.make(
             .init(deadlines: deadlines, connections: .init(maximumPerHost: 1))
