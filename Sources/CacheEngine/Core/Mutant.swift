@@ -22,6 +22,11 @@ enum Mutant: String {
     case keepsUnusedPins
     case readsTheRestAsWhole
     case trustsARefusedBarrier
+    case waitsForAnEmptyGate
+    case asksForTheGateTooLate
+    case forgetsASmallerCapacity
+    case judgesWhatIsThere
+    case refusesForAnAbsentOne
 
     // Disk
     case skipsBodyChecksum
@@ -125,6 +130,7 @@ enum Mutant: String {
     case joinsFarParts
     case runsAheadOfSlowReaders
     case holdsUpTheStoreForEver
+    case looksAtAllWhenOneLeaves
     case gathersWithoutLimit
     case leavesLonersWaiting
     case keepsLeadsOfGoneClients

@@ -12,6 +12,7 @@
 /// 1. `reading` and `needing`, if they are known, are the places of the last of these readers and
 ///    their numbers.
 /// 2. `needingCount` is the number of readers that need bytes.
+/// 3. `fastest`, if it is known, is not less than the offset of a reader that has asked for bytes.
 struct BodyReaders {
     typealias ID = BodyChain.ReaderID
 
@@ -58,8 +59,11 @@ struct BodyReaders {
 
     private(set) var places: [ID: Reader] = [:]
     private(set) var lastID = 0
-    /// The greatest offset of a reader that has asked for bytes.
-    private(set) var fastestOffset = 0
+    /// The readers that `cutOff` has looked at so far.
+    private(set) var lookedAtCount = 0
+    /// The greatest offset of a reader that has asked for bytes; `nil` if it must be found, as such a
+    /// reader has left.
+    private var fastest: Int? = 0
     /// The end of the bytes that are read back from a store: a reader before it is waited for as if
     /// it were there.
     var floor = 0 { didSet { reading = nil } }
@@ -92,7 +96,7 @@ struct BodyReaders {
     /// The reader asks for bytes.
     mutating func begin(_ id: ID) {
         guard var reader = places[id], reader.pace == .idle else { return }
-        fastestOffset = max(fastestOffset, reader.offset)
+        if let fastest { self.fastest = max(fastest, reader.offset) }
         if Mutant.waitsForTheFastestOnly.isOn { return }
         leaveRears(reader)
         reader.pace = .reading
@@ -110,15 +114,31 @@ struct BodyReaders {
         if offset >= limit { reader.pace = .done }
         places[id] = reader
         enterRears(reader)
-        fastestOffset = max(fastestOffset, offset)
+        if let fastest { self.fastest = max(fastest, offset) }
     }
 
     /// Removes a reader; `end` is that of the bytes so far, or `nil` if no more arrive.
     mutating func remove(_ id: ID, end: Int?) {
         guard let reader = places.removeValue(forKey: id) else { return }
         leaveRears(reader)
-        guard let end, reader.offset >= fastestOffset else { return }
-        fastestOffset = min(end, places.values.lazy.map(\.offset).max() ?? reader.offset)
+        guard let end, let fastest, reader.offset >= fastest else { return }
+        self.fastest = places.isEmpty ? min(end, reader.offset) : nil
+    }
+
+    /// The greatest offset of a reader that has asked for bytes, of which there are those up to `end`.
+    mutating func fastestOffset(end: Int) -> Int {
+        let found = fastest ?? min(end, places.values.lazy.map(\.offset).max() ?? 0)
+        fastest = found
+        return found
+    }
+
+    /// Whether the reader is the last one at a place that the writer waits for, or whose bytes are
+    /// kept: without it, bytes may be dropped.
+    mutating func isLast(_ id: ID) -> Bool {
+        guard let reader = places[id], reader.needsBytes else { return false }
+        if Mutant.looksAtAllWhenOneLeaves.isOn { return true }
+        return neededOffset() == reader.offset && needing?.count == 1
+            || rearPlace() == place(of: reader) && reading?.count == 1
     }
 
     mutating func setSleep(_ ticket: Int?, of id: ID) {
@@ -147,6 +167,7 @@ struct BodyReaders {
     ///   An idle reader before `floor` has its next bytes there, unless that is before `limit`.
     mutating func cutOff(before limit: Int, stillBefore stillLimit: Int, front: Int) -> Int {
         var last = front
+        lookedAtCount += places.count
         for (id, reader) in places where !reader.isCutOff {
             let limit = reader.hasStoodStill ? stillLimit : limit
             switch reader.pace {

@@ -59,6 +59,9 @@ struct GrowingBody<Waiter> {
     /// The number of readers.
     var readerCount: Int { readers.count }
 
+    /// The readers that were looked at, again and again, to find the bytes to drop.
+    var lookedAtCount: Int { readers.lookedAtCount }
+
     /// The number of bytes in memory.
     var heldBytes: Int { bytes.heldBytes }
 
@@ -212,8 +215,8 @@ extension GrowingBody {
             return lagBytes() < leastWindowBytes
         case .passing:
             if isDeserted || Mutant.waitsForNoReader.isOn { return true }
-            return bytes.endOffset - (readers.rearPlace() ?? readers.fastestOffset)
-                < currentWindowBytes
+            let rear = readers.rearPlace() ?? readers.fastestOffset(end: bytes.endOffset)
+            return bytes.endOffset - rear < currentWindowBytes
         }
     }
 
@@ -342,14 +345,11 @@ extension GrowingBody {
     /// Removes a reader.
     mutating func leave(_ reader: BodyChain.ReaderID) -> Woken {
         let sleeper = wakeUp(reader).map { [$0] } ?? []
+        let isLast = readers.isLast(reader)
         readers.remove(reader, end: isOpen ? bytes.endOffset : nil)
+        if isLast { trim() }
         // After the end the writer does not wait, and no more bytes arrive.
-        guard isOpen else {
-            dropTaken()
-            return Woken(readers: sleeper)
-        }
-        trim()
-        return Woken(readers: sleeper, writer: writerWithRoom())
+        return Woken(readers: sleeper, writer: isOpen ? writerWithRoom() : nil)
     }
 }
 
@@ -365,14 +365,15 @@ extension GrowingBody {
         case .spilled: dropTaken()
         case .passing where readers.lastID == 0 && awaitedReaders > 0: return
         case .passing:
-            let fastest = min(readers.fastestOffset, bytes.endOffset)
+            let end = bytes.endOffset
+            let fastest = min(readers.fastestOffset(end: end), end)
             // A reader that was told of the body but has not started must find its beginning as
             // long as possible. Without the beginning, the window is of no use to it.
             let ahead = awaitedReaders > 0 ? windowBytes : currentWindowBytes
             let slowest = readers.cutOff(
                 before: fastest - windowBytes,
                 stillBefore: fastest - currentWindowBytes,
-                front: bytes.firstOffset == 0 ? bytes.endOffset - ahead : bytes.endOffset
+                front: bytes.firstOffset == 0 ? end - ahead : end
             )
             bytes.drop(before: slowest)
         }

@@ -14,7 +14,7 @@ extension MemoryTier {
     /// If the tables alone need more, the memory is empty and uses what the tables need.
     package func setCapacity(_ bytes: Int) async {
         resize(max(0, bytes))
-        // A concurrent store makes room for itself, so this ends.
+        // A concurrent store makes room for itself, also if it took its bytes before, so this ends.
         await evict(atMost: .max) { $0 }
     }
 

@@ -161,6 +161,8 @@ package final class MemoryTier: Sendable {
             commons.shared.capacityBytes.store(bytes, ordering: .relaxed)
             trial.setCapacity(bytes)
         }
+        // A store that does not see the new capacity has linked an entry that this thread sees.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
     }
 
     // MARK: Inside

@@ -9,12 +9,12 @@ import Synchronization
 /// systems a reader executes a full fence.
 ///
 ///     reader                          writer
-///     depth = 1                       unlink the entry
+///     enter the mark                  unlink the entry
 ///     (compiler barrier or fence)     barrier on all threads
-///     find, use or retain             wait until every depth has been 0 once
-///     depth = 0, releasing            release the entry
+///     find, use or retain             wait until every reading that it met has ended
+///     leave the mark, releasing       release the entry
 ///
-/// Either the writer sees the reader's `depth`, or the reader sees that the entry is unlinked.
+/// Either the writer sees the reader's mark, or the reader sees that the entry is unlinked.
 ///
 /// Not `Sendable`: a gate belongs to the thread that asked for it.
 struct ReaderGate {
@@ -36,8 +36,11 @@ struct ReaderGate {
 
     @inline(__always)
     func enter(_ fences: Bool) {
-        let depth = Self.depth(of: record)
-        depth.pointee.store(depth.pointee.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+        let word = Self.word(of: record)
+        var mark = ReadingMark(word: word.pointee.load(ordering: .relaxed))
+        mark.enter()
+        // Releasing, as a writer may see the end of the reading before in this mark alone.
+        word.pointee.store(mark.word, ordering: .releasing)
         if fences {
             atomicMemoryFence(ordering: .sequentiallyConsistent)
         } else {
@@ -50,12 +53,27 @@ struct ReaderGate {
         // A retain inside the gate must happen before the gate is left. Without this barrier the
         // compiler moves it behind the store, because a store cannot release an object.
         ce_compiler_barrier()
-        let depth = Self.depth(of: record)
-        assert(depth.pointee.load(ordering: .relaxed) > 0, "only a gate that was entered is left")
-        depth.pointee.store(depth.pointee.load(ordering: .relaxed) &- 1, ordering: .releasing)
+        let word = Self.word(of: record)
+        var mark = ReadingMark(word: word.pointee.load(ordering: .relaxed))
+        mark.leave()
+        word.pointee.store(mark.word, ordering: .releasing)
+    }
+
+    /// Stops the process if the calling thread reads.
+    ///
+    /// A write asks before it takes any lock: another writer may hold that lock until this thread's
+    /// reading ends.
+    static func requireOutside() {
+        guard let own = ce_reader_current() else { return }
+        precondition(
+            !mark(of: own).isReading || Mutant.asksForTheGateTooLate.isOn,
+            "A closure that reads an entry must not write to the memory"
+        )
     }
 
     /// Returns when no reader can see an entry that was unlinked before the call.
+    ///
+    /// The calling thread does not read.
     static func waitForReaders() {
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         // Without the barrier a reader's mark may not be visible yet, and its entry would be freed.
@@ -65,27 +83,23 @@ struct ReaderGate {
                 + "let the filter of system calls permit it, or install the filter before the start"
             fatalError(fault)
         }
-        let own = ce_reader_current()
         for index in 0..<ce_reader_records_used() {
             guard let record = ce_reader_at(index) else { continue }
-            let depth = depth(of: record)
-            if record == own {
-                precondition(
-                    depth.pointee.load(ordering: .relaxed) == 0,
-                    "A closure that reads an entry must not write to the memory"
-                )
-                continue
-            }
+            let met = mark(of: record)
             // A reader stays inside its gate for a look-up and a short closure, and never waits there.
-            while depth.pointee.load(ordering: .acquiring) != 0 { sched_yield() }
+            while met.goesOn(in: mark(of: record)) { sched_yield() }
         }
     }
 
+    private static func mark(of record: UnsafeMutableRawPointer) -> ReadingMark {
+        ReadingMark(word: word(of: record).pointee.load(ordering: .acquiring))
+    }
+
     @inline(__always)
-    private static func depth(
+    private static func word(
         of record: UnsafeMutableRawPointer
     ) -> UnsafeMutablePointer<Atomic<UInt64>> {
-        // `depth` is the first field of the record, and is accessed only through this function.
+        // The word is the first field of the record, and is accessed only through this function.
         record.assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 }

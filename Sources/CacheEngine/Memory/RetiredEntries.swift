@@ -39,6 +39,7 @@ final class RetiredEntries: Sendable {
 
     /// Takes over the reference of an unlinked entry.
     func add(_ entry: Unmanaged<ByteStorage>, chargeBytes: Int) {
+        ReaderGate.requireOutside()
         let isFull = state.withLock { state in
             state.entries.append(entry)
             return count(chargeBytes, in: &state)
@@ -48,6 +49,7 @@ final class RetiredEntries: Sendable {
 
     /// Takes over the references of a batch.
     func add(_ batch: UnlinkedBatch) {
+        ReaderGate.requireOutside()
         let isFull = state.withLock { state in
             state.entries.append(contentsOf: batch.references)
             return count(batch.chargeBytes, in: &state)
@@ -67,7 +69,10 @@ final class RetiredEntries: Sendable {
     /// Releases everything that was added before the call, once no reader can see it.
     ///
     /// Another thread may do the work. Either way the bytes are given back before this returns.
-    func flush() { turn.withLock { _ in release() } }
+    func flush() {
+        ReaderGate.requireOutside()
+        turn.withLock { _ in release() }
+    }
 
     /// Counts bytes that were just added.
     ///

@@ -55,19 +55,33 @@ final class ShardDoor: Sendable {
 
     // MARK: One entry
 
-    /// Links an entry whose bytes have been taken from the budget.
+    /// The bytes that the entry of this hash is charged for; 0 if there is none.
+    func occupantBytes(of hash: KeyHash) -> Int {
+        guard !Mutant.judgesWhatIsThere.isOn else { return 0 }
+        return state.withLock { state in
+            state.table.slot(of: hash).flatMap { state.entry(at: $0)?.chargeBytes } ?? 0
+        }
+    }
+
+    /// Links an entry, of whose bytes `takenBytes` have been taken from the budget.
+    ///
+    /// The rest is taken whether it fits or not: it was an occupant's, which gives it back once its
+    /// readers have left.
     func link(
         _ entry: Entry,
+        takenBytes: Int,
         isPinned: Bool,
         onlyIf isMeant: (_ occupant: Entry?) -> Bool,
         whileLocked: () -> Void
     ) -> LinkOutcome {
         let hash = entry.head.hash
+        let restBytes = entry.chargeBytes - takenBytes
         var outgoing: Unmanaged<ByteStorage>?
         let outcome = state.withLock { state -> LinkOutcome in
             if let slot = state.table.slot(of: hash) {
                 let occupant = state.entry(at: slot)
                 guard isMeant(occupant) else { return .notMeant }
+                commons.used.takeAnyway(restBytes)
                 outgoing = state.replace(slot, by: entry, hash, isPinned: isPinned)
                 whileLocked()
                 publishRanks(state)
@@ -75,6 +89,7 @@ final class ShardDoor: Sendable {
             }
             guard isMeant(nil) else { return .notMeant }
             if state.isFull { return .needsLargerTable(bucketCount: state.nextBucketCount) }
+            commons.used.takeAnyway(restBytes)
             state.insert(entry, hash, isPinned: isPinned)
             whileLocked()
             publishRanks(state)

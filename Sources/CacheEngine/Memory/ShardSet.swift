@@ -29,7 +29,10 @@ final class ShardSet: Sendable {
 
     /// Links an entry if `isMeant` in place of the occupant.
     ///
-    /// Returns `nil` if it is not.
+    /// It needs room only for the bytes that the occupant does not have, and is judged by these: an
+    /// entry that was confirmed must not lose its place to others.
+    ///
+    /// Returns `nil` if it is not meant.
     func store(
         _ entry: Entry,
         isPinned: Bool,
@@ -37,13 +40,16 @@ final class ShardSet: Sendable {
         whileLocked: () -> Void
     ) -> StoreOutcome? {
         var plan = Plan(entry: entry, isJudged: isPinned)
+        let door = door(of: entry.head.hash)
         let charge = entry.chargeBytes
-        guard takeRoom(charge, for: &plan) else {
+        let takenBytes = max(0, charge - door.occupantBytes(of: entry.head.hash))
+        guard takenBytes == 0 || takeRoom(takenBytes, for: &plan) else {
             return refuse(entry, .notAdmitted, onlyIf: isMeant, whileLocked: whileLocked)
         }
         while true {
-            let outcome = door(of: entry.head.hash).link(
+            let outcome = door.link(
                 entry,
+                takenBytes: takenBytes,
                 isPinned: isPinned,
                 onlyIf: isMeant,
                 whileLocked: whileLocked
@@ -52,20 +58,22 @@ final class ShardSet: Sendable {
             case .inserted:
                 settle()
                 noteRequest(entry, charge)
+                keepWithinCapacity()
                 return .stored
             case .replaced:
+                keepWithinCapacity()
                 return .stored
             case .notMeant:
-                commons.used.giveBack(charge)
+                commons.used.giveBack(takenBytes)
                 return nil
             case .needsLargerTable(let bucketCount):
                 let tableBytes = MemoryShardState.sizeBytes(bucketCount: bucketCount)
                 plan.isJudged = true
                 guard takeRoom(tableBytes, for: &plan) else {
-                    commons.used.giveBack(charge)
+                    commons.used.giveBack(takenBytes)
                     return refuse(entry, .notAdmitted, onlyIf: isMeant, whileLocked: whileLocked)
                 }
-                door(of: entry.head.hash).grow(bucketCount: bucketCount)
+                door.grow(bucketCount: bucketCount)
             }
         }
     }
@@ -79,13 +87,15 @@ final class ShardSet: Sendable {
     ) -> StoreOutcome? {
         noteRequest(entry, entry.chargeBytes)
         let door = door(of: entry.head.hash)
-        var isRefused = false
+        var (isRefused, isOccupied) = (false, false)
         // A refused replacement must not leave the old entry readable.
         _ = door.remove(entry.head.hash) { occupant in
+            isOccupied = true
             isRefused = isMeant(occupant)
             return isRefused
         } whileLocked: { removed in
-            guard removed != nil || isMeant(nil) else { return }
+            if Mutant.refusesForAnAbsentOne.isOn { isOccupied = false }
+            guard removed != nil || !isOccupied && isMeant(nil) else { return }
             isRefused = true
             whileLocked()
         }
@@ -149,6 +159,18 @@ final class ShardSet: Sendable {
                 return commons.used.take(bytes) == .taken
             }
         }
+    }
+
+    /// Evicts what there is no room for since an entry was linked.
+    ///
+    /// The capacity may have shrunk after the entry took its bytes, and the bytes of an entry that was
+    /// replaced count until its readers have left.
+    private func keepWithinCapacity() {
+        // Either this thread sees a smaller capacity, or the thread that set it sees the entry.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        guard !Mutant.forgetsASmallerCapacity.isOn else { return }
+        while commons.used.excess(with: 0) > 0, evictAny() {}
+        if commons.used.current > commons.used.capacity { commons.retired.flush() }
     }
 
     /// Moves the oldest entries of all windows into the main parts until the windows are within

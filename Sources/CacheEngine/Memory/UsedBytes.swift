@@ -2,8 +2,9 @@ import Synchronization
 
 /// The one budget of all shards.
 ///
-/// Invariant: the bytes in use never exceed the capacity while it stays the same. After it shrinks,
-/// `setCapacity` restores the invariant before it returns.
+/// Invariant: the bytes in use do not exceed the capacity while it stays the same, except for entries
+/// that were replaced, until their readers have left. After it shrinks, `setCapacity` restores the
+/// invariant before it returns, and a store that is under way restores it before it returns.
 final class UsedBytes: Sendable {
     private let used = Atomic(0)
     /// The part of `used` that belongs to retired entries.

@@ -91,6 +91,21 @@ import Testing
         #expect(chunk.array == piece(50, from: 400).array)
     }
 
+    /// Ten thousand clients that end at once must not cost a look at ten thousand places each.
+    @Test func crowdThatLeavesIsLookedAtOnceForEachPlace() {
+        var body = GrowingBody<Int>(windowBytes: 100)
+        _ = body.pass()
+        _ = body.awaitReaders(more: 999)
+        let crowd = (0..<1_000).compactMap { _ in body.join(at: 0, .follower) }
+        for reader in crowd { _ = body.step(reader, at: 0, limit: .max) }
+        _ = body.append(piece(50))
+        for reader in crowd.prefix(500) { _ = body.step(reader, at: 0, limit: .max) }
+        let before = body.lookedAtCount
+        for reader in crowd { _ = body.leave(reader) }
+        #expect(body.readerCount == 0)
+        #expect(body.lookedAtCount - before <= 2 * crowd.count)
+    }
+
     @Test func partFarAheadIsForTheAskerOnly() throws {
         var body = GrowingBody<Int>(windowBytes: 100)
         _ = body.pass()

@@ -63,6 +63,25 @@ import Testing
         }
     #endif
 
+    /// The first such write ends the process, and not one that happens to release many entries.
+    @Test func closureThatWritesEndsTheProcess() async {
+        let ended = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let tier = MemoryTier(MemoryConfiguration(capacityBytes: 4 << 20, shardCount: 1))
+            tier.store(MemoryFixtures.entry("key"))
+            let key = Array("key".utf8)
+            _ = key.withUnsafeBytes { key in
+                tier.withEntry(for: MemoryFixtures.hasher.hash(key), key: key) { _ in
+                    tier.removeKey("key")
+                }
+            }
+        }
+        let text = String(decoding: ended?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(text.contains("must not write"), "\(text)")
+    }
+
     @Test(.enabled(if: ce_allocation_counting_is_available() == 1))
     func hitAllocatesNothing() {
         let tier = MemoryTier(MemoryConfiguration(capacityBytes: 4 << 20))
