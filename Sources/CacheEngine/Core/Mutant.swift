@@ -141,6 +141,11 @@ enum Mutant: String {
     case keepsPlacesOfUnsent
     case fetchesAWholeForEachRange
     case asksAsTheFirstClient
+    case refreshesPartsAsWholes
+    case fetchesWholesThatAreTooLarge
+    case endsPartsOfTheSame
+    case letsHooksFrame
+    case tellsEachStorageError
 
     // Tiers
     case promotesWhatWasReplaced

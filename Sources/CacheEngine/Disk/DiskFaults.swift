@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Collects the device failures of all shards and reports them.
+/// Collects the device failures of all shards, and of the bodies in files, and reports them.
 ///
 /// Every failure is counted. The first one is also reported as an event, and after it at most one a
 /// minute.
@@ -21,13 +21,16 @@ final class DiskFaults: Sendable {
     }
 
     /// Must be called outside all locks: `report` is the application's code.
-    func note(_ detail: String) {
+    func note(_ detail: String) { note(CacheError(.storageFailed, detail: detail)) }
+
+    /// The same for an error that a caller of the disk got.
+    func note(_ error: CacheError) {
         let now = clock.monotonicNanoseconds
         let isTold = toldAt.withLock { last in
             if let told = last, now < told + Self.quietNanoseconds { return false }
             last = now
             return true
         }
-        report(CacheError(.storageFailed, detail: detail), isTold)
+        report(error, isTold)
     }
 }

@@ -16,6 +16,8 @@ package final class DiskTier: Sendable {
     package let segmentBytes: Int
 
     let shards: [DiskShard]
+    /// The failures of all shards.
+    var faults: DiskFaults { shards[0].faults }
     private let shardShift: UInt64
     private let directory: DiskDirectory
     private let positionTrust: FleetPositionTrust

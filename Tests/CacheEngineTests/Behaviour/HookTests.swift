@@ -88,6 +88,33 @@ import Testing
         await stage.end()
     }
 
+    @Test("K2: the hook cannot change how the body is framed, nor its age")
+    func hookDoesNotFrame() async throws {
+        let hook = Hook()
+        let stage = try await Stage(Resource(["Cache-Control": "max-age=60", "Age": "3"])) {
+            hook.install(in: &$0) { proposal in
+                var proposal = proposal
+                for (name, value) in [
+                    ("Content-Length", "99"), ("Content-Range", "bytes 0-2/9"), ("Age", "7"),
+                    ("Transfer-Encoding", "chunked"), ("Connection", "x"), ("Trailer", "x"),
+                    ("X-Own", "yes"),
+                ] { proposal.fields[name] = value }
+                return proposal
+            }
+        }
+        _ = try await stage.get()
+        let hit = try await stage.get()
+        #expect(hit.source == .fresh)
+        #expect(hit.body == "one")
+        #expect(hit.fields["X-Own"] == "yes")
+        #expect(hit.fields.values("Age") == ["3"])
+        #expect(hit.fields.values("Content-Length") == ["3"])
+        for name in ["Content-Range", "Transfer-Encoding", "Connection", "Trailer"] {
+            #expect(hit.fields[name] == nil, "\(name)")
+        }
+        await stage.end()
+    }
+
     @Test("K2: nothing is stored before the hook has answered")
     func hookAnswersBeforeTheFirstCommit() async throws {
         let store = RecordingStore()

@@ -37,6 +37,37 @@ import Testing
         await stage.end()
     }
 
+    /// A body in a file of its own that the device does not take is refused, and told of once.
+    @Test func largeBodiesThatTheDeviceRefusesAreRefusals() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let told = Mutex(0)
+        let clock = TestClock()
+        let body = String(repeating: "x", count: 3 << 20)
+        let origin = ScriptedOrigin(fields: ["Cache-Control": "max-age=60"], body: body)
+        let stage = try await Stage(origin, clock: clock) {
+            $0.memory = .megabytes(1)
+            $0.backing = .disk(path: "/cache", capacity: .megabytes(64))
+            $0.backing.fileSystem = .replaced(files)
+            $0.hooks.onEvent = { event in
+                if case .storageFailed = event { told.withLock { $0 += 1 } }
+            }
+        }
+        files.plan.writeError = 1_000
+        for number in 0..<10 {
+            let answer = try await stage.get("http://example.com/\(number)")
+            #expect(answer.body == body)
+        }
+        let statistics = await stage.cache.statistics
+        #expect(statistics.refusals == [StoreRefusalReason("device-failed"): 10])
+        #expect(statistics.storageErrors == 10)
+        #expect(statistics.stored == 0)
+        #expect(told.withLock { $0 } == 1)
+        clock.advance(seconds: 61)
+        _ = try await stage.get("http://example.com/later")
+        #expect(told.withLock { $0 } == 2)
+        await stage.end()
+    }
+
     @Test func countsOfTheDiskAreAmongTheMetrics() {
         var disk = DiskStatistics()
         disk.readsRefused = 11

@@ -191,6 +191,36 @@ import Testing
         case confirmation, whole, wholeWithoutValidator, unaskedPart
     }
 
+    /// The refresh of a part has nothing for a request of the whole, which waits for none.
+    @Test("requests of the whole share a fetch beside the refresh of a part")
+    func wholesDoNotWaitForTheRefreshOfAPart() async throws {
+        let scene = try await FlightScene()
+        let fields: HeaderFields = [
+            "Cache-Control": "max-age=10, stale-while-revalidate=60", "ETag": "\"1\"",
+        ]
+        var part = fields
+        part["Content-Range"] = "bytes 0-1/4"
+        let range = CacheRequest.page.with { $0.fields["Range"] = "bytes=0-1" }
+        _ = await scene.crowd(1, range)
+        try await scene.answer(0, status: 206, fields: part, body: "on")
+        await scene.world.advance(seconds: 11)
+        let stale = await scene.crowd(10, range)
+        #expect(stale.allSatisfy { $0.info?.source == .stale && $0.text == "on" })
+        #expect(scene.origin.count == 2)
+        let wholes = await scene.crowd(10)
+        #expect(scene.origin.count == 3)
+        let late = await scene.crowd(10, range)
+        #expect(late.allSatisfy { $0.info?.source == .stale })
+        try await scene.answer(1, status: 206, fields: part, body: "on")
+        #expect(wholes.allSatisfy { !$0.isComplete })
+        try await scene.answer(2, fields: fields, body: "once")
+        #expect(wholes.allSatisfy { $0.isComplete && $0.status == 200 && $0.text == "once" })
+        #expect(scene.origin.count == 3)
+        #expect(await scene.crowd(1).first?.info?.source == .fresh)
+        #expect(await scene.crowd(1, range).first?.text == "on")
+        await scene.close()
+    }
+
     @Test("ranges of a stale whole share its confirmation, or the transfer of the next whole")
     func s21RangesOfAStaleWholeAreOneRequest() async throws {
         for answer in RangeAnswer.allCases {

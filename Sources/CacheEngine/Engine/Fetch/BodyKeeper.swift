@@ -81,12 +81,10 @@ struct BodyKeeper {
         } catch {
             // Bytes on disk stay for readers that lag behind, until the chain is released.
             place = nil
-            guard (error as? CacheError)?.code == .bodyTooLarge else {
-                return services.recorder.storageFailed(error)
-            }
+            let reason = StoreRefusalReason(services.refusal(after: error))
             // As a body whose length is known in advance.
-            isTooLarge = true
-            services.recorder.refused(.tooLarge, request)
+            isTooLarge = reason == .tooLarge
+            services.recorder.refused(reason, request)
         }
     }
 
@@ -113,7 +111,7 @@ struct BodyKeeper {
             release()
         } catch {
             // The body stays in memory, which has room for it.
-            services.recorder.storageFailed(error)
+            services.note(storageError: error)
             maySpill = false
         }
     }

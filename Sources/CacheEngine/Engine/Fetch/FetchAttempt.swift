@@ -36,7 +36,7 @@ final class FetchAttempt: Sendable {
     func outcomeAtOnce(_ answer: OriginAnswer, _ decision: FetchDecision) -> FetchOutcome? {
         switch question {
         case .plain, .whole: break
-        case .conditional, .head, .rest: return nil
+        case .conditional, .part, .head, .rest: return nil
         }
         switch decision {
         case .store(let response, let lifetime):
@@ -97,7 +97,7 @@ final class FetchAttempt: Sendable {
     private func nextQuestion(after question: FetchQuestion) -> FetchQuestion? {
         switch question {
         case .plain: return nil
-        case .whole: return .plain
+        case .whole, .part: return .plain
         case .conditional, .head, .rest:
             let isNarrow = context.facts.isConditional || context.facts.hasRange
             return isShared && isNarrow && !Mutant.asksAsTheFirstClient.isOn ? .whole : .plain
@@ -118,7 +118,11 @@ final class FetchAttempt: Sendable {
             nowSeconds: services.clock.nowSeconds
         )
         switch question {
-        case .asItCame: return .plain
+        case .asItCame:
+            guard context.purpose == .refresh, stored.facts.flags.contains(.isPartial) else {
+                return .plain
+            }
+            return .part(stored)
         case .confirm:
             let isHeadFirst =
                 context.policy.validation == .head && context.asked.request.method == .get

@@ -40,6 +40,10 @@ extension FetchDecision {
         case .whole:
             if answer.status == 304 { return .askPlainly }
             if answer.status == 206, context.facts.hasRange { return .askPlainly }
+        case .part(let stored):
+            if answer.status == 304 {
+                return effect(of: answer, on: stored) == .freshens ? .confirm : .askPlainly
+            }
         case .head(let stored):
             return effect(of: answer, on: stored) == .freshens ? .confirm : .askPlainly
         case .conditional(let stored):

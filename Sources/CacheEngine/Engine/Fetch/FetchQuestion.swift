@@ -6,6 +6,8 @@ enum FetchQuestion: Sendable {
     case whole
     /// The resource, unless it is the one stored here.
     case conditional(StoredResponse)
+    /// The client's range of a resource of which parts are stored here, unless these are current.
+    case part(StoredResponse)
     /// Whether the stored response is current, without the content.
     case head(StoredResponse)
     /// The rest of a range, if the origin still has the stored version.

@@ -45,7 +45,8 @@ struct FetchedEntry {
                 let entry = tiers.makeEntry(blueprint, body: [])
                 await note(tiers.store(entry, body: file, since: body.ticket))
             } catch {
-                services.recorder.storageFailed(error)
+                let reason = StoreRefusalReason(services.refusal(after: error))
+                services.recorder.refused(reason, context.asked.request)
                 await endReplaced()
             }
         case .inMemory(let pieces):
@@ -82,8 +83,9 @@ struct FetchedEntry {
         _ = await registry.enter(variance.vary, flightKey: context.lookup.flightKey.hash)
     }
 
-    /// Removes the stored response that this one replaces without being kept itself; an error that
-    /// is not kept replaces nothing.
+    /// Removes the stored response that this one replaces without being kept itself.
+    ///
+    /// An error that is not kept replaces nothing, and stored parts of this very version stay.
     nonisolated(nonsending) func endReplaced() async {
         // A POST has removed what was stored, and what has been stored since is newer.
         guard body.origin.status != 206, context.purpose != .post, body.isPermitted,
@@ -93,12 +95,14 @@ struct FetchedEntry {
         if isLeft, context.purpose == .refresh { return await doubtStored() }
         outdateOlder()
         let isToldAsStored = body.storage != .none
-        if context.policy.reads, context.found.stored != nil {
+        if context.policy.reads, let stored = context.found.stored {
+            if isJoinable(stored), !Mutant.endsPartsOfTheSame.isOn { return }
             let selected = SelectedResponses(services: services, context: context)
             await selected.end(context.found.key) { await remove($0) }
         } else if !tiers.backing.isLookUpConclusive, isToldAsStored || !context.policy.reads {
             await remove(body.key)
-        } else if await tiers.entry(body.key) != nil {
+        } else if let entry = await tiers.entry(body.key) {
+            if let stored = StoredResponse(entry.0), isJoinable(stored) { return }
             // Only if the entry exists: a removal also keeps fetches of other variants from being
             // stored.
             await remove(body.key)

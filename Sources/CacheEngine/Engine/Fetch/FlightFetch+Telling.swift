@@ -79,7 +79,8 @@ extension FlightFetch {
             let mayConcernOne =
                 StatusFacts(outcome.answer.status).mayConcernOneClient
                 && !Mutant.marksForProvokedRefusals.isOn
-            guard let desk, !mayConcernOne,
+            // A part says nothing of the whole.
+            guard let desk, !mayConcernOne, !context.asksForPart,
                 !context.isPersonal(services.configuration) || Mutant.marksForOneClient.isOn,
                 // A newer flight, or the next attempt, tells what later requests get.
                 flight.permit.isValid, flight.awaitsAnswer(of: attempt)
@@ -101,10 +102,13 @@ extension FlightFetch {
 
     // MARK: Refreshing
 
-    /// Whether the outcome of a refresh is that there is a newer response for all requests.
+    /// Whether the outcome of a refresh is that there is a newer response for all requests, or a newer
+    /// part.
     ///
     /// A passing error is a failure, though it may be stored for the time that it states.
     private static func refreshes(_ outcome: FetchOutcome) -> Bool {
+        guard outcome.answer.refusal == nil else { return false }
+        if case .part = outcome.body?.storage { return true }
         guard outcome.sharing == .everyone else { return false }
         if case .confirmed = outcome.answer.content { return true }
         return !StatusFacts(outcome.answer.status).isPassingError

@@ -59,7 +59,9 @@ struct FlightTable: Sendable {
         if !isMarked, let flight = current(key) {
             let isOutdated = checks.isOutdated(flight) && !Mutant.joinsOutdatedFlights.isOn
             let answer = flight.sharedAnswer
-            if !isOutdated, checks.mayJoin(flight), Self.isUsable(answer, of: flight, checks) {
+            if !isOutdated, checks.mayJoin(flight), !flight.founder.asksForPart,
+                Self.isUsable(answer, of: flight, checks)
+            {
                 terms.newestHead = checks.newestHead
                 let place = flight.join(
                     request,
@@ -69,7 +71,8 @@ struct FlightTable: Sendable {
                 )
                 return .aboard(flight, place)
             }
-            // A request that cannot lead leaves the flight to requests that can use it.
+            // A request that cannot lead leaves the flight to requests that can use it. The refresh of a
+            // part answers none, and goes on without the key.
             guard checks.mayLead else { return .outcome(.goAlone(.mayNotShare)) }
             // An answer that does not suit this request may still be stored.
             if isOutdated { flight.retire() }

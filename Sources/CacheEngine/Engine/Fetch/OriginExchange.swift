@@ -156,13 +156,12 @@ struct OriginExchange {
         case .plain: break
         case .whole: Conditional.removeConditions(from: &fields)
         case .conditional(let stored), .head(let stored):
-            Conditional.makeConditionalFields(
-                stored: stored.fields(),
-                into: &fields,
-                validators: services.configuration.caching.validators == .all
-                    ? .all : .strongestOnly
-            )
+            makeConditional(&fields, stored)
             if case .head = question { method = .head }
+        case .part(let stored):
+            let range = fields.values("Range")
+            makeConditional(&fields, stored)
+            for value in range { fields.append("Range", value) }
         case .rest(let rest):
             Conditional.makeRangeFields(
                 stored: rest.stored.fields(),
@@ -183,6 +182,14 @@ struct OriginExchange {
             timeout: context.asked.request.options.timeout
                 ?? services.configuration.originLimits.maximumHeadTime,
             onInformational: context.asked.request.options.onInformational
+        )
+    }
+
+    private func makeConditional(_ fields: inout FieldSection, _ stored: StoredResponse) {
+        Conditional.makeConditionalFields(
+            stored: stored.fields(),
+            into: &fields,
+            validators: services.configuration.caching.validators == .all ? .all : .strongestOnly
         )
     }
 }

@@ -34,7 +34,7 @@ struct StoreHook {
                 return nil
             }
             changed.tags = tags
-            keepVary(of: body.builder.fields, in: &changed)
+            keepOwnFields(of: body.builder.fields, in: &changed)
             var builder = body.builder
             builder.apply(changed)
             return builder
@@ -44,13 +44,23 @@ struct StoreHook {
         }
     }
 
-    /// Puts `Vary` back: it names the key of the variant, which the hook cannot change, and a 304
-    /// without it would not be taken for a confirmation.
-    private func keepVary(of fields: FieldSection, in changed: inout StoreProposal) {
-        let lines = fields.values("Vary")
-        guard changed.fields.values("Vary") != lines else { return }
-        changed.fields.remove("Vary")
-        for line in lines { changed.fields.append("Vary", line) }
+    /// The fields that the hook cannot change.
+    ///
+    /// `Vary` names the key of the variant, and a 304 without it would not be taken for a
+    /// confirmation. The others describe the body, its transfer and its age, which stay as they are.
+    private static let ownFields = [
+        "Vary", "Content-Length", "Content-Range", "Transfer-Encoding", "Trailer", "Connection",
+        "Keep-Alive", "Proxy-Connection", "TE", "Upgrade", "Age",
+    ]
+
+    /// Puts the fields back that the hook cannot change.
+    private func keepOwnFields(of fields: FieldSection, in changed: inout StoreProposal) {
+        for name in Self.ownFields where name == "Vary" || !Mutant.letsHooksFrame.isOn {
+            let lines = fields.values(name)
+            guard changed.fields.values(name) != lines else { continue }
+            changed.fields.remove(name)
+            for line in lines { changed.fields.append(name, line) }
+        }
     }
 
     /// The tags that the hook left, and those that only its own fields name; `nil` if there are too

@@ -177,7 +177,7 @@ struct ManualStore {
             let opened = try await tiers.backing.openBody(hash, expectedCount: body.count)
             guard let opened else { return .impossible(.tooLarge) }
             writer = opened
-        } catch { return .impossible(reason(of: error)) }
+        } catch { return .impossible(services.refusal(after: error)) }
         while true {
             let piece: ByteChunk?
             do { piece = try await body.next() } catch {
@@ -197,19 +197,8 @@ struct ManualStore {
                 return .made(tiers.store(entry, body: file, since: ticket))
             } catch {
                 await writer.abandon()
-                return .impossible(reason(of: error))
+                return .impossible(services.refusal(after: error))
             }
-        }
-    }
-
-    /// The reason that an error of the disk is.
-    private func reason(of error: any Error) -> StoreOutcome.Reason {
-        switch (error as? CacheError)?.code {
-        case .bodyTooLarge: return .tooLarge
-        case .shutDown: return .closed
-        default:
-            services.recorder.storageFailed(error)
-            return .deviceFailed
         }
     }
 

@@ -38,7 +38,10 @@ public struct StoreProposal: Sendable {
     public let request: CacheRequest
     /// The status code.
     public let status: Int
-    /// The fields as they will be stored and served later; `Vary` stays that of the response.
+    /// The fields as they will be stored and served later.
+    ///
+    /// `Vary`, `Age` and the fields that frame the body, as `Content-Length`, `Content-Range` and
+    /// `Connection`, stay those of the response.
     public var fields: HeaderFields
     /// The time that the response stays fresh; a changed value also holds after each 304.
     public var lifetime: Duration
