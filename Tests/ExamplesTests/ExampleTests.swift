@@ -1,5 +1,6 @@
 import CacheTestSupport
 import Foundation
+import FoundationNetworking
 import Testing
 
 /// The examples, run as programs with an origin on this machine.
@@ -67,6 +68,40 @@ import Testing
         }
         #expect(server.requestCount == 1)
         #expect(server.requests.first?.target == "/page?x")
+    }
+
+    @Test(arguments: [
+        "Content-Length: 100\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+    ])
+    func brokenBodyIsNoWholeResponseOfServerLoop(message: String) async throws {
+        let server = try LoopbackServer { _, connection in
+            _ = connection.send("HTTP/1.1 200 OK\r\n" + message)
+            connection.close()
+        }
+        let program = try ExampleProgram("server-loop", [server.baseURL])
+        defer { program.end() }
+        let greeting = try #require(await program.readLine())
+        let address = try #require(greeting.split(separator: " ").last)
+        let url = try #require(URL(string: address + "/page"))
+        await #expect(throws: (any Error).self) { try await ExampleProgram.load(url) }
+    }
+
+    @Test func serverLoopForwardsFieldsAndNoContent() async throws {
+        let server = try origin()
+        let program = try ExampleProgram("server-loop", [server.baseURL])
+        defer { program.end() }
+        let greeting = try #require(await program.readLine())
+        let address = try #require(greeting.split(separator: " ").last)
+        var request = URLRequest(url: try #require(URL(string: address + "/page")))
+        request.setValue("de", forHTTPHeaderField: "Accept-Language")
+        let session = URLSession(configuration: .ephemeral)
+        _ = try await session.data(for: request)
+        #expect(server.requests.first?.fields.contains { $0 == ("Accept-Language", "de") } == true)
+        request.httpMethod = "POST"
+        request.httpBody = Data("content".utf8)
+        let (_, response) = try await session.data(for: request)
+        #expect((response as? HTTPURLResponse)?.statusCode == 501)
+        #expect(server.requestCount == 1)
     }
 
     @Test func silentClientsDoNotStopServerLoop() async throws {

@@ -1,7 +1,7 @@
-/// The mark by which a thread shows its readings: how many it is inside of, and how many have ended.
+/// The mark of a thread that reads: how many readings it is inside of, and how many have ended.
 ///
-/// Readings nest; only the end of the outermost one counts. The lower half of the word is the depth,
-/// the upper half the number of ends, which begins anew after the largest.
+/// Readings nest; only the end of the outermost one counts. The lower half of the word is the
+/// depth, the upper half the number of ends, which begins anew after the largest.
 struct ReadingMark: Equatable {
     private(set) var word: UInt64
 

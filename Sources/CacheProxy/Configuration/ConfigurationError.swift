@@ -17,7 +17,7 @@ struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
         static let valueInvalid = Code(description: "valueInvalid")
         /// No origin is given.
         static let originMissing = Code(description: "originMissing")
-        /// Two options that exclude each other.
+        /// Two options that exclude each other, or one option twice.
         static let optionsConflicting = Code(description: "optionsConflicting")
         /// A file that cannot be read, or is too large.
         static let fileUnreadable = Code(description: "fileUnreadable")

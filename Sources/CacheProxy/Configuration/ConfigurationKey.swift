@@ -17,6 +17,9 @@ struct ConfigurationKey: Sendable {
         ("fleet-cut-off", "fleet"), ("fleet-share", "fleet"),
     ]
 
+    /// The options that a command line or a file may give several times.
+    static let repeatable: Set<String> = ["origin"]
+
     static let all: [ConfigurationKey] = [
         .init("listen", "ADDR:PORT", "where clients connect (127.0.0.1:8080)", \.listen) {
             text throws(ValueFault) in try ListenAddress(parsing: text)
@@ -25,7 +28,7 @@ struct ConfigurationKey: Sendable {
             text,
             into throws(ValueFault) in into.origins.append(try Value.origin(text))
         },
-        .init("memory", "SIZE", "memory of the cache (256M)", \.memory, Value.size),
+        .init("memory", "SIZE", "memory of the cache (256M)", \.memory, Value.memory),
         .init("disk", "DIR", "directory of the disk cache (none)", \.diskDirectory, Value.path),
         .init("disk-size", "SIZE", "limit of the disk cache (10G)", \.diskSize, Value.size),
         .init(
@@ -216,7 +219,7 @@ struct ConfigurationKey: Sendable {
         ),
     ]
 
-    /// Whether it may stand without a value, and then means `on`.
+    /// Whether it is a switch: `on`, `off`, or no value, which means `on`.
     var isFlag: Bool { argument.isEmpty }
 
     init(_ name: String, _ argument: String, _ help: String, set: @escaping Setter) {

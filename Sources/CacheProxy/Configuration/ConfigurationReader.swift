@@ -21,6 +21,7 @@ enum ConfigurationReader {
     /// - Throws: `ConfigurationError` with one line that names the value and what to do.
     static func read(_ arguments: [String]) throws(ConfigurationError) -> Order {
         var settings: [Setting] = []
+        var given = GivenOptions()
         var file: String?
         var isCheck = false
         var rest = arguments[...]
@@ -31,6 +32,8 @@ enum ConfigurationReader {
             case "--check-config": isCheck = true
             default:
                 let (key, value) = try option(argument, &rest)
+                let name = key?.name ?? "config"
+                try given.note(name, at: "--\(name)")
                 if let key { settings.append((key, value)) } else { file = value }
             }
         }
@@ -63,7 +66,11 @@ enum ConfigurationReader {
         if let equals = argument.firstIndex(of: "=") {
             return (key, String(argument[argument.index(after: equals)...]))
         }
-        if key?.isFlag == true { return (key, "") }
+        if key?.isFlag == true {
+            guard let word = rest.first, ["on", "off"].contains(word) else { return (key, "") }
+            rest.removeFirst()
+            return (key, word)
+        }
         guard let value = rest.popFirst() else {
             throw ConfigurationError(
                 .valueMissing,
@@ -79,8 +86,10 @@ enum ConfigurationReader {
         file: String?
     ) throws(ConfigurationError) -> ProxyConfiguration {
         var configuration = ProxyConfiguration()
-        var given = settings.map(\.key.name)
-        if let file { given += try apply(file: file, overriding: given, &configuration) }
+        var given = Set(settings.map(\.key.name))
+        if let file {
+            given.formUnion(try apply(file: file, overriding: given, &configuration))
+        }
         for (key, value) in settings {
             do throws(ValueFault) {
                 try key.set(value, &configuration)
@@ -101,7 +110,10 @@ enum ConfigurationReader {
             let space = String(repeating: " ", count: max(1, 34 - option.utf8.count))
             text += "  \(option)\(space)\(help)\n"
         }
-        for key in ConfigurationKey.all { row("--\(key.name) \(key.argument)", key.help) }
+        for key in ConfigurationKey.all {
+            let argument = key.isFlag ? "[on|off]" : key.argument
+            row("--\(key.name) \(argument)", key.help)
+        }
         row("--config FILE", "file with these options, one a line, without the dashes")
         row("--check-config", "check the configuration and exit")
         row("--version", "print the version and exit")
@@ -116,10 +128,10 @@ enum ConfigurationReader {
     /// - Returns: The names of the options.
     private static func apply(
         file: String,
-        overriding: [String],
+        overriding: Set<String>,
         _ configuration: inout ProxyConfiguration
-    ) throws(ConfigurationError) -> [String] {
-        var given: [String] = []
+    ) throws(ConfigurationError) -> Set<String> {
+        var given = GivenOptions()
         let text = try contents(file, of: "--config")
         // Swift takes CR LF for one character.
         let lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }
@@ -135,16 +147,17 @@ enum ConfigurationReader {
                     "\(file):\(number + 1): there is no option `\(name)`; --help lists them"
                 )
             }
+            let place = "\(file):\(number + 1): \(key.name)"
+            try given.note(key.name, at: place)
             // The command line replaces every line of the file for an option, origins included.
             if overriding.contains(key.name) { continue }
-            given.append(key.name)
             do throws(ValueFault) {
                 try key.set(String(value), &configuration)
             } catch {
-                throw error.error(at: "\(file):\(number + 1): \(key.name)")
+                throw error.error(at: place)
             }
         }
-        return given
+        return given.names
     }
 
     private static func trimmed(_ text: Substring) -> Substring {
@@ -253,7 +266,7 @@ enum ConfigurationReader {
     }
 
     /// An option that changes nothing is a mistake: the one that it belongs to was forgotten.
-    private static func requireEffects(of given: [String]) throws(ConfigurationError) {
+    private static func requireEffects(of given: Set<String>) throws(ConfigurationError) {
         for (name, other) in ConfigurationKey.parts
         where given.contains(name) && !given.contains(other) {
             throw ConfigurationError(
@@ -266,19 +279,7 @@ enum ConfigurationReader {
     private static func validate(
         _ configuration: ProxyConfiguration
     ) throws(ConfigurationError) {
-        guard !configuration.origins.isEmpty else {
-            throw ConfigurationError(
-                .originMissing,
-                "--origin: no origin is given; give at least one, as --origin http://127.0.0.1:9000"
-            )
-        }
-        for (index, origin) in configuration.origins.enumerated()
-        where configuration.origins[..<index].contains(origin) {
-            throw ConfigurationError(
-                .optionsConflicting,
-                "--origin: `\(origin)` is given twice; give it once"
-            )
-        }
+        try validateOrigins(configuration.origins)
         var isAnyPort = false
         if case .tcp(_, 0) = configuration.listen { isAnyPort = true }
         if configuration.admin == configuration.listen, !isAnyPort {
@@ -302,6 +303,32 @@ enum ConfigurationReader {
             try requireSegments(in: path, configuration.diskSize)
         }
         try validateListener(configuration)
+    }
+
+    /// Checks that there is an origin, and that no two are one server.
+    private static func validateOrigins(
+        _ origins: [OriginAddress]
+    ) throws(ConfigurationError) {
+        guard !origins.isEmpty else {
+            throw ConfigurationError(
+                .originMissing,
+                "--origin: no origin is given; give at least one, as --origin http://127.0.0.1:9000"
+            )
+        }
+        var forms: Set<String> = []
+        for origin in origins where !forms.insert(normalForm(of: origin)).inserted {
+            throw ConfigurationError(
+                .optionsConflicting,
+                "--origin: `\(origin)` is given twice; give it once"
+            )
+        }
+    }
+
+    /// The origin in lower case and without its default or empty port (RFC 9110 §4.2.3).
+    private static func normalForm(of origin: OriginAddress) -> String {
+        let text = origin.description.lowercased()
+        let port = [origin.isPlain ? ":80" : ":443", ":"].first { text.hasSuffix($0) } ?? ""
+        return String(text.dropLast(port.count))
     }
 
     /// Checks that the workers and the peers fit the listener.

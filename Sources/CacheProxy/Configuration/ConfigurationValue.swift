@@ -28,6 +28,18 @@ enum ConfigurationValue {
         return .bytes(bytes)
     }
 
+    /// The least memory of a cache: a tenth of it is its largest entry.
+    private static let memoryBytesMin = 1 << 20
+
+    /// A size of the memory.
+    static func memory(_ text: String) throws(ValueFault) -> ByteCount {
+        let memory = try size(text)
+        guard memory.bytes >= memoryBytesMin else {
+            throw ValueFault("`\(text)` is too little memory for a cache", give: "at least 1M")
+        }
+        return memory
+    }
+
     static func count(
         in range: ClosedRange<Int>
     ) -> @Sendable (String) throws(ValueFault) -> Int {

@@ -72,6 +72,36 @@ import Testing
             "--origin: `http://a` is given twice; give it once"
         ),
         .init(
+            ["--origin", "http://a", "--origin", "HTTP://A:80"],
+            .optionsConflicting,
+            "--origin: `http://A:80` is given twice; give it once"
+        ),
+        .init(
+            ["--origin", "https://a:443/", "--origin", "http://a:443", "--origin", "https://A:"],
+            .optionsConflicting,
+            "--origin: `https://A:` is given twice; give it once"
+        ),
+        .init(
+            ["--memory", "1G", "--memory", "2G"],
+            .optionsConflicting,
+            "--memory: the option is given twice; give it once"
+        ),
+        .init(
+            ["--listen=:1", "--origin", "http://a", "--listen=:1"],
+            .optionsConflicting,
+            "--listen: the option is given twice; give it once"
+        ),
+        .init(
+            ["--config", "/nowhere", "--config", "/nowhere"],
+            .optionsConflicting,
+            "--config: the option is given twice; give it once"
+        ),
+        .init(
+            ["--ignore-client-no-cache", "off", "--ignore-client-no-cache"],
+            .optionsConflicting,
+            "--ignore-client-no-cache: the option is given twice; give it once"
+        ),
+        .init(
             ["--listen", "1.2.3.4:80x"],
             .valueInvalid,
             "--listen: `80x` is not a port; give 1 to 65535, or 0 for any that is free"
@@ -100,6 +130,16 @@ import Testing
             ["--memory", "12Q"],
             .valueInvalid,
             "--memory: `12Q` is not a size; give a number above 0, as 4096, 64K or 2G"
+        ),
+        .init(
+            ["--memory", "1K"],
+            .valueInvalid,
+            "--memory: `1K` is too little memory for a cache; give at least 1M"
+        ),
+        .init(
+            ["--memory", "1048575"],
+            .valueInvalid,
+            "--memory: `1048575` is too little memory for a cache; give at least 1M"
         ),
         .init(
             ["--memory", "9999999999T"],
@@ -131,6 +171,11 @@ import Testing
             ["--ignore-client-no-cache=x"],
             .valueInvalid,
             "--ignore-client-no-cache: `x` is not known; give on, off or no value"
+        ),
+        .init(
+            ["--ignore-client-no-cache", "perhaps"],
+            .argumentUnexpected,
+            "`perhaps` is not an option; give options as --name value, see --help"
         ),
         .init(["--disk", ""], .valueInvalid, "--disk: the path is empty; give a path"),
         .init(
@@ -237,6 +282,20 @@ import Testing
             #expect(throws: ConfigurationError(code, text)) {
                 try ConfigurationReader.read(arguments)
             }
+        }
+    }
+
+    @Test func repeatInAFileIsAnErrorThatNamesTheSecondLine() throws {
+        let path = try ConfigurationReaderTests.file(
+            "memory 1G\norigin http://a\norigin http://b\n\nmemory = 2G\n"
+        )
+        defer { ConfigurationReaderTests.remove(path) }
+        let error = ConfigurationError(
+            .optionsConflicting,
+            "\(path):5: memory: the option is given twice; give it once"
+        )
+        for arguments in [["--config", path], ["--config", path, "--memory", "3G"]] {
+            #expect(throws: error) { try ConfigurationReader.read(arguments) }
         }
     }
 

@@ -164,6 +164,21 @@ struct OtherOrder: Error {}
         #expect(read.origins.map(\.description) == ["http://c"])
     }
 
+    @Test(arguments: [("1M", 1 << 20), ("1048576", 1 << 20), ("99999T", 99_999 << 40)])
+    func memoryOfAMebibyteOrMoreIsRead(_ row: (text: String, bytes: Int)) throws {
+        let read = try OptionTests.read(["--memory", row.text])
+        #expect(read.memory.bytes == row.bytes)
+    }
+
+    /// The command line and the file may each give an option once.
+    @Test func optionMayBeInTheFileAndOnTheCommandLine() throws {
+        let path = try Self.file("origin http://a\norigin http://b\nmemory 32M\nworkers 2\n")
+        defer { Self.remove(path) }
+        let order = try ConfigurationReader.read(["--config", path, "--workers", "3"])
+        guard case .run(let read) = order else { throw OtherOrder() }
+        #expect(read.workers == 3 && read.memory == .megabytes(32) && read.origins.count == 2)
+    }
+
     @Test func helpNamesEveryOption() throws {
         guard case .help(let text) = try ConfigurationReader.read(["--help"]) else {
             throw OtherOrder()

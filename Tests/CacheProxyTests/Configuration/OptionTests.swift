@@ -197,6 +197,32 @@ import Testing
         #expect(throws: ConfigurationError.self) { try Self.read(["--config", path]) }
     }
 
+    @Test(arguments: [
+        (["--ignore-client-no-cache"], true), (["--ignore-client-no-cache", "on"], true),
+        (["--ignore-client-no-cache", "off"], false), (["--ignore-client-no-cache=on"], true),
+        (["--ignore-client-no-cache=off"], false),
+    ])
+    func flagMayHaveAValueOnTheCommandLine(_ row: ([String], Bool)) throws {
+        for others in [[], ["--grace", "5"]] {
+            let read = try Self.read(row.0 + others)
+            #expect(read.ignoresClientCacheControl == row.1)
+            #expect((read.grace == .seconds(5)) != others.isEmpty)
+        }
+    }
+
+    @Test func flagOnTheCommandLineGoesBeforeTheFile() throws {
+        for (line, words, isSet) in [
+            ("ignore-client-no-cache", ["off"], false),
+            ("ignore-client-no-cache on", ["off"], false),
+            ("ignore-client-no-cache off", [], true), ("ignore-client-no-cache off", ["on"], true),
+        ] {
+            let path = try ConfigurationReaderTests.file("\(line)\n")
+            defer { ConfigurationReaderTests.remove(path) }
+            let options = ["--config", path, "--ignore-client-no-cache"] + words
+            #expect(try Self.read(options).ignoresClientCacheControl == isSet)
+        }
+    }
+
     // MARK: --forwarded
 
     static let claims = [
