@@ -10,8 +10,10 @@ extension CacheResponse {
     ///
     /// URLSession decodes the body and leaves the fields as they came. Without `Content-Encoding` and
     /// `Content-Length` they describe such a body; a coded body is recognised by its length.
+    ///
+    /// The fields that `EngineURLCache` renames for URLSession on Linux get their names back.
     public init(_ response: HTTPURLResponse, body: Data) {
-        var fields = HeaderFields(response)
+        var fields = DeliverableFields.restored(HeaderFields(response))
         if !body.isEmpty, SessionExchange.coding(of: fields) != nil,
             fields["Content-Length"] != String(body.count)
         {

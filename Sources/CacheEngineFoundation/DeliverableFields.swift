@@ -18,15 +18,34 @@ enum DeliverableFields {
 
     static func shaped(_ fields: HeaderFields) -> HeaderFields {
         var fields = fields
-        if fields.contains("Vary") { move("Vary", in: &fields) }
+        move("Vary", to: prefix + "Vary", in: &fields)
         let control = fields["Cache-Control"] ?? ""
         guard isMisleading(control) || fields.contains("Expires") else { return fields }
-        move("Cache-Control", in: &fields)
-        move("Expires", in: &fields)
-        fields["Cache-Control"] = "max-age=\(longLifetimeSeconds)"
+        move("Cache-Control", to: prefix + "Cache-Control", in: &fields)
+        move("Expires", to: prefix + "Expires", in: &fields)
+        fields["Cache-Control"] = longLifetime
         return fields
     }
 
+    /// The fields as they were before `shaped`; those that `shaped` has not changed stay.
+    ///
+    /// A field that the program itself has set stays too.
+    static func restored(_ fields: HeaderFields) -> HeaderFields {
+        var fields = fields
+        // The long lifetime never stands without one of these two.
+        let hasMovedLifetime =
+            fields.contains(prefix + "Cache-Control") || fields.contains(prefix + "Expires")
+        if hasMovedLifetime, fields["Cache-Control"] == longLifetime {
+            fields.remove("Cache-Control")
+        }
+        for name in ["Cache-Control", "Expires", "Vary"] where !fields.contains(name) {
+            move(prefix + name, to: name, in: &fields)
+        }
+        return fields
+    }
+
+    private static let prefix = "Origin-"
+    private static let longLifetime = "max-age=\(longLifetimeSeconds)"
     /// Longer than any cache keeps a response, and too short to overflow a date.
     private static let longLifetimeSeconds = 10 * 365 * 86_400
 
@@ -38,9 +57,9 @@ enum DeliverableFields {
         return control.contains("no-") || control.contains("max-age")
     }
 
-    private static func move(_ name: String, in fields: inout HeaderFields) {
+    private static func move(_ name: String, to other: String, in fields: inout HeaderFields) {
         guard let value = fields[name] else { return }
         fields.remove(name)
-        fields["Origin-" + name] = value
+        fields[other] = value
     }
 }

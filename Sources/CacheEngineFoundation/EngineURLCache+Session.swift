@@ -76,11 +76,8 @@ internal import Foundation
             of task: URLSessionDataTask
         ) -> CacheRequest? {
             guard let scheme = request.url?.scheme?.lowercased(),
-                ["http", "https"].contains(scheme), var asked = CacheRequest(bodiless(request))
+                ["http", "https"].contains(scheme), var asked = cacheRequest(bodiless(request))
             else { return nil }
-            for (name, value) in additionalFields.pairs where !asked.fields.contains(name) {
-                asked.fields.append(name, value)
-            }
             if let session = TaskInternals.session(of: task) {
                 SessionRequest.takeOptions(of: session.configuration, request, for: &asked)
             }

@@ -28,7 +28,7 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
     public let maximumDeliverySize: ByteCount
     /// The storage for the cookies of responses; `nil` drops them.
     let cookieStorage: HTTPCookieStorage?
-    /// Fields added to every load unless the request has a field of that name.
+    /// Fields added to every request that has no field of that name.
     let additionalFields: HeaderFields
     /// Whether tasks are answered here; if not, another part of the session loads them.
     private let answersTasks: Bool
@@ -53,12 +53,12 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
     }
 
     /// Creates a façade for the methods that look up, store and remove; it answers no task.
-    convenience init(directAccessTo cache: HTTPCache) {
+    convenience init(directAccessTo cache: HTTPCache, additionalFields: HeaderFields) {
         self.init(
             cache,
             maximumDeliverySize: .megabytes(64),
             cookieStorage: nil,
-            additionalFields: HeaderFields(),
+            additionalFields: additionalFields,
             answersTasks: false
         )
     }
@@ -87,11 +87,20 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
         EngineURLCache(try await HTTPCache(configuration: configuration, origin: origin))
     }
 
+    /// The cache's request, with the session's additional fields; `nil` without a URL.
+    func cacheRequest(_ request: URLRequest) -> CacheRequest? {
+        guard var asked = CacheRequest(request) else { return nil }
+        for (name, value) in additionalFields.pairs where !asked.fields.contains(name) {
+            asked.fields.append(name, value)
+        }
+        return asked
+    }
+
     // MARK: - Direct access
 
     /// Returns the stored response for the request, of any age, in the variant that it selects.
     public override func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
-        guard let asked = CacheRequest(request), let url = request.url else { return nil }
+        guard let asked = cacheRequest(request), let url = request.url else { return nil }
         let inMemory = cache.immediateResponse(to: asked, policy: .returnCacheDataDontLoad)
         if let inMemory, let chunk = inMemory.body.availableChunk {
             return inMemory.urlResponse(url: url).map { inMemory.cachedURLResponse($0, chunk) }
@@ -117,7 +126,7 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
         _ cachedResponse: CachedURLResponse,
         for request: URLRequest
     ) {
-        guard let asked = CacheRequest(request),
+        guard let asked = cacheRequest(request),
             var options = HTTPCache.ManualStoreOptions(cachedResponse)
         else { return }
         options.storageClass = cache.configuration.caching.storageClass
@@ -129,7 +138,7 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
 
     /// Removes every stored variant of the response for the request.
     public override func removeCachedResponse(for request: URLRequest) {
-        guard let asked = CacheRequest(request) else { return }
+        guard let asked = cacheRequest(request) else { return }
         BlockingCall.wait { [cache] in _ = try? await cache.remove(asked) }
     }
 

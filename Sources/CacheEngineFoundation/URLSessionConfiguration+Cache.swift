@@ -14,6 +14,9 @@ extension URLSessionConfiguration {
     /// in place: sessions find the cache through it. Several configurations may use one cache or
     /// different ones.
     ///
+    /// `urlCache` looks up and stores with the `httpAdditionalHeaders` that are set when this method
+    /// is called; it does not see later changes. The loads of a session see all of them.
+    ///
     /// The delegate of a session is asked about storing. On Apple's platforms, where URLSession
     /// itself follows the request policies and asks its delegate, only `urlCache` is set, and
     /// URLSession decides whether it uses what is stored there.
@@ -21,7 +24,7 @@ extension URLSessionConfiguration {
         #if canImport(FoundationNetworking)
             load(through: cache, storing: .askingDelegate)
         #else
-            urlCache = EngineURLCache(cache)
+            urlCache = EngineURLCache(cache, additionalFields: additionalFields)
         #endif
     }
 
@@ -29,10 +32,22 @@ extension URLSessionConfiguration {
         /// Loads the http and https tasks of all sessions made from this configuration through
         /// `cache`, and stores responses as `storing` says.
         public func load(through cache: HTTPCache, storing: CachingURLProtocol.Storing) {
-            let facade = EngineURLCache(directAccessTo: cache)
+            let facade = EngineURLCache(
+                directAccessTo: cache,
+                additionalFields: additionalFields
+            )
             let others = (protocolClasses ?? []).filter { !($0 is CachingURLProtocol.Type) }
             protocolClasses = [ProtocolRegistry.shared.register(facade, storing)] + others
             urlCache = facade
         }
     #endif
+
+    /// The fields of `httpAdditionalHeaders`, in the order of their names.
+    var additionalFields: HeaderFields {
+        HeaderFields(
+            (httpAdditionalHeaders ?? [:])
+                .map { (String(describing: $0.key), String(describing: $0.value)) }
+                .sorted { $0.0 < $1.0 }
+        )
+    }
 }

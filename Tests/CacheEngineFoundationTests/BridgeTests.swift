@@ -103,6 +103,29 @@ import Testing
         #expect(fields["Origin-" + name] == (value == shaped ? nil : value))
     }
 
+    @Test(arguments: [
+        [String: String](), ["X-A": "1"], ["Vary": "Accept"], ["Cache-Control": "public"],
+        ["Cache-Control": "max-age=60"], ["Cache-Control": "no-cache", "ETag": "\"1\""],
+        ["Cache-Control": "max-age=315360000"], ["Expires": "0"],
+        ["Cache-Control": "public", "Expires": "Thu, 01 Dec 2095 16:00:00 GMT"],
+        ["Cache-Control": "max-age=5", "Expires": "0", "Vary": "Accept, Cookie"],
+        ["Cache-Control": "must-revalidate", "Vary": "Accept"],
+    ])
+    func shapedFieldsAreRestored(fields: [String: String]) {
+        let shaped = DeliverableFields.shaped(HeaderFields(fields))
+        #expect(DeliverableFields.restored(shaped).dictionary == fields)
+        #expect(DeliverableFields.restored(HeaderFields(fields)).dictionary == fields)
+    }
+
+    @Test func fieldOfTheProgramIsNotReplacedByTheOrigins() {
+        let origin: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept"]
+        var changed = DeliverableFields.shaped(origin)
+        changed["Cache-Control"] = "max-age=5"
+        let restored = DeliverableFields.restored(changed)
+        #expect(restored["Cache-Control"] == "max-age=5")
+        #expect(restored["Vary"] == "Accept")
+    }
+
     @Test(arguments: [200, 203, 204, 206, 300, 301, 404, 405, 410, 414, 501])
     func statusesCacheableByDefaultAreDeliverable(status: Int) {
         #expect(DeliverableFields.isDeliverable(status: status, fields: [:]))

@@ -69,6 +69,29 @@ import Testing
         #expect(facade.cachedResponse(for: html) == nil)
     }
 
+    @Test("U4, U5: look up and store with the fields that the session adds")
+    func fieldsOfTheConfigurationSelectTheVariant() async throws {
+        let server = try LoopbackServer { request, connection in
+            let fields = [("Vary", "X-App"), ("Cache-Control", "max-age=60")]
+            connection.respond(200, fields, body: request["X-App"] ?? "none")
+        }
+        let cache = try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpAdditionalHeaders = ["X-App": "seven"]
+        configuration.load(through: cache)
+        let session = URLSession(configuration: configuration)
+        let request = URLRequest(url: try #require(URL(string: server.baseURL + "/")))
+        _ = try await session.data(for: request)
+        let facade = try #require(configuration.urlCache)
+        let stored = try #require(facade.cachedResponse(for: request))
+        #expect(String(decoding: stored.data, as: UTF8.self) == "seven")
+        let byHand = CachedURLResponse(response: stored.response, data: Data("by hand".utf8))
+        facade.storeCachedResponse(byHand, for: request)
+        let (data, _) = try await session.data(for: request)
+        #expect(String(decoding: data, as: UTF8.self) == "by hand")
+        #expect(server.requestCount == 1)
+    }
+
     @Test("U7, U8: removal by time, and of everything")
     func sessionSeesRemovals() async throws {
         let fixture = try await LoadingFixture()

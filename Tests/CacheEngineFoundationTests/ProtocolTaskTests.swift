@@ -293,6 +293,27 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
+    @Test func storedChallengeIsTheResponseIfThePolicyForbidsLoading() async throws {
+        let server = try LoopbackServer { _, connection in
+            let fields = [
+                ("WWW-Authenticate", "Basic realm=\"here\""), ("Cache-Control", "max-age=60"),
+            ]
+            connection.respond(401, fields, body: "no")
+        }
+        let cache = try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin())
+        let anonymous = URLSession.loading(cache, storing: .byRules)
+        _ = try await anonymous.data(for: try request(server.baseURL))
+        let delegate = RecordingDelegate(
+            credential: URLCredential(user: "a", password: "b", persistence: .none)
+        )
+        let session = URLSession.loading(cache, storing: .byRules, delegate: delegate)
+        let offline = try request(server.baseURL) { $0.cachePolicy = .returnCacheDataDontLoad }
+        session.dataTask(with: offline).resume()
+        let events = await delegate.eventsToTheEnd()
+        #expect(events == [.response(401), .data("no"), .end(nil)])
+        #expect(server.requestCount == 1)
+    }
+
     /// URLSession on Linux never ends a task whose challenge has no answer.
     @Test func challengeWithoutAnAnswerIsTheResponse() async throws {
         let server = try LoopbackServer { _, connection in

@@ -84,6 +84,33 @@ import Testing
         #expect(server.requestCount == 2)
     }
 
+    /// The delivered response has another lifetime and no `Vary`; the stored one has the origin's.
+    @Test func deliveredResponseIsStoredAgainAsTheOriginSentIt() async throws {
+        let server = try LoopbackServer { request, connection in
+            let fields = [("Vary", "Accept"), ("Cache-Control", "max-age=60")]
+            connection.respond(200, fields, body: request["Accept"] ?? "none")
+        }
+        let clock = TestClock()
+        var configuration = HTTPCache.Configuration.ephemeral()
+        configuration.clock = clock
+        let own = try await EngineURLCache.open(configuration)
+        let session = URLSession.using(own)
+        var html = URLRequest(url: try #require(URL(string: server.baseURL + "/")))
+        html.setValue("text/html", forHTTPHeaderField: "Accept")
+        var plain = html
+        plain.setValue("text/plain", forHTTPHeaderField: "Accept")
+        let (data, response) = try await session.data(for: html)
+        own.storeCachedResponse(CachedURLResponse(response: response, data: data), for: html)
+        _ = try await session.data(for: html)
+        #expect(server.requestCount == 1)
+        let (other, _) = try await session.data(for: plain)
+        #expect(String(decoding: other, as: UTF8.self) == "text/plain")
+        #expect(server.requestCount == 2)
+        clock.advance(seconds: 61)
+        _ = try await session.data(for: html)
+        #expect(server.requestCount == 3)
+    }
+
     @Test(arguments: ["POST", "PUT", "DELETE"])
     func otherMethodsAreSentOnceByTheSession(method: String) async throws {
         let server = try LoopbackServer { request, connection in
@@ -213,9 +240,11 @@ import Testing
             let fields = [("Set-Cookie", "id=7; Path=/"), ("Cache-Control", "no-store")]
             connection.respond(200, fields, body: request["Cookie"] ?? "none")
         }
-        #expect(try await load(server.baseURL + "/").text == "none")
-        #expect(try await load(server.baseURL + "/").text == "id=7")
-        let url = try #require(URL(string: server.baseURL))
+        // A host of its own: all tests share the storage, which knows hosts only.
+        let base = server.baseURL.replacing("127.0.0.1", with: "localhost")
+        #expect(try await load(base + "/").text == "none")
+        #expect(try await load(base + "/").text == "id=7")
+        let url = try #require(URL(string: base))
         for cookie in storage.cookies(for: url) ?? [] { storage.deleteCookie(cookie) }
     }
 

@@ -49,7 +49,7 @@
                 let response = try await cache.respond(to: asked)
                 content.reportIfUnseen(to: delivery)
                 SessionCookies.keep(of: response, url, configuration)
-                if content.isRepeatable, hop < EngineURLCache.redirectsMax,
+                if content.isRepeatable, hop < EngineURLCache.redirectsMax, mayLoad(asked),
                     let authorization = try await challenges.authorization(for: response, url)
                 {
                     request.setValue(authorization, forHTTPHeaderField: "Authorization")
@@ -76,9 +76,14 @@
 
         /// Keeps a stored 401 from answering the password that it asked for.
         private func askOrigin(_ asked: inout CacheRequest) {
-            let policy = asked.options.policy ?? cache.configuration.policy
-            guard policy.onMiss == .load else { return }
-            asked.options.policy = policy.with { $0.reads = false }
+            asked.options.policy = policy(of: asked).with { $0.reads = false }
+        }
+
+        /// Whether a password could reach the origin.
+        private func mayLoad(_ asked: CacheRequest) -> Bool { policy(of: asked).onMiss == .load }
+
+        private func policy(of asked: CacheRequest) -> CachePolicy {
+            asked.options.policy ?? cache.configuration.policy
         }
 
         /// The request that follows the redirect; `nil` if the delegate wants the redirect itself.
@@ -119,7 +124,7 @@
             guard request.url?.host?.isEmpty == false, var asked = CacheRequest(bare) else {
                 throw URLError(.badURL)
             }
-            for (name, value) in additionalFields(configuration) {
+            for (name, value) in configuration.additionalFields.pairs {
                 if asked.fields.contains(name) { continue }
                 if !withSecrets, RedirectStep.isSecret(name) { continue }
                 asked.fields.append(name, value)
@@ -146,13 +151,5 @@
 
         /// The timeout of a request that sets none.
         private static let usualTimeoutSeconds: TimeInterval = 60
-
-        private static func additionalFields(
-            _ configuration: URLSessionConfiguration
-        ) -> [(String, String)] {
-            (configuration.httpAdditionalHeaders ?? [:])
-                .map { (String(describing: $0.key), String(describing: $0.value)) }
-                .sorted { $0.0 < $1.0 }
-        }
     }
 #endif
