@@ -123,7 +123,17 @@ enum ConfigurationReader {
 
     // MARK: The file
 
-    /// Lines of `key value` or `key = value`; `#` begins a comment.
+    /// The line up to its comment; a `#` within a word, as in a URL or a path, begins none.
+    private static func withoutComment(_ line: Substring) -> Substring {
+        var isWithinWord = false
+        for index in line.indices {
+            if line[index] == "#", !isWithinWord { return line[..<index] }
+            isWithinWord = !" \t=".contains(line[index])
+        }
+        return line
+    }
+
+    /// Lines of `key value` or `key = value`; `#` at a word's beginning begins a comment.
     ///
     /// - Returns: The names of the options.
     private static func apply(
@@ -136,7 +146,7 @@ enum ConfigurationReader {
         // Swift takes CR LF for one character.
         let lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }
         for (number, line) in lines.enumerated() {
-            let line = trimmed(line.prefix { $0 != "#" })
+            let line = trimmed(withoutComment(line))
             if line.isEmpty { continue }
             let name = line.prefix { $0 != " " && $0 != "\t" && $0 != "=" }
             var value = trimmed(line.dropFirst(name.count))

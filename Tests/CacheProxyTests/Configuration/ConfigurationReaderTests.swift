@@ -126,6 +126,23 @@ struct OtherOrder: Error {}
         #expect(read.origins.count == 2 && read.memory == .megabytes(32) && read.file == path)
     }
 
+    @Test func hashWithinAWordIsNoComment() throws {
+        let url = "redis-sentinel://u:pw@10.0.0.1:26379/shop#main"
+        let path = try Self.file(
+            "origin http://a\t# here\nfleet \(url) # there\naccess-log=/log/a#b #\n #memory 1G\n"
+        )
+        defer { Self.remove(path) }
+        guard
+            case .check(let read) = try ConfigurationReader.read([
+                "--config", path, "--check-config",
+            ])
+        else { throw OtherOrder() }
+        #expect(read.origins.map(\.description) == ["http://a"])
+        #expect(read.accessLog == "/log/a#b")
+        #expect(read.fleet != nil)
+        #expect(read.memory == ProxyConfiguration().memory)
+    }
+
     @Test func everyOptionIsOnTheProxysPageAndNoOther() throws {
         let page = URL(filePath: #filePath).appending(path: "../../../../docs/cache-proxy.md")
         let text = try String(contentsOf: page.standardized, encoding: .utf8)
