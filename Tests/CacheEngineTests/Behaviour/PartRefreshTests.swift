@@ -113,6 +113,66 @@ import Testing
         await stage.end()
     }
 
+    @Test("H18: a refresh of parts that wants the whole asks for it without a condition")
+    func wholeBehindStalePartsIsFetched() async throws {
+        let origin = ScriptedOrigin { request, number in
+            if number == 2 { return .whole(status: 503, body: "later") }
+            if request.fields["If-None-Match"] != nil {
+                return OriginResponse(status: 304, fields: Self.lines)
+            }
+            guard request.fields.contains("Range") else {
+                return .whole(fields: Self.lines, body: "once")
+            }
+            var part = Self.lines
+            part["Content-Range"] = "bytes 0-1/4"
+            return .whole(status: 206, fields: part, body: "on")
+        }
+        let stage = try await Self.stage(origin, .wholeBehind)
+        #expect(try await part(stage, "bytes=0-1").body == "on")
+        #expect(stage.origin.count == 2)
+        stage.clock.advance(seconds: 30)
+        #expect(try await part(stage, "bytes=0-1").source == .stale)
+        #expect(stage.origin.count == 3)
+        let whole = try await stage.get()
+        #expect(whole.source == .fresh && whole.body == "once")
+        await stage.end()
+    }
+
+    @Test("H18: parts that the next version does not have are replaced by the whole")
+    func partsThatAreGoneAreReplaced() async throws {
+        var next = Self.lines
+        next["ETag"] = "\"2\""
+        let origin = ScriptedOrigin { [next] request, number in
+            if number == 1 {
+                var part = Self.lines
+                part["Content-Range"] = "bytes 10-11/12"
+                return .whole(status: 206, fields: part, body: "on")
+            }
+            guard request.fields.contains("Range") else { return .whole(fields: next, body: "new") }
+            return .whole(status: 416, fields: ["Content-Range": "bytes */3"])
+        }
+        let stage = try await Self.stage(origin)
+        #expect(try await part(stage, "bytes=10-11").body == "on")
+        stage.clock.advance(seconds: 2)
+        #expect(try await part(stage, "bytes=10-11").source == .stale)
+        #expect(stage.origin.count == 3)
+        let whole = try await stage.get()
+        #expect(whole.source == .fresh && whole.body == "new")
+        #expect(try await part(stage, "bytes=10-11").status == 416)
+        await stage.end()
+    }
+
+    @Test("X19: a refresh that brings a tiny part makes all parts fresh")
+    func tinyPartOfARefreshIsJoined() async throws {
+        let stage = try await Self.stage(Self.origin(evaluates: false))
+        _ = try await part(stage, "bytes=0-9999")
+        stage.clock.advance(seconds: 2)
+        #expect(try await part(stage, "bytes=0-9").source == .stale)
+        #expect(try await part(stage, "bytes=5000-5009").source == .fresh)
+        #expect(stage.origin.count == 2)
+        await stage.end()
+    }
+
     @Test("H18: a whole of the same version that is not kept leaves the parts", arguments: [1, 2])
     func wholeOfTheSameVersionLeavesTheParts(version: Int) async throws {
         let isSame = version == 1

@@ -117,7 +117,9 @@ struct Confirmation {
         // Also if it is no longer stored: its waiters get it as the newest one. An attempt that was
         // given up, or that a removal has overtaken, answers no request that came later.
         if tiers.permits(new.entry, since: ticket) {
-            tiers.arrivals.outdate(context.lookup.key.hash, order: ticket.order)
+            tiers.arrivals.outdate(context.lookup.key.hash, order: ticket.order) {
+                StoredResponse.isPart(new.entry, ofVersion: $0)
+            }
         }
         // If the process ends now, an older record must not make the stored response fresh again.
         if isWritten, stored.facts.isFresh(at: services.clock.nowSeconds) {

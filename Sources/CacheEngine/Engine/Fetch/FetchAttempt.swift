@@ -97,7 +97,8 @@ final class FetchAttempt: Sendable {
     private func nextQuestion(after question: FetchQuestion) -> FetchQuestion? {
         switch question {
         case .plain: return nil
-        case .whole, .part: return .plain
+        case .whole: return .plain
+        case .part: return .whole
         case .conditional, .head, .rest:
             let isNarrow = context.facts.isConditional || context.facts.hasRange
             return isShared && isNarrow && !Mutant.asksAsTheFirstClient.isOn ? .whole : .plain
@@ -119,9 +120,9 @@ final class FetchAttempt: Sendable {
         )
         switch question {
         case .asItCame:
-            guard context.purpose == .refresh, stored.facts.flags.contains(.isPartial) else {
-                return .plain
-            }
+            guard context.purpose == .refresh, context.facts.hasRange,
+                stored.facts.flags.contains(.isPartial)
+            else { return .plain }
             return .part(stored)
         case .confirm:
             let isHeadFirst =

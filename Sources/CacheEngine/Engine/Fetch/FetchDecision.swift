@@ -44,6 +44,8 @@ extension FetchDecision {
             if answer.status == 304 {
                 return effect(of: answer, on: stored) == .freshens ? .confirm : .askPlainly
             }
+            // Another version, without these bytes: the whole replaces the stored parts.
+            if answer.status == 416 { return .askPlainly }
         case .head(let stored):
             return effect(of: answer, on: stored) == .freshens ? .confirm : .askPlainly
         case .conditional(let stored):

@@ -216,7 +216,8 @@ struct FetchedEntry {
             return nil
         }
         guard let merge = PartialMerge(content, joining: joined?.parts),
-            merge.parts.bodySize != nil, merge.isWorthACopy || Mutant.copiesForTinyParts.isOn
+            merge.parts.bodySize != nil,
+            merge.isWorthACopy || context.purpose == .refresh || Mutant.copiesForTinyParts.isOn
         else { return nil }
         var builder = builder
         if let joined, let refusal = join(joined, to: &builder) {

@@ -15,6 +15,7 @@ extension FlightFetch {
             order: outcome.order,
             attempt: attempt,
             isBeingStored: outcome.sharing == .everyone && outcome.body?.storage == .whole
+                || context.purpose == .refresh && Self.bringsPart(outcome)
         ) {
             services.mayCarryRemovedTag(
                 outcome.answer,
@@ -108,10 +109,15 @@ extension FlightFetch {
     /// A passing error is a failure, though it may be stored for the time that it states.
     private static func refreshes(_ outcome: FetchOutcome) -> Bool {
         guard outcome.answer.refusal == nil else { return false }
-        if case .part = outcome.body?.storage { return true }
+        if bringsPart(outcome) { return true }
         guard outcome.sharing == .everyone else { return false }
         if case .confirmed = outcome.answer.content { return true }
         return !StatusFacts(outcome.answer.status).isPassingError
+    }
+
+    private static func bringsPart(_ outcome: FetchOutcome) -> Bool {
+        if case .part = outcome.body?.storage { return true }
+        return false
     }
 
     private func refreshEnd(of outcome: FetchOutcome, _ context: FetchContext) -> RefreshEnd {
