@@ -53,7 +53,7 @@ struct BurstSchedule {
         windows[window].record(nanoseconds, times: times)
     }
 
-    /// Returns the windows that begin and end within `time`; throws if there is none.
+    /// Returns the windows that begin and end within `time`; throws without one.
     func wholeWindows(in time: Range<UInt64>) throws -> [Histogram] {
         let found = windows.indices.filter { number in
             let begin = start + UInt64(number) * Self.windowNanoseconds

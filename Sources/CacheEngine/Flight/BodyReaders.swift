@@ -12,7 +12,6 @@
 /// 1. `reading` and `needing`, if they are known, are the places of the last of these readers and
 ///    their numbers.
 /// 2. `needingCount` is the number of readers that need bytes.
-/// 3. `fastest`, if it is known, is not less than the offset of a reader that has asked for bytes.
 struct BodyReaders {
     typealias ID = BodyChain.ReaderID
 
@@ -121,8 +120,8 @@ struct BodyReaders {
     mutating func remove(_ id: ID, end: Int?) {
         guard let reader = places.removeValue(forKey: id) else { return }
         leaveRears(reader)
-        guard let end, let fastest, reader.offset >= fastest else { return }
-        self.fastest = places.isEmpty ? min(end, reader.offset) : nil
+        guard let end, reader.offset >= fastest ?? reader.offset else { return }
+        fastest = places.isEmpty ? min(end, reader.offset) : nil
     }
 
     /// The greatest offset of a reader that has asked for bytes, of which there are those up to `end`.

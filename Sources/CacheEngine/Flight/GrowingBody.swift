@@ -59,7 +59,7 @@ struct GrowingBody<Waiter> {
     /// The number of readers.
     var readerCount: Int { readers.count }
 
-    /// The readers that were looked at, again and again, to find the bytes to drop.
+    /// The readers that were looked at so far to find the bytes to drop; each look counts them anew.
     var lookedAtCount: Int { readers.lookedAtCount }
 
     /// The number of bytes in memory.

@@ -55,7 +55,7 @@ final class ShardDoor: Sendable {
 
     // MARK: One entry
 
-    /// The bytes that the entry of this hash is charged for; 0 if there is none.
+    /// The bytes that the entry of this hash is charged for; 0 without an entry.
     func occupantBytes(of hash: KeyHash) -> Int {
         guard !Mutant.judgesWhatIsThere.isOn else { return 0 }
         return state.withLock { state in

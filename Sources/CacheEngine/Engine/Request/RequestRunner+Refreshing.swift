@@ -77,12 +77,13 @@ extension RequestRunner {
     private func wantsWhole(after response: CacheResponse, _ context: FetchContext) -> Bool {
         guard facts.hasRange, response.status == 206, response.info.source == .origin,
             response.info.isStored, policy.writes,
-            fetchesWholes(ofBytes: response.fields["Content-Range"].flatMap(Self.wholeSize))
+            fetchesWholes(ofBytes: Self.wholeBytes(of: response))
         else { return false }
         return context.found.stored?.facts.flags.contains(.isPartial) ?? true
     }
 
-    private static func wholeSize(_ contentRange: String) -> Int? {
-        ContentRange(contentRange)?.bodySize
+    /// The size of the whole of which the response is a part.
+    private static func wholeBytes(of response: CacheResponse) -> Int? {
+        response.fields["Content-Range"].flatMap { ContentRange($0)?.bodySize }
     }
 }
