@@ -54,6 +54,10 @@ enum Mutant: String {
     case keepsAnswersOfGoneClients
     case endsBesideOtherClients
     case limitsUploadsAsResponses
+    case sharesAuthenticatedConnections
+    case keepsToOldAddresses
+    case triesDeadAddressesFirst
+    case closesClientsThatBegin
 
     var isOn: Bool {
         #if ENGINE_CHECKS

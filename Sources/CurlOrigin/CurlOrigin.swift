@@ -12,6 +12,10 @@ internal import Synchronization
 /// `Proxy-Authorization`. Credentials for the origin's own proxy belong in
 /// `CurlConfiguration.proxy`. A gateway removes the fields that a client's `Connection` lists before
 /// it asks the cache, because a response may vary by them.
+///
+/// A connection over which credentials of NTLM, Negotiate or Kerberos were sent is not used again:
+/// the origin may take the next request on it for one of the same user. A login that needs several
+/// requests on one connection fails.
 public final class CurlOrigin: Origin {
     private let configuration: CurlConfiguration
     private let startLoop: StartLoop

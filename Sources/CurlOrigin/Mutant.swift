@@ -18,6 +18,7 @@ enum Mutant: String {
     case takesFailedContentForWhole
     case keepsForStreams
     case countsTransfersOfOneConnection
+    case reusesAuthenticatedConnections
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -13,6 +13,8 @@ struct PreparedRequest: Sendable {
     let headTimeout: Duration?
     /// Whether only a connection is made and no request is sent.
     let isConnectOnly: Bool
+    /// Whether its connection belongs to one user afterwards.
+    let authenticatesConnection: Bool
 
     /// Whether sending the request twice has the same effect as sending it once (RFC 9110 §9.2.2).
     var isIdempotent: Bool { method.kind.isIdempotent }
@@ -29,6 +31,7 @@ struct PreparedRequest: Sendable {
         isSecure = target.isSecure
         requestTarget = isProxied && !isSecure ? target.absoluteForm : target.originForm
         lines = Self.lines(request.fields)
+        authenticatesConnection = request.fields.section.authenticatesConnection
         headTimeout = request.timeout
         self.isConnectOnly = isConnectOnly
     }

@@ -202,6 +202,8 @@ final class Transfer {
 
     /// The maximum number of times that one request is sent.
     private static let sendCountMax = 2
+    /// The age at which a connection takes no other request: its host may have moved.
+    private static let connectionSecondsMax = 600
 }
 
 // MARK: - Setup of the handle
@@ -255,6 +257,9 @@ extension Transfer {
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         if !mayBeSentTwice || request.isConnectOnly { set(CURLOPT_FRESH_CONNECT, 1) }
         if request.isConnectOnly { set(CURLOPT_CONNECT_ONLY, 1) }
+        if request.authenticatesConnection, !Mutant.reusesAuthenticatedConnections.isOn {
+            set(CURLOPT_FORBID_REUSE, 1)
+        }
     }
 
     /// Whether libcurl can repeat the request if a kept connection turns out to be dead.
@@ -288,6 +293,7 @@ extension Transfer {
         let connect = configuration.deadlines.connect?.seconds ?? 1e6
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(max(0.001, min(connect, 1e6)) * 1000))
         set(CURLOPT_TCP_KEEPALIVE, 1)
+        set(CURLOPT_MAXLIFETIME_CONN, Self.connectionSecondsMax)
         ccurl_end_without_resolver(easy)
     }
 

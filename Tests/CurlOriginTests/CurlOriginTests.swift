@@ -221,6 +221,23 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
+    /// The origin may take what follows on the connection for requests of the same user.
+    @Test(
+        arguments: OriginKind.allCases,
+        ["NTLM TlRMTVNTUAAB", "negotiate YII", "Kerberos YII", "Basic eDp5"]
+    )
+    func connectionOfOneUserIsNotUsedAgain(kind: OriginKind, credentials: String) async throws {
+        let origin = kind.make()
+        let server = try LoopbackServer { _, connection in connection.respond(body: "x") }
+        let login = OriginRequest(url: server.baseURL, fields: ["Authorization": credentials])
+        for number in 1...2 {
+            #expect(try await origin.fetch(login).body.collect().text == "x")
+            _ = try await fetch(server.baseURL, by: origin)
+            let isOfOneUser = !credentials.hasPrefix("Basic")
+            #expect(server.connectionCount == (isOfOneUser ? number + 1 : 1))
+        }
+    }
+
     @Test(arguments: OriginKind.allCases)
     func chunksAreJoinedAndTrailersLeftOut(kind: OriginKind) async throws {
         let origin = kind.make()

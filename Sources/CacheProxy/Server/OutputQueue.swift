@@ -34,8 +34,8 @@ struct OutputQueue {
 
     /// The socket takes nothing now, and the client decides how long.
     ///
-    /// So is the rest of the first piece. A piece of `bytesMax`, the bytes beyond which no response is
-    /// added, is not copied: it is the last one.
+    /// So is the rest of the first piece. A piece of `bytesMax` is not copied: no response is added
+    /// behind it.
     mutating func waitForSocket(bytesMax: Int) {
         for index in max(first, examined)..<pieces.count {
             if let copy = Self.copy(of: pieces[index], ifBelow: bytesMax) { pieces[index] = copy }

@@ -125,18 +125,26 @@ extension Worker {
             guard let connection = connection(candidate.id),
                 waitingSince(connection) == candidate.since
             else { continue }
-            // Its next request may have arrived.
-            let requests = counters[.requests]
+            // Its next request may have arrived, or a part of it.
+            let (requests, input) = (counters[.requests], inputSoFar(connection))
             connection.machine.assumeInput()
             advance(connection)
             if connection.machine.isClosed { return true }
-            let isWaiting = counters[.requests] == requests && waitingSince(connection) != nil
-            guard isWaiting else { continue }
+            guard counters[.requests] == requests, inputSoFar(connection) == input,
+                waitingSince(connection) != nil
+            else { continue }
             counters.add(1, to: .displaced)
             close(connection)
             return true
         }
         return false
+    }
+
+    /// A value that changes when a part of a request, or a PROXY header, arrives.
+    private func inputSoFar(_ connection: Connection) -> [Int] {
+        if Mutant.closesClientsThatBegin.isOn { return [] }
+        let isAnnouncing = connection.machine.course == .announcing
+        return [connection.pending?.bytes.count ?? 0, isAnnouncing ? 1 : 0]
     }
 
     private func findCandidates() {

@@ -1,5 +1,6 @@
 import CacheEngine
 import HTTPCaching
+import Platform
 
 /// A connection to an origin: its socket, the exchange on it, and the bytes not used yet.
 ///
@@ -8,6 +9,7 @@ final class UpstreamConnection {
     let socket: Int32
     let token: UInt64
     let host: UpstreamHost
+    let address: SocketAddress
     var machine = UpstreamMachine()
     var exchange: UpstreamExchange?
 
@@ -37,10 +39,11 @@ final class UpstreamConnection {
     /// The end of its time without an exchange.
     var idleEnd = Int64.max
 
-    init(socket: Int32, token: UInt64, host: UpstreamHost) {
+    init(socket: Int32, token: UInt64, host: UpstreamHost, address: SocketAddress) {
         self.socket = socket
         self.token = token
         self.host = host
+        self.address = address
     }
 
     /// Prepares for the exchange that begins.

@@ -41,6 +41,8 @@ final class UpstreamHost {
     var addressesEnd = Int64.min
     /// Until then the addresses are used if a look-up fails.
     private var addressesForgotten = Int64.min
+    /// Before then no look-up begins that no exchange waits for.
+    private var nextRenewal = Int64.min
     /// The exchanges that wait for the addresses; `nil` if no look-up runs.
     var awaiting: [UpstreamExchange]?
 
@@ -63,6 +65,24 @@ final class UpstreamHost {
         self.addresses = addresses
         addressesEnd = now + Self.addressMilliseconds
         addressesForgotten = now + Self.keptMilliseconds
+    }
+
+    /// Whether a look-up is due that no exchange waits for, because kept connections serve them all;
+    /// the caller begins it.
+    func beginsRenewal(now: Int64) -> Bool {
+        guard awaiting == nil, now >= max(addressesEnd, nextRenewal) else { return false }
+        nextRenewal = now + Self.retryMilliseconds
+        return !Mutant.keepsToOldAddresses.isOn
+    }
+
+    /// A connection to `address` was made, so it is tried first until the next look-up: no other
+    /// exchange waits for an address before it that does not respond.
+    func prefer(_ address: SocketAddress) {
+        guard let place = addresses.firstIndex(of: address), place > 0,
+            !Mutant.triesDeadAddressesFirst.isOn
+        else { return }
+        addresses.remove(at: place)
+        addresses.insert(address, at: 0)
     }
 
     /// Whether the known addresses are used if a look-up fails or takes long.

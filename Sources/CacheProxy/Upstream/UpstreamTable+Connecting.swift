@@ -90,6 +90,7 @@ extension UpstreamTable {
     /// sends none, and connects.
     func findConnection(_ exchange: UpstreamExchange) {
         if exchange.call.isSent, exchange.mayBeSentTwice, exchange.sendCount == 0 {
+            renewAddresses(exchange.host)
             while let connection = exchange.host.idle.popLast() {
                 guard !connection.machine.isClosed else { continue }
                 if isSilent(connection) { return begin(exchange, on: connection) }
@@ -101,6 +102,14 @@ extension UpstreamTable {
             exchange.connectBy = nanoseconds &+ limit.nanoseconds
         }
         findAddress(exchange)
+    }
+
+    /// Looks the name up again in time for a host whose kept connections serve all requests: it may
+    /// have moved.
+    private func renewAddresses(_ host: UpstreamHost) {
+        guard !host.idle.isEmpty, host.beginsRenewal(now: now) else { return }
+        host.awaiting = []
+        resolve(host.name)
     }
 
     /// Closes idle connections, the oldest first, until those of this loop to the host are within
@@ -167,7 +176,9 @@ extension UpstreamTable {
         guard let host = hosts[name], let awaiting = host.awaiting.take() else { return }
         let waiting = awaiting.filter { exchange($0.id) != nil && $0.awaitsLookUp }
         switch result {
-        case .success(let addresses): host.found(addresses, now: now)
+        case .success(let addresses):
+            host.found(addresses, now: now)
+            closeIdleElsewhere(host)
         // A name server that fails says nothing about addresses that worked.
         case .failure
         where host.mayUseOldAddresses(now: now) && !Mutant.discardsAddresses.isOn:
@@ -177,6 +188,14 @@ extension UpstreamTable {
             return
         }
         for exchange in waiting { connectToAddresses(exchange) }
+    }
+
+    /// Closes the idle connections to addresses that the host has no more.
+    private func closeIdleElsewhere(_ host: UpstreamHost) {
+        for connection in host.idle where !host.addresses.contains(connection.address) {
+            close(connection)
+        }
+        host.idle.removeAll { $0.machine.isClosed }
     }
 
     /// Connects to old addresses, because the look-up takes long; so does the next exchange at once.
@@ -209,7 +228,7 @@ extension UpstreamTable {
                 closeDescriptor(socket)
                 continue
             }
-            guard let connection = open(socket, to: exchange.host) else {
+            guard let connection = open(socket, to: exchange.host, at: address) else {
                 let error = LocalLack.ofSocket(code: errno)
                 closeDescriptor(socket)
                 return finish(exchange, .failure(error))
@@ -264,6 +283,7 @@ extension UpstreamTable {
     private func connected(_ connection: UpstreamConnection) {
         connection.machine.connected()
         connection.isWritable = true
+        connection.host.prefer(connection.address)
         guard let exchange = connection.exchange else { return close(connection) }
         if !exchange.call.isSent {
             close(connection)

@@ -1,5 +1,6 @@
 import CacheEngine
 import CurlOrigin
+import HTTPCaching
 import Platform
 
 /// Receiving the responses of origins.
@@ -119,13 +120,21 @@ extension UpstreamTable {
 
     private func beginBody(_ connection: UpstreamConnection, _ exchange: UpstreamExchange) {
         let head = connection.parser.takeHead()
-        connection.machine.headCame(mayPersist: head.mayPersist)
+        connection.machine.headCame(
+            mayPersist: head.mayPersist && !isOfOneUser(exchange)
+        )
         connection.decoder = BodyDecoder(
             head.framing,
             of: .response(trailerBytesMax: exchange.origin.limits.trailerBytesMax)
         )
         exchange.deadlines.headArrived(now: nanoseconds)
         connection.arrived = head
+    }
+
+    /// Whether the origin may take later requests on the connection for those of this exchange's client.
+    private func isOfOneUser(_ exchange: UpstreamExchange) -> Bool {
+        exchange.call.request.fields.section.authenticatesConnection
+            && !Mutant.sharesAuthenticatedConnections.isOn
     }
 
     /// Delivers the head that arrived, with the body as far as it is there.
@@ -222,11 +231,15 @@ extension UpstreamTable {
         }
     }
 
-    /// Keeps a connection for the next exchange; those unused for longest make room.
+    /// Keeps a connection for the next exchange, unless its host has moved to other addresses; those
+    /// unused for longest make room.
     ///
     /// The limit is that of the loop: connections to a host that a new configuration has dropped
     /// count too.
     private func keep(_ connection: UpstreamConnection, _ origin: PlainOrigin) {
+        guard connection.host.addresses.contains(connection.address) else {
+            return close(connection)
+        }
         connection.idleEnd = now + Self.idleMilliseconds
         connection.host.idle.append(connection)
         let idleMax = max(0, origin.configuration.connections.maximumIdle)

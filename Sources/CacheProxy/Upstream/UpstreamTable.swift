@@ -185,11 +185,20 @@ final class UpstreamTable {
     }
 
     /// Adds a connection of the socket, and watches it.
-    func open(_ socket: Int32, to host: UpstreamHost) -> UpstreamConnection? {
+    func open(
+        _ socket: Int32,
+        to host: UpstreamHost,
+        at address: SocketAddress
+    ) -> UpstreamConnection? {
         nextToken += 1
         let token = Self.tokenBit | nextToken
         guard poller.watch(socket, token: token) else { return nil }
-        let connection = UpstreamConnection(socket: socket, token: token, host: host)
+        let connection = UpstreamConnection(
+            socket: socket,
+            token: token,
+            host: host,
+            address: address
+        )
         connections.insert(connection, under: token)
         return connection
     }

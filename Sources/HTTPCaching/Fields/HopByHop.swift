@@ -44,8 +44,9 @@ public enum HopByHop {
     private static func addNames(_ line: ByteRun, to names: inout Set<String>) {
         var members = ListScanner(line)
         while let member = members.next() {
-            // The usual member needs no list: its field is removed in any case.
-            guard !member.equals(lowercased: "keep-alive"),
+            // The usual member needs no list: its field is removed in any case. A member that is not
+            // a token names no field, but may be a protected name in lower case.
+            guard !member.equals(lowercased: "keep-alive"), FieldSection.isValidName(member),
                 !isProtected(member) || Mutant.obeysEveryConnectionList.isOn,
                 !Mutant.ignoresConnectionLists.isOn
             else { continue }

@@ -1,4 +1,6 @@
 import CacheEngine
+import CacheTestSupport
+import Synchronization
 import Testing
 
 @testable import CacheProxy
@@ -80,6 +82,39 @@ import Testing
             }
             await gate.open()
             #expect(try await busy.response().text == "done")
+        }
+    }
+
+    /// The new client comes in the same turn as the first segment of the request.
+    @Test func clientThatBeginsARequestKeepsItsPlace() async throws {
+        let stile = TurnStile()
+        let isBlocked = Atomic(false)
+        let responder = ScriptedResponder.hot { request in
+            if request.url.hasSuffix("/block") {
+                isBlocked.store(true, ordering: .relaxed)
+                stile.wait()
+            }
+            return .text("done")
+        }
+        try await withServer(responder) {
+            $0.connectionsMax = 3
+        } _: { server in
+            let longest = try WireClient(server.port)
+            #expect(try await longest.exchange(ServerTests.get).status == 200)
+            await pause(milliseconds: 20)
+            let other = try WireClient(server.port)
+            #expect(try await other.exchange(ServerTests.get).status == 200)
+            let busy = try WireClient(server.port)
+            try await busy.send("GET /block HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(await eventually { isBlocked.load(ordering: .relaxed) })
+            let new = try WireClient(server.port)
+            try await longest.send("GET / HTTP/1.1\r\n")
+            await pause(milliseconds: Int32(Worker.waitMillisecondsMin) + 100)
+            stile.pass()
+            #expect(try await new.exchange(ServerTests.get).status == 200)
+            try await longest.send("Host: x\r\n\r\n")
+            #expect(try await longest.response().status == 200)
+            #expect(try await other.isClosed())
         }
     }
 

@@ -27,6 +27,58 @@ import Testing
         stepper.table.take(.resolved(name, .success(addresses)))
         stepper.turn { stepper.table.isIdle }
         #expect(try await exchange.text == "reached")
+        // The next exchange tries that address first.
+        #expect(stepper.table.hosts[name]?.addresses == addresses.reversed())
+    }
+
+    /// The addresses of a host that a server stands for.
+    private func addresses(of server: LoopbackServer) throws -> [SocketAddress] {
+        [try #require(SocketAddress.literal("127.0.0.1", port: Int(server.port)))]
+    }
+
+    @Test("a connection is not kept to an address that its host has left", arguments: [false, true])
+    func connectionToAnAddressThatTheHostLeftIsNotUsed(isInUse: Bool) async throws {
+        let stile = TurnStile()
+        let old = try LoopbackServer { _, connection in
+            stile.wait()
+            connection.respond(body: "old")
+        }
+        let new = try LoopbackServer { _, connection in connection.respond(body: "new") }
+        let stepper = try UpstreamStepper()
+        let origin = origin(connect: .seconds(1))
+        let host = UpstreamHost("nowhere.invalid", port: 80, budget: origin.budget)
+        host.found(try addresses(of: old), now: stepper.table.now)
+        stepper.table.hosts[host.name] = host
+        let request = OriginRequest(url: "http://nowhere.invalid/")
+        let first = try stepper.start(request, at: origin)
+        stepper.turn { old.requestCount == 1 }
+        if !isInUse {
+            stile.pass()
+            stepper.turn { stepper.table.isIdle }
+            #expect(host.idle.count == 1)
+        }
+        host.awaiting = []
+        stepper.table.take(.resolved(host.name, .success(try addresses(of: new))))
+        if isInUse { stile.pass() }
+        stepper.turn { stepper.table.isIdle }
+        #expect(try await first.text == "old" && host.idle.isEmpty)
+        #expect(try await stepper.fetch(request, at: origin).text == "new")
+    }
+
+    /// The kept connection serves them all, but the host may have moved.
+    @Test func steadyRequestsLookTheNameUpAgain() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(body: "reached") }
+        let stepper = try UpstreamStepper()
+        let origin = origin(connect: .seconds(1))
+        let request = OriginRequest(url: "http://localhost:\(server.port)/")
+        #expect(try await stepper.fetch(request, at: origin).text == "reached")
+        let host = try #require(stepper.table.hosts.values.first)
+        host.addressesEnd = stepper.table.now
+        let second = try stepper.start(request, at: origin)
+        #expect(host.awaiting != nil)
+        stepper.turn { stepper.table.isIdle && host.awaiting == nil }
+        #expect(try await second.text == "reached")
+        #expect(host.addressesEnd > stepper.table.now && server.connectionCount == 1)
     }
 
     enum LookUp: CaseIterable { case fails, hangs }

@@ -62,4 +62,13 @@ struct HopByHopTests {
         let fields = FieldSection([("Connection", names.joined(separator: ", "))] + lines)
         #expect(HopByHop.strip(fields, for: .forwardingResponse) == FieldSection(lines))
     }
+
+    /// The Kelvin sign becomes a `k` in lower case.
+    @Test func listedNameThatIsNoTokenNamesNoField() {
+        let fields = FieldSection([("Cookie", "a=1"), ("X-Forwarded-Key", "b")])
+        let list = FieldSection([("Connection", "Coo\u{212A}ie, X-Forwarded-\u{212A}ey")])
+        var both = list
+        fields.withUnsafeBytes { both.append(trusted: $0) }
+        #expect(HopByHop.strip(both, for: .forwardingRequest) == fields)
+    }
 }
