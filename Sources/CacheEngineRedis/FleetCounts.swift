@@ -25,7 +25,7 @@ final class FleetCounts: Sendable {
     let isServing = Atomic(false)
     /// Whether the log has purges, or may have some, that are not applied here yet.
     let isReplaying = Atomic(false)
-    /// The largest epoch that the reader has seen.
+    /// The largest epoch of the log that the reader has seen, or a receipt of this machine has.
     let epoch = Atomic<UInt64>(0)
     /// The epoch in which the log was read to its end: purges that it has lost are known by then.
     let readEpoch = Atomic<UInt64>(0)

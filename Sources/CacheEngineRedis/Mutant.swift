@@ -20,15 +20,19 @@ enum Mutant: String {
     case keepsBeforeApplying
     case keepsBeforeConfirming
     case confirmsInTheReader
+    case waitsForTheStorageInSilence
     case forgetsOwnPurges
     case trustsLaterEpochs
     case forgetsEpochs
+    case forgetsEpochsOfReceipts
     case servesWithinTheGap
     case waitsForNoMachine
     case withdrawsAtOnce
     case usesPurgedRecords
+    case refusesFailedScopesForEver
     case readsBackWhatItRemoved
     case givesUpPurgesThatAreMoved
+    case givesUpPurgesThatAreRedirected
     case trustsPurgesOfTwoServers
     case queuesAnyNumberOfPurges
     case refusesLongPurgesForEver

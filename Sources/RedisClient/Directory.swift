@@ -19,6 +19,8 @@ struct Directory: Sendable {
     private let seeds: [NodeAddress]
     private var map = ClusterMap()
     private var master: NodeAddress?
+    /// Why the last question has named no master.
+    private(set) var lastFailure: RedisError?
     private var isAsking = false
     private var lastMoment: UInt64?
     /// Counts the questions, so that another server is asked after a failure.
@@ -102,20 +104,50 @@ struct Directory: Sendable {
     /// A sentinel named a master, which must confirm it; returns the master to ask for its role.
     ///
     /// The question stays under way until `roleAnswered`.
-    mutating func sentinelAnswered(_ reply: RESPValue?) -> NodeAddress? {
+    mutating func sentinelAnswered(
+        _ outcome: Result<RESPValue, RedisError>,
+        by sentinel: NodeAddress
+    ) -> NodeAddress? {
+        let reply = answer(outcome, of: sentinel)
         if let parts = reply?.elements, parts.count == 2, let host = parts[0].text, !host.isEmpty,
             let port = parts[1].text.flatMap({ UInt16($0) }), port > 0
         {
             return NodeAddress(host: host, port: port)
         }
         isAsking = false
+        if reply != nil {
+            let detail = "The sentinel \(sentinel) knows no master \(masterName ?? "")"
+            lastFailure = RedisError(.refused, detail: detail)
+        }
         return nil
     }
 
     /// A server that a sentinel named has told its role.
-    mutating func roleAnswered(_ reply: RESPValue?, by server: NodeAddress) {
+    mutating func roleAnswered(
+        _ outcome: Result<RESPValue, RedisError>,
+        by server: NodeAddress
+    ) {
         isAsking = false
-        // An old master that returns may be named until the sentinels have made it a replica.
-        if reply?.elements?.first?.text == "master" { master = server }
+        guard let reply = answer(outcome, of: server) else { return }
+        if reply.elements?.first?.text == "master" {
+            master = server
+        } else {
+            // An old master that returns may be named until the sentinels have made it a replica.
+            let detail = "The server \(server) is not a master, although a sentinel names it"
+            lastFailure = RedisError(.readOnly, detail: detail)
+        }
+    }
+
+    /// The reply; `nil` after a failure, which is noted.
+    private mutating func answer(
+        _ outcome: Result<RESPValue, RedisError>,
+        of server: NodeAddress
+    ) -> RESPValue? {
+        switch outcome {
+        case .success(.error(let text)): lastFailure = RedisError(reply: text, from: server)
+        case .success(let reply): return reply
+        case .failure(let error): lastFailure = error
+        }
+        return nil
     }
 }

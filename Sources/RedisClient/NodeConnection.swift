@@ -169,7 +169,7 @@ struct NodeConnection {
         now: UInt64
     ) -> Closing? {
         if let step = greetingSteps.popFirst() {
-            if let fault = Greeting.fault(value, to: step, from: rules.address) {
+            if let fault = rules.greeting.fault(value, to: step, from: rules.address) {
                 return .failed(fault)
             }
             if case .error(let text) = value { greetingError = text }

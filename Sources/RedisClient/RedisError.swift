@@ -31,7 +31,7 @@ package struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
         package static let shutDown = Code("shutDown")
         /// The server refused the credentials or the command of this user.
         package static let notPermitted = Code("notPermitted")
-        /// The server replied with another error.
+        /// The server replied with another error, or a sentinel does not know the master's name.
         package static let refused = Code("refused")
         /// The cluster does not serve the slot, or does not serve at all.
         package static let clusterDown = Code("clusterDown")
@@ -43,7 +43,7 @@ package struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
         package static let readOnly = Code("readOnly")
         /// The command was redirected too often.
         package static let redirected = Code("redirected")
-        /// No sentinel has named a master.
+        /// The sentinels are being asked for the master for the first time.
         package static let masterUnknown = Code("masterUnknown")
     }
 

@@ -26,16 +26,16 @@ final class Router: Sendable {
     var counts: RedisCounts { state.withLock { $0.counts } }
 
     /// The server for a slot.
+    ///
+    /// - Throws: The reason why there is no master; `masterUnknown` before the first answer.
     func route(for slot: UInt16?) throws(RedisError) -> NodeAddress {
-        let (server, question) = state.withLock { state in
+        let (server, failure, question) = state.withLock { state in
             let question = state.directory.wanted(now: monotonicNanoseconds())
-            return (state.directory.server(for: slot), question)
+            return (state.directory.server(for: slot), state.directory.lastFailure, question)
         }
         ask(question)
-        guard let server else {
-            throw RedisError(.masterUnknown, detail: "No sentinel has named a master yet")
-        }
-        return server
+        if let server { return server }
+        throw failure ?? RedisError(.masterUnknown, detail: "No sentinel has named a master yet")
     }
 
     /// The redirection in a reply of a cluster; the servers are asked for if a slot has moved.
@@ -82,31 +82,36 @@ extension Router {
         }
         if let name {
             let command = RESPCommand("SENTINEL", key: nil, "get-master-addr-by-name", name)
-            perform(command, NodeKey(question.address, isSentinel: true)) { reply in
-                self.sentinelAnswered(reply)
+            perform(command, NodeKey(question.address, isSentinel: true)) { outcome in
+                self.sentinelAnswered(outcome, by: question.address)
             }
         } else {
-            perform(RESPCommand("CLUSTER", key: nil, "SLOTS"), NodeKey(question.address)) { reply in
+            let command = RESPCommand("CLUSTER", key: nil, "SLOTS")
+            perform(command, NodeKey(question.address)) { outcome in
+                let reply = try? outcome.get()
                 self.state.withLock { $0.directory.slotsAnswered(reply, by: question.address) }
             }
         }
     }
 
-    private func sentinelAnswered(_ reply: RESPValue?) {
-        let named = state.withLock { $0.directory.sentinelAnswered(reply) }
+    private func sentinelAnswered(
+        _ outcome: Result<RESPValue, RedisError>,
+        by sentinel: NodeAddress
+    ) {
+        let named = state.withLock { $0.directory.sentinelAnswered(outcome, by: sentinel) }
         guard let named else { return }
-        perform(RESPCommand("ROLE"), NodeKey(named)) { reply in
-            self.state.withLock { $0.directory.roleAnswered(reply, by: named) }
+        perform(RESPCommand("ROLE"), NodeKey(named)) { outcome in
+            self.state.withLock { $0.directory.roleAnswered(outcome, by: named) }
         }
     }
 
-    /// Sends a command of the client itself; `follow` gets `nil` if there is no reply.
+    /// Sends a command of the client itself.
     private func perform(
         _ command: RESPCommand,
         _ key: NodeKey,
-        follow: @escaping @Sendable (RESPValue?) -> Void
+        follow: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) {
-        let sink = FollowUp { outcome in follow(try? outcome.get().first) }
+        let sink = FollowUp { outcome in follow(outcome.map { $0[0] }) }
         let deadline = monotonicNanoseconds() + Self.questionNanoseconds
         loop.send(Batch([command], deadline: deadline, sink: sink), to: key)
     }

@@ -3,6 +3,7 @@ import CacheTestSupport
 import RESP
 import RedisClient
 import Synchronization
+import Testing
 
 @testable import CacheEngineRedis
 @testable import Simulation
@@ -23,6 +24,7 @@ final class LaneServer: ModelServer {
         var orders: [RedisLane: [Order]] = [:]
         var hold: (lane: RedisLane, isFirst: @Sendable ([[UInt8]]) -> Bool)?
         var isHolding = false
+        var failures: [RedisError.Code] = []
         var refusals = 0
         var refusal = ""
         var failsOver = false
@@ -74,6 +76,11 @@ final class LaneServer: ModelServer {
         }
     }
 
+    /// So many exchanges end with an error before the server has them.
+    func fail(_ count: Int, _ code: RedisError.Code) {
+        state.withLock { $0.failures = Array(repeating: code, count: count) }
+    }
+
     /// The replica becomes the master after the next script that is sent whole.
     func failOverBehindTheNextScript() { state.withLock { $0.failsOver = true } }
 
@@ -85,7 +92,10 @@ final class LaneServer: ModelServer {
         within limit: Duration?,
         lane: RedisLane
     ) async throws(RedisError) -> [RESPValue] {
-        try await Self.replies(to: take(commands, within: limit, lane))
+        if let code = state.withLock({ $0.failures.popLast() }) {
+            throw RedisError(code, detail: "The test lets it fail")
+        }
+        return try await Self.replies(to: take(commands, within: limit, lane))
     }
 
     func post(
@@ -157,6 +167,20 @@ final class LaneServer: ModelServer {
 }
 
 extension LaneServer {
+    /// Another machine appends a purge.
+    func append(_ number: Int, to keys: LogKeys) {
+        let purge = FleetPurge(number)
+        let words = [
+            FleetPurge.ID.random().bytes, Array("0".utf8), Array("65536".utf8), purge.id.bytes,
+            Array(purge.kind.utf8), Array(purge.scope.utf8), purge.value,
+        ]
+        let command = FleetScript.append.command(keys.both, isWhole: true, words)
+        guard case .array = model.run(command.parsedWords) else {
+            Issue.record("the model takes no purge")
+            return
+        }
+    }
+
     /// The purges in the log, in its order.
     func appended(_ keys: LogKeys) -> [FleetPurge] {
         let reply = model.run(["XRANGE", keys.stream, "-", "+"].map { Array($0.utf8) })

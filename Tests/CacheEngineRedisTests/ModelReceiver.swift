@@ -10,6 +10,7 @@ final class ModelReceiver: PurgeReceiver {
         var purges: [SharedPurge] = []
         var doubts = 0
         var kept: [Bookmark] = []
+        var failures: [String] = []
         var isHeld = false
         var waiting: [Race<Void>] = []
     }
@@ -22,6 +23,8 @@ final class ModelReceiver: PurgeReceiver {
     var doubts: Int { state.withLock { $0.doubts } }
     /// The bookmarks that were written.
     var kept: [Bookmark] { state.withLock { $0.kept } }
+    /// The failures of the fleet that were reported.
+    var failures: [String] { state.withLock { $0.failures } }
 
     /// The operations that wait for the storage.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
@@ -75,5 +78,8 @@ final class ModelReceiver: PurgeReceiver {
         state.withLock { $0.kept += Bookmark(bookmark).map { [$0] } ?? [] }
     }
 
-    func report(_ event: CacheEvent) {}
+    func report(_ event: CacheEvent) {
+        guard case .fleetFailed(let error) = event else { return }
+        state.withLock { $0.failures.append("\(error)") }
+    }
 }

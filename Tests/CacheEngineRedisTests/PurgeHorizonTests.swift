@@ -82,6 +82,42 @@ import Testing
         #expect(horizon.permits(try Self.record(at: 60), of: Self.key))
     }
 
+    /// A record that was fetched behind the end of the log is newer than a purge from before it.
+    @Test(arguments: [SharedPurge.Scope.key([2]), .tag("a"), .everything])
+    func failedPurgeHoldsUpToTheEndOfTheLog(_ scope: SharedPurge.Scope) throws {
+        var horizon = PurgeHorizon()
+        func isUsed(_ epoch: UInt64, _ number: UInt64) throws -> Bool {
+            let record = try Self.record(at: FleetPosition(epoch, number).rawValue)
+            return horizon.permits(record, of: Self.key)
+        }
+        horizon.begin(log: Self.log, floor: 0, [])
+        let asked = horizon.numbers
+        horizon.announce(scope)
+        horizon.fail(scope, horizon.nextNumber())
+        // The question was asked before the purge was sent.
+        horizon.noteEnd(at: FleetPosition(1, 7), asked)
+        #expect(try !isUsed(1, 8))
+        horizon.noteEnd(at: FleetPosition(1, 7), horizon.numbers)
+        #expect(try !isUsed(1, 7))
+        #expect(try isUsed(1, 8))
+        horizon.noteEnd(at: FleetPosition(1, 9), horizon.numbers)
+        #expect(try isUsed(1, 8))
+        // Another master may have begun its epoch before the purge.
+        horizon.noteEnd(at: FleetPosition(2, 3), horizon.numbers)
+        #expect(try !isUsed(2, 3))
+        #expect(try isUsed(2, 4))
+        // Places are forgotten at an end.
+        horizon.end()
+        horizon.begin(log: Self.log, floor: 0, [])
+        #expect(try !isUsed(2, 9))
+        horizon.noteEnd(at: FleetPosition(2, 8), horizon.numbers)
+        #expect(try isUsed(2, 9))
+        // The next failure has no place yet.
+        horizon.announce(scope)
+        horizon.fail(scope, horizon.nextNumber())
+        #expect(try !isUsed(2, 9))
+    }
+
     /// A purge that is confirmed while the log is read stays known.
     @Test func confirmedPurgeOfEverythingCoversThoseThatFailed() throws {
         var horizon = PurgeHorizon()
@@ -163,9 +199,12 @@ import Testing
             horizon.fail(.tag("x\(number)"), horizon.nextNumber())
         }
         #expect(!horizon.permits(try Self.record(at: 7), of: Self.key))
-        horizon.announce(.everything)
-        horizon.confirm(.everything, at: 8, horizon.nextNumber())
+        horizon.noteEnd(at: FleetPosition(rawValue: 7), horizon.numbers)
+        #expect(!horizon.permits(try Self.record(at: 7), of: Self.key))
         #expect(horizon.permits(try Self.record(at: 8), of: Self.key))
+        horizon.announce(.everything)
+        horizon.confirm(.everything, at: 9, horizon.nextNumber())
+        #expect(horizon.permits(try Self.record(at: 9), of: Self.key))
     }
 
     @Test func beginningForgetsNothing() throws {

@@ -35,6 +35,15 @@ struct PurgeLogWriterTests {
         #expect(counts.appended.load(ordering: .relaxed) == 3)
     }
 
+    /// Two servers of a cluster name each other while one of them gives a slot away.
+    @Test func appendIsRepeatedWhileServersRedirectToEachOther() async throws {
+        let writer = makeWriter()
+        server.fail(2, .redirected)
+        let receipt = try await writer.append([FleetPurge(1)])
+        #expect(appended == [FleetPurge(1)])
+        #expect(receipt.position == FleetPosition(1, 1).rawValue)
+    }
+
     /// A server that has not seen the script is asked twice.
     @Test func bothAttemptsHaveOneSecond() async throws {
         let clock = TestClock()
@@ -93,6 +102,18 @@ struct PurgeLogWriterTests {
         let third = try await writer.append([FleetPurge(3)])
         #expect(third.position == FleetPosition(2, 1).rawValue)
         #expect(appended == [FleetPurge(1), FleetPurge(3)])
+    }
+
+    /// Two servers are lost in a row, and the reader has seen neither.
+    @Test func epochOfAReceiptIsNotBegunAgain() async throws {
+        let writer = makeWriter()
+        _ = try await writer.append([FleetPurge(1)])
+        server.model.replicate()
+        for number in 2...4 as ClosedRange<UInt64> {
+            server.model.failOver(oldServesOn: false)
+            let receipt = try await writer.append([FleetPurge(Int(number))])
+            #expect(receipt.position == FleetPosition(number, 1).rawValue)
+        }
     }
 
     /// A caller may block every thread of Swift's pool until its purge is in the log.

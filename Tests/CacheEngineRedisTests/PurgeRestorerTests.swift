@@ -19,18 +19,7 @@ struct PurgeRestorerTests {
     private var appended: [FleetPurge] { server.appended(Self.keys) }
 
     /// Another machine appends a purge.
-    private func append(_ number: Int) {
-        let purge = FleetPurge(number)
-        let words = [
-            FleetPurge.ID.random().bytes, Array("0".utf8), Array("65536".utf8), purge.id.bytes,
-            Array(purge.kind.utf8), Array(purge.scope.utf8), purge.value,
-        ]
-        let command = FleetScript.append.command(Self.keys.both, isWhole: true, words)
-        guard case .array = server.model.run(command.parsedWords) else {
-            Issue.record("the model takes no purge")
-            return
-        }
-    }
+    private func append(_ number: Int) { server.append(number, to: Self.keys) }
 
     /// An append may take seconds, and the purges of other machines do not wait for it.
     @Test func purgesOfOthersAreAppliedWhileALostOneIsAppended() async throws {
@@ -108,6 +97,34 @@ struct PurgeRestorerTests {
         let store = try #require(fleet.sharedTier as? SharedStore)
         #expect(store.isBegun)
         return (fleet, store, receiver)
+    }
+
+    /// The client is told to send the purge again, and another machine may get it.
+    @Test func purgeThatFailedHoldsUpToTheEndOfTheLog() async throws {
+        let (fleet, store, _) = try await sharing()
+        server.model.mood.isFull = true
+        let purge = SharedPurge(.tag("a"), isSoft: false)
+        fleet.announce([purge])
+        let error = await #expect(throws: CacheError.self) {
+            try await fleet.share([purge], areApplied: true)
+        }
+        #expect(error?.code == .fleetFailed)
+        server.model.mood.isFull = false
+        // The end of the log is read some more times.
+        let count = server.names.count
+        #expect(await eventually { server.names.count > count + 100 })
+        append(1)
+        let log = try #require(store.state.withLock { $0.horizon.log })
+        let record = SharedRecord(
+            Samples.entry(tags: ["a"]),
+            position: FleetPosition(1, 1).rawValue,
+            publishedMilliseconds: 100,
+            storedSeconds: 0,
+            log: log
+        )
+        let key = SharedKey(bytes: [2, 2], resource: [2])
+        #expect(store.state.withLock { $0.horizon.permits(record, of: key) })
+        await fleet.shutDown()
     }
 
     /// The log is lost: the next purge, or the next reader, begins another one.

@@ -175,6 +175,26 @@ import Testing
         #expect(seen.withLock { $0 } == expected)
     }
 
+    /// A server that does not know AUTH repeats its words, 128 bytes of them.
+    @Test(arguments: [
+        "fleet:s3cret-word", ":s3cret-word", ":" + String(repeating: "s3cret-", count: 40),
+    ])
+    func passwordThatAServerRepeatsIsNotShown(credentials: String) async throws {
+        let server = try FakeServer { connection in
+            connection.serve { words in
+                guard words[0] == "AUTH" else { return "+OK\r\n" }
+                let echo = words.dropFirst().map { "'\($0)' " }.joined().prefix(128)
+                return "-ERR unknown command 'AUTH', with args beginning with: \(echo)\r\n"
+            }
+        }
+        let client = try RedisClient("redis://\(credentials)@127.0.0.1:\(server.port)")
+        let error = await #expect(throws: RedisError.self) {
+            try await client.send(RESPCommand("GET", key: "k"))
+        }
+        #expect(error?.code == .refused)
+        #expect(error?.detail.hasSuffix("replied: ERR (text withheld)") == true)
+    }
+
     /// Commands that have not reached a late server never do: a system that sends them again could
     /// let them run behind those of the next connection.
     @Test(arguments: [true, false])

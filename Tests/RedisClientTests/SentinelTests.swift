@@ -43,10 +43,38 @@ import Testing
         }
         let client = try RedisClient("redis-sentinel://127.0.0.1:\(sentinel.port)#m")
         let isAsked = await eventually {
-            #expect(await client.code() == .masterUnknown)
+            #expect([.masterUnknown, .readOnly].contains(await client.code()))
             return client.counts.refreshes >= 2
         }
         #expect(isAsked)
+    }
+
+    /// A reply that keeps the client from its master, and what the client says of it.
+    @Test(arguments: [
+        ("AUTH", "-WRONGPASS invalid username-password pair\r\n", "WRONGPASS"),
+        ("ROLE", "-NOPERM this user has no permissions\r\n", "NOPERM"),
+        ("SENTINEL", "-NOAUTH Authentication required.\r\n", "NOAUTH"),
+        ("SENTINEL", "*-1\r\n", "knows no master m"),
+    ])
+    func causeOfAnUnknownMasterIsNamed(name: String, text: String, cause: String) async throws {
+        let master = try FakeServer { connection in
+            connection.serve { words in
+                if words[0] == name { return text }
+                return words[0] == "ROLE" ? reply("master", "0") : "+OK\r\n"
+            }
+        }
+        let port = master.port
+        let sentinel = try FakeServer { connection in
+            connection.serve { $0[0] == name ? text : reply("127.0.0.1", "\(port)") }
+        }
+        let client = try RedisClient("redis-sentinel://u:p@127.0.0.1:\(sentinel.port)#m")
+        let isNamed = await eventually {
+            do throws(RedisError) {
+                _ = try await client.send(RESPCommand("GET", key: "k"))
+                return false
+            } catch { return error.detail.contains(cause) }
+        }
+        #expect(isNamed)
     }
 
     /// A failover by hand: the replica becomes the master, and the sentinel says so.

@@ -31,44 +31,44 @@ struct LogLoop: Sendable {
     /// Reads until the task is cancelled; `onLink` is called whenever the log was read to its end, and
     /// the shared store knows its purges or could not read them.
     func run(from bookmark: Bookmark?, onLink: @escaping @Sendable () -> Void) async {
-        var reader = LogReader(
-            bookmark,
-            rule,
-            now: surroundings.nowNanoseconds,
-            holdsEntries: receiver.mayHoldOlderEntries
+        var desk = Desk(
+            reader: LogReader(
+                bookmark,
+                rule,
+                now: surroundings.nowNanoseconds,
+                holdsEntries: receiver.mayHoldOlderEntries
+            )
         )
-        var desk = Desk()
         while !Task.isCancelled {
-            reader.appended(own.takeAppended())
-            reader.restored(restorer.takeTaken())
-            let question = reader.question
+            desk.reader.appended(own.takeAppended())
+            desk.reader.restored(restorer.takeTaken())
+            desk.lastSent = store?.lastNumber ?? 0
             let actions: [LogReader.Action]
             var failure: RedisError?
             do throws(RedisError) {
-                let reply = try await answer(to: question, at: reader.bookmark)
+                let reply = try await answer(to: desk.reader.question, at: desk.reader.bookmark)
                 // Before the purges are applied: no record from before them is used from now on.
                 store?.note(reply.entries)
                 let holdsEntries =
                     receiver.mayHoldOlderEntries || counts.isServing.load(ordering: .acquiring)
-                actions = reader.received(
+                actions = desk.reader.received(
                     reply,
                     now: surroundings.nowNanoseconds,
                     holdsEntries: holdsEntries
                 )
                 // The reader may not have taken all of them: it reads those again.
-                let place = reader.bookmark?.position ?? .zero
+                let place = desk.reader.bookmark?.position ?? .zero
                 restorer.note(reply.entries.filter { $0.position <= place })
             } catch {
                 if Task.isCancelled { return }
                 failure = error
-                actions = reader.failed(now: surroundings.nowNanoseconds)
+                actions = desk.reader.failed(now: surroundings.nowNanoseconds)
             }
-            desk.place = reader.bookmark
-            counts.epoch.store(reader.epoch, ordering: .relaxed)
+            _ = counts.epoch.max(desk.reader.epoch, ordering: .relaxed)
             // Until the purges of a gap are applied, too.
-            if reader.hasGap { counts.isReplaying.store(true, ordering: .releasing) }
+            if desk.reader.hasGap { counts.isReplaying.store(true, ordering: .releasing) }
             await perform(actions, &desk, onLink)
-            if !reader.hasGap { counts.isReplaying.store(false, ordering: .releasing) }
+            if !desk.reader.hasGap { counts.isReplaying.store(false, ordering: .releasing) }
             guard let failure else { continue }
             tell(failure, &desk)
             try? await surroundings.clock.sleep(nanoseconds: Self.pauseNanoseconds)
@@ -180,10 +180,11 @@ struct LogLoop: Sendable {
 // MARK: - Actions
 
 extension LogLoop {
-    /// The state of the loop beside the reader's.
+    /// The state of the loop.
     private struct Desk {
-        /// The reader's place in the log.
-        var place: Bookmark?
+        var reader: LogReader
+        /// The number of the last purges of this machine that were sent before the question.
+        var lastSent: UInt64 = 0
         /// The failure that was reported last.
         var told: RedisError.Code?
     }
@@ -199,12 +200,12 @@ extension LogLoop {
             if case .apply(let purge) = action {
                 purges.append(purge)
             } else {
-                await apply(purges)
+                await apply(purges, &desk)
                 purges = []
                 await perform(action, &desk, onLink)
             }
         }
-        await apply(purges)
+        await apply(purges, &desk)
     }
 
     private func perform(
@@ -213,10 +214,14 @@ extension LogLoop {
         _ onLink: @escaping @Sendable () -> Void
     ) async {
         switch action {
-        case .apply(let purge): await apply([purge])
+        case .apply(let purge): await apply([purge], &desk)
         case .markEverythingStale(let doubt):
             store?.end()
-            if doubt == .logReplaced { presence.noteReplacedLog() }
+            if doubt == .logReplaced {
+                presence.noteReplacedLog()
+                // The epochs of another log say nothing about this one.
+                counts.epoch.store(desk.reader.epoch, ordering: .relaxed)
+            }
             // Positions of another log may be larger than those to come.
             receiver.note(position: 0)
             await applier.doubtEverything()
@@ -236,8 +241,10 @@ extension LogLoop {
         _ onLink: @escaping @Sendable () -> Void
     ) async {
         let isNew = !counts.isLinked.load(ordering: .relaxed)
-        if let place = desk.place {
+        if let place = desk.reader.bookmark {
             receiver.note(position: place.position.rawValue)
+            // Before a record of a later epoch may be used.
+            store?.noteEnd(at: place.position, desk.lastSent)
             counts.readEpoch.store(place.position.epoch, ordering: .releasing)
             // A purge waits for this machine before the cache serves.
             if isNew { await presence.announce(place) }
@@ -315,17 +322,30 @@ extension LogLoop {
         }
     }
 
-    private func apply(_ purges: [FleetPurge]) async {
-        await applier.apply(purges.filter { !own.contains($0.id) })
+    private func apply(_ purges: [FleetPurge], _ desk: inout Desk) async {
+        let others = purges.filter { !own.contains($0.id) }
+        let limit = max(rule.lagNanoseconds, Self.pauseNanoseconds)
+        await applier.apply(others, lateAfter: limit) { await noteFullStorage(&desk) }
+    }
+
+    /// The log is read no further, because purges wait for the storage: the machine is cut off.
+    private func noteFullStorage(_ desk: inout Desk) async {
+        guard !Task.isCancelled else { return }
+        let detail = "\(PurgeApplier.unconfirmedCountMax) purges wait for the storage"
+        tell(RedisError(.timedOut, detail: detail), &desk)
+        for action in desk.reader.failed(now: surroundings.nowNanoseconds) {
+            await perform(action, &desk) {}
+        }
     }
 
     /// Reports a failure, unless the last report had the same reason.
     private func tell(_ failure: RedisError, _ desk: inout Desk) {
         counts.isLinked.store(false, ordering: .relaxed)
-        // A server that is not asked after failures has failed for another reason before.
-        guard failure.code != desk.told, failure.code != .suspended || desk.told == nil else {
-            return
-        }
+        // A server that is not asked after failures has failed for another reason before. While the
+        // sentinels are being asked for the master, their answer is to come.
+        guard failure.code != desk.told, failure.code != .suspended || desk.told == nil,
+            failure.code != .masterUnknown
+        else { return }
         desk.told = failure.code
         let detail = "The fleet's log cannot be read: \(failure.detail)"
         receiver.report(.fleetFailed(CacheError(.fleetFailed, detail: detail)))

@@ -36,13 +36,19 @@ final class PurgeApplier: Sendable {
     /// Applies purges that follow each other in the log, in any order: none of them depends on
     /// another.
     ///
-    /// Returns once they hold in this process.
-    func apply(_ purges: [FleetPurge]) async {
+    /// Returns once they hold in this process. While one of them waits for the storage, `whenLate`
+    /// is called each time that so many nanoseconds have passed.
+    func apply(
+        _ purges: [FleetPurge],
+        lateAfter nanoseconds: UInt64,
+        _ whenLate: () async -> Void
+    ) async {
         var rest = purges[...]
         while !rest.isEmpty {
             var started: [Race<Void>] = []
             for purge in rest.prefix(Self.appliedCountMax) {
-                let isHeld = start(await enter()) { [receiver, counts] whenApplied in
+                let generation = await enter(lateAfter: nanoseconds, whenLate)
+                let isHeld = start(generation) { [receiver, counts] whenApplied in
                     try await receiver.apply(purge.purge, whenApplied: whenApplied)
                     counts.applied.count()
                 }
@@ -95,7 +101,10 @@ final class PurgeApplier: Sendable {
     }
 
     /// Waits for room, and returns the generation of one more purge.
-    private func enter() async -> UInt64 {
+    private func enter(
+        lateAfter nanoseconds: UInt64,
+        _ whenLate: () async -> Void
+    ) async -> UInt64 {
         while true {
             let room = Race<Void>()
             let generation: UInt64? = state.withLock { state in
@@ -106,7 +115,19 @@ final class PurgeApplier: Sendable {
                 return nil
             }
             if let generation { return generation }
+            let timer = surroundings.start { [clock = surroundings.clock] in
+                try? await clock.sleep(nanoseconds: nanoseconds)
+                room.finish(.success(()))
+            }
             try? await room.resultDespiteCancellation()
+            timer.cancel()
+            // `leave` empties the list, and the timer does not.
+            let isLate = state.withLock { state in
+                let place = state.waiters.firstIndex { $0 === room }
+                if let place { state.waiters.remove(at: place) }
+                return place != nil
+            }
+            if isLate, !Mutant.waitsForTheStorageInSilence.isOn { await whenLate() }
         }
     }
 

@@ -159,22 +159,30 @@ final class PurgeLogWriter: Sendable {
 // MARK: - One exchange
 
 extension PurgeLogWriter {
-    /// Appends purges, and tries again as long as the connection was cut, the server is no longer the
-    /// master, one key of the log has moved to another server and the other has not, or two servers
-    /// took a part each.
+    /// Appends purges, and tries again as long as the connection was cut, the server is no longer
+    /// the master, one key of the log has moved to another server and the other has not, servers
+    /// redirect to each other, or two servers took a part each.
     ///
     /// A purge that is appended twice has one identity and is applied once.
     private func sent(_ purges: [FleetPurge]) async throws(RedisError) -> [FleetReceipt] {
         let end = surroundings.nowNanoseconds + Self.limitNanoseconds
         while true {
             do throws(RedisError) { return try await exchange(purges, until: end) } catch {
-                let isMoved = error.code == .tryAgain && !Mutant.givesUpPurgesThatAreMoved.isOn
-                let mayPass = isMoved || [.cut, .readOnly, .masterUnknown].contains(error.code)
-                guard mayPass, surroundings.nowNanoseconds + Self.pauseNanoseconds < end else {
-                    throw error
-                }
+                guard Self.mayPass(error.code),
+                    surroundings.nowNanoseconds + Self.pauseNanoseconds < end
+                else { throw error }
                 try? await surroundings.clock.sleep(nanoseconds: Self.pauseNanoseconds)
             }
+        }
+    }
+
+    /// Whether the next attempt may succeed after an error of this kind.
+    private static func mayPass(_ code: RedisError.Code) -> Bool {
+        switch code {
+        case .cut, .readOnly, .masterUnknown: true
+        case .tryAgain: !Mutant.givesUpPurgesThatAreMoved.isOn
+        case .redirected: !Mutant.givesUpPurgesThatAreRedirected.isOn
+        default: false
         }
     }
 
@@ -204,6 +212,10 @@ extension PurgeLogWriter {
                 )
             }
             replicas.store(Int(connected), ordering: .relaxed)
+            // The server may be lost before the reader has seen the epoch.
+            if !Mutant.forgetsEpochsOfReceipts.isOn {
+                _ = counts.epoch.max(position.epoch, ordering: .relaxed)
+            }
             receipts.append(
                 FleetReceipt(
                     position: position.rawValue,

@@ -5,18 +5,23 @@ import CacheEngine
 /// A record carries the place in the order of purges at which its fetch began. It is used if no
 /// purge that covers it has a later place. Purges that this machine does not know, because they were
 /// trimmed from the log or are too many to be remembered, lie below `floor`: no record from below is
-/// used. While a purge of this machine is on its way to the log, and after the log has not confirmed
-/// it, no record is used that it covers.
+/// used. While a purge of this machine is on its way to the log, no record is used that it covers.
+/// One that failed has its place behind the end of the log, once that is known.
 ///
 /// Entries that were removed or replaced on this machine alone have moments: records that were
 /// published by then are not used.
 struct PurgeHorizon: Sendable {
-    /// The purges of this machine that have no place yet.
+    /// The purges of this machine that the log has not confirmed.
     struct Unplaced {
         /// On their way to the log.
         var underWay = 0
-        /// The number of the last one that the log has not confirmed.
+        /// The number of the last one that has failed.
         var failed: UInt64?
+        /// The epoch in which the failed ones have a place all the same, behind the end of the log.
+        var epoch: UInt64?
+
+        /// Whether `places` has all of them.
+        var isPlaced: Bool { underWay == 0 && (failed == nil || epoch != nil) }
     }
 
     /// A change on this machine that the store has not confirmed yet.
@@ -53,7 +58,10 @@ struct PurgeHorizon: Sendable {
     /// The memory that `places` takes, about.
     private var placesBytes = 0
     private(set) var unplaced: [SharedPurge.Scope: Unplaced] = [:]
-    private var numbers: UInt64 = 0
+    /// The epoch in which every failed purge has a place.
+    private var placedEpoch: UInt64?
+    /// The last number that was given.
+    private(set) var numbers: UInt64 = 0
     private var marks: [KeyHash: (until: Int64, number: UInt64)] = [:]
     private var marksMade: UInt64 = 0
     /// The last moment of marks that were joined.
@@ -85,6 +93,8 @@ struct PurgeHorizon: Sendable {
         floor = 0
         places = [:]
         placesBytes = 0
+        placedEpoch = nil
+        for scope in Array(unplaced.keys) { unplaced[scope]?.epoch = nil }
     }
 
     /// The log has a purge at this place.
@@ -140,8 +150,8 @@ struct PurgeHorizon: Sendable {
         for scope in covered { forgetFailure(of: scope, before: number) }
     }
 
-    /// The log has not confirmed a purge of this machine: it holds until a later one of its scope is,
-    /// or one of everything.
+    /// The log has not confirmed a purge of this machine: no record is used that it covers, until a
+    /// later one of its scope is confirmed, or one of everything, or the end of the log is noted.
     ///
     /// Too many of them are joined to one of everything.
     mutating func fail(_ scope: SharedPurge.Scope, _ number: UInt64) {
@@ -155,6 +165,29 @@ struct PurgeHorizon: Sendable {
     private mutating func note(failed number: UInt64, of scope: SharedPurge.Scope) {
         let known = unplaced[scope, default: Unplaced()].failed ?? 0
         unplaced[scope, default: Unplaced()].failed = max(known, number)
+        unplaced[scope]?.epoch = nil
+        placedEpoch = nil
+    }
+
+    /// The log was read to its end at `position` by a question that was asked after the purges up
+    /// to `number` had been sent.
+    ///
+    /// Those of them that failed have their place behind the end: a record of a later place was
+    /// fetched after them. That holds within one epoch. Of two masters at once, the one may have
+    /// begun a later epoch before a purge failed at the other.
+    mutating func noteEnd(at position: FleetPosition, _ number: UInt64) {
+        let epoch = position.epoch
+        guard placedEpoch != epoch, !Mutant.refusesFailedScopesForEver.isOn else { return }
+        placedEpoch = epoch
+        for (scope, state) in unplaced where state.epoch != epoch {
+            guard let failed = state.failed else { continue }
+            if failed > number {
+                placedEpoch = nil
+            } else {
+                note(scope, at: position.rawValue + 1)
+                unplaced[scope]?.epoch = epoch
+            }
+        }
     }
 
     private mutating func forgetFailure(of scope: SharedPurge.Scope, before number: UInt64) {
@@ -249,7 +282,7 @@ struct PurgeHorizon: Sendable {
         if places.isEmpty, unplaced.isEmpty { return true }
         let tags = record.entry.tags.map { SharedPurge.Scope.tag($0) }
         return ([.everything, .key(key.resource)] + tags).allSatisfy { scope in
-            unplaced[scope] == nil && record.position >= places[scope] ?? 0
+            unplaced[scope]?.isPlaced ?? true && record.position >= places[scope] ?? 0
         }
     }
 }

@@ -130,6 +130,15 @@ extension SharedStore {
     /// The number of purges that are about to be sent to the log together.
     func nextNumber() -> UInt64 { state.withLock { $0.horizon.nextNumber() } }
 
+    /// The last of these numbers.
+    var lastNumber: UInt64 { state.withLock { $0.horizon.numbers } }
+
+    /// The log was read to its end by a question that was asked after the purges up to `number` had
+    /// been sent.
+    func noteEnd(at position: FleetPosition, _ number: UInt64) {
+        state.withLock { $0.horizon.noteEnd(at: position, number) }
+    }
+
     /// The log has taken purges of this machine, the last one at `position`.
     func confirm(_ purges: [SharedPurge], at position: UInt64, _ number: UInt64) {
         change(purges) { $0.confirm($1, at: position, number) }
