@@ -39,8 +39,20 @@ extension FaultyFileSystem {
         }
 
         mutating func synchronize() {
-            durable = bytes
+            growDurable()
+            for sector in dirty { makeDurable(sector) }
             dirty.removeAll()
+        }
+
+        /// The length is durable, because space is allocated to files before they are used.
+        mutating func growDurable() {
+            durable += [UInt8](repeating: 0, count: bytes.count - durable.count)
+        }
+
+        mutating func makeDurable(_ sector: Int) {
+            let start = sector * FaultyFileSystem.sectorBytes
+            let range = start..<min(bytes.count, start + FaultyFileSystem.sectorBytes)
+            durable.replaceSubrange(range, with: bytes[range])
         }
     }
 
@@ -195,21 +207,15 @@ extension FaultyFileSystem {
                 names[path] = durableNames[path]
             }
             durableNames = names
-            let sector = FaultyFileSystem.sectorBytes
             for number in files.indices {
-                var durable = files[number].durable
-                let bytes = files[number].bytes
-                // The length is durable, because space is allocated to files before they are used.
-                if durable.count > bytes.count { durable.removeLast(durable.count - bytes.count) }
-                durable += [UInt8](repeating: 0, count: bytes.count - durable.count)
+                files[number].growDurable()
                 let written = files[number].dirty.sorted()
                 let lost = lostRun(of: written.count)
-                for (place, dirty) in written.enumerated() {
+                for (place, sector) in written.enumerated() {
                     guard lost.map({ !$0.contains(place) }) ?? happens(500) else { continue }
-                    let range = dirty * sector..<min(bytes.count, (dirty + 1) * sector)
-                    guard !range.isEmpty else { continue }
-                    durable.replaceSubrange(range, with: bytes[range])
+                    files[number].makeDurable(sector)
                 }
+                let durable = files[number].durable
                 files[number] = File(bytes: durable, durable: durable)
             }
         }

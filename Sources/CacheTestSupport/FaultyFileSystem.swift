@@ -21,6 +21,8 @@ package final class FaultyFileSystem: FileSystem {
         package var synchronizeError = 0
         /// The path of a file that the device does not synchronise.
         package var unconfirmed: String?
+        /// Whether a synchronisation that fails loses what it was to write, although reads find it.
+        package var losesUnconfirmed = false
         /// The returned bytes differ in one bit from the stored bytes.
         package var flipOnRead = 0
         /// The stored bytes differ in one bit from the given bytes.
@@ -41,6 +43,8 @@ package final class FaultyFileSystem: FileSystem {
         package var forbidden: Set<String> = []
         /// Whether this process may not unlink those files either.
         package var keepsForbidden = false
+        /// Whether this process may unlink no file.
+        package var keepsNames = false
         /// Whether each write adds the contents of all files to `history`.
         package var keepsHistory = false
         /// The bytes of every file that the device cannot read.
@@ -227,8 +231,9 @@ package final class FaultyFileSystem: FileSystem {
     package func synchronize(_ file: OpenFile) throws(FileFault) {
         try change { state throws(FileFault) in
             let number = try state.file(file)
-            if state.happens(state.plan.synchronizeError) { throw .inputOutput }
-            if let path = state.plan.unconfirmed, state.names[path] == number {
+            let isUnconfirmed = state.plan.unconfirmed.map { state.names[$0] == number } ?? false
+            guard !state.happens(state.plan.synchronizeError), !isUnconfirmed else {
+                if state.plan.losesUnconfirmed { state.files[number].dirty.removeAll() }
                 throw .inputOutput
             }
             state.files[number].synchronize()
@@ -260,8 +265,8 @@ package final class FaultyFileSystem: FileSystem {
     package func unlink(_ path: String) throws(FileFault) {
         try change { state throws(FileFault) in
             guard !state.plan.isReadOnly else { throw .readOnly }
-            let mayUnlink = !state.plan.keepsForbidden || !state.plan.forbidden.contains(path)
-            guard mayUnlink else { throw .noPermission }
+            let isKept = state.plan.keepsForbidden && state.plan.forbidden.contains(path)
+            guard !isKept, !state.plan.keepsNames else { throw .noPermission }
             guard state.names.removeValue(forKey: path) != nil else { throw .notFound }
         }
     }

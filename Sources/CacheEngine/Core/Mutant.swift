@@ -84,6 +84,10 @@ enum Mutant: String {
     case takesRefusedOpensForDamage
     case believesAnySize
     case keepsThePadding
+    case staysFailed
+    case believesEveryUnlink
+    case believesLostHeaders
+    case usesEachNodeOnce
 
     // Recovery
     case ignoresTombstones

@@ -32,7 +32,7 @@ package struct DiskStatistics: Hashable, Sendable {
     package var readErrors = 0
     /// Writes that failed.
     package var writeErrors = 0
-    /// Shards that store nothing because their device failed.
+    /// Shards that store nothing because their device failed, or because their directory is gone.
     package var shardsFailed = 0
     /// Bytes of memory used by the index.
     package var indexBytes = 0

@@ -301,7 +301,7 @@ package final class DiskTier: Sendable {
     /// body is in no file of its own, or if the file was found damaged.
     package func bodyFile(of hash: KeyHash) -> DiskBody? {
         let file = shard(hash).state.withLock { $0.bodies[hash.identity] }
-        guard let file, !file.isDamaged else { return nil }
+        guard let file, !file.isDamaged, file.isOwned(by: hash) else { return nil }
         return DiskBody(file)
     }
 
@@ -330,7 +330,8 @@ package final class DiskTier: Sendable {
 
     /// Changes the capacity; the files fit the new capacity when this returns.
     ///
-    /// A call that begins meanwhile replaces it, and both return when the files fit the newer one.
+    /// A call that begins meanwhile replaces it, and both return when the files fit the newer one. It
+    /// throws if files cannot be unlinked; the capacity then holds for what is stored from now on.
     package func setCapacity(_ bytes: Int) async throws {
         presentCapacity.withLock { capacity in
             capacity = bytes
@@ -342,10 +343,15 @@ package final class DiskTier: Sendable {
             for shard in shards { shard.setCapacity(share, entryBytesMax: entryBytesMax) }
         }
         // One segment a step: what the shard has to write meanwhile waits for no more than that.
+        // A failing device in one shard must not keep the others large.
+        var failure: (any Error)?
         for shard in shards {
             var bodiesMax = Int.max
-            while let next = try await shard.shrink(bodiesMax: bodiesMax) { bodiesMax = next }
+            do {
+                while let next = try await shard.shrink(bodiesMax: bodiesMax) { bodiesMax = next }
+            } catch { failure = error }
         }
+        if let failure { throw failure }
     }
 
     /// The capacity that was set last.

@@ -195,6 +195,9 @@ extension HTTPCache {
 
     /// Changes the capacity of the disk, and with it the largest entry
     /// (`BackingStore.maximumEntryShare`), and returns once it is reached.
+    ///
+    /// - Throws: `CacheError` if files cannot be unlinked. What is stored from then on keeps within the
+    ///   capacity all the same.
     public func setDiskCapacity(_ capacity: ByteCount) async throws {
         try await services.tiers.backing.changeCapacity(toBytes: capacity.bytes)
     }

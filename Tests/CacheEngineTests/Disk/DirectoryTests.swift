@@ -133,15 +133,18 @@ import Testing
 
     /// The texts of a tier's faults.
     private final class Faults: Sendable {
-        private let told = Mutex<[String]>([])
-        var details: [String] { told.withLock { $0 } }
+        private let noted = Mutex<[(detail: String, isTold: Bool)]>([])
+        var details: [String] { noted.withLock { $0.map { $0.detail } } }
+        var told: [String] { noted.withLock { $0.filter { $0.isTold }.map { $0.detail } } }
 
         func open(_ store: DiskStore) async throws -> DiskTier {
             let tier = try await DiskTier.open(
                 store.configuration,
                 clock: FixedClock(nowSeconds: store.now),
                 fileSystem: store.volume,
-                onFault: { [self] error, _ in told.withLock { $0.append(error.detail) } }
+                onFault: { [self] error, isTold in
+                    noted.withLock { $0.append((error.detail, isTold)) }
+                }
             )
             store.tier = tier
             return tier
@@ -159,6 +162,25 @@ import Testing
         let error = await #expect(throws: CacheError.self) { try await tier.flush() }
         #expect(error?.detail.hasPrefix(gone) == true)
         #expect(faults.details == [gone + "; entries are no longer kept on disk"])
+        await store.close()
+    }
+
+    /// An event of the same minute tells another fault; of the two shards, one tells the end.
+    @Test func directoryThatWasDeletedIsToldSoonAfterAnotherFault() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let store = DiskStore(shards: 2, volume: .replaced(files))
+        store.configuration.flushMilliseconds = 1_000_000
+        let faults = Faults()
+        let tier = try await faults.open(store)
+        files.plan.writeError = 1_000
+        _ = tier.enqueue(try store.entry(0))
+        await #expect(throws: CacheError.self) { try await tier.flush() }
+        files.plan = .init()
+        files.erase(store.directory)
+        await #expect(throws: CacheError.self) { try await tier.flush() }
+        #expect(faults.told.count == 2)
+        #expect(faults.told.last?.contains("was deleted or replaced") == true)
+        #expect(tier.statistics.shardsFailed == 2)
         await store.close()
     }
 

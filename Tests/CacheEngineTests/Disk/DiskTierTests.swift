@@ -51,6 +51,25 @@ import Testing
         await store.close()
     }
 
+    /// The device takes nothing meanwhile, so the versions pass through the queue unwritten.
+    @Test func replacedVersionsLeaveNothingInTheQueue() async throws {
+        let store = DiskStore()
+        store.configuration.flushMilliseconds = 1_000_000
+        let tier = try await store.open()
+        let shard = tier.shards[0]
+        for version in 0..<10_000 {
+            _ = tier.enqueue(try store.entry(version % 10, version: version, bytes: 40))
+        }
+        for number in 0..<10 {
+            let identity = try store.storeKey(number).hash.identity
+            let place = shard.state.withLock { $0.index.place(of: identity) }
+            #expect(place.isQueued && place.queueNode < 64, "\(place.queueNode)")
+        }
+        try await tier.flush()
+        for number in 0..<10 { #expect(try await store.version(number) == 9_990 + number) }
+        await store.close()
+    }
+
     /// A body that shrinks to a few kilobytes takes as long to decompress as one that does not.
     @Test func largeRecordIsNotDecompressedOnTheCallersThread() async throws {
         let store = DiskStore(segmentBytes: 4 << 20, segments: 8)

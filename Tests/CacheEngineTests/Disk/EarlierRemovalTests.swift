@@ -97,17 +97,22 @@ import Testing
         try await Self.expectConfirmed(store, in: files)
     }
 
-    /// The device fails to synchronise the removal of an earlier life.
-    @Test func removalOfAnotherLifeIsRefusedUntilItsSegmentIsSynchronised() async throws {
+    /// The device fails to synchronise the removal of an earlier life, with the header of its segment
+    /// if that life has begun it.
+    @Test(arguments: [10, 40])
+    func removalOfAnotherLifeIsRefusedUntilItsSegmentIsSynchronised(first: Int) async throws {
         let files = FaultyFileSystem(seed: 1)
         let (store, before) = try await Self.unsynchronised(files)
         let key = try store.storeKey(1)
-        let path = try #require(files.paths.first { $0.hasSuffix(".seg") })
+        try await Self.fill(before, of: store, first..<40)
         #expect(try await before.remove(key))
+        let path = try #require(await before.shards[0].openSegmentPath)
         try await Self.fill(before, of: store, 10..<40)
+        #expect(before.statistics.segmentsReclaimed == 0)
         await store.close()
         store.configuration.durability = .onRemoval
         files.plan.unconfirmed = path
+        files.plan.losesUnconfirmed = true
         let tier = try await store.open()
         #expect(try await store.version(39) == 0, "the shard is not empty")
         await #expect(throws: CacheError.self) { _ = try await tier.remove(key) }

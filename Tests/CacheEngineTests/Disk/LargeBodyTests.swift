@@ -116,6 +116,25 @@ import Testing
         await store.close()
     }
 
+    /// Two keys whose hashes have one identity share a place in the index.
+    @Test func bodyFileIsGivenToTheKeyOfItsEntryAlone() async throws {
+        let store = Self.store()
+        var tier = try await store.open()
+        try await Self.write(1, in: store)
+        _ = tier.enqueue(try store.entry(2, bytes: 300_000))
+        for _ in 0..<2 {
+            try await tier.flush()
+            for number in 1...2 {
+                let hash = try store.storeKey(number).hash
+                let other = KeyHash(placement: hash.placement ^ 1, identity: hash.identity)
+                #expect(tier.bodyFile(of: hash) != nil, "\(number)")
+                #expect(tier.bodyFile(of: other) == nil, "\(number)")
+            }
+            tier = try await store.reopen()
+        }
+        await store.close()
+    }
+
     @Test func replacedBodyIsReadToItsEndAndThenItsFileGoes() async throws {
         let store = Self.store()
         let tier = try await store.open()

@@ -126,13 +126,19 @@ import Testing
     // MARK: A device that does not confirm
 
     /// A tier without writes in the background, whose entry 1 is on the device.
-    private static func store(_ files: FaultyFileSystem) async throws -> (DiskStore, DiskTier) {
+    ///
+    /// A synchronisation that fails loses what it was to write.
+    private static func store(
+        _ files: FaultyFileSystem,
+        _ durability: DiskConfiguration.Durability = .onRemoval
+    ) async throws -> (DiskStore, DiskTier) {
         let store = DiskStore(volume: .replaced(files))
-        store.configuration.durability = .onRemoval
+        store.configuration.durability = durability
         store.configuration.flushMilliseconds = 1_000_000
         let tier = try await store.open()
         _ = tier.enqueue(try store.entry(1))
         try await tier.flush()
+        files.plan.losesUnconfirmed = true
         return (store, tier)
     }
 
@@ -186,6 +192,22 @@ import Testing
         _ = tier.enqueue(try store.entry(3))
         try await tier.flush()
         #expect(try await store.version(3) == 0)
+        await store.close()
+    }
+
+    /// The header of the segment was to be synchronised with the removal.
+    @Test func removalIsConfirmedThoughTheHeaderBeforeItWasLost() async throws {
+        let files = FaultyFileSystem(seed: 1)
+        let (store, _) = try await Self.store(files, .onSegmentSeal)
+        files.endProcess()
+        // The life that follows a kill begins a segment.
+        let tier = try await store.open()
+        #expect(try await tier.remove(store.storeKey(1)))
+        files.plan.synchronizeError = 1_000
+        await #expect(throws: CacheError.self) { try await tier.flush() }
+        files.plan = .init()
+        try await tier.flush()
+        try await Self.expectRemoved(store, in: files)
         await store.close()
     }
 

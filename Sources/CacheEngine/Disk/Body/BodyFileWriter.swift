@@ -126,12 +126,8 @@ struct BodyFileWriter: ~Copyable {
         )
     }
 
-    /// Closes and unlinks the file.
-    mutating func abandon() {
-        if isOpen { volume.close(file) }
-        isOpen = false
-        try? volume.unlink(path)
-    }
+    /// Closes the file of a body that is given up; the caller unlinks it.
+    mutating func close() { if let open = takeOpenFile() { volume.close(open) } }
 
     private mutating func writeBlock() throws(FileFault) {
         let limit = pending.count / 10 * 9

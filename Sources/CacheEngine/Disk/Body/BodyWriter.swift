@@ -41,13 +41,16 @@ package actor BodyWriter {
         case .growing, .full: break
         case .finished, .abandoned: return
         }
-        let (path, volume, ledger, bytes) = (file.path, shard.volume, shard.ledger, reservedBytes)
+        let (path, volume, bytes) = (file.path, shard.volume, reservedBytes)
         // The last holder may be an event loop.
         let open = file.takeOpenFile()
-        shard.pool.submitClosing {
+        shard.pool.submitClosing { [weak shard = shard] in
             if let open { volume.close(open) }
-            try? volume.unlink(path)
-            ledger.releaseBody(bytes)
+            if let shard {
+                try? shard.unlinkBody(path, releasing: bytes)
+            } else {
+                try? volume.unlink(path)
+            }
         }
     }
 
@@ -126,8 +129,8 @@ package actor BodyWriter {
     package func abandon() {
         guard phase == .growing || phase == .full else { return }
         phase = .abandoned
-        file.abandon()
-        shard.ledger.releaseBody(reservedBytes)
+        file.close()
+        try? shard.unlinkBody(file.path, releasing: reservedBytes)
     }
 
     private func checkGrowing() throws { guard phase == .growing else { throw Self.notGrowing } }

@@ -14,8 +14,8 @@ package final class JumboFile: Sendable {
     let volume: Volume
     let pool: IOPool
     let ledger: DiskLedger
-    /// Whether the path still leads to the directory of the tier.
-    private let isInPlace: @Sendable () -> Bool
+    /// Unlinks the file and releases its bytes, if the directory is still the tier's.
+    private let erase: @Sendable () -> Void
     private let fate = Atomic<Fate>(.kept)
     private let lastSequence = Atomic<UInt64>(0)
     private let sparedSequence = Atomic<UInt64>(0)
@@ -28,23 +28,20 @@ package final class JumboFile: Sendable {
         volume: Volume,
         pool: IOPool,
         ledger: DiskLedger,
-        isInPlace: @escaping @Sendable () -> Bool
+        erase: @escaping @Sendable () -> Void
     ) {
         self.reference = reference
         self.path = path
         self.volume = volume
         self.pool = pool
         self.ledger = ledger
-        self.isInPlace = isInPlace
+        self.erase = erase
     }
 
     deinit {
         switch fate.load(ordering: .acquiring) {
         case .kept, .unlinked: break
-        case .doomed:
-            pool.submitClosing { [path, volume, isInPlace, ledger, bytes = occupiedBytes] in
-                Self.erase(path, on: volume, if: isInPlace, releasing: bytes, in: ledger)
-            }
+        case .doomed: pool.submitClosing(erase)
         }
     }
 
@@ -63,17 +60,18 @@ package final class JumboFile: Sendable {
     var isDamaged: Bool { damage.load(ordering: .relaxed) }
     func noteDamage() { damage.store(true, ordering: .relaxed) }
 
-    /// Keeps the file for the entry of this identity; returns `false` if another entry owns it.
-    func adopt(by identity: UInt64) -> Bool {
-        let (_, known) = owner.compareExchange(
-            expected: 0,
-            desired: identity,
-            ordering: .relaxed
-        )
-        guard known == 0 || known == identity else { return false }
+    /// Keeps the file for the entry of this hash; returns `false` if another entry owns it.
+    func adopt(by hash: KeyHash) -> Bool {
+        _ = owner.compareExchange(expected: 0, desired: Self.mark(hash), ordering: .relaxed)
+        guard isOwned(by: hash) else { return false }
         fate.store(.kept, ordering: .releasing)
         return true
     }
+
+    /// Whether the file is of that hash's entry: the shard lists it by the identity alone.
+    func isOwned(by hash: KeyHash) -> Bool { owner.load(ordering: .relaxed) == Self.mark(hash) }
+
+    private static func mark(_ hash: KeyHash) -> UInt64 { hash.placement ^ hash.identity }
 
     /// Unlinks the file on the I/O pool when its last reference is released.
     func doom() { fate.store(Mutant.doomsNothing.isOn ? .kept : .doomed, ordering: .releasing) }
@@ -86,29 +84,7 @@ package final class JumboFile: Sendable {
         while var file = files.popLast() {
             guard isKnownUniquelyReferenced(&file) else { continue }
             file.fate.store(.unlinked, ordering: .relaxed)
-            erase(
-                file.path,
-                on: file.volume,
-                if: file.isInPlace,
-                releasing: file.occupiedBytes,
-                in: file.ledger
-            )
+            file.erase()
         }
-    }
-
-    private static func erase(
-        _ path: String,
-        on volume: Volume,
-        if isInPlace: () -> Bool,
-        releasing bytes: Int,
-        in ledger: DiskLedger
-    ) {
-        // Another cache may use the path by now, and a copy of the directory has the same names.
-        guard isInPlace() || Mutant.unlinksInAnyDirectory.isOn else { return }
-        // A file that cannot be unlinked still occupies its room; the next opening removes it.
-        do {
-            try volume.unlink(path)
-            ledger.releaseBody(bytes)
-        } catch { if error == .notFound { ledger.releaseBody(bytes) } }
     }
 }

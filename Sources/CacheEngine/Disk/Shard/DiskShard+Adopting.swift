@@ -17,7 +17,7 @@ extension DiskShard {
         var used: Set<UInt64> = []
         for (identity, place) in jumbos {
             let known = readReference(identity, place)
-            guard let (reference, sequence) = known, files.contains(reference.fileID),
+            guard let (hash, reference, sequence) = known, files.contains(reference.fileID),
                 hasWholeFile(reference), used.insert(reference.fileID).inserted
             else {
                 // With a tombstone: if the fault is temporary, a later opening must not undo a
@@ -30,6 +30,7 @@ extension DiskShard {
             }
             let body = makeBody(reference)
             body.note(sequence: sequence)
+            _ = body.adopt(by: hash)
             ledger.addExisting(bodyBytes: body.occupiedBytes)
             state.withLock { $0.bodies[identity] = body }
         }
@@ -38,8 +39,10 @@ extension DiskShard {
         }
     }
 
-    private func readReference(_ identity: UInt64, _ place: RecordPlace) -> (BodyReference, UInt64)?
-    {
+    private func readReference(
+        _ identity: UInt64,
+        _ place: RecordPlace
+    ) -> (KeyHash, BodyReference, UInt64)? {
         let lease = state.withLock { state -> ReadLease? in
             guard case .onDisk(let lease) = state.lookUp(identity) else { return nil }
             return lease
@@ -47,10 +50,10 @@ extension DiskShard {
         guard let lease else { return nil }
         defer { state.withLock { $0.giveBack(lease) } }
         guard
-            case .entry(_, let sequence, let reference?) =
+            case .entry(let entry, let sequence, let reference?) =
                 RecordReader(volume: volume).read(lease, .waits)
         else { return nil }
-        return (reference, sequence)
+        return (entry.head.hash, reference, sequence)
     }
 
     private func hasWholeFile(_ reference: BodyReference) -> Bool {

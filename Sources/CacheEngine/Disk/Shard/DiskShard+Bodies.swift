@@ -9,7 +9,7 @@ extension DiskShard {
     /// shard is closed.
     func reserveBody(_ bytes: Int) -> Bool {
         guard mayWrite, bytes <= ledger.balance.capacityBytes / 2 else { return false }
-        while !ledger.reserveBody(bytes) { guard makeRoom() else { return false } }
+        while !ledger.reserveBody(bytes) { guard (try? makeRoom()) == true else { return false } }
         return true
     }
 
@@ -28,9 +28,12 @@ extension DiskShard {
 
     /// Frees the oldest segment or body, or spares that body because it is in use; returns `false` if
     /// it did neither, and made no segment clean.
-    func makeRoom() -> Bool {
+    ///
+    /// Throws if a file cannot be unlinked; until it can, nothing more is dropped.
+    func makeRoom() throws(FileFault) -> Bool {
+        if try unlinkLeftBody() { return true }
         let before = ledger.balance.usedBytes
-        if clean.count > cleanSegmentsLeft, removeCleanSegment() { return true }
+        if clean.count > cleanSegmentsLeft, try removeCleanSegment() { return true }
         let oldestBody = oldestBody()
         // Beside a body, the log keeps a sealed segment.
         let sealedLeft = oldestBody == nil && !clean.isEmpty ? 0 : 1
@@ -41,7 +44,8 @@ extension DiskShard {
             let maySpill = !hasSpilled
             hasSpilled = false
             let isReclaimed = reclaimOldestSegment(maySpill: maySpill)
-            if isReclaimed, clean.count <= cleanSegmentsLeft || removeCleanSegment() { return true }
+            if isReclaimed, clean.count <= cleanSegmentsLeft { return true }
+            if isReclaimed, try removeCleanSegment() { return true }
         } else if let oldestBody {
             if spare(oldestBody.body) { return true }
             dropBody(oldestBody.body.identity)
@@ -61,6 +65,8 @@ extension DiskShard {
             balance.freeForLogBytes >= settings.segmentBytes, !Mutant.dropsNoBodies.isOn
         else { return false }
         while ledger.balance.freeBytes < settings.segmentBytes {
+            guard let isRoomier = try? unlinkLeftBody() else { return false }
+            if isRoomier { continue }
             guard let oldest = oldestBody(), !oldest.isLast else { return false }
             if spare(oldest.body) { continue }
             let before = ledger.balance.usedBytes
@@ -145,6 +151,24 @@ extension DiskShard {
         JumboFile.release(&dropped)
     }
 
+    /// Unlinks a body's file and releases its room, which the file keeps if it cannot be unlinked.
+    nonisolated func unlinkBody(_ path: String, releasing bytes: Int) throws(FileFault) {
+        do throws(FileFault) { try unlink(path) } catch {
+            state.withLock { $0.leftBodies.append((path, bytes)) }
+            throw error
+        }
+        ledger.releaseBody(bytes)
+    }
+
+    /// Tries again to unlink the file of a body; returns `false` if no such file is left.
+    private func unlinkLeftBody() throws(FileFault) -> Bool {
+        guard let left = state.withLock({ $0.leftBodies.popLast() }), isInPlace() else {
+            return false
+        }
+        try unlinkBody(left.path, releasing: left.bytes)
+        return true
+    }
+
     /// Writes an entry's own body to a file; `nil` if there is no room or the device fails.
     func writeBodyFile(of entry: Entry) -> JumboFile? {
         let body = entry.body
@@ -164,8 +188,10 @@ extension DiskShard {
                 state.withLock { $0.counters.bytesWritten += used }
                 return makeBody(reference)
             } catch {
-                file.abandon()
-                throw error
+                file.close()
+                noteWriteError(error)
+                try? unlinkBody(file.path, releasing: sizeMax)
+                return nil
             }
         } catch {
             noteWriteError(error)
@@ -174,14 +200,15 @@ extension DiskShard {
         }
     }
 
+    /// The file may outlive the shard, and does not keep the directory locked.
     nonisolated func makeBody(_ reference: BodyReference) -> JumboFile {
-        JumboFile(
-            reference,
-            path: settings.directory + "/" + BodyFileFormat.name(reference.fileID),
-            volume: volume,
-            pool: pool,
-            ledger: ledger,
-            isInPlace: isRootInPlace
-        )
+        let path = settings.directory + "/" + BodyFileFormat.name(reference.fileID)
+        let bytes = DiskLedger.bodyFileBytes(reference.fileBytes)
+        return JumboFile(reference, path: path, volume: volume, pool: pool, ledger: ledger) {
+            [weak self] in
+            // Another cache may use the path by now, and a copy of the directory has the same names.
+            guard let self, self.root.isInPlace || Mutant.unlinksInAnyDirectory.isOn else { return }
+            try? self.unlinkBody(path, releasing: bytes)
+        }
     }
 }

@@ -87,8 +87,19 @@ extension DiskShard {
     /// `bodiesMax` of the next step; `nil` after the last step.
     func shrink(bodiesMax: Int) throws -> Int? {
         if isClosed { throw Self.closed }
+        do throws(FileFault) { return try shrinkOnce(bodiesMax: bodiesMax) } catch {
+            try checkNotGone()
+            throw CacheError(
+                .storageFailed,
+                detail: "The new capacity was not reached because \(settings.directory) "
+                    + "could not be written"
+            )
+        }
+    }
+
+    private func shrinkOnce(bodiesMax: Int) throws(FileFault) -> Int? {
         guard ledger.balance.freeBytes < 0 else { return nil }
-        if makeRoom() { return bodiesMax }
+        if try makeRoom() { return bodiesMax }
         // The dropped body may still be queued or have a reader, but the next one may be free.
         let bodies = state.withLock { $0.bodies.count }
         if bodies > 0, bodies < bodiesMax {
@@ -96,12 +107,13 @@ extension DiskShard {
             return bodies
         }
         // Only the open segment and perhaps two more are left: release those as well.
-        if removeCleanSegment() { return bodiesMax }
+        if try removeCleanSegment() { return bodiesMax }
         guard writer.segment != nil || !order.isEmpty else { return nil }
         _ = drainAll()
         sealOpenSegment(isTorn: false)
-        while reclaimOldestSegment() {}
-        return removeCleanSegment() ? bodiesMax : nil
+        while reclaimOldestSegment() { if try removeCleanSegment() { return bodiesMax } }
+        guard order.isEmpty else { throw .inputOutput }
+        return nil
     }
 
     /// Writes and seals everything; afterwards the shard accepts and writes nothing.
@@ -149,7 +161,8 @@ extension DiskShard {
             counters.indexBytes = state.index.allocatedBytes
             counters.indexEntries = state.index.count
             counters.queuedBytes = state.queue.bytes
-            counters.shardsFailed = state.condition == .failed ? 1 : 0
+            let isFailed = state.condition == .failed || state.hasLostDirectory
+            counters.shardsFailed = isFailed ? 1 : 0
             return counters
         }
         statistics.fileBytes = ledger.balance.usedBytes

@@ -49,8 +49,9 @@ extension DiskShard {
             while reclaimPurgedSegment() {}
             unlink(replay.forbidden)
         }
-        shrinkLog()
-        while ledger.balance.freeBytes < 0, makeRoom() || removeCleanSegment() {}
+        // Files that cannot be unlinked stay, and so does what is in the others.
+        try? shrinkLog()
+        while ledger.balance.freeBytes < 0, (try? makeRoom() || removeCleanSegment()) == true {}
         replay.report.entries = state.withLock { $0.index.count }
         assert(
             ledger.balance.segmentBytes >= segmentCount * settings.segmentBytes,
@@ -62,13 +63,14 @@ extension DiskShard {
     /// Gives up segments, the oldest first, until the log has no more files than it may.
     ///
     /// One stays clean until the end: a reclaim may need it for what it keeps.
-    private func shrinkLog() {
+    private func shrinkLog() throws(FileFault) {
         while ledger.balance.freeForLogBytes < 0 {
-            if clean.count > 1, removeCleanSegment() { continue }
+            if clean.count > 1, try removeCleanSegment() { continue }
             // Not twice in a row: two segments could take what they keep from each other for ever.
             let maySpill = !hasSpilled
             hasSpilled = false
-            guard reclaimOldestSegment(maySpill: maySpill) || removeCleanSegment() else { return }
+            if reclaimOldestSegment(maySpill: maySpill) { continue }
+            guard try removeCleanSegment() else { return }
         }
     }
 
@@ -139,7 +141,7 @@ extension DiskShard {
     /// The largest numbers go last: after a kill in between, the next opening does the same.
     private func startOver(without found: [FoundSegment]) throws(FileFault) {
         clean += found.sorted { $0.header.numberMax < $1.header.numberMax }.map(\.slot)
-        while removeCleanSegment() {}
+        while try removeCleanSegment() {}
         // A segment that stays would be newer than those that are written with smaller numbers.
         guard clean.isEmpty else { throw .inputOutput }
     }

@@ -15,11 +15,6 @@ extension DiskShard {
             guard createSegment() || dropBodiesForSegment() || reclaimOldestSegment() else { break }
         }
         guard beginAnyClean() else { return false }
-        state.withLock { state in
-            guard state.condition == .failed else { return }
-            state.condition = .working
-            state.purgesEverything = false
-        }
         while clean.count < cleanSegmentsWanted, order.count > 1 {
             guard !createSegment() else { continue }
             guard clean.isEmpty || hasRoomForKept else { break }
@@ -51,6 +46,8 @@ extension DiskShard {
     private func isUnread(_ slot: Int) -> Bool { state.withLock { $0.segments[slot].leases == 0 } }
 
     /// Starts a new life of a segment; no byte of the old life validates any more.
+    ///
+    /// A failed shard works again after that: the device has taken a write.
     private func begin(_ slot: Int) -> Bool {
         let (file, sequence, oldest) = state.withLock { state in
             let oldest = order.first.map { state.segments[$0].generation }
@@ -80,6 +77,9 @@ extension DiskShard {
                 recordsEnd: SegmentHeader.sizeBytes
             )
             state.counters.bytesWritten += SegmentHeader.sizeBytes
+            guard state.condition == .failed, !Mutant.staysFailed.isOn else { return }
+            state.condition = .working
+            state.purgesEverything = false
         }
         writer.segment = .init(
             slot: slot,
@@ -198,7 +198,10 @@ extension DiskShard {
 
     /// Remembers a closed segment whose records the device has not confirmed.
     func doubt(_ segment: LogWriter.OpenSegment) {
-        if settings.durability != .none { writer.doubted.append(segment) }
+        guard settings.durability != .none else { return }
+        var segment = segment
+        segment.isDoubted = true
+        writer.doubted.append(segment)
     }
 
     /// Seals the doubted segments; returns `false` if one of them is still doubted.
@@ -213,7 +216,14 @@ extension DiskShard {
     }
 
     /// Writes footer and trailer and returns their size; 0 if the write failed.
+    ///
+    /// A failed synchronisation may have lost the header, without which the footer counts for nothing.
     func writeTrailer(of segment: LogWriter.OpenSegment, isTorn: Bool) -> Int {
+        if segment.isDoubted, !Mutant.believesLostHeaders.isOn,
+            !write(segment.header, to: segment.file)
+        {
+            return 0
+        }
         let items = segment.items
         let size = settings.segmentBytes
         let start = SegmentTrailer.footerOffset(itemCount: items.count, segmentBytes: size)
@@ -352,18 +362,13 @@ extension DiskShard {
         }
     }
 
-    /// Unlinks the file of a clean segment; returns `false` if every clean segment has a reader, or if
-    /// the file cannot be unlinked.
-    func removeCleanSegment() -> Bool {
+    /// Unlinks the file of a clean segment; returns `false` if every clean segment has a reader.
+    func removeCleanSegment() throws(FileFault) -> Bool {
         guard isInPlace(), let position = clean.firstIndex(where: { isUnread($0) }) else {
             return false
         }
         let slot = clean[position]
-        do throws(FileFault) {
-            try volume.unlink(segmentPath(slot))
-        } catch {
-            guard error == .notFound else { return false }
-        }
+        try unlink(segmentPath(slot))
         clean.remove(at: position)
         let file = state.withLock { state in
             let info = state.segments[slot]
@@ -374,6 +379,15 @@ extension DiskShard {
         volume.close(file)
         ledger.releaseSegment(settings.segmentBytes)
         return true
+    }
+
+    /// Unlinks a file that may be gone already.
+    nonisolated func unlink(_ path: String) throws(FileFault) {
+        do throws(FileFault) { try volume.unlink(path) } catch {
+            guard error != .notFound, !Mutant.believesEveryUnlink.isOn else { return }
+            noteWriteError(error)
+            throw error
+        }
     }
 }
 

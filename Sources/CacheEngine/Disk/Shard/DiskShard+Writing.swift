@@ -334,7 +334,7 @@ extension DiskShard {
     /// Whether the device may be written; a failed one is tried with a new segment.
     private func tryFailedDevice() -> Bool {
         guard state.withLock({ $0.condition == .failed }) else { return true }
-        if writer.segment != nil || openNextSegment() { return true }
+        if openNextSegment() { return true }
         retryLater()
         return hasNothingToUndo
     }

@@ -14,8 +14,6 @@ package actor DiskShard {
     nonisolated let clock: any CacheClock
     nonisolated let faults: DiskFaults
     nonisolated let root: DiskDirectory
-    /// `root.isInPlace`, for files that may outlive the shard: they do not keep the directory locked.
-    nonisolated let isRootInPlace: @Sendable () -> Bool
     nonisolated let state: Mutex<ShardState>
     /// The newest soft purges in `state`.
     nonisolated let newestMark = NewestMark()
@@ -63,7 +61,6 @@ package actor DiskShard {
         self.clock = clock
         self.faults = faults
         self.root = root
-        isRootInPlace = { [weak root] in root?.isInPlace ?? false }
         lane = pool.makeLane()
         state = Mutex(ShardState(settings, entryBytesMax: entryBytesMax, newestMark: newestMark))
         lane.setWork { [weak self] in self?.assumeIsolated { $0.writeWhatIsDue() } }
@@ -119,11 +116,16 @@ package actor DiskShard {
     nonisolated func isInPlace() -> Bool {
         if root.isInPlace { return true }
         let isNews = state.withLock { state in
-            defer { state.condition = .closed }
-            return state.condition != .closed
+            guard state.condition != .closed else { return false }
+            state.condition = .closed
+            state.hasLostDirectory = true
+            return true
         }
         if isNews {
-            faults.note("\(root.path) was deleted or replaced; entries are no longer kept on disk")
+            faults.note(
+                "\(root.path) was deleted or replaced; entries are no longer kept on disk",
+                isEnd: true
+            )
         }
         return false
     }

@@ -2,14 +2,10 @@ extension ShardState {
     /// Returns the next batch: the due nodes, or enough nodes for a full batch; empty if neither
     /// exists.
     mutating func takeBatch(below limit: UInt64, orBefore newest: UInt64) -> [WriteQueue.Taken] {
-        while let first = queue.firstSequence {
-            guard first < limit || first < newest && queue.bytes >= settings.batchBytes
-            else { return [] }
-            let taken = queue.take(bytesMax: settings.batchBytes)
-            // Only cancelled nodes were taken: continue with the next ones.
-            if !taken.isEmpty { return taken }
-        }
-        return []
+        guard let first = queue.firstSequence,
+            first < limit || first < newest && queue.bytes >= settings.batchBytes
+        else { return [] }
+        return queue.take(bytesMax: settings.batchBytes)
     }
 
     mutating func noteRecord(_ flags: EntryHead.Flags, _ sequence: UInt64, in slot: Int) {
@@ -46,6 +42,7 @@ extension ShardState {
             _ = index.replace(node.hash.identity, with: place)
             if record.isOwnBody, let body = record.body {
                 body.note(sequence: node.sequence)
+                _ = body.adopt(by: node.hash)
                 bodies[node.hash.identity] = body
             }
         case .reinsertion(let identity, let from):

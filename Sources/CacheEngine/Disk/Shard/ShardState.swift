@@ -19,9 +19,13 @@ struct ShardState: ~Copyable {
     /// Marks are never dropped: an entry in memory may be older than any record here.
     var stale: PurgeTable
     var bodies: [UInt64: JumboFile] = [:]
+    /// The files of bodies that could not be unlinked, with the room that they still take.
+    var leftBodies: [(path: String, bytes: Int)] = []
     var reads: [UInt64: JoinedRead] = [:]
     var nextSequence: UInt64 = 1
     var condition = Condition.working
+    /// Whether the shard is closed because its directory was deleted or replaced.
+    var hasLostDirectory = false
     /// The size of the largest entry, body included, in the present capacity.
     var entryBytesMax: Int
     /// Whether the capacity has room for a segment.
@@ -159,7 +163,7 @@ struct ShardState: ~Copyable {
         guard queue.takeRoom(for: head.entrySizeBytes) else { return .queueFull }
         // This check is last, because it adopts the file: the file of a refused body must stay
         // doomed.
-        if let body, !body.adopt(by: head.hash.identity) {
+        if let body, !body.adopt(by: head.hash) {
             queue.giveBackRoom(for: head.entrySizeBytes)
             return .notAdmitted
         }

@@ -1,17 +1,17 @@
 /// The queue of accepted changes that are not on disk yet, oldest first.
 ///
 ///     free ──push──▶ queued ──take──▶ writing ──finish──▶ free
-///                      └──cancel──▶ cancelled ──take──▶ free
+///                      └──cancel──▶ free
 ///
 /// Invariants:
-/// 1. Every queued and cancelled node is in the list exactly once; no other node is.
+/// 1. Every queued node is in the list exactly once; no other node is.
 /// 2. `bytes` is the sum of the entries' sizes over queued and writing nodes.
 /// 3. An entry's node has a number that a place can name: stores are refused before the numbers end.
 ///    Only removals take higher ones, which are used once. The number of tombstones is bounded by
 ///    the number of entries that left the index, and so by the device; that of purges by
 ///    `PurgeTable.tagsMax` while the device fails.
 struct WriteQueue: ~Copyable {
-    enum State: UInt8, Sendable { case free, queued, cancelled, writing }
+    enum State: UInt8, Sendable { case free, queued, writing }
 
     enum Content: Sendable {
         case entry(Entry, JumboFile?)
@@ -24,6 +24,7 @@ struct WriteQueue: ~Copyable {
         /// Whether an older record of the key may be on disk: if this node fails, a tombstone must
         /// follow.
         var coversOlderRecord = false
+        var previous: Int32 = -1
         var next: Int32 = -1
         var sequence: UInt64 = 0
         var hash = KeyHash(placement: 0, identity: 0)
@@ -135,7 +136,6 @@ struct WriteQueue: ~Copyable {
         nodes[index] = Node(
             state: .queued,
             coversOlderRecord: coversOlderRecord,
-            next: -1,
             sequence: sequence,
             hash: hash,
             content: content,
@@ -146,8 +146,7 @@ struct WriteQueue: ~Copyable {
         if nodes[index].isRemoval { removalCount += 1 }
         if nodes[index].isPurge { purgeCount += 1 }
         assert(index < nodesMax || nodes[index].isRemoval, "3: a place can name the node")
-        if tail >= 0 { nodes[Int(tail)].next = Int32(index) } else { head = Int32(index) }
-        tail = Int32(index)
+        link(index, after: tail, before: -1)
         return index
     }
 
@@ -169,12 +168,11 @@ struct WriteQueue: ~Copyable {
             body: nodes[node].replacedBody
         )
         assert(!nodes[node].isRemoval, "a removal is written in any case")
-        nodes[node].replacedBody = nil
-        nodes[node].state = .cancelled
-        nodes[node].content = nil
         giveBackBytes(of: node)
         liveCount -= 1
         assert(liveCount >= 0)
+        unlink(node)
+        release(node)
         return older
     }
 
@@ -196,13 +194,9 @@ struct WriteQueue: ~Copyable {
         var total = 0
         while head >= 0, taken.isEmpty || total < bytesMax {
             let index = Int(head)
-            head = nodes[index].next
-            if head < 0 { tail = -1 }
-            nodes[index].next = -1
-            assert(nodes[index].state == .queued || nodes[index].state == .cancelled, "1: list")
+            unlink(index)
             guard nodes[index].state == .queued, let content = nodes[index].content else {
-                release(index)
-                continue
+                preconditionFailure("1: list")
             }
             nodes[index].state = .writing
             total += nodes[index].sizeBytes + EntryHead.sizeBytes
@@ -243,11 +237,24 @@ struct WriteQueue: ~Copyable {
                 (last, next) = (next, nodes[Int(next)].next)
             }
             nodes[node].state = .queued
-            nodes[node].next = next
-            if last < 0 { head = Int32(node) } else { nodes[Int(last)].next = Int32(node) }
-            if next < 0 { tail = Int32(node) }
+            link(node, after: last, before: next)
             last = Int32(node)
         }
+    }
+
+    private mutating func link(_ node: Int, after previous: Int32, before next: Int32) {
+        nodes[node].previous = previous
+        nodes[node].next = next
+        if previous < 0 { head = Int32(node) } else { nodes[Int(previous)].next = Int32(node) }
+        if next < 0 { tail = Int32(node) } else { nodes[Int(next)].previous = Int32(node) }
+    }
+
+    private mutating func unlink(_ node: Int) {
+        let (previous, next) = (nodes[node].previous, nodes[node].next)
+        if previous < 0 { head = next } else { nodes[Int(previous)].next = next }
+        if next < 0 { tail = previous } else { nodes[Int(next)].previous = previous }
+        nodes[node].previous = -1
+        nodes[node].next = -1
     }
 
     private mutating func giveBackBytes(of node: Int) {
@@ -259,24 +266,24 @@ struct WriteQueue: ~Copyable {
 
     private mutating func release(_ node: Int) {
         nodes[node] = Node()
-        guard node < nodesMax else { return }
+        guard node < nodesMax, !Mutant.usesEachNodeOnce.isOn else { return }
         nodes[node].next = firstFree
         firstFree = Int32(node)
     }
 
     #if ENGINE_CHECKS
         func checkInvariants() {
-            var (listed, at) = (0, head)
+            var (listed, last, at) = (0, Int32(-1), head)
             while at >= 0 {
-                let state = nodes[Int(at)].state
-                precondition(state == .queued || state == .cancelled, "1: list")
-                precondition(nodes[Int(at)].next >= 0 || at == tail, "1: tail")
-                (listed, at) = (listed + 1, nodes[Int(at)].next)
+                precondition(nodes[Int(at)].state == .queued, "1: list")
+                precondition(nodes[Int(at)].previous == last, "1: order")
+                (listed, last, at) = (listed + 1, at, nodes[Int(at)].next)
             }
+            precondition(last == tail, "1: tail")
             var (waiting, sum, live) = (0, 0, 0)
             for index in 0..<nodes.count {
                 let node = nodes[index]
-                if node.state == .queued || node.state == .cancelled { waiting += 1 }
+                if node.state == .queued { waiting += 1 }
                 if node.state == .queued || node.state == .writing {
                     sum += node.sizeBytes
                     live += 1
